@@ -1,0 +1,90 @@
+//! What one direction of a link is told to do: the part of the plan that the link reads.
+//!
+//! Integers only, the unit in the key; probabilities in parts per billion. The Python side writes the same
+//! keys (`labs/plan.py`); unknown ones are refused on both sides.
+
+use serde::{Deserialize, Serialize};
+
+/// Parts per billion: 1 % is 10 000 000.
+pub type Ppb = u32;
+pub const ONE_PPB: u32 = 1_000_000_000;
+
+/// One direction of a link. Order of the stages: impair → queue → rate → delay line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Direction {
+    pub framing: Framing,
+    /// 8 kbit/s to 100 Gbit/s, of what `framing` counts.
+    pub rate_bps: u64,
+    pub loss: Loss,
+    pub corrupt_ppb: Ppb,
+    pub duplicate_ppb: Ppb,
+    pub queue: Queue,
+    pub delay: Delay,
+    /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.
+    pub reorder: bool,
+    pub seed: u64,
+    /// Room for packets in flight: queue plus delay line, at the smallest and at the largest packet.
+    pub store_packets: u64,
+    pub store_bytes: u64,
+}
+
+/// What a packet's length counts: max(bytes of the IP packet + overhead, minimum).
+/// wire: 38 and 84 (header 14, FCS 4, preamble and gap 20); ethernet: 18 and 64; ip: 0 and 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Framing {
+    pub overhead_bytes: u32,
+    pub minimum_bytes: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Loss {
+    None {},
+    Bernoulli { loss_ppb: Ppb },
+    /// Per packet: good→bad with `to_bad_ppb`, bad→good with `to_good_ppb`; lost with the state's own probability.
+    GilbertElliott { to_bad_ppb: Ppb, to_good_ppb: Ppb, loss_good_ppb: Ppb, loss_bad_ppb: Ppb },
+    /// The four states of netem's `loss state` (Salsano et al. 2009): 1 received, 2 received within a burst,
+    /// 3 lost within a burst, 4 lost alone.
+    Markov4 { p13_ppb: Ppb, p31_ppb: Ppb, p32_ppb: Ppb, p23_ppb: Ppb, p14_ppb: Ppb },
+    /// Packets n, 2n, 3n … are lost.
+    EveryNth { n: u64 },
+    /// '1' is lost, '0' goes through; repeated for ever.
+    Pattern { pattern: String },
+}
+
+/// Limits count packets that wait, not the one in service; bytes as `framing` counts them. At least one is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queue {
+    pub limit_packets: Option<u64>,
+    pub limit_bytes: Option<u64>,
+    pub discipline: Discipline,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Discipline {
+    DropTail {},
+    /// Floyd & Jacobson 1993, with `gentle`; the average moves by 2^-weight_log2 a packet.
+    Red { min_bytes: u64, max_bytes: u64, max_p_ppb: Ppb, weight_log2: u8, ecn: bool },
+    /// RFC 8289.
+    Codel { target_ns: u64, interval_ns: u64, ecn: bool },
+    /// RFC 8033; alpha and beta in thousandths of a hertz (0.125 → 125, 1.25 → 1250).
+    Pie { target_ns: u64, update_ns: u64, alpha_mhz: u64, beta_mhz: u64, ecn: bool },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Delay {
+    Constant { delay_ns: u64 },
+    /// Uniform in [delay − jitter, delay + jitter].
+    Uniform { delay_ns: u64, jitter_ns: u64 },
+    /// Standard deviation `jitter_ns`, cut below 0 and above delay + 4 jitter.
+    Normal { delay_ns: u64, jitter_ns: u64 },
+    /// delay − jitter + Pareto tail of shape 3 scaled to a standard deviation of `jitter_ns`; cut at delay + 10 jitter.
+    Pareto { delay_ns: u64, jitter_ns: u64 },
+    /// One of the values, drawn uniformly (a file of measured delays).
+    Table { delays_ns: Vec<u64> },
+}

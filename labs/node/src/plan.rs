@@ -1,0 +1,140 @@
+//! The plan: everything decided, as the compiler (labs/plan.py) writes it. Integers, the unit in the key.
+//! Unknown fields are refused; tests/golden/*.plan.json is read by both sides' tests.
+
+use std::collections::BTreeMap;
+
+use ewan_emulator::config::Direction;
+use serde::{Deserialize, Serialize};
+
+pub const FORMAT: &str = "ewan-plan/1";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    pub format: String,
+    /// Names everything the lab owns: namespace `ewan-<lab>-<node>`.
+    pub lab: String,
+    pub topology: String,
+    pub seed: u64,
+    pub nodes: Vec<Node>,
+    pub wires: Vec<Wire>,
+    pub links: Vec<Link>,
+    pub spinners: Vec<Spinner>,
+    pub pairs: Vec<Pair>,
+    /// CPUs for end hosts and routers: programs run here, and received packets are steered here.
+    pub host_cpus: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeKind {
+    Host,
+    Router,
+    Emulator,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    pub name: String,
+    pub kind: NodeKind,
+    pub interfaces: Vec<Interface>,
+    pub routes: Vec<Route>,
+    /// Written below /proc/sys inside the node's namespace, e.g. "net/ipv4/ip_forward": "1".
+    pub sysctls: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interface {
+    pub name: String,
+    pub mac: String,
+    pub mtu: u32,
+    /// "10.0.0.1/30", "fd00::1/64"; empty on an emulator's ports.
+    pub addresses: Vec<String>,
+    /// Permanent neighbours, so that no address resolution crosses an emulated link.
+    pub neighbours: Vec<Neighbour>,
+    pub egress: Egress,
+    /// Received packets are processed on `host_cpus` (RPS), not on the spinner's CPU that delivers them.
+    pub steer: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Neighbour {
+    pub address: String,
+    pub mac: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Egress {
+    None {},
+    /// A real queue before an emulator's port, so that a full veth ring pushes back instead of dropping.
+    Fifo { limit_packets: u32 },
+    /// An access link's rate, as a host's own network card would hold it.
+    Tbf { rate_bps: u64, burst_bytes: u32, limit_bytes: u32, overhead_bytes: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    /// A prefix; "0.0.0.0/0" and "::/0" are the default.
+    pub to: String,
+    pub via: String,
+    pub interface: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    pub node: String,
+    pub interface: String,
+}
+
+/// A veth pair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    pub a: End,
+    pub b: End,
+}
+
+/// An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    pub name: String,
+    /// "wan" or "access".
+    pub role: String,
+    /// "user".
+    pub backend: String,
+    /// The emulator node, and its two ports: `port_a` faces `a`.
+    pub node: String,
+    pub port_a: String,
+    pub port_b: String,
+    pub a: End,
+    pub b: End,
+    pub forward: Direction,
+    pub backward: Direction,
+}
+
+/// One thread that spins on `cpu` and serves `links`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spinner {
+    pub cpu: u32,
+    pub links: Vec<String>,
+}
+
+/// A pair of end hosts that the topology means to talk to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    pub source: String,
+    pub sink: String,
+    /// Base RTT: the propagation delays of the path, both ways, without serialisation.
+    pub rtt_ns: u64,
+    pub bottleneck_bps: u64,
+    pub links: Vec<String>,
+}

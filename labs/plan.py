@@ -1,0 +1,155 @@
+"""The plan: what machines execute.
+
+Everything is decided: names, addresses, routes, stages of every link, CPU placement, seeds. Integers, the unit
+in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/src/config.rs` read the
+same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+FORMAT = "ewan-plan/1"
+
+Ppb = int
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """What a packet's length counts: max(bytes of the IP packet + overhead, minimum)."""
+
+    overhead_bytes: int
+    minimum_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Limits count packets that wait, not the one in service; bytes as `framing` counts them."""
+
+    limit_packets: int | None
+    limit_bytes: int | None
+    discipline: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One direction of a link: impair → queue → rate → delay line (emulator/src/config.rs)."""
+
+    framing: Framing
+    rate_bps: int
+    loss: dict[str, Any]
+    corrupt_ppb: Ppb
+    duplicate_ppb: Ppb
+    queue: Queue
+    delay: dict[str, Any]
+    reorder: bool
+    seed: int
+    store_packets: int
+    store_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    address: str
+    mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    name: str
+    mac: str
+    mtu: int
+    addresses: tuple[str, ...]
+    neighbours: tuple[Neighbour, ...]
+    egress: dict[str, Any]
+    steer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    to: str
+    via: str
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    kind: Literal["host", "router", "emulator"]
+    interfaces: tuple[Interface, ...]
+    routes: tuple[Route, ...]
+    sysctls: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    node: str
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    a: End
+    b: End
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An emulated link: a node of its own between two neighbours; `forward` goes from a to b."""
+
+    name: str
+    role: Literal["wan", "access"]
+    backend: Literal["user"]
+    node: str
+    port_a: str
+    port_b: str
+    a: End
+    b: End
+    forward: Direction
+    backward: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Spinner:
+    cpu: int
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two end hosts that the topology means to talk; `rtt_ns` is propagation only, both ways."""
+
+    source: str
+    sink: str
+    rtt_ns: int
+    bottleneck_bps: int
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    lab: str
+    topology: str
+    seed: int
+    nodes: tuple[Node, ...]
+    wires: tuple[Wire, ...]
+    links: tuple[Link, ...]
+    spinners: tuple[Spinner, ...]
+    pairs: tuple[Pair, ...]
+    host_cpus: tuple[int, ...]
+    format: str = FORMAT
+
+
+def to_json(plan: Plan) -> bytes:
+    """The plan as indented JSON with sorted keys: equal plans give equal bytes."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(plan, option=options)
+
+
+def digest(plan: Plan) -> str:
+    """SHA-256 of `to_json`, which names the plan in every record."""
+    return hashlib.sha256(to_json(plan)).hexdigest()
