@@ -42,16 +42,33 @@ pub struct Framing {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Loss {
     None {},
-    Bernoulli { loss_ppb: Ppb },
+    Bernoulli {
+        loss_ppb: Ppb,
+    },
     /// Per packet: good→bad with `to_bad_ppb`, bad→good with `to_good_ppb`; lost with the state's own probability.
-    GilbertElliott { to_bad_ppb: Ppb, to_good_ppb: Ppb, loss_good_ppb: Ppb, loss_bad_ppb: Ppb },
+    GilbertElliott {
+        to_bad_ppb: Ppb,
+        to_good_ppb: Ppb,
+        loss_good_ppb: Ppb,
+        loss_bad_ppb: Ppb,
+    },
     /// The four states of netem's `loss state` (Salsano et al. 2009): 1 received, 2 received within a burst,
     /// 3 lost within a burst, 4 lost alone.
-    Markov4 { p13_ppb: Ppb, p31_ppb: Ppb, p32_ppb: Ppb, p23_ppb: Ppb, p14_ppb: Ppb },
+    Markov4 {
+        p13_ppb: Ppb,
+        p31_ppb: Ppb,
+        p32_ppb: Ppb,
+        p23_ppb: Ppb,
+        p14_ppb: Ppb,
+    },
     /// Packets n, 2n, 3n … are lost.
-    EveryNth { n: u64 },
+    EveryNth {
+        n: u64,
+    },
     /// '1' is lost, '0' goes through; repeated for ever.
-    Pattern { pattern: String },
+    Pattern {
+        pattern: String,
+    },
 }
 
 /// Limits count packets that wait, not the one in service; bytes as `framing` counts them. At least one is set.
@@ -68,23 +85,52 @@ pub struct Queue {
 pub enum Discipline {
     DropTail {},
     /// Floyd & Jacobson 1993, with `gentle`; the average moves by 2^-weight_log2 a packet.
-    Red { min_bytes: u64, max_bytes: u64, max_p_ppb: Ppb, weight_log2: u8, ecn: bool },
+    Red {
+        min_bytes: u64,
+        max_bytes: u64,
+        max_p_ppb: Ppb,
+        weight_log2: u8,
+        ecn: bool,
+    },
     /// RFC 8289.
-    Codel { target_ns: u64, interval_ns: u64, ecn: bool },
+    Codel {
+        target_ns: u64,
+        interval_ns: u64,
+        ecn: bool,
+    },
     /// RFC 8033; alpha and beta in thousandths of a hertz (0.125 → 125, 1.25 → 1250).
-    Pie { target_ns: u64, update_ns: u64, alpha_mhz: u64, beta_mhz: u64, ecn: bool },
+    Pie {
+        target_ns: u64,
+        update_ns: u64,
+        alpha_mhz: u64,
+        beta_mhz: u64,
+        ecn: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Delay {
-    Constant { delay_ns: u64 },
+    Constant {
+        delay_ns: u64,
+    },
     /// Uniform in [delay − jitter, delay + jitter].
-    Uniform { delay_ns: u64, jitter_ns: u64 },
+    Uniform {
+        delay_ns: u64,
+        jitter_ns: u64,
+    },
     /// Standard deviation `jitter_ns`, cut below 0 and above delay + 4 jitter.
-    Normal { delay_ns: u64, jitter_ns: u64 },
+    Normal {
+        delay_ns: u64,
+        jitter_ns: u64,
+    },
     /// delay − jitter + Pareto tail of shape 3 scaled to a standard deviation of `jitter_ns`; cut at delay + 10 jitter.
-    Pareto { delay_ns: u64, jitter_ns: u64 },
+    Pareto {
+        delay_ns: u64,
+        jitter_ns: u64,
+    },
     /// One of the values, drawn uniformly (a file of measured delays).
-    Table { delays_ns: Vec<u64> },
+    Table {
+        delays_ns: Vec<u64>,
+    },
 }

@@ -1,1 +1,4 @@
+//! The link: a pure model (`model`, time passed in) and the datapath that runs it on real packets.
 
+pub mod config;
+pub mod datapath;

@@ -1,1 +1,3 @@
+//! Traffic: probes that measure a link, and flows that load it.
 
+pub mod probe;

@@ -1,1 +1,79 @@
-fn main() {}
+//! `ewan-node`: the one binary that runs on the host, in any image and as init of the virtual kernel.
+//!
+//! This file reads the command line and calls the part that does the work; errors come back as one line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod plan;
+
+#[derive(Parser)]
+#[command(name = "ewan-node", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the emulated links of one spinner until told to stop
+    Link {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        /// Which of the plan's spinners
+        #[arg(long)]
+        spinner: usize,
+        /// The manifest's id: `down` finds this process by it
+        #[arg(long)]
+        id: String,
+    },
+    /// Send and receive probes between namespaces: a request on standard input, its answer on standard output
+    Probe,
+    /// Measure this host's clocks and timers
+    Timers,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), String> {
+    match command {
+        Command::Link { state, spinner, id: _ } => ewan_emulator::datapath::run(spinner_config(&state, spinner)?),
+        Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
+        Command::Timers => ewan_timers::report(std::io::stdout()),
+    }
+}
+
+fn spinner_config(state: &std::path::Path, index: usize) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
+    let plan = plan::read(&state.join("plan.json"))?;
+    let spinner = plan.spinners.get(index).ok_or_else(|| format!("the plan has no spinner {index}"))?;
+    let links = spinner.links.iter().map(|name| {
+        let link =
+            plan.links.iter().find(|link| link.name == *name).ok_or_else(|| format!("the plan has no link {name}"))?;
+        Ok(ewan_emulator::datapath::LinkConfig {
+            name: link.name.clone(),
+            netns: plan.netns_path(&link.node),
+            port_a: link.port_a.clone(),
+            port_b: link.port_b.clone(),
+            mtu: plan.mtu(&link.a)?,
+            forward: link.forward.clone(),
+            backward: link.backward.clone(),
+        })
+    });
+    Ok(ewan_emulator::datapath::SpinnerConfig {
+        cpu: spinner.cpu,
+        control_cpus: plan.host_cpus.clone(),
+        control_socket: state.join(format!("spinner-{index}.sock")),
+        links: links.collect::<Result<_, String>>()?,
+    })
+}

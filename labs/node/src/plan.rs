@@ -2,6 +2,7 @@
 //! Unknown fields are refused; tests/golden/*.plan.json is read by both sides' tests.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use ewan_emulator::config::Direction;
 use serde::{Deserialize, Serialize};
@@ -71,9 +72,16 @@ pub struct Neighbour {
 pub enum Egress {
     None {},
     /// A real queue before an emulator's port, so that a full veth ring pushes back instead of dropping.
-    Fifo { limit_packets: u32 },
+    Fifo {
+        limit_packets: u32,
+    },
     /// An access link's rate, as a host's own network card would hold it.
-    Tbf { rate_bps: u64, burst_bytes: u32, limit_bytes: u32, overhead_bytes: u32 },
+    Tbf {
+        rate_bps: u64,
+        burst_bytes: u32,
+        limit_bytes: u32,
+        overhead_bytes: u32,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,4 +145,32 @@ pub struct Pair {
     pub rtt_ns: u64,
     pub bottleneck_bps: u64,
     pub links: Vec<String>,
+}
+
+/// Reads and checks a plan; the error names the file and what is wrong in it.
+pub fn read(path: &Path) -> Result<Plan, String> {
+    let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let plan: Plan = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    if plan.format != FORMAT {
+        return Err(format!("{}: format is {:?}, this ewan-node reads {FORMAT:?}", path.display(), plan.format));
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    /// The name of a node's network namespace.
+    pub fn namespace(&self, node: &str) -> String {
+        format!("ewan-{}-{node}", self.lab)
+    }
+
+    pub fn netns_path(&self, node: &str) -> PathBuf {
+        Path::new("/run/netns").join(self.namespace(node))
+    }
+
+    /// The MTU at one end of a wire.
+    pub fn mtu(&self, end: &End) -> Result<u32, String> {
+        let node = self.nodes.iter().find(|node| node.name == end.node);
+        let interface = node.and_then(|node| node.interfaces.iter().find(|i| i.name == end.interface));
+        interface.map(|i| i.mtu).ok_or_else(|| format!("the plan has no interface {}:{}", end.node, end.interface))
+    }
 }
