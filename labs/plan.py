@@ -8,8 +8,9 @@ same keys; unknown ones are refused on both sides. Two compilations of one descr
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import orjson
 
@@ -153,3 +154,44 @@ def to_json(plan: Plan) -> bytes:
 def digest(plan: Plan) -> str:
     """SHA-256 of `to_json`, which names the plan in every record."""
     return hashlib.sha256(to_json(plan)).hexdigest()
+
+
+def from_json(text: bytes) -> Plan:
+    """The plan in `text`; ValueError for another format, an unknown or missing key, or a value of the wrong type."""
+    data = orjson.loads(text)
+    found = data.get("format") if isinstance(data, dict) else None
+    if found != FORMAT:
+        raise ValueError(f"format is {found!r}, this version reads {FORMAT!r}")
+    plan = _read(Plan, data, "plan")
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def _read(kind: Any, data: Any, where: str) -> Any:
+    """`data` as the annotated type `kind`: dataclasses, tuples of one type, unions, literals, plain values."""
+    if isinstance(kind, type) and is_dataclass(kind):
+        if not isinstance(data, dict):
+            raise ValueError(f"{where} is no object")
+        hints = _hints(kind)
+        for key in data.keys() ^ hints.keys():
+            raise ValueError(f"{where} has {'an unknown' if key in data else 'no'} key {key!r}")
+        return kind(**{key: _read(hint, data[key], f"{where}.{key}") for key, hint in hints.items()})
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        if not isinstance(data, list):
+            raise ValueError(f"{where} is no list")
+        return tuple(_read(parts[0], item, f"{where}[{index}]") for index, item in enumerate(data))
+    if origin is Literal:
+        allowed = data in parts
+    elif origin is dict:
+        allowed = isinstance(data, dict) and (parts[1] is Any or all(isinstance(v, parts[1]) for v in data.values()))
+    else:
+        allowed = type(data) in (parts or (kind,))
+    if not allowed:
+        raise ValueError(f"{where} is {data!r}")
+    return data
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)

@@ -45,7 +45,8 @@ pub enum Loss {
     Bernoulli {
         loss_ppb: Ppb,
     },
-    /// Per packet: good→bad with `to_bad_ppb`, bad→good with `to_good_ppb`; lost with the state's own probability.
+    /// Starts good. Per packet: first good→bad with `to_bad_ppb`, bad→good with `to_good_ppb`; then lost with the
+    /// probability of the state reached.
     GilbertElliott {
         to_bad_ppb: Ppb,
         to_good_ppb: Ppb,
@@ -119,12 +120,13 @@ pub enum Delay {
         delay_ns: u64,
         jitter_ns: u64,
     },
-    /// Standard deviation `jitter_ns`, cut below 0 and above delay + 4 jitter.
+    /// Standard deviation `jitter_ns`; at most 4 jitter from delay, and below 0 becomes 0.
     Normal {
         delay_ns: u64,
         jitter_ns: u64,
     },
-    /// delay − jitter + Pareto tail of shape 3 scaled to a standard deviation of `jitter_ns`; cut at delay + 10 jitter.
+    /// delay − jitter + Pareto tail (from 0) of shape 3, scaled to a standard deviation of `jitter_ns` and cut at
+    /// delay + 10 jitter. The mean is delay − 0.42 jitter; below 0 becomes 0.
     Pareto {
         delay_ns: u64,
         jitter_ns: u64,

@@ -2,3 +2,4 @@
 
 pub mod config;
 pub mod datapath;
+pub mod model;

@@ -1,8 +1,35 @@
-//! Runs link models on real packets: one thread spins on a CPU of its own and serves many links.
+//! Runs link models on real packets: one thread spins on a CPU of its own and serves many links, a second answers
+//! the control socket, the first (which called `run`) waits for the signal to stop.
+
+mod arena;
+mod bpf;
+mod control;
+mod events;
+mod frame;
+mod histogram;
+mod interfaces;
+mod packet;
+pub mod port;
+mod series;
+mod shared;
+mod sharing;
+mod spinner;
+pub mod sys;
+mod xdp;
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{mpsc, Arc, Mutex};
+
+use ewan_timers::Clock;
 
 use crate::config::Direction;
+use arena::Arena;
+use control::Control;
+use port::{Choice, Port};
+use shared::{DirectionState, Shared};
+use sharing::Registration;
+use spinner::Spinner;
 
 /// One spinner: its CPU, and the links it serves.
 pub struct SpinnerConfig {
@@ -25,7 +52,163 @@ pub struct LinkConfig {
     pub backward: Direction,
 }
 
-/// Serves the links until SIGTERM or SIGINT.
+/// Milliseconds of counters kept per direction; fewer where many directions share the memory.
+const SERIES_MS: usize = 8192;
+const SERIES_DIRECTIONS: usize = 64;
+/// Packet memory fetched before the first packet, over all directions.
+const PREFAULT_BYTES: u64 = 128 << 20;
+/// A store has room for at least this much, as a change at run time may ask for a longer delay or a higher rate.
+/// What is not touched takes no memory.
+const LEAST_STORE_PACKETS: u64 = 1 << 16;
+const LEAST_STORE_BYTES: u64 = 32 << 20;
+
+/// Serves the links until SIGTERM or SIGINT. The control socket appears when packets flow.
 pub fn run(config: SpinnerConfig) -> Result<(), String> {
-    Err(format!("not built yet: spinner on CPU {}", config.cpu))
+    if config.links.is_empty() {
+        return Err("this spinner has no links to serve".into());
+    }
+    let signals = block_signals()?;
+    if !config.control_cpus.is_empty() {
+        sys::set_affinity(&config.control_cpus)?;
+    }
+    let clock = Clock::new();
+    let choice = Choice::from_environment()?;
+    let opened = std::thread::scope(|scope| {
+        // A thread of its own enters the namespaces; this one stays where it was.
+        let opener = scope.spawn(|| config.links.iter().map(|link| open(link, &config, choice)).collect());
+        opener.join().unwrap_or_else(|_| Err("opening the ports failed".to_string()))
+    });
+    let opened: Vec<Opened> = opened?;
+
+    let (mut ports, mut directions, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    for (link, opened) in config.links.iter().zip(opened) {
+        for port in &opened.facts {
+            println!("{} {}: {} ({})", link.name, port.interface, port.kind, port.reason);
+        }
+        ports.extend(opened.ports);
+        directions.push((link.forward.clone(), arena(&link.forward, link.mtu, config.links.len())?));
+        directions.push((link.backward.clone(), arena(&link.backward, link.mtu, config.links.len())?));
+        let milliseconds = (SERIES_MS * SERIES_DIRECTIONS / (2 * config.links.len())).clamp(256, SERIES_MS);
+        links.push(shared::Link {
+            name: link.name.clone(),
+            ports: opened.facts,
+            interfaces: opened.interfaces,
+            directions: [DirectionState::new(milliseconds), DirectionState::new(milliseconds)],
+        });
+    }
+    if let Err(error) = sys::lock_memory() {
+        println!("memory is not locked: {error}");
+    }
+    let registration = Registration::new(&config.control_socket, config.cpu)?;
+    let one_cpu = sys::cpus_online() == 1;
+    let shared = Arc::new(Shared {
+        cpu: config.cpu,
+        clock: clock.source().name(),
+        policy: Mutex::default(),
+        started: clock.now(),
+        give_way: (one_cpu || registration.is_shared()).into(),
+        stop: false.into(),
+        gaps: Default::default(),
+        links,
+        applied: Mutex::default(),
+    });
+    let (sender, receiver) = mpsc::channel();
+    let spinner = Spinner::new(clock, shared.clone(), ports, directions, receiver);
+    let (cpu, state) = (config.cpu, shared.clone());
+    let thread = std::thread::Builder::new()
+        .name("spinner".into())
+        .spawn(move || -> Result<(), String> {
+            sys::set_affinity(&[cpu])?;
+            let policy = take_priority(one_cpu);
+            println!("spinner on CPU {cpu}: {policy}, clock {}", state.clock);
+            if let Ok(mut place) = state.policy.lock() {
+                *place = policy;
+            }
+            spinner.run();
+            Ok(())
+        })
+        .map_err(|error| format!("starting the spinner: {error}"))?;
+    let control = Control { clock, shared: shared.clone(), changes: sender, next_id: Default::default() };
+    control::serve(control, &config.control_socket)?;
+
+    while !thread.is_finished() && !signalled(&signals) {
+        shared.give_way.store(one_cpu || registration.is_shared(), Relaxed);
+    }
+    shared.stop.store(true, Relaxed);
+    let result = thread.join().unwrap_or_else(|_| Err("the spinner failed".into()));
+    let _ = std::fs::remove_file(&config.control_socket);
+    control::summary(&shared).iter().for_each(|line| println!("{line}"));
+    result
+}
+
+struct Opened {
+    ports: [Box<dyn Port>; 2],
+    facts: [Arc<port::Facts>; 2],
+    interfaces: interfaces::Interfaces,
+}
+
+/// Leaves the calling thread in the link's namespace.
+fn open(link: &LinkConfig, config: &SpinnerConfig, choice: Choice) -> Result<Opened, String> {
+    let say = |error: String| format!("link {}: {error}", link.name);
+    let count = 2 * config.links.len();
+    sys::enter_netns(&link.netns).map_err(say)?;
+    let ports = [
+        port::open(&link.port_a, link.mtu, count, choice).map_err(say)?,
+        port::open(&link.port_b, link.mtu, count, choice).map_err(say)?,
+    ];
+    let facts = [ports[0].facts(), ports[1].facts()];
+    let interfaces = interfaces::Interfaces::open([&link.port_a, &link.port_b]).map_err(say)?;
+    Ok(Opened { ports, facts, interfaces })
+}
+
+fn arena(direction: &Direction, mtu: u32, links: usize) -> Result<Arena, String> {
+    let prefault = direction.store_bytes.min(PREFAULT_BYTES / (2 * links as u64));
+    Arena::new(
+        direction.store_packets.max(LEAST_STORE_PACKETS),
+        direction.store_bytes.max(LEAST_STORE_BYTES),
+        mtu as usize + 14 + 4,
+        prefault as usize,
+    )
+}
+
+/// SCHED_FIFO where it does no harm: before Linux 6.12 a real-time thread that never sleeps is stopped for 50 ms of
+/// every second whether or not anybody else wants the CPU; since then only if somebody does (the fair server).
+fn take_priority(one_cpu: bool) -> String {
+    let refused = if std::env::var("EWAN_SCHED").as_deref() == Ok("nice") {
+        "EWAN_SCHED=nice".to_string()
+    } else if one_cpu {
+        "there is only one CPU".to_string()
+    } else if sys::kernel_version() < (6, 12) {
+        "SCHED_FIFO would be throttled before Linux 6.12".to_string()
+    } else {
+        match sys::set_fifo(1) {
+            Ok(()) => return "fifo".into(),
+            Err(error) => error,
+        }
+    };
+    match sys::set_nice(if one_cpu { 0 } else { -20 }) {
+        Ok(()) if one_cpu => format!("normal ({refused})"),
+        Ok(()) => format!("nice -20 ({refused})"),
+        Err(error) => format!("normal ({refused}; {error})"),
+    }
+}
+
+/// For every thread that starts from here on, so that `signalled` alone receives them.
+fn block_signals() -> Result<libc::sigset_t, String> {
+    // SAFETY: the set is plain bits that we own.
+    unsafe {
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut signals);
+        libc::sigaddset(&mut signals, libc::SIGTERM);
+        libc::sigaddset(&mut signals, libc::SIGINT);
+        let result = libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        sys::check(-result, "blocking signals").map(|_| signals)
+    }
+}
+
+/// Waits for 200 ms; true if told to stop.
+fn signalled(signals: &libc::sigset_t) -> bool {
+    let timeout = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+    // SAFETY: both structures live here; no information about the signal is asked for.
+    unsafe { libc::sigtimedwait(signals, std::ptr::null_mut(), &timeout) > 0 }
 }

@@ -7,7 +7,20 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod apply;
+mod down;
+mod ethtool;
+mod exec;
+mod fault;
+mod hosts;
+mod kernel_files;
+mod layout;
+mod manifest;
+mod namespace;
+mod netlink;
 mod plan;
+mod process;
+mod rtnl;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
@@ -18,6 +31,30 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Make a lab out of a plan: namespaces, wires, addresses, routes; its spinners are started apart
+    Apply {
+        /// The plan, as the compiler wrote it
+        #[arg(long)]
+        plan: PathBuf,
+        /// The lab's state directory; made here
+        #[arg(long)]
+        state: PathBuf,
+    },
+    /// Remove a lab: exactly what its manifest names, however much of it is there
+    Down {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+    },
+    /// Run a program inside a node
+    Exec {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        node: String,
+        #[arg(last = true, required = true)]
+        command: Vec<std::ffi::OsString>,
+    },
     /// Serve the emulated links of one spinner until told to stop
     Link {
         /// The lab's state directory
@@ -48,6 +85,9 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), String> {
     match command {
+        Command::Apply { plan, state } => apply::run(&plan, &state),
+        Command::Down { state } => down::run(&state),
+        Command::Exec { state, node, command } => exec::run(&state, &node, &command),
         Command::Link { state, spinner, id: _ } => ewan_emulator::datapath::run(spinner_config(&state, spinner)?),
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Timers => ewan_timers::report(std::io::stdout()),

@@ -150,7 +150,12 @@ pub struct Pair {
 /// Reads and checks a plan; the error names the file and what is wrong in it.
 pub fn read(path: &Path) -> Result<Plan, String> {
     let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let plan: Plan = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    parse(&text, path)
+}
+
+/// `path` is for the error only.
+pub fn parse(text: &[u8], path: &Path) -> Result<Plan, String> {
+    let plan: Plan = serde_json::from_slice(text).map_err(|error| format!("{}: {error}", path.display()))?;
     if plan.format != FORMAT {
         return Err(format!("{}: format is {:?}, this ewan-node reads {FORMAT:?}", path.display(), plan.format));
     }
@@ -172,5 +177,56 @@ impl Plan {
         let node = self.nodes.iter().find(|node| node.name == end.node);
         let interface = node.and_then(|node| node.interfaces.iter().find(|i| i.name == end.interface));
         interface.map(|i| i.mtu).ok_or_else(|| format!("the plan has no interface {}:{}", end.node, end.interface))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan with one of everything that a node's interfaces may have.
+    const SMALL: &str = r#"{"format": "ewan-plan/1", "lab": "small", "topology": "graph", "seed": 1,
+        "nodes": [{"name": "a", "kind": "host", "routes": [], "sysctls": {}, "interfaces": [{"name": "eth0",
+            "mac": "02:00:00:00:00:01", "mtu": 1500, "addresses": ["10.0.0.1/30"], "steer": false,
+            "neighbours": [], "egress": {"kind": "fifo", "limit_packets": 10}}]}],
+        "wires": [], "links": [], "spinners": [], "pairs": [], "host_cpus": [0]}"#;
+
+    fn parsed(text: &str) -> Result<Plan, String> {
+        parse(text.as_bytes(), Path::new("small.plan.json"))
+    }
+
+    #[test]
+    fn every_golden_plan_is_read_and_laid_out() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+        let files = std::fs::read_dir(&golden).expect("tests/golden is there");
+        let plans: Vec<_> = files
+            .map(|entry| entry.expect("a readable directory").path())
+            .filter(|path| path.to_string_lossy().ends_with(".plan.json"))
+            .collect();
+        assert!(!plans.is_empty(), "{} holds no *.plan.json", golden.display());
+        for path in plans {
+            let plan = read(&path).expect("a golden plan is a plan");
+            let layout = crate::layout::Layout::of(&plan).expect("a golden plan can be made");
+            assert_eq!(layout.nodes.len(), plan.nodes.len());
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_refused_at_every_depth() {
+        assert!(parsed(SMALL).is_ok());
+        for (known, with_unknown) in [
+            (r#""seed": 1"#, r#""seed": 1, "sede": 1"#),
+            (r#""mtu": 1500"#, r#""mtu": 1500, "mut": 1500"#),
+            (r#""limit_packets": 10"#, r#""limit_packets": 10, "limit_bytes": 10"#),
+        ] {
+            let refused = parsed(&SMALL.replace(known, with_unknown)).expect_err(with_unknown);
+            assert!(refused.starts_with("small.plan.json: unknown field"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn another_format_is_refused() {
+        let refused = parsed(&SMALL.replace("ewan-plan/1", "ewan-plan/2")).expect_err("format 2");
+        assert!(refused.contains("ewan-plan/2"), "{refused}");
     }
 }

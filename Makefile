@@ -1,0 +1,62 @@
+# Front door: every target delegates; `make help` lists them.
+#   make lab TOPO=dumbbell RTT=100
+# Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, RUNTIME,
+# EMULATOR, NAME; NODE and CMD for shell and exec; LINK and SET for set.
+TOPO ?= dumbbell
+NODE ?=
+CMD ?=
+EWAN := .venv/bin/ewan
+
+# A bare RTT is milliseconds. This is the only place in the project that adds a unit.
+digits = $(subst 0,,$(subst 1,,$(subst 2,,$(subst 3,,$(subst 4,,$(subst 5,,$(subst 6,,$(subst 7,,$(subst 8,,$(subst 9,,$(subst .,,$(1))))))))))))
+rtt = $(if $(call digits,$(RTT)),$(RTT),$(RTT)ms)
+# Only what stands on make's command line counts: NAME is in the environment of some systems.
+option = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) '$(3)')
+LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate,$(RATE)) $(call option,PAIRS,pairs,$(PAIRS)) \
+  $(call option,BUFFER,buffer,$(BUFFER)) $(call option,LOSS,loss,$(LOSS)) $(call option,MTU,mtu,$(MTU)) \
+  $(call option,IP,ip,$(IP)) $(call option,RUNTIME,runtime,$(RUNTIME)) $(call option,EMULATOR,emulator,$(EMULATOR)) \
+  $(call option,NAME,name,$(NAME))
+WHICH = $(call option,NAME,lab,$(NAME))
+
+.PHONY: help setup lab compile up down ps exec shell verify set watch doctor test lint bench docs clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+setup: ## what the project needs, checked and installed
+	@./setup.sh
+lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= PAIRS= BUFFER= LOSS= MTU= IP= NAME=
+	@$(EWAN) lab '$(TOPO)' $(LAB_OPTIONS)
+compile: setup ## plan, picture and table of a description into out/
+	@$(EWAN) compile '$(TOPO)' $(LAB_OPTIONS)
+up: setup ## as lab, without the verification
+	@$(EWAN) up '$(TOPO)' $(LAB_OPTIONS)
+down: setup ## remove the lab (NAME=, or all that are up)
+	@$(EWAN) down $(if $(NAME),'$(NAME)',--all)
+ps: setup ## labs, nodes, addresses, links
+	@$(EWAN) ps $(if $(NAME),'$(NAME)')
+exec: setup ## NODE= CMD="…"
+	@$(EWAN) exec $(WHICH) '$(NODE)' -- sh -c '$(subst ','\'',$(CMD))'
+shell: setup ## NODE=
+	@$(EWAN) shell $(WHICH) '$(NODE)'
+verify: setup ## measure every link of the running lab again
+	@$(EWAN) verify $(NAME)
+set: setup ## LINK= SET="rate=500Mbit/s at=+10s"
+	@$(EWAN) set $(WHICH) '$(LINK)' $(SET)
+watch: setup ## live view of rates, queues and drops
+	@$(EWAN) watch $(NAME)
+doctor: setup ## what this machine can do, and what follows
+	@$(EWAN) doctor
+test: setup ## every test
+	@cargo test --release --locked --quiet
+	@.venv/bin/python -m pytest
+lint: setup ## rustfmt, clippy, ruff, mypy
+	@cargo fmt --check
+	@cargo clippy --release --locked --quiet --all-targets -- -D warnings
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
+	@.venv/bin/mypy .
+bench: setup ## figures, side by side, into results/bench/
+	@.venv/bin/python -m calibration.bench
+docs: setup ## docs/description.md from the schema
+	@$(EWAN) docs
+clean: ## what was built (labs that are up stay up)
+	@rm -rf target .venv out

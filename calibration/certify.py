@@ -1,0 +1,79 @@
+"""One verification: expectations, probes, verdicts, certificate.
+
+In: a plan whose lab is up, the path of `ewan-node`, and a way to ask the links. Out: a certificate. The only part
+of this package that starts anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from calibration import expect, probe, spinner
+from calibration.compare import compare
+from labs.plan import Plan, digest
+from labs.record import Certificate, host_facts
+
+Control = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""A link's name and a request → its spinner's answer."""
+
+
+def verify(
+    plan: Plan,
+    *,
+    binary: Path,
+    control: Control,
+    progress: Callable[[str], None] = lambda text: None,
+    tolerances: expect.Tolerances | None = None,
+    budget: probe.Budget | None = None,
+) -> Certificate:
+    """Measures every link of `plan`, both ways, and its pairs. RuntimeError with one line when probes cannot run."""
+    bounds = tolerances or expect.Tolerances()
+    begun = time.monotonic_ns()
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    expected = expect.expectations(plan)
+    probing = probe.plan_probes(expected, plan.lab, budget)
+    before = _statistics(plan, control)
+    answer = probe.run(plan, probing, binary, progress)
+    after = _statistics(plan, control)
+    rows = compare(expected, probing, answer, spinner.facts(before, after), bounds)
+    return Certificate(
+        plan_sha256=digest(plan),
+        lab=plan.lab,
+        time=at,
+        host=host_facts({"ewan-node": _version(binary)}),
+        tolerances={**dataclasses.asdict(bounds), "reasons": expect.REASONS},
+        rows=rows,
+        probes=_without_raw(answer),
+        spinners={str(index): found for index, found in enumerate(after)},
+        elapsed_ns=time.monotonic_ns() - begun,
+    )
+
+
+def _statistics(plan: Plan, control: Control) -> list[dict[str, Any]]:
+    """One answer per spinner; a spinner that cannot be asked is part of the result, not an error."""
+    answers = []
+    for each in plan.spinners:
+        try:
+            answers.append(control(each.links[0], {"command": "stats"}) if each.links else {"ok": False})
+        except (OSError, RuntimeError, ValueError) as error:
+            answers.append({"ok": False, "error": str(error)})
+    return answers
+
+
+def _version(binary: Path) -> str:
+    shown = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False)
+    return shown.stdout.strip().removeprefix("ewan-node ") or "unknown"
+
+
+def _without_raw(answer: dict[str, Any]) -> dict[str, Any]:
+    """The rows hold what follows from single delays; the record need not carry them all."""
+    for result in answer["results"]:
+        for stream in result.get("streams", ()):
+            stream.pop("delays_ns", None)
+    return answer

@@ -1,0 +1,166 @@
+"""The commands that measure: `lab` (compile, up, verify), `verify`, `doctor`.
+
+In: the command line. Out: tables, or JSON with --json; exit status 1 when a link is outside its tolerance, 2 for
+what the user can put right.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from calibration import doctor, report, verify
+from labs import cli
+from labs.plan import Plan, to_json
+from labs.record import Certificate
+from labs.record import to_json as certificate_json
+
+RESULTS = Path("results")
+COLOURS = {
+    "ok": "green",
+    "outside": "bold red",
+    "not measured": "yellow",
+    "shown": "dim",
+    "good": "green",
+    "limited": "yellow",
+}
+
+quick_note = "every link, both ways: delay, rate, loss, queue limit; then the paths"
+
+
+@click.command("lab")
+@cli.description_options
+@cli.json_option
+@cli.guarded
+def lab_command(topology: str, as_json: bool, **options: Any) -> None:
+    """Compile a description, bring the lab up, verify every link, leave it up.
+
+    TOPOLOGY is a template (dumbbell, parking-lot, star, chain, ring, mesh, fishbone, four-domain, grid), the name of
+    a ready lab in labs/library, or a file.
+
+    \b
+    ewan lab dumbbell --rtt 100ms
+    ewan lab parking-lot --rtt 60ms --rate 100M --buffer 255pkt
+    ewan lab my.lab.yaml --loss 0.1%
+    """
+    plan = cli.plan_of(topology, options)
+    cli.as_root()
+    cli.bring_up(plan)
+    if not as_json:
+        for drawn in cli.tables(plan):
+            cli.console.print(drawn)
+            cli.console.print()
+    certificate = certify(plan)
+    show(certificate, plan, as_json)
+    if not as_json:
+        first, last = (
+            (plan.pairs[0].source, plan.pairs[0].sink) if plan.pairs else (plan.nodes[0].name, plan.nodes[-1].name)
+        )
+        cli.console.print(f'it stays up: make exec NODE={first} CMD="ping -c 3 {last}", make watch, make down')
+    sys.exit(0 if certificate.passed else 1)
+
+
+@click.command("verify")
+@click.argument("name", required=False)
+@cli.json_option
+@cli.guarded
+def verify_command(name: str | None, as_json: bool) -> None:
+    """Measure every link of a running lab against its plan.
+
+    \b
+    ewan verify
+    ewan verify dumbbell --json
+    """
+    cli.as_root()
+    plan = cli.runtime().load(cli.which(name)).plan
+    certificate = certify(plan)
+    show(certificate, plan, as_json)
+    sys.exit(0 if certificate.passed else 1)
+
+
+def certify(plan: Plan) -> Certificate:
+    """Runs the verification, saying on standard error what it is at."""
+
+    def control(link: str, request: dict[str, Any]) -> dict[str, Any]:
+        return cli.runtime().control(plan.lab, link, request)
+
+    try:
+        with cli.messages.status(f"verifying {plan.lab}") as status:
+            certificate = verify(
+                plan,
+                binary=cli.BINARY,
+                control=control,
+                progress=lambda text: status.update(f"verifying {plan.lab}: {text}"),
+            )
+    except RuntimeError as error:
+        raise cli.fail(str(error)) from None
+    return certificate
+
+
+def show(certificate: Certificate, plan: Plan, as_json: bool) -> None:
+    """Prints a certificate, and keeps it with its plan in a directory of its own."""
+    directory = keep(certificate, plan)
+    if as_json:
+        sys.stdout.buffer.write(certificate_json(certificate))
+        return
+    rows = []
+    for cells in report.table(certificate):
+        verdict = cells[report.HEADINGS.index("verdict")]
+        colour = COLOURS.get(verdict, "")
+        rows.append([f"[{colour}]{cell}[/]" if cell == verdict and colour else cell for cell in cells])
+    cli.console.print(cli.grid("Verification", list(report.HEADINGS), rows))
+    cli.console.print()
+    colour = "green" if certificate.passed else "bold red"
+    cli.console.print(
+        f"[{colour}]{report.summary(certificate)}[/]  certificate: {directory / 'certificate.json'}", soft_wrap=True
+    )
+
+
+def keep(certificate: Certificate, plan: Plan) -> Path:
+    """results/<time>-<lab>/ with plan and certificate; belongs to whoever called sudo."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    directory = RESULTS / f"{stamp}-{plan.lab}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "plan.json").write_bytes(to_json(plan))
+        report.write(certificate, directory / "certificate.json")
+    except OSError as error:
+        raise cli.fail(
+            f"{error.filename or directory}: {error.strerror}: the lab is up, its certificate could not be kept"
+        ) from None
+    if "SUDO_UID" in os.environ:
+        owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
+        for path in (RESULTS, directory, *directory.iterdir()):
+            os.chown(path, *owner)
+    return directory
+
+
+@click.command("doctor")
+@cli.json_option
+@cli.guarded
+def doctor_command(as_json: bool) -> None:
+    """What this machine can do for a lab, and what follows from what it lacks.
+
+    \b
+    ewan doctor
+    """
+    try:
+        found = doctor.findings(cli.BINARY)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise cli.fail(f"{cli.BINARY} cannot be run ({error}): make setup") from None
+    if as_json:
+        cli.emit(orjson.loads(orjson.dumps(found)))
+    else:
+        rows = [
+            [each.what, each.found, f"[{COLOURS.get(each.verdict, 'bold red')}]{each.verdict}[/]", each.meaning]
+            for each in found
+        ]
+        cli.console.print(cli.grid("This machine", ["what", "found", "verdict", "meaning"], rows))
+    sys.exit(1 if any(each.verdict == "missing" for each in found) else 0)

@@ -1,0 +1,357 @@
+"""Expectations and results → verdicts. Pure.
+
+In: what the plan says (`expect`), what the probes found (the answer of `ewan-node probe`) and what the link says
+about itself (`spinner`). Out: one row per link, direction and quantity. A value that was not or could not be
+measured has a row that says why; nothing is guessed, nothing left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibration import statistic
+from calibration.expect import (
+    Expectations,
+    LinkExpectation,
+    PairExpectation,
+    Tolerances,
+    framed_bytes,
+    serialisation_ns,
+)
+from calibration.probe import PROBE_BYTES, Probing
+from calibration.spinner import Facts
+from labs.record import Row, Verdict
+
+PPB = 1e9
+Stream = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The answer of `ewan-node probe`, by kind and by the name of the stream (of the probe for TCP)."""
+
+    streams: Mapping[tuple[str, str], Stream]
+    transfers: Mapping[str, dict[str, Any]]
+    failures: Mapping[str, str]
+    """By the name of the probe."""
+    failed_streams: Mapping[tuple[str, str], str]
+    clock_steps: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, probing: Probing, answer: dict[str, Any]) -> Results:
+        streams, transfers, failures, failed, steps = {}, {}, {}, {}, {}
+        for asked, result in zip(probing.probes, answer["results"], strict=True):
+            if result["kind"] == "failed":
+                failures[asked["name"]] = result["error"]
+                for stream in asked.get("streams", ()):
+                    failed[asked["kind"], stream["name"]] = result["error"]
+            elif result["kind"] == "tcp":
+                transfers[result["name"]] = result
+            else:
+                for stream in result["streams"]:
+                    streams[result["kind"], stream["name"]] = stream
+                    steps[result["kind"], stream["name"]] = result["clock_step_ns"]
+        return cls(streams, transfers, failures, failed, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What all rows of one link and direction (or pair) share."""
+
+    link: str
+    direction: str
+    cause: str
+    """What the link says was wrong; empty when nothing."""
+
+    def row(
+        self,
+        quantity: str,
+        unit: str,
+        configured: float,
+        measured: float,
+        tolerance: float | tuple[float, float],
+        note: str = "",
+    ) -> Row:
+        """Tolerance either way, or below and above."""
+        below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
+        error = measured - configured
+        ok = -below <= error <= above
+        verdict: Verdict = "ok" if ok else "outside"
+        parts = [note, "" if ok else self.cause]
+        shown = above if error >= 0 else below
+        note = "; ".join(part for part in parts if part)
+        return Row(self.link, self.direction, quantity, unit, configured, measured, error, shown, verdict, note)
+
+    def shown(self, quantity: str, unit: str, configured: float | None, measured: float, note: str = "") -> Row:
+        error = None if configured is None else measured - configured
+        return Row(self.link, self.direction, quantity, unit, configured, measured, error, None, "shown", note)
+
+    def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
+        return Row(self.link, self.direction, quantity, unit, configured, None, None, None, "not measured", why)
+
+
+def compare(
+    expected: Expectations,
+    probing: Probing,
+    answer: dict[str, Any],
+    facts: Mapping[str, Facts],
+    tolerances: Tolerances | None = None,
+) -> tuple[Row, ...]:
+    """`facts` by the link's key ("core forward")."""
+    bounds = tolerances or Tolerances()
+    results = Results.of(probing, answer)
+    count = max(len(expected.links), 1)
+    rows: list[Row] = []
+    for link in expected.links:
+        own = facts.get(link.key, Facts())
+        judge = Judge(link.link, link.name, own.cause())
+        rows += _delay(link, judge, results, bounds, count)
+        rows += _release(judge, own, bounds)
+        rows += _rate(link, judge, results, bounds)
+        rows += _loss(link, judge, results, bounds, count)
+        rows += _queue(link, judge, probing, results, bounds)
+    for pair in expected.pairs:
+        causes = [
+            facts[f"{name} {way}"].cause()
+            for name in pair.links
+            for way in ("forward", "backward")
+            if f"{name} {way}" in facts
+        ]
+        judge = Judge(pair.key, "", next((cause for cause in causes if cause), ""))
+        rows += _pair(pair, judge, probing, results, bounds)
+    return tuple(rows)
+
+
+def _why_not(results: Results, kind: str, key: str) -> str | None:
+    """Why a stream's result cannot be used, if it cannot."""
+    if (kind, key) in results.failed_streams:
+        return results.failed_streams[kind, key]
+    stream = results.streams.get((kind, key))
+    if stream is None:
+        return "not probed"
+    if abs(results.clock_steps[kind, key]) > 20_000:
+        return f"this host's clock was stepped by {results.clock_steps[kind, key]} ns meanwhile"
+    if stream["sent_packets"] == 0:
+        return f"nothing could be sent: {stream['refused_why'] or 'the host was too busy'}"
+    return None
+
+
+def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
+    stream = results.streams.get(("delay", link.key))
+    size = PROBE_BYTES if stream is None else stream["packet_bytes"]
+    base = link.delay_ns(size)
+    first = "delay p50" if link.line.constant else "delay mean"
+    why = _why_not(results, "delay", link.key)
+    if why or stream is None:
+        yield judge.missing(first, "ns", base, why or "not probed")
+        return
+    delay, arrived = stream["delay"], stream["received_packets"]
+    if delay is None or arrived < 3:
+        lost = f"{arrived} of {stream['sent_packets']} packets arrived"
+        if delay is None and link.loss.probability < 0.5:
+            yield Row(
+                judge.link,
+                judge.direction,
+                first,
+                "ns",
+                base,
+                None,
+                None,
+                None,
+                "outside",
+                "; ".join(part for part in (f"nothing came through: {lost}", judge.cause) if part),
+            )
+        else:
+            yield judge.missing(first, "ns", base, lost)
+        return
+    near = max(bounds.delay_ns, bounds.delay_share * base)
+    if link.line.constant:
+        yield judge.row("delay p50", "ns", base, delay["p50_ns"], near)
+        if arrived < 100:
+            yield judge.missing("delay p99", "ns", base, f"{arrived} packets are too few for a p99")
+        else:
+            yield judge.row("delay p99", "ns", base, delay["p99_ns"], (near, near + bounds.delay_p99_ns))
+        yield judge.shown("delay max", "ns", base, delay["max_ns"], f"of {arrived} packets")
+        return
+    if arrived < 20:
+        yield judge.missing("delay mean", "ns", base, f"{arrived} packets are too few for a delay that varies")
+        return
+    z = statistic.quantile(bounds.confidence, 2 * count)
+    wander = z * link.line.deviation_ns / arrived**0.5
+    yield judge.row("delay mean", "ns", base, delay["mean_ns"], near + wander, f"of {arrived} packets")
+    own = serialisation_ns(link.direction, size)
+    if link.line.deviation_ns < 5 * bounds.delay_ns:
+        yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")
+        return
+    # The best fit within the tolerance for a fixed offset: the shape is judged here, the place above.
+    offset = max(-near, min(near, delay["mean_ns"] - base))
+    values = [value - own - offset for value in stream["delays_ns"]]
+    distance = statistic.kolmogorov(values, link.line.distribution)
+    limit = (
+        statistic.kolmogorov_limit(arrived, bounds.confidence, 2 * count) + bounds.delay_ns / link.line.deviation_ns / 5
+    )
+    yield judge.row("delay distribution", "ratio", 0, distance, limit, "Kolmogorov distance")
+
+
+def _release(judge: Judge, facts: Facts, bounds: Tolerances) -> Iterator[Row]:
+    if facts.release_p50_ns is None or facts.release_p99_ns is None or facts.release_max_ns is None:
+        yield judge.missing("release error p50", "ns", 0, "the link gave no statistics")
+        return
+    yield judge.row("release error p50", "ns", 0, facts.release_p50_ns, bounds.release_p50_ns)
+    yield judge.row("release error p99", "ns", 0, facts.release_p99_ns, bounds.release_p99_ns)
+    yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.cause())
+
+
+def _offered_bps(stream: Stream, framed: int) -> float:
+    """Of what left the sender's own interface."""
+    if stream["sending_ns"] == 0:
+        return 0.0
+    return float(stream["sent_packets"] - 1) * framed * 8e9 / float(stream["sending_ns"])
+
+
+def _rate(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances) -> Iterator[Row]:
+    configured = link.direction.rate_bps
+    stream = results.streams.get(("saturate", link.key))
+    why = _why_not(results, "saturate", link.key)
+    if why or stream is None:
+        yield judge.missing("rate", "bit/s", configured, why or "not probed")
+        return
+    framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
+    offered = _offered_bps(stream, framed) * (1 - link.loss.probability) * (1 + link.duplicates)
+    steady = stream["steady"]
+    if steady is None or steady["packets"] < 8:
+        yield judge.missing("rate", "bit/s", configured, "too few packets arrived in the time there was")
+        return
+    measured = steady["packets"] * framed * 8e9 / steady["window_ns"]
+    uncertain = (2 * bounds.instant_ns + (0 if link.line.constant else 2 * link.line.spread_ns)) / steady["window_ns"]
+    tolerance = configured * (bounds.rate_share + uncertain)
+    if stream["socket_drops_packets"] > 0 and measured < configured - tolerance:
+        dropped = stream["socket_drops_packets"]
+        yield judge.missing("rate", "bit/s", configured, f"the probe itself dropped {dropped} packets: CPU too slow")
+    elif offered < 1.02 * configured and measured < configured + tolerance:
+        note = f"above this host's reach: it could offer {offered / 1e6:.6g} Mbit/s"
+        yield judge.missing("rate", "bit/s", configured, note)
+    else:
+        yield judge.row("rate", "bit/s", configured, measured, tolerance, f"{offered / 1e6:.4g} Mbit/s were offered")
+
+
+def _loss(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
+    configured = link.loss.probability
+    kind = "loss" if ("loss", link.key) in results.streams else "delay"
+    stream = results.streams.get((kind, link.key))
+    why = _why_not(results, kind, link.key)
+    if why or stream is None:
+        yield judge.missing("loss", "ppb", configured * PPB, why or "not probed")
+        return
+    sent, lost = stream["sent_packets"], stream["lost_packets"]
+    own = stream["socket_drops_packets"]
+    lost = max(lost - own, 0)
+    note = f"{lost} of {sent}"
+    share = lost / sent
+    z = statistic.quantile(bounds.confidence, 2 * count)
+    if configured == 0:
+        yield judge.row("loss", "ppb", 0, share * PPB, 0.0, note)
+    elif link.loss.dispersion == 0:
+        slack = (link.loss.slack_packets + 1) / sent * PPB
+        yield judge.row("loss", "ppb", configured * PPB, share * PPB, slack, note)
+    else:
+        yield _binomial(judge, "loss", configured, lost, sent, z, link.loss.dispersion)
+    copies, arrived = stream["duplicated_packets"], stream["received_packets"]
+    if link.duplicates > 0 and arrived > 0:
+        yield _binomial(judge, "duplicates", link.duplicates, copies, arrived, z, 1.0)
+    elif copies > 0:
+        yield judge.row("duplicates", "ppb", 0, copies / arrived * PPB, 0.0, f"{copies} of {arrived}")
+
+
+def _binomial(
+    judge: Judge, quantity: str, configured: float, found: int, total: int, z: float, dispersion: float
+) -> Row:
+    """Is the configured probability in the interval of the measured one?"""
+    if configured * total / dispersion < 3:
+        needed = round(10 * dispersion / configured)
+        why = f"{found} of {total}: it takes about {needed} packets to tell"
+        return judge.missing(quantity, "ppb", configured * PPB, why)
+    share = found / total
+    low, high = statistic.wilson(round(found / dispersion), total / dispersion, z)
+    note = f"{found} of {total}; interval {low:.4%} to {high:.4%}"
+    # As a tolerance of (measured − configured): how far below and above the interval reaches.
+    return judge.row(quantity, "ppb", configured * PPB, share * PPB, ((high - share) * PPB, (share - low) * PPB), note)
+
+
+def _queue(
+    link: LinkExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+) -> Iterator[Row]:
+    stream = results.streams.get(("saturate", link.key))
+    size = link.mtu_bytes if stream is None else stream["packet_bytes"]
+    framed = framed_bytes(link.direction.framing, size)
+    configured = link.queue_packets(size) * framed
+    why = probing.skipped.get((link.key, "queue limit")) or _why_not(results, "saturate", link.key)
+    if why or stream is None:
+        yield judge.missing("queue limit", "bytes", configured, why or "not probed")
+        return
+    rate = link.direction.rate_bps
+    offered = _offered_bps(stream, framed) * (1 - link.loss.probability) * (1 + link.duplicates)
+    steady = stream["steady"]
+    if steady is None or steady["packets"] < 8:
+        yield judge.missing("queue limit", "bytes", configured, "too few packets arrived in the time there was")
+        return
+    # p90: sent in small bursts, most packets find the queue a little less than full; and the few that came out late
+    # because a CPU was taken away must not decide. The base is the first packet of the probe itself.
+    waited = steady["delay"]["p90_ns"] - stream["delay"]["min_ns"]
+    measured = waited * rate / 8e9
+    tolerance = bounds.queue_share * configured + bounds.queue_packets * framed + bounds.instant_ns * rate / 8e9
+    excess = (offered - rate) * stream["sending_ns"] / 8e9
+    if excess < 1.05 * configured and measured < configured - tolerance:
+        note = f"not filled: this host could offer {offered / 1e6:.6g} Mbit/s"
+        yield judge.missing("queue limit", "bytes", configured, note)
+    elif stream["refused_packets"] > 0 and measured > configured + tolerance:
+        yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")
+    else:
+        yield judge.row("queue limit", "bytes", configured, measured, tolerance)
+
+
+def _pair(pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances) -> Iterator[Row]:
+    stream = results.streams.get(("rtt", pair.key))
+    base = pair.round_trip_ns(PROBE_BYTES)
+    why = probing.skipped.get((pair.key, "base RTT")) or _why_not(results, "rtt", pair.key)
+    if why or stream is None:
+        yield judge.missing("base RTT", "ns", base, why or "not probed")
+    elif stream["delay"] is None:
+        lost = f"no answer to {stream['sent_packets']} packets"
+        yield Row(judge.link, "", "base RTT", "ns", base, None, None, None, "outside", lost)
+    else:
+        near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
+        z = statistic.quantile(bounds.confidence, 10)
+        wander = z * pair.deviation_ns / stream["received_packets"] ** 0.5
+        value = stream["delay"]["p50_ns" if pair.deviation_ns == 0 else "mean_ns"]
+        yield judge.row("base RTT", "ns", base, value, near + wander, f"of {stream['received_packets']} round trips")
+    yield from _goodput(pair, judge, probing, results, bounds)
+
+
+def _goodput(
+    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+) -> Iterator[Row]:
+    name = f"tcp {pair.key}"
+    if name in results.failures:
+        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, results.failures[name])
+    elif (pair.key, "TCP goodput") in probing.skipped:
+        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, probing.skipped[pair.key, "TCP goodput"])
+    elif name in results.transfers:
+        yield _transfer(pair, judge, results.transfers[name], bounds)
+
+
+def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bounds: Tolerances) -> Row:
+    """Above the ceiling the link does not limit. Below it, only a sender that had filled the pipe says something
+    of the link; one that was kept from it by losses, or still growing, says something of TCP."""
+    measured = transfer["goodput_bps"]
+    note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments sent again"
+    above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
+    start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
+    window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
+    carried = window * transfer["segment_bytes"] * 8e9 / pair.round_trip_ns(PROBE_BYTES)
+    if measured < pair.goodput_bps - below and (not pair.goodput_fair or carried < pair.goodput_bps):
+        why = f"its window was {window} segments" if pair.goodput_fair else "loss, jitter or a queue below the BDP"
+        return judge.shown("TCP goodput", "bit/s", pair.goodput_bps, measured, f"{note}; kept below: {why}")
+    return judge.row("TCP goodput", "bit/s", pair.goodput_bps, measured, (below, above), note)

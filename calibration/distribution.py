@@ -1,0 +1,153 @@
+"""What a link's delay line and loss model do to packets on average: pure, from the plan's own keys.
+
+In: `delay` and `loss` of a direction (emulator/src/config.rs). Out: mean, deviation, bounds and the distribution
+function of a delay; probability and correlation of losses.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+PPB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class DelayLine:
+    """`spread_ns`: packets sent this far apart (nearly) never wait for an earlier one that was drawn longer."""
+
+    mean_ns: float
+    deviation_ns: float
+    spread_ns: float
+    distribution: Callable[[float], float]
+
+    @property
+    def constant(self) -> bool:
+        return self.deviation_ns == 0
+
+
+def delay_line(delay: dict[str, Any]) -> DelayLine:
+    kind = delay["kind"]
+    if kind == "table":
+        return _table(sorted(delay["delays_ns"]))
+    centre, jitter = float(delay["delay_ns"]), float(delay.get("jitter_ns", 0))
+    if kind == "constant" or jitter == 0:
+        return DelayLine(centre, 0.0, 0.0, lambda ns: float(ns >= centre))
+    if kind == "uniform":
+        low, high = max(centre - jitter, 0.0), centre + jitter
+        return _numeric(lambda ns: (ns - low) / (high - low), low, high, high - low)
+    if kind == "normal":
+        # Between −4 and 4 deviations; what is below 0 becomes 0.
+        normal = NormalDist(centre, jitter)
+        return _numeric(normal.cdf, 0.0, centre + 4 * jitter, 6 * jitter)
+    if kind == "pareto":
+        return _pareto(centre, jitter)
+    raise ValueError(f"unknown delay kind {kind!r}")
+
+
+def _pareto(centre: float, jitter: float) -> DelayLine:
+    """Shape 3 and scale m: deviation m·√3/2, so m = 2·jitter/√3; the tail is what exceeds m."""
+    scale = 2 * jitter / math.sqrt(3)
+    start = centre - jitter
+
+    def distribution(ns: float) -> float:
+        excess = ns - start
+        return 0.0 if excess <= 0 else 1 - (scale / (scale + excess)) ** 3
+
+    return _numeric(distribution, start, centre + 10 * jitter, 4 * jitter)
+
+
+def _numeric(distribution: Callable[[float], float], low: float, high: float, spread: float) -> DelayLine:
+    """Cut at `low` (and at 0) and `high`; moments from the distribution function: E X = low + ∫ (1 − F)."""
+    low = max(low, 0.0)
+
+    def cut(ns: float) -> float:
+        return 0.0 if ns < low else 1.0 if ns >= high else min(max(distribution(ns), 0.0), 1.0)
+
+    steps = 20_000
+    width = (high - low) / steps
+    above = [1 - cut(low + (k + 0.5) * width) for k in range(steps)]
+    mean = low + width * math.fsum(above)
+    square = low**2 + 2 * width * math.fsum((low + (k + 0.5) * width) * rest for k, rest in enumerate(above))
+    return DelayLine(mean, math.sqrt(max(square - mean**2, 0.0)), spread, cut)
+
+
+def _table(delays: Sequence[int]) -> DelayLine:
+    mean = math.fsum(delays) / len(delays)
+    variance = math.fsum((delay - mean) ** 2 for delay in delays) / len(delays)
+    steps = lambda ns: bisect.bisect_right(delays, ns) / len(delays)  # noqa: E731
+    return DelayLine(mean, math.sqrt(variance), float(delays[-1] - delays[0]), steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """`dispersion`: variance of the number lost against that of independent losses (1 for Bernoulli; bursts
+    more). 0 for a deterministic model, whose count is off by at most `slack_packets`."""
+
+    probability: float
+    dispersion: float = 1.0
+    slack_packets: int = 0
+
+
+def loss(model: dict[str, Any]) -> Loss:
+    kind = model["kind"]
+    if kind == "none":
+        return Loss(0.0)
+    if kind == "bernoulli":
+        return Loss(model["loss_ppb"] / PPB)
+    if kind == "every_nth":
+        return Loss(1 / model["n"], 0.0, 1)
+    if kind == "pattern":
+        pattern = model["pattern"]
+        return Loss(pattern.count("1") / len(pattern), 0.0, pattern.count("1"))
+    if kind == "gilbert_elliott":
+        bad, good = model["to_bad_ppb"] / PPB, model["to_good_ppb"] / PPB
+        return _markov([[1 - bad, bad], [good, 1 - good]], [model["loss_good_ppb"] / PPB, model["loss_bad_ppb"] / PPB])
+    if kind == "markov4":
+        p13, p31, p32, p23, p14 = (model[f"p{name}_ppb"] / PPB for name in ("13", "31", "32", "23", "14"))
+        matrix = [
+            [1 - p13 - p14, 0, p13, p14],
+            [0, 1 - p23, p23, 0],
+            [p31, p32, 1 - p31 - p32, 0],
+            [1, 0, 0, 0],
+        ]
+        return _markov(matrix, [0, 0, 1, 1])
+    raise ValueError(f"unknown loss kind {kind!r}")
+
+
+def _markov(matrix: list[list[float]], lost: list[float]) -> Loss:
+    """Losses driven by a hidden Markov chain that starts in its first state.
+
+    Dispersion = 1 + 2 Σ_k cov(h_0, h_k) / (p (1 − p)) with h the loss probability of the state (the asymptotic
+    variance of a function of a Markov chain).
+    """
+    size = range(len(matrix))
+
+    def step(row: list[float]) -> list[float]:
+        return [math.fsum(row[i] * matrix[i][j] for i in size) for j in size]
+
+    state = [1.0] + [0.0] * (len(matrix) - 1)
+    # Twice: a chain of period 2 has no limit, its average has.
+    for _ in range(200_000):
+        following = step(state)
+        following = [(a + b) / 2 for a, b in zip(state, following, strict=True)]
+        moved = max(abs(a - b) for a, b in zip(state, following, strict=True))
+        state = following
+        if moved < 1e-15:
+            break
+    probability = math.fsum(share * p for share, p in zip(state, lost, strict=True))
+    if not 0 < probability < 1:
+        return Loss(probability)
+    covariance = 0.0
+    weighted = [share * (p - probability) for share, p in zip(state, lost, strict=True)]
+    for _ in range(200_000):
+        weighted = step(weighted)
+        covariance += math.fsum(w * p for w, p in zip(weighted, lost, strict=True))
+        if max(abs(w) for w in weighted) < 1e-15:
+            break
+    dispersion = 1 + 2 * covariance / (probability * (1 - probability))
+    return Loss(probability, max(dispersion, 1e-6))

@@ -1,0 +1,154 @@
+"""What this machine can do for a lab, and what follows from each thing that it lacks.
+
+In: /proc, the kernel's configuration where it is readable, and `ewan-node timers`. Out: findings, worst first.
+Changes nothing on the machine.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from labs import units
+
+Verdict = Literal["good", "limited", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One property of the machine: what was found, and what it means for a lab."""
+
+    what: str
+    found: str
+    verdict: Verdict
+    meaning: str
+
+
+def findings(binary: Path) -> list[Finding]:
+    """All that was found; the timers are measured, which takes about two seconds."""
+    return [*privileges(), *processors(), *kernel(), *clocks(timers(binary)), *tools()]
+
+
+def timers(binary: Path) -> dict[str, Any]:
+    answer = subprocess.run([binary, "timers"], capture_output=True, check=True, timeout=30)
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return document
+
+
+def privileges() -> Iterator[Finding]:
+    if os.geteuid() == 0:
+        yield Finding("privileges", "root", "good", "live labs can be brought up")
+    elif shutil.which("sudo"):
+        yield Finding("privileges", "sudo", "good", "live labs can be brought up, under sudo")
+    else:
+        yield Finding("privileges", "neither root nor sudo", "missing", "no live lab; compile works")
+
+
+def processors() -> Iterator[Finding]:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) == 1:
+        meaning = "links share the only CPU with the hosts: delays are off by milliseconds"
+        yield Finding("CPUs", "1", "limited", meaning)
+    else:
+        yield Finding(
+            "CPUs", f"{len(cpus)} ({model()})", "good", f"links spin on CPU {cpus[-1]}, hosts run on the rest"
+        )
+    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    yield Finding(
+        "free memory",
+        units.about(pages, "size"),
+        "good",
+        "holds what is in flight: rate × delay + queue, per direction",
+    )
+
+
+def model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+# option → (name, where it is used, what its absence means)
+OPTIONS = {
+    "CONFIG_NET_NS": ("network namespaces", "every node is one", "no live lab"),
+    "CONFIG_VETH": ("veth", "every wire is a pair", "no live lab"),
+    "CONFIG_XDP_SOCKETS": ("AF_XDP", "links take packets by AF_XDP", "links take packets by AF_PACKET"),
+    "CONFIG_NET_SCH_TBF": ("tbf", "holds the rate of access links", "access links cannot be limited"),
+    "CONFIG_IPV6": ("IPv6", "ip: 6 and dual", "only ip: 4"),
+    "CONFIG_NET_SCH_NETEM": ("netem", "can be compared with the user link", "not needed: links are our own"),
+}
+
+
+def kernel() -> Iterator[Finding]:
+    yield Finding("kernel", platform.release(), "good", "Linux")
+    options = kernel_options()
+    if options is None:
+        yield Finding("kernel options", "not readable", "limited", "found out when a lab comes up")
+        return
+    for option, (name, use, absence) in OPTIONS.items():
+        present = option in options
+        needed: Verdict = "missing" if absence == "no live lab" else "limited"
+        needed = "good" if name == "netem" else needed
+        yield Finding(
+            name, "present" if present else "absent", "good" if present else needed, use if present else absence
+        )
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    yield Finding(
+        "TCP variants", " ".join(available), "good" if "cubic" in available else "limited", "for cc: in scenarios"
+    )
+
+
+def kernel_options() -> set[str] | None:
+    """Options set to y or m, from wherever this system keeps its configuration."""
+    sources = (Path("/proc/config.gz"), Path(f"/boot/config-{platform.release()}"))
+    for source in sources:
+        try:
+            text = gzip.decompress(source.read_bytes()).decode() if source.suffix == ".gz" else source.read_text()
+        except OSError:
+            continue
+        return {line.partition("=")[0] for line in text.splitlines() if line.endswith(("=y", "=m"))}
+    return None
+
+
+# Above these a spinning link is not exact enough to be believed at all.
+SPIN_GOOD_NS = 1_000
+
+
+def clocks(report: dict[str, Any]) -> Iterator[Finding]:
+    """The verdict on `ewan-node timers`: what a link that spins can keep to."""
+    tsc = report["clock"] == "tsc"
+    meaning = "read without a system call" if tsc else "each look at the clock is dearer; releases are later"
+    yield Finding(
+        "clock",
+        f"{report['clock']}, {report['read_cost_ns']['now']:.0f} ns a read",
+        "good" if tsc else "limited",
+        meaning,
+    )
+    for key, name, limit, meaning in (
+        ("spin_error_ns", "spinning to a deadline", SPIN_GOOD_NS, "how exactly a link releases packets"),
+        ("nanosleep_lateness_ns", "sleeping to a deadline", None, "why links do not sleep"),
+    ):
+        late = report[key]
+        found = f"late by {late['p50']} ns at the median, {late['p99']} ns at p99, {late['max']} ns at worst"
+        good = limit is None or late["p50"] <= limit
+        yield Finding(name, found, "good" if good else "limited", meaning)
+
+
+def tools() -> Iterator[Finding]:
+    for tool, use in (
+        ("ip", "to look at namespaces by hand"),
+        ("ping", "in nodes"),
+        ("iperf3", "in nodes"),
+        ("tcpdump", "in nodes"),
+    ):
+        found = shutil.which(tool)
+        yield Finding(tool, "present" if found else "absent", "good" if found else "limited", use)

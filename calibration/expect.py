@@ -1,0 +1,244 @@
+"""What a plan says a measurement must find. Pure.
+
+In: a plan. Out: per link and direction the base delay, rate, loss, duplicates and queue limit; per pair the base
+RTT and the highest TCP goodput; and the tolerances with their reasons.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Literal
+
+from calibration.distribution import DelayLine, Loss, delay_line, loss
+from labs.plan import Direction, End, Framing, Interface, Link, Pair, Plan
+
+DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
+TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
+PPB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """How far a measured value may be from the configured one. `REASONS` says why."""
+
+    delay_ns: int = 100_000
+    delay_share: float = 0.001
+    delay_p99_ns: int = 2_000_000
+    rtt_ns: int = 200_000
+    rate_share: float = 0.001
+    instant_ns: int = 50_000
+    queue_share: float = 0.02
+    queue_packets: float = 1.5
+    confidence: float = 0.99
+    goodput_above: float = 0.002
+    goodput_below: float = 0.1
+    release_p50_ns: int = 10_000
+    release_p99_ns: int = 500_000
+
+
+REASONS = {
+    "delay": "p50: 100 µs, or 0.1 % of the delay if that is more, for the two network stacks around the link (4 to "
+    "20 µs on a quiet machine) and CPUs that are shared; p99: 2 ms more, the time a CPU may be taken away; the "
+    "largest is shown only, since one such event decides it",
+    "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted",
+    "loss": "the configured probability must lie in the Wilson interval of the count; 99 % for all comparisons of "
+    "a certificate together (Bonferroni), widened by the correlation of the configured model",
+    "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs",
+    "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way",
+    "goodput": "never more than 0.2 % above what headers leave of the rate; not more than 10 % below it by a "
+    "sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
+    "release": "the link's own error, due against actual, free of any network stack: p50 10 µs, p99 500 µs; "
+    "on a CPU of its own it is below 1 µs and 10 µs",
+}
+
+
+def framed_bytes(framing: Framing, packet_bytes: int) -> int:
+    """What an IP packet of this size counts on the link."""
+    return max(packet_bytes + framing.overhead_bytes, framing.minimum_bytes)
+
+
+def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
+    return framed_bytes(direction.framing, packet_bytes) * 8e9 / direction.rate_bps
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where a direction begins and ends: nodes and their addresses of one family."""
+
+    source: str
+    source_address: str
+    sink: str
+    sink_address: str
+
+    @property
+    def ip_header_bytes(self) -> int:
+        return 40 if ":" in self.sink_address else 20
+
+
+@dataclass(frozen=True, slots=True)
+class LinkExpectation:
+    """One direction of one link."""
+
+    link: str
+    name: str
+    ends: Ends
+    mtu_bytes: int
+    direction: Direction
+    line: DelayLine
+    loss: Loss
+    duplicates: float
+
+    @property
+    def key(self) -> str:
+        return f"{self.link} {self.name}"
+
+    def delay_ns(self, packet_bytes: int) -> float:
+        """Mean one-way delay through an empty queue."""
+        return self.line.mean_ns + serialisation_ns(self.direction, packet_bytes)
+
+    def queue_packets(self, packet_bytes: int) -> int:
+        """How many packets of this size may wait."""
+        queue = self.direction.queue
+        size = framed_bytes(self.direction.framing, packet_bytes)
+        limits = [
+            queue.limit_packets,
+            None if queue.limit_bytes is None else queue.limit_bytes // size,
+        ]
+        return min(limit for limit in limits if limit is not None)
+
+    @property
+    def active_queue(self) -> str | None:
+        """The name of a discipline that drops before the limit, if there is one."""
+        kind = str(self.direction.queue.discipline["kind"])
+        return None if kind == "drop_tail" else kind
+
+    @property
+    def lossless(self) -> bool:
+        return self.loss.probability == 0 and self.direction.corrupt_ppb == 0
+
+
+@dataclass(frozen=True, slots=True)
+class PairExpectation:
+    source: str
+    sink: str
+    links: tuple[str, ...]
+    ends: Ends
+    rtt_ns: float
+    """Propagation only, the mean of both ways."""
+    deviation_ns: float
+    spread_ns: float
+    """Round trips this far apart (nearly) never wait for each other in a delay line."""
+    bottleneck_bps: int
+    goodput_bps: float
+    goodput_fair: bool
+    """May TCP be expected to reach the ceiling: nothing lost on purpose, the queue holds the BDP."""
+    directions: tuple[Direction, ...]
+    lossless: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.source} to {self.sink}"
+
+    def round_trip_ns(self, packet_bytes: int) -> float:
+        return self.rtt_ns + sum(serialisation_ns(direction, packet_bytes) for direction in self.directions)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    links: tuple[LinkExpectation, ...]
+    pairs: tuple[PairExpectation, ...]
+
+
+def expectations(plan: Plan) -> Expectations:
+    interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
+    links = tuple(_link(link, name, interfaces) for link in plan.links for name in DIRECTIONS)
+    by_name = {link.name: link for link in plan.links}
+    first = {}
+    for node in plan.nodes:
+        addressed = [interface for interface in node.interfaces if interface.addresses]
+        if addressed:
+            first[node.name] = End(node.name, addressed[0].name)
+    pairs = tuple(_pair(pair, first, interfaces, by_name) for pair in plan.pairs)
+    return Expectations(links, pairs)
+
+
+def _link(
+    link: Link, name: Literal["forward", "backward"], interfaces: dict[tuple[str, str], Interface]
+) -> LinkExpectation:
+    a, b = (link.a, link.b) if name == "forward" else (link.b, link.a)
+    direction = link.forward if name == "forward" else link.backward
+    model = loss(direction.loss)
+    corrupt = direction.corrupt_ppb / PPB
+    duplicates = direction.duplicate_ppb / PPB
+    # A corrupt packet fails its checksum; of a duplicated one the copy is intact.
+    damaged = (1 - model.probability) * corrupt * (1 - duplicates)
+    if damaged > 0:
+        model = Loss(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
+    return LinkExpectation(
+        link=link.name,
+        name=name,
+        ends=_ends(a, b, interfaces),
+        mtu_bytes=min(interfaces[end.node, end.interface].mtu for end in (a, b)),
+        direction=direction,
+        line=delay_line(direction.delay),
+        loss=model,
+        duplicates=duplicates,
+    )
+
+
+def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> Ends:
+    """Addresses of one family, IPv4 if both ends have it."""
+    for family in (4, 6):
+        found = []
+        for end in (a, b):
+            plain = [address.split("/")[0] for address in interfaces[end.node, end.interface].addresses]
+            found.append(next((text for text in plain if ipaddress.ip_address(text).version == family), None))
+        if found[0] is not None and found[1] is not None:
+            return Ends(a.node, found[0], b.node, found[1])
+    raise ValueError(f"{a.node} and {b.node} have no addresses of one family")
+
+
+def _pair(
+    pair: Pair,
+    first: dict[str, End],
+    interfaces: dict[tuple[str, str], Interface],
+    links: dict[str, Link],
+) -> PairExpectation:
+    ends = _ends(first[pair.source], first[pair.sink], interfaces)
+    on_path = [links[name] for name in pair.links]
+    directions = tuple(direction for link in on_path for direction in (link.forward, link.backward))
+    lines = [delay_line(direction.delay) for direction in directions]
+    wander = sum(line.mean_ns for line in lines) - sum(float(d.delay.get("delay_ns", 0)) for d in directions)
+    tables = any(direction.delay["kind"] == "table" for direction in directions)
+    # A pair's RTT has the nominal delays; the mean of a skewed or cut distribution is elsewhere.
+    rtt = sum(line.mean_ns for line in lines) if tables else pair.rtt_ns + wander
+    mtus = [interfaces[end.node, end.interface].mtu for link in on_path for end in (link.a, link.b)]
+    mtu = min([*mtus, *(interfaces[end.node, end.interface].mtu for end in (first[pair.source], first[pair.sink]))])
+    payload = mtu - ends.ip_header_bytes - TCP_HEADER_BYTES
+    ceilings = [d.rate_bps * payload / framed_bytes(d.framing, mtu) for d in directions]
+    lossless = all(loss(d.loss).probability == 0 and d.corrupt_ppb == 0 for d in directions)
+    fair = lossless and all(_holds_bdp(d, mtu, pair) for d in directions) and all(line.constant for line in lines)
+    return PairExpectation(
+        source=pair.source,
+        sink=pair.sink,
+        links=pair.links,
+        ends=ends,
+        rtt_ns=rtt,
+        deviation_ns=sum(line.deviation_ns**2 for line in lines) ** 0.5,
+        spread_ns=max((line.spread_ns for line, d in zip(lines, directions, strict=True) if not d.reorder), default=0.0),
+        bottleneck_bps=pair.bottleneck_bps,
+        goodput_bps=min([*ceilings, pair.bottleneck_bps * payload / (mtu + 0.0)]),
+        goodput_fair=fair,
+        directions=directions,
+        lossless=lossless,
+    )
+
+
+def _holds_bdp(direction: Direction, mtu: int, pair: Pair) -> bool:
+    size = framed_bytes(direction.framing, mtu)
+    queue = direction.queue
+    limits = [queue.limit_bytes, None if queue.limit_packets is None else queue.limit_packets * size]
+    room = min(limit for limit in limits if limit is not None)
+    # Of the pair's own path: what fills its bottleneck during a round trip.
+    return queue.discipline["kind"] == "drop_tail" and room >= 0.9 * pair.bottleneck_bps * pair.rtt_ns / 8e9

@@ -1,0 +1,262 @@
+"""Which probes to send through a lab, and sending them through `ewan-node probe`.
+
+In: a plan's expectations and the time there is. Out: the request (pure, `plan_probes`), with the reason for all
+that cannot be measured in that time; then the answer (`run`). Delays of all links are measured at once; rates one
+after the other, or as many at once as this host can send; TCP last, for it leaves full queues behind.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from calibration.expect import Ends, Expectations, LinkExpectation, PairExpectation, serialisation_ns
+from labs.plan import Plan
+
+MS = 1_000_000
+SECOND = 1_000 * MS
+PROBE_BYTES = 100
+"""Of an IP packet that measures delay or loss: small, so that its own serialisation matters little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much time and load a verification may take."""
+
+    delay_ns: int = 2 * SECOND
+    delay_longest_ns: int = 6 * SECOND
+    delay_gap_ns: int = 50_000
+    """Of all delay streams together."""
+    loss_ns: int = 2_500 * MS
+    loss_gap_ns: int = 50_000
+    pairs: int = 16
+    rtt_ns: int = SECOND
+    rates_ns: int = 20 * SECOND
+    steady_ns: int = 800 * MS
+    steady_shortest_ns: int = 50 * MS
+    steady_longest_ns: int = 5 * SECOND
+    fill_longest_ns: int = 2 * SECOND
+    packets_per_second: int = 120_000
+    """What this host is asked to send at once; a single faster link is tried all the same."""
+    transfers: int = 3
+    tcp_ns: int = 5 * SECOND
+
+
+@dataclass(slots=True)
+class Probing:
+    """The probes, and why some quantities of some links are not among them."""
+
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    skipped: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(link or pair, quantity) → reason."""
+
+    def skip(self, key: str, quantity: str, reason: str) -> None:
+        self.skipped[key, quantity] = reason
+
+    def add(self, kind: str, name: str, streams: Sequence[dict[str, Any]], drain_ns: float) -> None:
+        if streams:
+            probe = {"kind": kind, "name": name, "drain_ns": round(drain_ns), "streams": list(streams)}
+            self.probes.append(probe)
+
+
+def plan_probes(expected: Expectations, lab: str, budget: Budget | None = None) -> Probing:
+    budget = budget or Budget()
+    probing = Probing()
+    _delays(probing, expected.links, lab, budget)
+    _losses(probing, expected.links, lab, budget)
+    _round_trips(probing, expected.pairs, lab, budget)
+    _rates(probing, expected.links, lab, budget)
+    _transfers(probing, expected.pairs, lab, budget)
+    return probing
+
+
+def _stream(key: str, ends: Ends, lab: str, packet_bytes: int, interval_ns: float, packets: int) -> dict[str, Any]:
+    return {
+        "name": key,
+        "from": _end(lab, ends.source, ends.source_address),
+        "to": _end(lab, ends.sink, ends.sink_address),
+        "packet_bytes": packet_bytes,
+        "interval_ns": max(round(interval_ns), 1_000),
+        "packets": packets,
+    }
+
+
+def _end(lab: str, node: str, address: str) -> dict[str, str]:
+    return {"netns": f"/run/netns/ewan-{lab}-{node}", "address": address}
+
+
+def _size(expected: LinkExpectation) -> int:
+    return min(PROBE_BYTES, expected.mtu_bytes)
+
+
+def _stay_ns(links: Iterable[LinkExpectation]) -> float:
+    """How long to wait for the last packet: the longest delay of any, and some time to be late."""
+    return max((link.line.mean_ns + 5 * link.line.deviation_ns for link in links), default=0) + 100 * MS
+
+
+def _delays(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+    streams = []
+    for link in links:
+        own = serialisation_ns(link.direction, _size(link))
+        interval = max(MS, budget.delay_gap_ns * len(links), 4 * own)
+        if not link.line.constant and not link.direction.reorder:
+            # Closer together, packets would wait for each other in the delay line.
+            interval = max(interval, link.line.spread_ns)
+        duration = min(max(budget.delay_ns, 20 * interval), budget.delay_longest_ns)
+        stream = _stream(link.key, link.ends, lab, _size(link), interval, max(int(duration / interval), 3))
+        streams.append({**stream, "raw": not link.line.constant})
+    own = max((serialisation_ns(link.direction, _size(link)) for link in links), default=0)
+    probing.add("delay", "delay", streams, _stay_ns(links) + own)
+
+
+def _losses(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+    lossy = [link for link in links if not link.lossless or link.duplicates > 0]
+    streams = []
+    for link in lossy:
+        own = serialisation_ns(link.direction, _size(link))
+        interval = max(budget.loss_gap_ns * len(lossy), 4 * own)
+        streams.append(_stream(link.key, link.ends, lab, _size(link), interval, max(int(budget.loss_ns / interval), 3)))
+    own = max((serialisation_ns(link.direction, _size(link)) for link in lossy), default=0)
+    probing.add("loss", "loss", streams, _stay_ns(lossy) + own)
+
+
+def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
+    for pair in pairs[budget.pairs :]:
+        probing.skip(pair.key, "base RTT", f"only {budget.pairs} pairs are measured")
+    chosen = pairs[: budget.pairs]
+    streams = []
+    longest = 0.0
+    for pair in chosen:
+        own = max((serialisation_ns(direction, PROBE_BYTES) for direction in pair.directions), default=0.0)
+        # As for delays: packets of pairs that share a link should not wait for each other.
+        interval = max(10 * MS, max(4 * own, pair.spread_ns) * len(chosen))
+        duration = min(max(budget.rtt_ns, 20 * interval), budget.delay_longest_ns)
+        streams.append(_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, max(int(duration / interval), 3)))
+        longest = max(longest, pair.round_trip_ns(PROBE_BYTES) + 5 * pair.deviation_ns)
+    probing.add("rtt", "rtt", streams, longest + 100 * MS)
+
+
+def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+    # A first guess of how many saturations follow each other decides how long each may be.
+    offered = sum(1.25 / serialisation_ns(link.direction, link.mtu_bytes) * 1e9 for link in links)
+    rounds = max(1, min(len(links), round(offered / budget.packets_per_second)))
+    share = budget.rates_ns / rounds
+    planned = [_saturation(probing, link, lab, budget, share) for link in links]
+    batch: list[dict[str, Any]] = []
+    drain, load, number = 0.0, 0.0, 0
+    for stream, stay in sorted(planned, key=lambda item: item[0]["interval_ns"] * item[0]["packets"] + item[1]):
+        pace = 1e9 / stream["interval_ns"]
+        if batch and (load + pace > budget.packets_per_second or len(batch) == 256):
+            number += 1
+            probing.add("saturate", f"rate {number}", batch, drain)
+            batch, drain, load = [], 0.0, 0.0
+        batch.append(stream)
+        drain, load = max(drain, stay), load + pace
+    probing.add("saturate", f"rate {number + 1}", batch, drain)
+
+
+def _saturation(
+    probing: Probing, link: LinkExpectation, lab: str, budget: Budget, share_ns: float
+) -> tuple[dict[str, Any], float]:
+    """A stream above the link's rate, and how long its packets need after the last one was sent."""
+    direction = link.direction
+    stay = link.line.mean_ns + 5 * link.line.deviation_ns + 20 * MS
+    steady = min(max(share_ns / 2 - stay, budget.steady_shortest_ns), budget.steady_ns)
+    overhead = direction.framing.overhead_bytes
+    # Small packets on slow links: at least 40 of them in the steady part.
+    size = min(max(int(direction.rate_bps * steady / 8e9 / 40) - overhead, PROBE_BYTES), link.mtu_bytes)
+    size = min(max(size, PROBE_BYTES), link.mtu_bytes)
+    own = serialisation_ns(direction, size)
+    # A delay that varies moves both ends of the window: a longer one for 1 % all the same.
+    steady = min(max(steady, 12 * own, 200 * link.line.spread_ns), budget.steady_longest_ns)
+    above = 1.25 if direction.rate_bps > 200_000_000 else 2.0
+    full = link.queue_packets(size) * own
+    fill = full / (above - 1) * 1.1 + 20 * MS
+    if link.active_queue is not None:
+        probing.skip(link.key, "queue limit", f"{link.active_queue} drops before the limit")
+    elif not link.line.constant:
+        probing.skip(link.key, "queue limit", "the delay varies, so it does not show how long a packet waited")
+    elif fill > min(budget.fill_longest_ns, max(share_ns, 150 * MS)):
+        probing.skip(link.key, "queue limit", f"filling this queue takes {fill / 1e9:.1f} s")
+    if (link.key, "queue limit") in probing.skipped:
+        above, fill = 1.25, 20 * MS + 2 * link.line.spread_ns
+    sending = fill + steady
+    through = (1 - link.loss.probability) * (1 + link.duplicates)
+    interval = max(own * max(through, 0.01) / above, 1_000)
+    stream = _stream(link.key, link.ends, lab, size, interval, max(int(sending / interval), 3))
+    return {**stream, "skip_ns": round(fill)}, stay + min(full, (above - 1) * sending) + own
+
+
+def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
+    """TCP over one pair for each bottleneck."""
+    seen: set[tuple[tuple[str, ...], int]] = set()
+    for pair in pairs:
+        bottleneck = (pair.links, pair.bottleneck_bps)
+        if bottleneck in seen:
+            continue
+        if len(seen) == budget.transfers:
+            probing.skip(pair.key, "TCP goodput", f"only {budget.transfers} transfers are made")
+            continue
+        seen.add(bottleneck)
+        duration = min(max(budget.tcp_ns, 30 * round(pair.rtt_ns)), 3 * budget.tcp_ns)
+        if pair.goodput_bps * duration / 8e9 < 100_000:
+            probing.skip(pair.key, "TCP goodput", "too slow for a transfer of a few seconds")
+            continue
+        tcp = {
+            "kind": "tcp",
+            "name": f"tcp {pair.key}",
+            "from": _end(lab, pair.ends.source, pair.ends.source_address),
+            "to": _end(lab, pair.ends.sink, pair.ends.sink_address),
+            # Every kernel has Reno, and its slow start fills the pipe whatever a sample of the RTT says; CUBIC's
+            # (HyStart) ends at the first late packet and then needs many seconds.
+            "congestion": "reno",
+            "duration_ns": duration,
+            "steady_ns": duration * 3 // 10,
+            "connect_timeout_ns": round(3 * pair.rtt_ns) + 3 * SECOND,
+        }
+        probing.probes.append(tcp)
+
+
+def run(plan: Plan, probing: Probing, binary: Path, progress: Callable[[str], None]) -> dict[str, Any]:
+    """The answer of `ewan-node probe`; RuntimeError with its one line when it could not run."""
+    request = json.dumps({"cpus": list(plan.host_cpus), "probes": probing.probes})
+    with subprocess.Popen(
+        [binary, "probe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        answer: list[str] = []
+        reader = threading.Thread(target=lambda out: answer.append(out.read()), args=(child.stdout,), daemon=True)
+        reader.start()
+        last = "no answer"
+        try:
+            child.stdin.write(request)
+            child.stdin.close()
+            for line in child.stderr:
+                last = _show(line, progress) or last
+        except BrokenPipeError:
+            last = child.stderr.read().strip() or last
+        except BaseException:
+            child.kill()
+            raise
+        reader.join()
+    if child.returncode != 0:
+        raise RuntimeError(f"ewan-node probe: {last}")
+    result: dict[str, Any] = json.loads(answer[0])
+    return result
+
+
+def _show(line: str, progress: Callable[[str], None]) -> str | None:
+    """Tells of a probe that begins; a line that is no event is an error message."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line.strip()
+    if event["event"] == "started":
+        number, of, longest = event["index"] + 1, event["of"], event["longest_ns"] / 1e9
+        progress(f"probe {number} of {of}: {event['probe']} (up to {longest:.1f} s)")
+    return None

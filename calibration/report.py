@@ -1,0 +1,85 @@
+"""Certificates for people and for files: table rows of text, and JSON.
+
+In: a certificate. Out: cells that a front end lays out (`table`), one line that sums up (`summary`), a file (`write`).
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from labs.record import Certificate, Row, Verdict, from_json, to_json
+
+HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
+
+_SCALES: dict[str, tuple[tuple[float, str], ...]] = {
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")),
+    "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
+    "bytes": ((1e6, "MB"), (1e3, "kB"), (1, "B")),
+    "ppb": ((1e7, "%"),),
+    "ratio": ((1, ""),),
+}
+
+
+def table(certificate: Certificate) -> list[tuple[str, ...]]:
+    """One tuple of cells per row, in the order of `HEADINGS`."""
+    return [cells(row) for row in certificate.rows]
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.link,
+        row.direction,
+        row.quantity,
+        quantity(row.configured, row.unit),
+        quantity(row.measured, row.unit),
+        _error(row),
+        "" if row.tolerance is None else "±" + quantity(row.tolerance, row.unit, 2),
+        row.verdict,
+        row.note,
+    )
+
+
+def quantity(value: float | None, unit: str, digits: int = 6) -> str:
+    """In the largest unit that the value fills, with at most `digits` significant digits."""
+    if value is None:
+        return "–"
+    size, name = next((s for s in _SCALES[unit] if abs(value) >= s[0]), _SCALES[unit][-1])
+    return f"{_significant(value / size, digits)} {name}".rstrip()
+
+
+def _error(row: Row) -> str:
+    """As a share of what is configured for a rate, in the row's own unit for the rest."""
+    if row.error is None:
+        return "–"
+    if row.unit == "bit/s" and row.configured:
+        return f"{row.error / row.configured:+.4%}"
+    return ("+" if row.error >= 0 else "") + quantity(row.error, row.unit, 3)
+
+
+def _significant(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    places = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    text = f"{value:.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def summary(certificate: Certificate) -> str:
+    """One line: passed or not, how many rows of each verdict, how long it took."""
+    kinds: tuple[Verdict, ...] = ("ok", "outside", "not measured")
+    counts = ", ".join(f"{certificate.count(kind)} {kind}" for kind in kinds if certificate.count(kind))
+    verdict = "verified" if certificate.passed else "NOT verified"
+    return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({certificate.elapsed_ns / 1e9:.1f} s)"
+
+
+def write(certificate: Certificate, path: Path) -> None:
+    path.write_bytes(to_json(certificate))
+
+
+def read(path: Path) -> Certificate:
+    """ValueError, naming the file, when it is not a certificate of this version."""
+    try:
+        return from_json(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

@@ -1,0 +1,77 @@
+"""What a link says about itself, from its spinner's `stats` answers. Pure.
+
+In: the answers before and after the probes. Out: per direction the release error, and what went wrong meanwhile:
+packets that a ring had no room for, CPU time taken from the spinner, a CPU that is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of one direction of one link; None where the link said nothing."""
+
+    release_p50_ns: float | None = None
+    release_p99_ns: float | None = None
+    release_max_ns: float | None = None
+    gaps: int = 0
+    gaps_ns: int = 0
+    longest_gap_ns: int = 0
+    shares_cpu: bool = False
+    overrun_packets: int = 0
+    port: str = ""
+
+    def cause(self) -> str:
+        """The likely cause of an error, in the order in which they matter; empty when the link saw nothing."""
+        causes = []
+        if self.shares_cpu:
+            causes.append("CPU shared")
+        if self.longest_gap_ns > 1_000_000:
+            lost, longest = self.gaps_ns / 1e6, self.longest_gap_ns / 1e6
+            causes.append(f"CPU taken from the link {self.gaps} times, {lost:.0f} ms in all, {longest:.0f} ms at once")
+        if self.overrun_packets > 0:
+            causes.append(f"{self.overrun_packets} packets found no room at the link")
+        return "; ".join(causes)
+
+
+def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, Facts]:
+    """By the link's key ("core forward"). One answer per spinner, in the same order; those that failed are skipped.
+
+    Counts are of the time between the two answers; release errors of all packets since the link came up.
+    """
+    found: dict[str, Facts] = {}
+    for old, new in zip(before, after, strict=True):
+        if not new.get("ok"):
+            continue
+        gaps, gaps_before = new["gaps"], old.get("gaps", {})
+        for name, link in new["links"].items():
+            past = old.get("links", {}).get(name)
+            for index, way in enumerate(("forward", "backward")):
+                late = link[way]["lateness_ns"]
+                known = late["samples"] > 0
+                found[f"{name} {way}"] = Facts(
+                    release_p50_ns=late["p50"] if known else None,
+                    release_p99_ns=late["p99"] if known else None,
+                    release_max_ns=late["max"] if known else None,
+                    gaps=gaps["count"] - gaps_before.get("count", 0),
+                    gaps_ns=gaps["lost_ns"] - gaps_before.get("lost_ns", 0),
+                    longest_gap_ns=gaps["max_ns"],
+                    shares_cpu=bool(new["shared"]),
+                    overrun_packets=_overruns(link, index) - (_overruns(past, index) if past else 0),
+                    port=str(link["ports"][index]["kind"]),
+                )
+    return found
+
+
+def _overruns(link: Mapping[str, Any], index: int) -> int:
+    """Packets of one direction that were dropped around the link: in at port `index`, out at the other."""
+    entry, exit_ = link["ports"][index], link["ports"][1 - index]
+    way = link["forward" if index == 0 else "backward"]
+    # The interface counts what did not fit the ring among what it dropped on receipt.
+    came = max(entry["ring_overruns"], entry["veth_drops"]["receive"]) + entry["veth_drops"]["ring_full"]
+    went = exit_["refused"] + exit_["veth_drops"]["transmit"]
+    return int(came + went + way["drops"]["store_full"])

@@ -1,0 +1,126 @@
+"""Plans and answers for tests: one link "core" between r1 and r2, one pair left → right; forward comes first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibration.expect import Expectations, expectations
+from calibration.probe import Probing, plan_probes
+from labs.plan import Direction, End, Framing, Interface, Link, Node, Pair, Plan, Queue, Spinner
+
+WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
+DROP_TAIL = {"kind": "drop_tail"}
+
+
+def direction(**changes: Any) -> Direction:
+    """1 Gbit/s, 50 ms, 1 BDP of 100 ms."""
+    values: dict[str, Any] = {
+        "framing": WIRE,
+        "rate_bps": 1_000_000_000,
+        "loss": {"kind": "none"},
+        "corrupt_ppb": 0,
+        "duplicate_ppb": 0,
+        "queue": Queue(None, 12_500_000, DROP_TAIL),
+        "delay": {"kind": "constant", "delay_ns": 50_000_000},
+        "reorder": False,
+        "seed": 1,
+        "store_packets": 100_000,
+        "store_bytes": 100_000_000,
+    }
+    return Direction(**{**values, **changes})
+
+
+def plan(**changes: Any) -> Plan:
+    """With the same changes to both directions."""
+    nodes = (
+        _node("left", "host", "10.64.0.1/30", "fd00::1/126"),
+        _node("r1", "router", "10.64.1.1/30", "fd00::5/126"),
+        Node("core", "emulator", (), (), {}),
+        _node("r2", "router", "10.64.1.2/30", "fd00::6/126"),
+        _node("right", "host", "10.64.2.1/30", "fd00::9/126"),
+    )
+    both = direction(**changes)
+    ends = (End("r1", "eth0"), End("r2", "eth0"))
+    link = Link("core", "wan", "user", "core", "eth0", "eth1", *ends, both, both)
+    pair = Pair("left", "right", 100_000_000, both.rate_bps, ("core",))
+    return Plan("t", "dumbbell", 1, nodes, (), (link,), (Spinner(1, ("core",)),), (pair,), (0,))
+
+
+def _node(name: str, kind: Any, *addresses: str) -> Node:
+    mac = "02:00:00:00:00:01"
+    return Node(name, kind, (Interface("eth0", mac, 1500, addresses, (), {"kind": "none"}, False),), (), {})
+
+
+def delays(base_ns: int, late_ns: int = 5_000) -> dict[str, float]:
+    names = ("min_ns", "p1_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns")
+    return {**dict.fromkeys(names, base_ns + late_ns), "min_ns": base_ns, "deviation_ns": 0.0}
+
+
+def stream(asked: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A stream's result: everything sent, everything arrived 50 ms + serialisation later."""
+    count = asked["packets"]
+    base = 50_000_000 + (asked["packet_bytes"] + 38) * 8
+    result = {
+        "name": asked["name"],
+        "packet_bytes": asked["packet_bytes"],
+        "sent_packets": count,
+        "refused_packets": 0,
+        "refused_why": None,
+        "unsent_packets": 0,
+        "sending_ns": (count - 1) * asked["interval_ns"],
+        "longest_sender_gap_ns": asked["interval_ns"],
+        "received_packets": count,
+        "lost_packets": 0,
+        "duplicated_packets": 0,
+        "reordered_packets": 0,
+        "socket_drops_packets": 0,
+        "delay": delays(base),
+        "jitter_ns": 0.0,
+        "steady": None,
+    }
+    return {**result, **changes}
+
+
+def saturated(asked: dict[str, Any], rate_bps: float, queue_bytes: int) -> dict[str, Any]:
+    """0.8 s of full packets at `rate_bps` through a queue that is full."""
+    framed = asked["packet_bytes"] + 38
+    packets = 65_000
+    base = 50_000_000 + framed * 8
+    steady = {
+        "packets": packets,
+        "l3_bytes": packets * asked["packet_bytes"],
+        "window_ns": round(packets * framed * 8e9 / rate_bps),
+        "longest_gap_ns": 20_000,
+        "delay": delays(base + round(queue_bytes * 8e9 / rate_bps)),
+    }
+    return stream(asked, delay=delays(base), steady=steady)
+
+
+def answer(probing: Probing, rate_bps: float = 1e9, queue_bytes: int = 12_499_326, **changes: Any) -> dict[str, Any]:
+    """What `ewan-node probe` would say of an honest link; `changes` to every stream of a delay or loss probe."""
+    results = []
+    for probe in probing.probes:
+        result = {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": 1, "clock_step_ns": 0}
+        if probe["kind"] == "saturate":
+            result["streams"] = [saturated(asked, rate_bps, queue_bytes) for asked in probe["streams"]]
+        elif probe["kind"] == "tcp":
+            sample = {"time_ns": 0, "cwnd_segments": 10_000}
+            result |= {
+                "congestion": "reno",
+                "goodput_bps": 941e6,
+                "steady_ns": 1,
+                "segment_bytes": 1448,
+                "retransmitted_segments": 0,
+                "series": [sample],
+            }
+        elif probe["kind"] == "rtt":
+            result["streams"] = [stream(asked, delay=delays(100_002_208)) for asked in probe["streams"]]
+        else:
+            result["streams"] = [stream(asked, **changes) for asked in probe["streams"]]
+        results.append(result)
+    return {"format": "ewan-probe/1", "results": results}
+
+
+def prepared(lab: Plan) -> tuple[Expectations, Probing]:
+    expected = expectations(lab)
+    return expected, plan_probes(expected, lab.lab)

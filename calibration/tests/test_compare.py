@@ -1,0 +1,156 @@
+"""Verdicts: honest links pass, wrong ones do not, and what was not measured is not judged."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from calibration.compare import compare
+from calibration.spinner import Facts
+from calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
+from labs.plan import Queue
+from labs.record import Row
+
+GOOD = Facts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
+
+
+def judged(changes: dict[str, Any], facts: Facts = GOOD, **measured: Any) -> dict[str, Row]:
+    """The rows of the forward direction and of the pair, by quantity."""
+    expected, probing = prepared(plan(**changes))
+    answers = answer(probing, **measured)
+    rows = compare(expected, probing, answers, {"core forward": facts, "core backward": facts})
+    return {row.quantity: row for row in rows if row.direction != "backward"}
+
+
+def test_an_honest_link_passes() -> None:
+    rows = judged({})
+    assert {name: row.verdict for name, row in rows.items()} == {
+        "delay p50": "ok",
+        "delay p99": "ok",
+        "delay max": "shown",
+        "release error p50": "ok",
+        "release error p99": "ok",
+        "release error max": "shown",
+        "rate": "ok",
+        "loss": "ok",
+        "queue limit": "ok",
+        "base RTT": "ok",
+        "TCP goodput": "ok",
+    }
+    assert rows["delay p50"].error == 5_000
+
+
+@pytest.mark.parametrize("rate, verdict", [(0.98e9, "outside"), (1.02e9, "outside"), (0.9995e9, "ok")])
+def test_a_rate_two_percent_off_is_outside(rate: float, verdict: str) -> None:
+    assert judged({}, rate_bps=rate)["rate"].verdict == verdict
+
+
+@pytest.mark.parametrize("off_ns, verdict", [(1_000_000, "outside"), (-1_000_000, "outside"), (60_000, "ok")])
+def test_a_delay_one_millisecond_off_is_outside(off_ns: int, verdict: str) -> None:
+    assert judged({}, delay=delays(50_001_104 + off_ns, 0))["delay p50"].verdict == verdict
+
+
+@pytest.mark.parametrize("share, verdict", [(0.9, "outside"), (1.1, "outside"), (0.99, "ok")])
+def test_a_queue_ten_percent_off_is_outside(share: float, verdict: str) -> None:
+    assert judged({}, queue_bytes=round(12_500_000 * share))["queue limit"].verdict == verdict
+
+
+def test_one_loss_on_a_lossless_link_is_outside_and_says_why() -> None:
+    late = Facts(300, 5_000, 40_000, overrun_packets=1, gaps=3, gaps_ns=9_000_000, longest_gap_ns=7_000_000)
+    row = judged({}, late, lost_packets=1)["loss"]
+    assert row.verdict == "outside"
+    assert "1 packets found no room" in row.note and "CPU taken from the link 3 times" in row.note
+
+
+@pytest.mark.parametrize("lost, verdict", [(500, "ok"), (540, "ok"), (300, "outside"), (700, "outside")])
+def test_losses_of_two_percent(lost: int, verdict: str) -> None:
+    # 25 000 packets at 2 %: 500 ± 22 (one deviation); 99 % for two comparisons reach ± 64.
+    rows = judged({"loss": {"kind": "bernoulli", "loss_ppb": 20_000_000}}, lost_packets=lost)
+    assert (rows["loss"].verdict, rows["loss"].configured) == (verdict, 20_000_000)
+    assert rows["rate"].verdict == "ok"
+
+
+def test_bursts_widen_the_interval() -> None:
+    model = {"to_bad_ppb": 2_000_000, "to_good_ppb": 98_000_000, "loss_good_ppb": 0, "loss_bad_ppb": 1_000_000_000}
+    assert judged({"loss": {"kind": "gilbert_elliott", **model}}, lost_packets=700)["loss"].verdict == "ok"
+
+
+def test_every_50th_is_exact() -> None:
+    every = {"loss": {"kind": "every_nth", "n": 50}}
+    assert judged(every, lost_packets=501)["loss"].verdict == "ok"
+    assert judged(every, lost_packets=503)["loss"].verdict == "outside"
+
+
+def test_a_loss_too_rare_for_the_time_there_is_is_not_judged() -> None:
+    row = judged({"loss": {"kind": "bernoulli", "loss_ppb": 1_000}}, lost_packets=0)["loss"]
+    assert row.verdict == "not measured" and "10000000 packets" in row.note
+
+
+def test_losses_of_the_probe_itself_are_not_the_links() -> None:
+    assert judged({}, lost_packets=7, socket_drops_packets=7)["loss"].verdict == "ok"
+
+
+def test_duplicates() -> None:
+    one_percent = {"duplicate_ppb": 10_000_000}
+    assert judged(one_percent, duplicated_packets=250)["duplicates"].verdict == "ok"
+    assert judged(one_percent, duplicated_packets=0)["duplicates"].verdict == "outside"
+    assert judged({}, duplicated_packets=1)["duplicates"].verdict == "outside"
+
+
+def test_a_rate_that_could_not_be_offered_is_not_judged() -> None:
+    expected, probing = prepared(plan())
+    answers = answer(probing, rate_bps=0.9e9)
+    for result in answers["results"]:
+        if result["kind"] == "saturate":
+            stream = result["streams"][0]
+            stream["sending_ns"] = round(stream["sent_packets"] * 1538 * 8 / 0.9)
+    rows = {row.quantity: row for row in compare(expected, probing, answers, {}) if row.direction == "forward"}
+    assert rows["rate"].verdict == "not measured" and "could offer 899.99" in rows["rate"].note
+    assert rows["release error p50"].verdict == "not measured"
+
+
+def test_a_link_that_lets_nothing_through_is_outside() -> None:
+    rows = judged({}, received_packets=0, lost_packets=2000, delay=None)
+    assert rows["delay p50"].verdict == "outside" and "nothing came through" in rows["delay p50"].note
+
+
+def test_a_probe_that_failed_says_why() -> None:
+    expected, probing = prepared(plan())
+    failed = [{"kind": "failed", "name": p["name"], "elapsed_ns": 1, "error": "setns: no"} for p in probing.probes]
+    rows = compare(expected, probing, {"results": failed}, {})
+    assert {(row.verdict, row.note) for row in rows if "release" not in row.quantity} == {("not measured", "setns: no")}
+
+
+def test_an_active_queue_has_no_limit_to_measure() -> None:
+    codel = {"kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": False}
+    row = judged({"queue": Queue(None, 12_500_000, codel)})["queue limit"]
+    assert (row.verdict, row.note) == ("not measured", "codel drops before the limit")
+
+
+def test_a_queue_that_takes_too_long_to_fill_is_not_judged() -> None:
+    row = judged({"queue": Queue(None, 10**10, DROP_TAIL)})["queue limit"]
+    assert row.verdict == "not measured" and "filling this queue takes" in row.note
+
+
+@pytest.mark.parametrize("scale, verdict", [(1.0, "ok"), (1.5, "outside")])
+def test_a_uniform_delay_is_judged_by_its_shape(scale: float, verdict: str) -> None:
+    uniform = {"kind": "uniform", "delay_ns": 50_000_000, "jitter_ns": 5_000_000}
+    source = random.Random(7)
+    values = [50_001_104 + scale * source.uniform(-5e6, 5e6) for _ in range(200)]
+    found = {**delays(50_001_104), "mean_ns": sum(values) / len(values)}
+    rows = judged({"delay": uniform}, delays_ns=values, delay=found, received_packets=200)
+    assert rows["delay mean"].verdict == "ok"
+    assert rows["delay distribution"].verdict == verdict
+    assert rows["queue limit"].verdict == "not measured"
+
+
+def test_tcp_is_judged_only_when_its_window_filled_the_pipe() -> None:
+    expected, probing = prepared(plan())
+    verdicts = []
+    for window, goodput in [(10_000, 700e6), (3_000, 300e6), (10_000, 960e6)]:
+        answers = answer(probing)
+        answers["results"][-1] |= {"goodput_bps": goodput, "series": [{"time_ns": 0, "cwnd_segments": window}]}
+        verdicts.append(compare(expected, probing, answers, {})[-1].verdict)
+    assert verdicts == ["outside", "shown", "outside"]

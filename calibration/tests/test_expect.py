@@ -1,0 +1,82 @@
+"""What a plan says a measurement must find, by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from calibration.expect import expectations
+from calibration.tests.plans import DROP_TAIL, plan
+from labs.plan import Framing, Queue
+
+
+def test_a_link_of_one_gigabit_and_50_ms() -> None:
+    forward, backward = expectations(plan()).links
+    assert (forward.key, forward.ends.source, forward.ends.sink) == ("core forward", "r1", "r2")
+    assert (backward.ends.source_address, backward.ends.sink_address) == ("10.64.1.2", "10.64.1.1")
+    # 100 + 38 bytes at 1 bit/ns.
+    assert forward.delay_ns(100) == 50_000_000 + 138 * 8
+    # 12.5 MB hold 8127 packets of 1538 bytes.
+    assert forward.queue_packets(1500) == 8127
+    assert forward.lossless
+
+
+def test_the_smaller_of_two_queue_limits_counts() -> None:
+    forward = expectations(plan(queue=Queue(100, 12_500_000, DROP_TAIL))).links[0]
+    assert forward.queue_packets(1500) == 100
+
+
+def test_small_packets_count_as_the_smallest_frame() -> None:
+    forward = expectations(plan(rate_bps=8_000)).links[0]
+    # 40 bytes count as 84: 84 ms at 1 byte/ms.
+    assert forward.delay_ns(40) == 50_000_000 + 84_000_000
+
+
+def test_ipv6_where_there_is_no_ipv4() -> None:
+    old = plan()
+    nodes = tuple(
+        dataclasses.replace(
+            node, interfaces=tuple(dataclasses.replace(i, addresses=i.addresses[1:]) for i in node.interfaces)
+        )
+        for node in old.nodes
+    )
+    expected = expectations(dataclasses.replace(old, nodes=nodes))
+    assert expected.links[0].ends.source_address == "fd00::5"
+    # 1500 − 40 − 32 of 1538 bytes.
+    assert expected.pairs[0].goodput_bps == pytest.approx(1e9 * 1428 / 1538)
+
+
+def test_a_pair_over_a_gigabit() -> None:
+    (pair,) = expectations(plan()).pairs
+    # 1500 − 20 − 32 of 1538 bytes: the 941 Mbit/s of gigabit Ethernet.
+    assert pair.goodput_bps == pytest.approx(1e9 * 1448 / 1538)
+    assert pair.round_trip_ns(100) == 100_000_000 + 2 * 138 * 8
+    assert pair.goodput_fair
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"loss": {"kind": "bernoulli", "loss_ppb": 1000}},
+        {"queue": Queue(100, None, DROP_TAIL)},
+        {"delay": {"kind": "normal", "delay_ns": 50_000_000, "jitter_ns": 5_000_000}},
+    ],
+)
+def test_tcp_is_not_promised_the_rate_where_it_cannot_have_it(change: dict[str, object]) -> None:
+    assert not expectations(plan(**change)).pairs[0].goodput_fair
+
+
+def test_corrupt_packets_are_lost_packets_but_not_their_copies() -> None:
+    forward = expectations(
+        plan(loss={"kind": "bernoulli", "loss_ppb": 100_000_000}, corrupt_ppb=200_000_000, duplicate_ppb=500_000_000)
+    ).links[0]
+    # 0.1 + 0.9 · 0.2 · (1 − 0.5)
+    assert forward.loss.probability == pytest.approx(0.19)
+    assert not forward.lossless
+
+
+def test_framing_of_ip_adds_nothing() -> None:
+    forward = expectations(plan(framing=Framing(0, 0))).links[0]
+    assert math.isclose(forward.delay_ns(1500), 50_000_000 + 12_000)

@@ -1,0 +1,109 @@
+//! A spinner in a process of its own (this program once more), for one link. In: the link's direction and the kind
+//! of port; out: its statistics, as its control socket tells them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ewan_emulator::config::Direction;
+use ewan_emulator::datapath::{run, LinkConfig, SpinnerConfig};
+use serde_json::{json, Value};
+
+use crate::net::{Net, HOST_CPU, LINK_CPU};
+
+pub struct Link {
+    child: Child,
+    directory: PathBuf,
+}
+
+/// Wire framing, drop-tail, constant delay.
+pub fn direction(rate_bps: u64, delay_ns: u64, limit_bytes: u64) -> Result<Direction, String> {
+    serde_json::from_value(json!({
+        "framing": {"overhead_bytes": 38, "minimum_bytes": 84},
+        "rate_bps": rate_bps,
+        "loss": {"kind": "none"},
+        "corrupt_ppb": 0,
+        "duplicate_ppb": 0,
+        "queue": {"limit_packets": null, "limit_bytes": limit_bytes, "discipline": {"kind": "drop_tail"}},
+        "delay": {"kind": "constant", "delay_ns": delay_ns},
+        "reorder": false,
+        "seed": 1,
+        "store_packets": 1 << 17,
+        "store_bytes": 64 << 20,
+    }))
+    .map_err(|error| format!("the bench's own link: {error}"))
+}
+
+impl Link {
+    pub fn start(net: &Net, mtu: u32, port: &str, direction: &Direction) -> Result<Link, String> {
+        let directory = std::env::temp_dir().join(format!("ewan-bench-{}/lab", std::process::id()));
+        std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let child = Command::new(program)
+            .args(["serve", &directory.join("spinner-0.sock").to_string_lossy(), &net.path("e").to_string_lossy()])
+            .args([mtu.to_string(), serde_json::to_string(direction).map_err(|error| error.to_string())?])
+            .env("EWAN_PORT", port)
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("starting the link: {error}"))?;
+        let link = Link { child, directory };
+        let started = Instant::now();
+        while !link.socket().exists() {
+            if started.elapsed() > Duration::from_secs(5) {
+                return Err("the link does not come up".into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        Ok(link)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.join("spinner-0.sock")
+    }
+
+    pub fn stats(&self) -> Result<Value, String> {
+        let attempt = || -> std::io::Result<String> {
+            let mut stream = UnixStream::connect(self.socket())?;
+            stream.write_all(b"{\"command\":\"stats\"}\n")?;
+            let mut line = String::new();
+            BufReader::new(stream).read_line(&mut line)?;
+            Ok(line)
+        };
+        let line = attempt().map_err(|error| format!("asking the link: {error}"))?;
+        serde_json::from_str(&line).map_err(|error| format!("the link's answer: {error}"))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // SAFETY: a plain system call; the child has not been waited for, so the number is still its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        let _ = self.child.wait();
+        if let Some(parent) = self.directory.parent() {
+            let _ = std::fs::remove_dir_all(parent);
+        }
+    }
+}
+
+/// In the child: socket, namespace, MTU, direction.
+pub fn serve(arguments: &[String]) -> Result<(), String> {
+    let [socket, netns, mtu, direction] = arguments else { return Err("serve: four arguments".into()) };
+    let direction: Direction = serde_json::from_str(direction).map_err(|error| error.to_string())?;
+    run(SpinnerConfig {
+        cpu: LINK_CPU,
+        control_cpus: vec![HOST_CPU],
+        control_socket: socket.into(),
+        links: vec![LinkConfig {
+            name: "bench".into(),
+            netns: netns.into(),
+            port_a: "p0".into(),
+            port_b: "p1".into(),
+            mtu: mtu.parse().map_err(|error| format!("{mtu}: {error}"))?,
+            forward: direction.clone(),
+            backward: direction,
+        }],
+    })
+}

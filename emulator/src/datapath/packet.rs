@@ -1,0 +1,205 @@
+//! An AF_PACKET port. In: a TPACKET_V2 ring in shared memory, read without a system call, with the kernel's stamp
+//! (CLOCK_REALTIME) on each frame. Out: one `sendmmsg` per burst, past the queueing discipline.
+//!
+//! Version 2, not 3: version 3 hands over blocks of frames, the last of them up to a timer late.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use ewan_timers::Clock;
+
+use super::frame::complete_checksum;
+use super::port::{packet_address, ring_size, Facts, Port};
+use super::sys::{self, Map};
+use crate::model::Nanos;
+
+const BURST: usize = 32;
+const MEMORY: usize = 256 << 20;
+
+// linux/if_packet.h
+const PACKET_RX_RING: i32 = 5;
+const PACKET_STATISTICS: i32 = 6;
+const PACKET_VERSION: i32 = 10;
+const PACKET_QDISC_BYPASS: i32 = 20;
+const PACKET_IGNORE_OUTGOING: i32 = 23;
+const TPACKET_V2: i32 = 1;
+const TP_STATUS_USER: u32 = 1;
+const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
+const ETH_P_ALL: u16 = 3;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RingRequest {
+    block_size: u32,
+    block_nr: u32,
+    frame_size: u32,
+    frame_nr: u32,
+}
+
+/// struct tpacket2_hdr
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct FrameHead {
+    status: u32,
+    len: u32,
+    snaplen: u32,
+    mac: u16,
+    net: u16,
+    sec: u32,
+    nsec: u32,
+    vlan_tci: u16,
+    vlan_tpid: u16,
+    padding: [u8; 4],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Statistics {
+    packets: u32,
+    drops: u32,
+}
+
+pub struct AfPacket {
+    sender: OwnedFd,
+    ring: Map,
+    frame_size: usize,
+    frames: usize,
+    next: usize,
+    staging: Vec<u8>,
+    stage_bytes: usize,
+    lengths: Vec<usize>,
+    facts: Arc<Facts>,
+}
+
+impl AfPacket {
+    pub fn open(interface: &str, mtu: u32, ports: usize, reason: &str) -> Result<AfPacket, String> {
+        let say = |what: &str| format!("AF_PACKET on {interface}: {what}");
+        let index = sys::interface_index(interface)?;
+        let room = mtu as usize + 14 + 4;
+        // The kernel puts its head, an address and alignment before the frame.
+        let frame_size = (room + 128).next_power_of_two();
+        let frames = ring_size(MEMORY, ports, frame_size, 64, 4096);
+        let block_size = frame_size.max(1 << 16).min(frame_size * frames);
+
+        let receiver = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, &say("socket"))?;
+        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V2, &say("TPACKET_V2"))?;
+        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32, &say("PACKET_IGNORE_OUTGOING"))?;
+        // Stamps when the frame enters the stack; otherwise it is stamped when copied into the ring.
+        sys::set_option(&receiver, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32, &say("timestamps"))?;
+        let request = RingRequest {
+            block_size: block_size as u32,
+            block_nr: (frame_size * frames / block_size) as u32,
+            frame_size: frame_size as u32,
+            frame_nr: frames as u32,
+        };
+        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_RX_RING, &request, &say("receive ring"))?;
+        let ring = Map::of(&receiver, frame_size * frames, 0, &say("mapping the receive ring"))?;
+        sys::bind(&receiver, &packet_address(index, ETH_P_ALL.to_be()), &say("bind"))?;
+
+        let sender = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, &say("socket"))?;
+        sys::set_option(&sender, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32, &say("PACKET_QDISC_BYPASS"))?;
+        // What waits for the receiver's CPU is charged to this socket.
+        sys::set_option(&sender, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), &say("SO_SNDBUFFORCE"))?;
+        sys::bind(&sender, &packet_address(index, 0), &say("bind"))?;
+
+        let drops = AtomicU64::new(0);
+        let overruns = move || {
+            // Reading clears the kernel's count.
+            let statistics = sys::get_option::<Statistics>(&receiver, libc::SOL_PACKET, PACKET_STATISTICS, "statistics");
+            let new = statistics.map_or(0, |statistics| u64::from(statistics.drops));
+            drops.fetch_add(new, Ordering::Relaxed) + new
+        };
+        Ok(AfPacket {
+            sender,
+            ring,
+            frame_size,
+            frames,
+            next: 0,
+            staging: vec![0; room * BURST],
+            stage_bytes: room,
+            lengths: Vec::with_capacity(BURST),
+            facts: Facts::new(interface, "packet", reason.into(), Box::new(overruns)),
+        })
+    }
+
+    /// The frame's head and its status word, which the kernel changes under us.
+    fn head(&self, index: usize) -> (*mut u8, &AtomicU32) {
+        debug_assert!(index < self.frames);
+        // SAFETY: the slot lies within the ring; the status is the head's first, aligned word, and both sides access
+        // it atomically.
+        unsafe {
+            let slot = self.ring.pointer().add(index * self.frame_size);
+            (slot, &*slot.cast::<AtomicU32>())
+        }
+    }
+}
+
+impl Port for AfPacket {
+    fn receive(&mut self, clock: &Clock, budget: usize, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
+        for count in 0..budget {
+            let (slot, status) = self.head(self.next);
+            let flags = status.load(Ordering::Acquire);
+            if flags & TP_STATUS_USER == 0 {
+                return count;
+            }
+            // SAFETY: the status gives this slot to us until we give it back; the kernel wrote head and frame.
+            let (head, frame) = unsafe {
+                let head = slot.cast::<FrameHead>().read();
+                let length = (head.snaplen as usize).min(self.frame_size - head.mac as usize);
+                (head, std::slice::from_raw_parts_mut(slot.add(head.mac as usize), length))
+            };
+            if flags & TP_STATUS_CSUMNOTREADY != 0 && complete_checksum(frame) {
+                Facts::add(&self.facts.checksums_completed, 1);
+            }
+            each(frame, clock.from_realtime(u64::from(head.sec) * 1_000_000_000 + u64::from(head.nsec)));
+            status.store(0, Ordering::Release);
+            self.next = (self.next + 1) % self.frames;
+        }
+        budget
+    }
+
+    fn room(&mut self) -> usize {
+        BURST - self.lengths.len()
+    }
+
+    fn stage(&mut self, frame: &[u8]) {
+        let start = self.lengths.len() * self.stage_bytes;
+        self.staging[start..start + frame.len()].copy_from_slice(frame);
+        self.lengths.push(frame.len());
+    }
+
+    fn flush(&mut self) -> bool {
+        let count = self.lengths.len();
+        // SAFETY: all-zero is a valid value of these plain structures.
+        let mut pieces: [libc::iovec; BURST] = unsafe { std::mem::zeroed() };
+        let mut messages: [libc::mmsghdr; BURST] = unsafe { std::mem::zeroed() };
+        for (index, &length) in self.lengths.iter().enumerate() {
+            pieces[index].iov_base = self.staging[index * self.stage_bytes..].as_mut_ptr().cast();
+            pieces[index].iov_len = length;
+            messages[index].msg_hdr.msg_iov = &mut pieces[index];
+            messages[index].msg_hdr.msg_iovlen = 1;
+        }
+        let mut sent = 0;
+        while sent < count {
+            // SAFETY: the headers point to pieces of our own staging area, which all outlive the call.
+            let result = unsafe {
+                let first = messages.as_mut_ptr().add(sent);
+                libc::sendmmsg(self.sender.as_raw_fd(), first, (count - sent) as u32, libc::MSG_DONTWAIT)
+            };
+            if result > 0 {
+                sent += result as usize;
+            } else {
+                // The first of them was refused (the interface is down, or its receiver's queue is full).
+                Facts::add(&self.facts.refused, 1);
+                sent += 1;
+            }
+        }
+        self.lengths.clear();
+        true
+    }
+
+    fn facts(&self) -> Arc<Facts> {
+        self.facts.clone()
+    }
+}

@@ -1,0 +1,200 @@
+//! What one direction did, millisecond by millisecond: a ring that the spinner writes and anybody may read while it
+//! does, without locks. Milliseconds in which nothing happened take no time to record: their rows are absent, and
+//! read as zeros with the queue as the row before left it.
+
+use std::sync::atomic::{fence, AtomicU64, Ordering};
+
+/// Of one millisecond. Bytes as the link's framing counts them; times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    pub in_packets: u64,
+    pub in_bytes: u64,
+    pub out_packets: u64,
+    pub out_bytes: u64,
+    pub lost: u64,
+    pub queue_full: u64,
+    pub aqm: u64,
+    pub store_full: u64,
+    pub ce_packets: u64,
+    /// At the end of the millisecond; and the most within it.
+    pub queue_packets: u64,
+    pub queue_bytes: u64,
+    pub queue_max_bytes: u64,
+    pub delay_line_packets: u64,
+    /// Actual release minus due.
+    pub lateness_max_ns: u64,
+    pub lateness_sum_ns: u64,
+}
+
+pub const COLUMNS: [&str; 15] = [
+    "in_packets",
+    "in_bytes",
+    "out_packets",
+    "out_bytes",
+    "lost",
+    "queue_full",
+    "aqm",
+    "store_full",
+    "ce_packets",
+    "queue_packets",
+    "queue_bytes",
+    "queue_max_bytes",
+    "delay_line_packets",
+    "lateness_max_ns",
+    "lateness_sum_ns",
+];
+
+impl Row {
+    pub fn columns(&self) -> [u64; COLUMNS.len()] {
+        [
+            self.in_packets,
+            self.in_bytes,
+            self.out_packets,
+            self.out_bytes,
+            self.lost,
+            self.queue_full,
+            self.aqm,
+            self.store_full,
+            self.ce_packets,
+            self.queue_packets,
+            self.queue_bytes,
+            self.queue_max_bytes,
+            self.delay_line_packets,
+            self.lateness_max_ns,
+            self.lateness_sum_ns,
+        ]
+    }
+
+    fn from_columns(c: [u64; COLUMNS.len()]) -> Row {
+        let [in_packets, in_bytes, out_packets, out_bytes, lost, queue_full, aqm, store_full, ce_packets, ..] = c;
+        let [.., queue_packets, queue_bytes, queue_max_bytes, delay_line_packets, lateness_max_ns, lateness_sum_ns] = c;
+        Row {
+            in_packets,
+            in_bytes,
+            out_packets,
+            out_bytes,
+            lost,
+            queue_full,
+            aqm,
+            store_full,
+            ce_packets,
+            queue_packets,
+            queue_bytes,
+            queue_max_bytes,
+            delay_line_packets,
+            lateness_max_ns,
+            lateness_sum_ns,
+        }
+    }
+
+    /// A millisecond without events after this one.
+    fn idle(&self) -> Row {
+        Row {
+            queue_packets: self.queue_packets,
+            queue_bytes: self.queue_bytes,
+            queue_max_bytes: self.queue_bytes,
+            delay_line_packets: self.delay_line_packets,
+            ..Row::default()
+        }
+    }
+}
+
+pub struct Series {
+    rows: Box<[Cell]>,
+}
+
+/// A row and the millisecond it is of; the latter guards it (a sequence lock with one writer).
+struct Cell {
+    ms: AtomicU64,
+    columns: [AtomicU64; COLUMNS.len()],
+}
+
+const NONE: u64 = u64::MAX;
+
+impl Series {
+    pub fn new(length: usize) -> Series {
+        let cell = || Cell { ms: AtomicU64::new(NONE), columns: std::array::from_fn(|_| AtomicU64::new(0)) };
+        Series { rows: (0..length).map(|_| cell()).collect() }
+    }
+
+    /// By one thread only.
+    pub fn write(&self, ms: u64, row: &Row) {
+        let cell = &self.rows[(ms % self.rows.len() as u64) as usize];
+        cell.ms.store(NONE, Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (place, value) in cell.columns.iter().zip(row.columns()) {
+            place.store(value, Ordering::Relaxed);
+        }
+        cell.ms.store(ms, Ordering::Release);
+    }
+
+    fn read(&self, ms: u64) -> Option<Row> {
+        let cell = &self.rows[(ms % self.rows.len() as u64) as usize];
+        if cell.ms.load(Ordering::Acquire) != ms {
+            return None;
+        }
+        let columns = std::array::from_fn(|column| cell.columns[column].load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        (cell.ms.load(Ordering::Relaxed) == ms).then(|| Row::from_columns(columns))
+    }
+
+    /// The first millisecond at or after `since` that is not overwritten when `end` comes next, and every row from
+    /// there to before `end`.
+    pub fn since(&self, since: u64, end: u64) -> (u64, Vec<Row>) {
+        // One row of distance, so that the one being written is not taken for an idle millisecond.
+        let kept = end.saturating_sub(self.rows.len() as u64 - 1);
+        let first = since.max(kept).min(end);
+        let mut previous = (kept..first).rev().find_map(|ms| self.read(ms)).unwrap_or_default();
+        let rows = (first..end).map(|ms| {
+            previous = self.read(ms).unwrap_or_else(|| previous.idle());
+            previous
+        });
+        (first, rows.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_and_rows_are_the_same_thing() {
+        let columns = std::array::from_fn(|i| i as u64 + 1);
+        assert_eq!(Row::from_columns(columns).columns(), columns);
+    }
+
+    #[test]
+    fn idle_milliseconds_are_zeros_and_keep_the_queue() {
+        let series = Series::new(8);
+        series.write(2, &Row { in_packets: 5, queue_packets: 3, queue_bytes: 30, ..Row::default() });
+        series.write(4, &Row { out_packets: 3, ..Row::default() });
+        let (first, rows) = series.since(1, 6);
+        assert_eq!(first, 1);
+        assert_eq!(rows.iter().map(|row| row.in_packets).collect::<Vec<_>>(), [0, 5, 0, 0, 0]);
+        assert_eq!(rows.iter().map(|row| row.queue_bytes).collect::<Vec<_>>(), [0, 30, 30, 0, 0]);
+        assert_eq!(series.since(3, 5).1[0].queue_packets, 3, "as the row before the first asked for left it");
+    }
+
+    #[test]
+    fn says_from_where_on_it_still_knows() {
+        let series = Series::new(8);
+        (0..20).for_each(|ms| series.write(ms, &Row { in_packets: ms, ..Row::default() }));
+        let (first, rows) = series.since(0, 20);
+        assert_eq!((first, rows.len(), rows[0].in_packets), (13, 7, 13));
+        assert_eq!(series.since(30, 20), (20, vec![]));
+    }
+
+    #[test]
+    fn a_reader_never_sees_half_a_row() {
+        let series = Series::new(2);
+        let all = |value| Row::from_columns([value; COLUMNS.len()]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..200_000).for_each(|ms| series.write(ms, &all(ms))));
+            for ms in (0..200_000).step_by(7) {
+                if let Some(row) = series.read(ms) {
+                    assert_eq!(row, all(ms));
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,98 @@
+//! What the spinner shows to the control thread: numbers that it alone writes (atomics, so that nobody ever waits
+//! for anybody), and the changes that travel the other way.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use super::histogram::Histogram;
+use super::port::Facts;
+use super::series::Series;
+use crate::model::{Change, Counters, Nanos};
+
+pub struct Shared {
+    pub cpu: u32,
+    pub clock: &'static str,
+    /// "fifo" or "nice -20" or "normal", and why.
+    pub policy: Mutex<String>,
+    /// The clock at millisecond 0.
+    pub started: Nanos,
+    /// Another spinner is on this CPU, or there is no other CPU: give way when idle.
+    pub give_way: AtomicBool,
+    pub stop: AtomicBool,
+    pub gaps: Gaps,
+    pub links: Vec<Link>,
+    pub applied: Mutex<Vec<Applied>>,
+}
+
+/// Times at which the spinner was not running although it should.
+#[derive(Default)]
+pub struct Gaps {
+    pub count: AtomicU64,
+    pub lost_ns: AtomicU64,
+    pub max_ns: AtomicU64,
+}
+
+impl Gaps {
+    pub fn record(&self, ns: u64) {
+        self.count.store(self.count.load(Relaxed) + 1, Relaxed);
+        self.lost_ns.store(self.lost_ns.load(Relaxed) + ns, Relaxed);
+        self.max_ns.store(self.max_ns.load(Relaxed).max(ns), Relaxed);
+    }
+}
+
+pub struct Link {
+    pub name: String,
+    /// Port a, port b.
+    pub ports: [Arc<Facts>; 2],
+    /// Asks the kernel about what never reached the ports.
+    pub interfaces: super::interfaces::Interfaces,
+    /// Forward, backward.
+    pub directions: [DirectionState; 2],
+}
+
+pub struct DirectionState {
+    pub series: Series,
+    /// Hand-over to the kernel minus due.
+    pub lateness: Histogram,
+    /// How long the kernel took for what was handed over at once.
+    pub hand_over: Histogram,
+    /// As of the last millisecond with events.
+    pub totals: Mutex<Totals>,
+    /// Arrival stamps that could not be true (in the future, over a second old), replaced by the time of reading.
+    pub stamps_replaced: AtomicU64,
+}
+
+#[derive(Clone, Default)]
+pub struct Totals {
+    pub in_bytes: u64,
+    pub model: Counters,
+}
+
+impl DirectionState {
+    pub fn new(milliseconds: usize) -> DirectionState {
+        DirectionState {
+            series: Series::new(milliseconds),
+            lateness: Histogram::new(),
+            hand_over: Histogram::new(),
+            totals: Mutex::default(),
+            stamps_replaced: AtomicU64::new(0),
+        }
+    }
+}
+
+/// A change for one direction, to be made when the clock says `at`.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    pub id: u64,
+    pub link: usize,
+    pub direction: usize,
+    pub at: Nanos,
+    pub change: Change,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    pub scheduled: Scheduled,
+    pub actual: Nanos,
+}

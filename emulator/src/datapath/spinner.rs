@@ -1,0 +1,338 @@
+//! The spinning thread. In: frames from every port; out: the same frames at the far port when the model says so. It
+//! polls rings and the clock and makes no system call except to send; it never waits, locks or allocates.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+
+use ewan_timers::Clock;
+
+use super::arena::{Arena, Slot};
+use super::events::{Events, NEVER};
+use super::frame;
+use super::port::Port;
+use super::series::Row;
+use super::shared::{Applied, DirectionState, Scheduled, Shared};
+use crate::config::{Direction, Framing};
+use crate::model::{Counters, DirectionModel, Drop, Meta, Nanos};
+
+/// Frames taken from one port before the others, and what is due, get their turn.
+const RECEIVE_BURST: usize = 16;
+/// Frames handed to the kernel by one call.
+const SEND_BURST: usize = 16;
+/// Idle ports polled between two looks at the clock.
+const PORTS_PER_LOOK: usize = 16;
+/// The kernel would not take more: ask again this much later.
+const RETRY_NS: Nanos = 5_000;
+/// A stamp older than this is none.
+const OLDEST_STAMP_NS: Nanos = 1_000_000_000;
+const MS: Nanos = 1_000_000;
+
+/// A turn of the loop takes at most this long, plus what its frames and ports cost, unless the thread lost its CPU.
+const TURN_NS: Nanos = 10_000;
+const TURN_NS_PER_FRAME: Nanos = 2_000;
+const TURN_NS_PER_PORT: Nanos = 50;
+
+pub struct Spinner {
+    clock: Clock,
+    shared: Arc<Shared>,
+    /// Port 2l is link l's a, 2l + 1 its b. Direction d takes from port d and gives to port d ^ 1.
+    ports: Vec<Box<dyn Port>>,
+    directions: Vec<Lane>,
+    events: Events,
+    changes: Receiver<Scheduled>,
+    /// Soonest last.
+    scheduled: Vec<Scheduled>,
+    applied: Vec<Applied>,
+    /// Whose records are looked at next.
+    swept: usize,
+}
+
+/// One direction.
+struct Lane {
+    model: DirectionModel<Slot>,
+    arena: Arena,
+    framing: Framing,
+    last_arrival: Nanos,
+    in_bytes: u64,
+    /// The kernel did not take all that was staged.
+    stuck: bool,
+    window: Window,
+    totals_stale: bool,
+}
+
+/// The millisecond being counted, and where the counters stood at its beginning.
+#[derive(Default)]
+struct Window {
+    ms: u64,
+    dirty: bool,
+    in_bytes: u64,
+    before: Counters,
+    queue_max_bytes: u64,
+    lateness_max_ns: u64,
+    lateness_sum_ns: u64,
+}
+
+impl Lane {
+    pub fn new(config: &Direction, arena: Arena) -> Lane {
+        Lane {
+            model: DirectionModel::new(config),
+            arena,
+            framing: config.framing,
+            last_arrival: 0,
+            in_bytes: 0,
+            stuck: false,
+            window: Window::default(),
+            totals_stale: false,
+        }
+    }
+
+    /// When the frame arrived: the kernel's stamp unless it cannot be true; never before an earlier frame.
+    fn arrival(&mut self, stamp: Nanos, now: Nanos, state: &DirectionState) -> Nanos {
+        // Two clocks meet here: a fraction of a microsecond into the future is no fault.
+        let possible = stamp <= now + 1_000 && stamp + OLDEST_STAMP_NS >= now;
+        if !possible {
+            state.stamps_replaced.store(state.stamps_replaced.load(Relaxed) + 1, Relaxed);
+        }
+        self.last_arrival = self.last_arrival.max(if possible { stamp.min(now) } else { now });
+        self.last_arrival
+    }
+
+    /// Impair, store, enqueue.
+    fn take(&mut self, frame: &mut [u8], arrival: Nanos) {
+        let meta = Meta { ip_bytes: frame::ip_bytes(frame), ecn_capable: frame::ecn_capable(frame) };
+        self.in_bytes += u64::from((meta.ip_bytes + self.framing.overhead_bytes).max(self.framing.minimum_bytes));
+        let fate = self.model.impair(arrival);
+        if fate.lost {
+            return;
+        }
+        let copy = fate.duplicate.then(|| self.arena.store(frame));
+        if let Some(random) = fate.corrupt {
+            frame::flip_bit(frame, random);
+        }
+        let first = self.arena.store(frame);
+        for stored in std::iter::once(first).chain(copy) {
+            match stored.map(|slot| self.model.enqueue(slot, meta, arrival)) {
+                Some(Ok(())) => {}
+                Some(Err(slot)) => self.arena.release(slot),
+                None => self.model.count_drop(Drop::Store, meta),
+            }
+        }
+        self.free_dropped();
+        self.window.queue_max_bytes = self.window.queue_max_bytes.max(self.model.counters().queued.bytes);
+    }
+
+    fn free_dropped(&mut self) {
+        while let Some(slot) = self.model.dropped() {
+            self.arena.release(slot);
+        }
+    }
+
+    /// Begins a new row if the millisecond is another, having written the one before.
+    fn enter(&mut self, ms: u64, state: &DirectionState) {
+        if self.window.dirty && self.window.ms != ms {
+            self.write(state);
+        }
+        self.window.ms = ms;
+        self.window.dirty = true;
+    }
+
+    fn write(&mut self, state: &DirectionState) {
+        let (now, before, window) = (self.model.counters(), &self.window.before, &self.window);
+        let row = Row {
+            in_packets: now.in_packets - before.in_packets,
+            in_bytes: self.in_bytes - window.in_bytes,
+            out_packets: now.out.packets - before.out.packets,
+            out_bytes: now.out.bytes - before.out.bytes,
+            lost: now.lost_packets - before.lost_packets,
+            queue_full: now.queue_full.packets - before.queue_full.packets,
+            aqm: now.aqm.packets - before.aqm.packets,
+            store_full: now.store_full.packets - before.store_full.packets,
+            ce_packets: now.ce_packets - before.ce_packets,
+            queue_packets: now.queued.packets,
+            queue_bytes: now.queued.bytes,
+            queue_max_bytes: window.queue_max_bytes.max(now.queued.bytes),
+            delay_line_packets: now.delayed.packets,
+            lateness_max_ns: window.lateness_max_ns,
+            lateness_sum_ns: window.lateness_sum_ns,
+        };
+        state.series.write(self.window.ms, &row);
+        self.window = Window {
+            ms: self.window.ms,
+            in_bytes: self.in_bytes,
+            before: now.clone(),
+            queue_max_bytes: now.queued.bytes,
+            ..Window::default()
+        };
+        self.publish_totals(state);
+    }
+
+    /// If a reader is just copying them, the sweep comes by again.
+    fn publish_totals(&mut self, state: &DirectionState) {
+        self.totals_stale = true;
+        if let Ok(mut totals) = state.totals.try_lock() {
+            totals.in_bytes = self.in_bytes;
+            totals.model.clone_from(self.model.counters());
+            self.totals_stale = false;
+        }
+    }
+}
+
+impl Spinner {
+    pub fn new(
+        clock: Clock,
+        shared: Arc<Shared>,
+        ports: Vec<Box<dyn Port>>,
+        directions: Vec<(Direction, Arena)>,
+        changes: Receiver<Scheduled>,
+    ) -> Spinner {
+        let directions: Vec<Lane> = directions.into_iter().map(|(config, arena)| Lane::new(&config, arena)).collect();
+        let events = Events::new(directions.len());
+        let (scheduled, applied) = (Vec::with_capacity(1024), Vec::with_capacity(1024));
+        Spinner { clock, shared, ports, directions, events, changes, scheduled, applied, swept: 0 }
+    }
+
+    /// Until told to stop.
+    pub fn run(mut self) {
+        let shared = self.shared.clone();
+        let turn_ns = TURN_NS + TURN_NS_PER_PORT * self.ports.len() as u64;
+        let (mut last, mut next_look) = (self.clock.now(), 0);
+        let mut worked = 0;
+        loop {
+            let now = self.clock.now();
+            let turn = now - last;
+            if turn > turn_ns + TURN_NS_PER_FRAME * worked as u64 && !shared.give_way.load(Relaxed) {
+                shared.gaps.record(turn);
+            }
+            last = now;
+            if now >= next_look {
+                next_look = now + MS;
+                self.clock.refresh();
+                if shared.stop.load(Relaxed) {
+                    return;
+                }
+                self.look_for_changes();
+            }
+            worked = 0;
+            for port in 0..self.ports.len() {
+                worked += self.receive(port);
+                if port % PORTS_PER_LOOK == PORTS_PER_LOOK - 1 {
+                    worked += self.release();
+                }
+            }
+            worked += self.release();
+            self.sweep();
+            if worked == 0 && shared.give_way.load(Relaxed) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn ms(&self, now: Nanos) -> u64 {
+        now.saturating_sub(self.shared.started) / MS
+    }
+
+    fn receive(&mut self, index: usize) -> usize {
+        let (clock, shared) = (&self.clock, &self.shared);
+        let state = &shared.links[index / 2].directions[index % 2];
+        let lane = &mut self.directions[index];
+        let count = self.ports[index].receive(clock, RECEIVE_BURST, &mut |frame, stamp| {
+            let now = clock.now();
+            let arrival = lane.arrival(stamp, now, state);
+            lane.enter(now.saturating_sub(shared.started) / MS, state);
+            lane.take(frame, arrival);
+        });
+        if count > 0 && !lane.stuck {
+            self.events.set(index, lane.model.next_event().unwrap_or(NEVER));
+        }
+        count
+    }
+
+    /// Sends what is due, the longest due first.
+    fn release(&mut self) -> usize {
+        let mut sent = 0;
+        // Two bursts at most for each direction, so that the receiving rings are emptied under overload too.
+        for _ in 0..2 * self.directions.len() {
+            let now = self.clock.now();
+            if self.scheduled.last().is_some_and(|change| change.at <= now) {
+                self.change(now);
+            }
+            if self.events.earliest() > now {
+                break;
+            }
+            sent += self.release_from(self.events.first(), now);
+        }
+        sent
+    }
+
+    fn release_from(&mut self, index: usize, now: Nanos) -> usize {
+        let ms = self.ms(now);
+        let state = &self.shared.links[index / 2].directions[index % 2];
+        let (lane, port) = (&mut self.directions[index], &mut self.ports[index ^ 1]);
+        lane.enter(ms, state);
+        let room = if lane.stuck { 0 } else { port.room().min(SEND_BURST) };
+        let mut due = [0; SEND_BURST];
+        let mut staged = 0;
+        while staged < room {
+            let Some(release) = lane.model.pop(now) else { break };
+            let frame = lane.arena.frame(release.packet);
+            if release.mark_ce {
+                frame::mark_ce(frame);
+            }
+            port.stage(frame);
+            lane.arena.release(release.packet);
+            due[staged] = release.due;
+            staged += 1;
+        }
+        lane.free_dropped();
+        if staged > 0 || lane.stuck {
+            let handed = self.clock.now();
+            lane.stuck = !port.flush();
+            state.hand_over.record(self.clock.now() - handed);
+            for due in &due[..staged] {
+                let lateness = handed.saturating_sub(*due);
+                state.lateness.record(lateness);
+                lane.window.lateness_max_ns = lane.window.lateness_max_ns.max(lateness);
+                lane.window.lateness_sum_ns += lateness;
+            }
+        }
+        let next = if lane.stuck || room == 0 { Some(now + RETRY_NS) } else { lane.model.next_event() };
+        self.events.set(index, next.unwrap_or(NEVER));
+        staged
+    }
+
+    fn look_for_changes(&mut self) {
+        while let Ok(change) = self.changes.try_recv() {
+            let place = self.scheduled.partition_point(|other| (other.at, other.id) > (change.at, change.id));
+            self.scheduled.insert(place, change);
+        }
+        if !self.applied.is_empty() {
+            if let Ok(mut applied) = self.shared.applied.try_lock() {
+                applied.append(&mut self.applied);
+            }
+        }
+    }
+
+    fn change(&mut self, now: Nanos) {
+        let Some(scheduled) = self.scheduled.pop() else { return };
+        let index = 2 * scheduled.link + scheduled.direction;
+        let lane = &mut self.directions[index];
+        lane.model.reconfigure(&scheduled.change, now);
+        lane.free_dropped();
+        self.events.set(index, if lane.stuck { now } else { lane.model.next_event().unwrap_or(NEVER) });
+        self.applied.push(Applied { scheduled, actual: now });
+    }
+
+    /// One direction a turn: writes its finished millisecond if nothing has happened since.
+    fn sweep(&mut self) {
+        self.swept = (self.swept + 1) % self.directions.len();
+        let ms = self.ms(self.clock.now());
+        let state = &self.shared.links[self.swept / 2].directions[self.swept % 2];
+        let lane = &mut self.directions[self.swept];
+        if lane.window.dirty && lane.window.ms != ms {
+            lane.write(state);
+        } else if lane.totals_stale {
+            lane.publish_totals(state);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! How long a packet stays in the delay line: one draw per packet, in order of departure.
+//!
+//! Draws are the same on every machine: integer arithmetic on quantile tables. The tables are computed once by
+//! additions, multiplications, divisions and square roots of `f64`, which IEEE 754 defines to the last bit
+//! (Rust neither reorders nor fuses them); functions of the system's mathematical library are not used, for
+//! they differ between machines. Between entries a table is read by linear interpolation.
+
+use std::sync::{Arc, OnceLock};
+
+use super::rng::Stream;
+use super::Nanos;
+use crate::config::Delay;
+
+const TABLE_LOG2: u32 = 13;
+const CELLS: usize = 1 << TABLE_LOG2;
+/// Entries are in units of 2^-24 of the jitter.
+const UNIT_LOG2: u32 = 24;
+
+/// Quantiles at 0, 1/8192 … 1.
+type Quantiles = [i32; CELLS + 1];
+
+#[derive(Clone, Debug)]
+pub enum Distribution {
+    Constant(Nanos),
+    /// First value, how many there are.
+    Uniform(Nanos, u64),
+    Quantiles {
+        delay: Nanos,
+        jitter: Nanos,
+        table: &'static Quantiles,
+    },
+    Table(Arc<[Nanos]>),
+}
+
+impl Distribution {
+    /// Values below 0 become 0; an empty table and a jitter of 0 give a constant delay.
+    pub fn new(config: &Delay) -> Self {
+        match *config {
+            Delay::Constant { delay_ns }
+            | Delay::Uniform { delay_ns, jitter_ns: 0 }
+            | Delay::Normal { delay_ns, jitter_ns: 0 }
+            | Delay::Pareto { delay_ns, jitter_ns: 0 } => Distribution::Constant(delay_ns),
+            Delay::Uniform { delay_ns, jitter_ns } => {
+                let first = delay_ns.saturating_sub(jitter_ns);
+                Distribution::Uniform(first, delay_ns.saturating_add(jitter_ns) - first + 1)
+            }
+            Delay::Normal { delay_ns, jitter_ns } => {
+                Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: normal_table() }
+            }
+            Delay::Pareto { delay_ns, jitter_ns } => {
+                Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: pareto_table() }
+            }
+            Delay::Table { ref delays_ns } if delays_ns.is_empty() => Distribution::Constant(0),
+            Delay::Table { ref delays_ns } => Distribution::Table(delays_ns.as_slice().into()),
+        }
+    }
+
+    /// The delay of the next packet.
+    #[inline]
+    pub fn draw(&self, stream: &mut Stream) -> Nanos {
+        match self {
+            Distribution::Constant(delay) => *delay,
+            Distribution::Uniform(first, count) => first + stream.below(*count),
+            Distribution::Quantiles { delay, jitter, table } => offset(*delay, *jitter, read(table, stream.bits())),
+            Distribution::Table(delays) => delays[stream.below(delays.len() as u64) as usize],
+        }
+    }
+
+    /// No packet stays shorter than this.
+    pub fn least(&self) -> Nanos {
+        match self {
+            Distribution::Constant(delay) | Distribution::Uniform(delay, _) => *delay,
+            Distribution::Quantiles { delay, jitter, table } => {
+                offset(*delay, *jitter, i64::from(table[0].min(table[CELLS])))
+            }
+            Distribution::Table(delays) => delays.iter().copied().min().unwrap_or(0),
+        }
+    }
+}
+
+/// Computes the tables now (about a millisecond), so that a change to another distribution never waits for them.
+pub fn prepare() {
+    normal_table();
+    pareto_table();
+}
+
+fn normal_table() -> &'static Quantiles {
+    static TABLE: OnceLock<Box<Quantiles>> = OnceLock::new();
+    TABLE.get_or_init(normal)
+}
+
+fn pareto_table() -> &'static Quantiles {
+    static TABLE: OnceLock<Box<Quantiles>> = OnceLock::new();
+    TABLE.get_or_init(pareto)
+}
+
+/// delay + quantile × jitter, not below 0; rounded down.
+fn offset(delay: Nanos, jitter: Nanos, quantile: i64) -> Nanos {
+    let sum = i128::from(delay) + ((i128::from(quantile) * i128::from(jitter)) >> UNIT_LOG2);
+    sum.max(0) as Nanos
+}
+
+/// The quantile at a random place: the first bits choose the cell, the next 32 the place in it.
+#[inline]
+fn read(table: &Quantiles, bits: u64) -> i64 {
+    let cell = (bits >> (64 - TABLE_LOG2)) as usize;
+    let place = ((bits >> (32 - TABLE_LOG2)) & 0xffff_ffff) as i64;
+    let (low, high) = (i64::from(table[cell]), i64::from(table[cell + 1]));
+    low + (((high - low) * place) >> 32)
+}
+
+fn entry(value: f64) -> i32 {
+    (value * f64::from(1u32 << UNIT_LOG2)) as i32
+}
+
+/// The standard normal distribution between −4 and 4, from its density summed up by the trapezoidal rule. The
+/// density at the next point is the one before times a ratio, which itself shrinks by a constant: no exponential.
+fn normal() -> Box<Quantiles> {
+    const STEPS: usize = 4 * 1024;
+    const WIDTH: f64 = 1.0 / 1024.0;
+    let square = WIDTH * WIDTH;
+    let exponential = |y: f64| 1.0 - y + y * y / 2.0 - y * y * y / 6.0; // e^-y to the last bit, for y of 10^-6
+    let shrink = exponential(square);
+    let (mut density, mut ratio, mut sum) = (1.0, exponential(square / 2.0), 0.0);
+    let mut area = vec![0.0];
+    for _ in 0..STEPS {
+        let next = density * ratio;
+        ratio *= shrink;
+        sum += (density + next) / 2.0;
+        area.push(sum);
+        density = next;
+    }
+    let mut table = Box::new([0; CELLS + 1]);
+    let mut step = 0;
+    for n in 0..=CELLS / 2 {
+        let wanted = sum * (n as f64) / ((CELLS / 2) as f64);
+        while step + 1 < STEPS && area[step + 1] < wanted {
+            step += 1;
+        }
+        let x = WIDTH * (step as f64 + (wanted - area[step]) / (area[step + 1] - area[step]));
+        table[CELLS / 2 + n] = entry(x);
+        table[CELLS / 2 - n] = -entry(x);
+    }
+    table
+}
+
+/// −1 + what a Pareto variable of shape 3 exceeds its scale by, for a scale that gives a standard deviation of 1;
+/// cut at 10. Its mean is 1/√3 − 1, so the mean delay is delay − 0.42 jitter. Greatest first.
+fn pareto() -> Box<Quantiles> {
+    const CUT: f64 = 10.0;
+    let scale = 2.0 / 3f64.sqrt();
+    let mut table = Box::new([entry(CUT); CELLS + 1]);
+    let mut root = 1.0;
+    for n in (1..=CELLS).rev() {
+        let wanted = CELLS as f64 / n as f64;
+        // The cube root by Newton's rule, from the neighbour's, which is near.
+        for _ in 0..8 {
+            root = (2.0 * root + wanted / (root * root)) / 3.0;
+        }
+        table[n] = entry((scale * (root - 1.0) - 1.0).min(CUT));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rng::Stage;
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    /// Mean and standard deviation, least and greatest of a million draws, in ms.
+    fn moments(config: &Delay) -> (f64, f64, f64, f64) {
+        let distribution = Distribution::new(config);
+        let mut stream = Stream::new(3, Stage::Delay);
+        let draws: Vec<f64> = (0..1_000_000).map(|_| distribution.draw(&mut stream) as f64 / 1e6).collect();
+        let mean = draws.iter().sum::<f64>() / 1e6;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e6;
+        let least = draws.iter().copied().fold(f64::MAX, f64::min);
+        assert!(least * 1e6 >= distribution.least() as f64);
+        (mean, variance.sqrt(), least, draws.iter().copied().fold(0.0, f64::max))
+    }
+
+    #[test]
+    fn uniform() {
+        let (mean, deviation, least, greatest) = moments(&Delay::Uniform { delay_ns: 20 * MS, jitter_ns: 5 * MS });
+        assert!((mean - 20.0).abs() < 0.01 && (deviation - 5.0 / 3f64.sqrt()).abs() < 0.01);
+        assert!((15.0..15.001).contains(&least) && (24.999..=25.0).contains(&greatest));
+    }
+
+    #[test]
+    fn normal_is_cut_at_four_deviations() {
+        let (mean, deviation, least, greatest) = moments(&Delay::Normal { delay_ns: 50 * MS, jitter_ns: 5 * MS });
+        // A normal variable cut at ±4 has a deviation of 0.99946.
+        assert!((mean - 50.0).abs() < 0.02 && (deviation - 4.9973).abs() < 0.012, "{mean} {deviation}");
+        assert!((30.0..32.0).contains(&least) && (68.0..=70.0).contains(&greatest));
+    }
+
+    #[test]
+    fn normal_is_cut_at_zero() {
+        let (mean, _, least, _) = moments(&Delay::Normal { delay_ns: 5 * MS, jitter_ns: 5 * MS });
+        assert_eq!(least, 0.0);
+        assert!(mean > 5.0);
+    }
+
+    #[test]
+    fn normal_quantiles_are_the_known_ones() {
+        let table = normal();
+        for (probability, known) in [(0.5, 0.0), (0.75, 0.67446), (0.875, 1.15029), (0.96875, 1.86249)] {
+            let found = f64::from(table[(probability * CELLS as f64) as usize]) / f64::from(1 << UNIT_LOG2);
+            assert!((found - known).abs() < 5e-4, "{probability}: {found}");
+        }
+    }
+
+    #[test]
+    fn pareto_has_its_tail_and_is_cut_at_ten_deviations() {
+        let (mean, deviation, least, greatest) = moments(&Delay::Pareto { delay_ns: 50 * MS, jitter_ns: 5 * MS });
+        // Mean 50 + 5 (1/√3 − 1) = 47.887, minus the little that is cut; the cut takes 10 % of the deviation.
+        assert!((47.82..47.89).contains(&mean) && (4.2..5.0).contains(&deviation), "{mean} {deviation}");
+        assert!((45.0..45.001).contains(&least) && (99.9..=100.0).contains(&greatest));
+        let table = pareto();
+        let median = f64::from(table[CELLS / 2]) / f64::from(1 << UNIT_LOG2);
+        assert!((median - (2.0 / 3f64.sqrt() * (2f64.cbrt() - 1.0) - 1.0)).abs() < 1e-6, "{median}");
+    }
+
+    #[test]
+    fn a_table_gives_its_values_equally_often() {
+        let distribution = Distribution::new(&Delay::Table { delays_ns: vec![7, 1, 4] });
+        let mut stream = Stream::new(3, Stage::Delay);
+        let draws: Vec<_> = (0..30_000).map(|_| distribution.draw(&mut stream)).collect();
+        for value in [1, 4, 7] {
+            let count = draws.iter().filter(|draw| **draw == value).count();
+            assert!((9_700..10_300).contains(&count), "{value}: {count}");
+        }
+        assert_eq!(distribution.least(), 1);
+    }
+
+    /// The same numbers on every machine: a change here changes every seeded run.
+    #[test]
+    fn tables_do_not_depend_on_the_machine() {
+        let sum =
+            |table: &Quantiles| table.iter().fold(0u64, |sum, entry| sum.wrapping_mul(31).wrapping_add(*entry as u64));
+        assert_eq!((sum(&normal()), sum(&pareto())), (11356469852741844416, 16970249211322858812));
+    }
+}

@@ -1,0 +1,212 @@
+//! The link model as scripts: what is sent when, what comes out when.
+
+mod common;
+
+use common::{direction, drop_tail};
+use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue};
+use ewan_emulator::model::{Change, DirectionModel, Drop, Meta, Nanos};
+
+/// 1500 bytes and 38 of framing at 1 Gbit/s.
+const SLOT: Nanos = 12_304;
+const MS: Nanos = 1_000_000;
+
+struct Script {
+    model: DirectionModel<char>,
+}
+
+impl Script {
+    fn new(config: Direction) -> Self {
+        Script { model: DirectionModel::new(&config) }
+    }
+
+    fn queue(queue: Queue) -> Self {
+        Script::new(Direction { queue, ..direction(1_000_000_000) })
+    }
+
+    /// Sends packets of `ip_bytes` at `now`; gives back the names of those accepted.
+    fn send(&mut self, now: Nanos, ip_bytes: u32, names: &str) -> String {
+        let meta = Meta { ip_bytes, ecn_capable: false };
+        names.chars().filter(|name| self.model.enqueue(*name, meta, now).is_ok()).collect()
+    }
+
+    fn change(&mut self, now: Nanos, change: Change) {
+        self.model.reconfigure(&change, now);
+    }
+
+    /// What comes out by `now`, with its due time.
+    fn out(&mut self, now: Nanos) -> Vec<(char, Nanos)> {
+        std::iter::from_fn(|| self.model.pop(now)).map(|release| (release.packet, release.due)).collect()
+    }
+
+    fn all(&mut self) -> Vec<(char, Nanos)> {
+        self.out(Nanos::MAX)
+    }
+}
+
+#[test]
+fn a_packet_takes_its_serialisation_and_then_the_delay() {
+    let mut link = Script::new(direction(1_000_000_000));
+    link.send(5, 1500, "a");
+    assert_eq!(link.model.next_event(), Some(5 + SLOT + MS));
+    assert_eq!(link.out(5 + SLOT + MS - 1), []);
+    assert_eq!(link.out(5 + SLOT + MS), [('a', 5 + SLOT + MS)]);
+    assert_eq!(link.model.next_event(), None);
+}
+
+#[test]
+fn a_short_packet_counts_as_the_shortest_frame() {
+    let mut link = Script::new(direction(1_000_000_000));
+    link.send(0, 20, "a");
+    assert_eq!(link.all(), [('a', 672 + MS)]);
+    let framing = Framing { overhead_bytes: 0, minimum_bytes: 0 };
+    let mut link = Script::new(Direction { framing, ..direction(1_000_000_000) });
+    link.send(0, 20, "a");
+    assert_eq!(link.all(), [('a', 160 + MS)]);
+}
+
+/// Through all stages, back to back: the last of a million packets is due at the exact time, rounded up.
+#[test]
+fn rates_are_exact_over_a_million_packets() {
+    for rate in [8_000, 1_000_000_007, 10_000_000_000, 40_000_000_000, 100_000_000_000] {
+        let mut model = DirectionModel::<u32>::new(&direction(rate));
+        let (mut bits, mut last) = (0u128, 0);
+        for n in 0..1_000_000u32 {
+            let ip_bytes = [46, 1500, 1500, 9000][(n % 4) as usize];
+            // The moment the link is free: 50 packets always wait, so it never idles.
+            if n >= 50 {
+                last = model.next_event().unwrap();
+                assert!(model.pop(last).is_some());
+            }
+            let arrival = last.saturating_sub(MS);
+            model.enqueue(n, Meta { ip_bytes, ecn_capable: false }, arrival).unwrap();
+            bits += u128::from(ip_bytes + 38) * 8;
+        }
+        while let Some(release) = model.pop(Nanos::MAX) {
+            last = release.due;
+        }
+        let exact = (bits * 1_000_000_000).div_ceil(u128::from(rate));
+        assert_eq!(u128::from(last - MS), exact, "at {rate} bit/s");
+    }
+}
+
+#[test]
+fn a_limit_in_packets_counts_those_that_wait() {
+    let mut link = Script::queue(drop_tail(Some(2), None));
+    assert_eq!(link.send(0, 1500, "abcd"), "abc");
+    assert_eq!(link.send(SLOT - 1, 1500, "e"), "");
+    assert_eq!(link.send(SLOT, 1500, "fg"), "f");
+    assert_eq!(link.all().last(), Some(&('f', 4 * SLOT + MS)));
+    let counters = link.model.counters();
+    assert_eq!((counters.queue_full.packets, counters.queue_full.bytes), (3, 3 * 1538));
+    assert_eq!((counters.queued_max.packets, counters.queued_max.bytes), (2, 2 * 1538));
+}
+
+#[test]
+fn a_limit_in_bytes_counts_them_with_framing() {
+    let mut link = Script::queue(drop_tail(None, Some(2 * 1538)));
+    assert_eq!(link.send(0, 1500, "abcd"), "abc");
+    assert_eq!(link.send(0, 20, "e"), "");
+    let mut link = Script::queue(drop_tail(None, Some(2 * 1538 - 1)));
+    assert_eq!(link.send(0, 1500, "abcd"), "ab");
+    assert_eq!(link.send(0, 20, "e"), "e");
+}
+
+#[test]
+fn of_two_limits_the_first_reached_counts() {
+    let mut link = Script::queue(drop_tail(Some(3), Some(2 * 1538)));
+    assert_eq!(link.send(0, 1500, "abcd"), "abc");
+    let mut link = Script::queue(drop_tail(Some(3), Some(2 * 1538)));
+    assert_eq!(link.send(0, 20, "abcdef"), "abcd");
+}
+
+#[test]
+fn without_room_only_an_idle_link_takes_a_packet() {
+    let mut link = Script::queue(drop_tail(Some(0), None));
+    assert_eq!(link.send(0, 1500, "ab"), "a");
+    assert_eq!(link.send(SLOT, 1500, "cd"), "c");
+}
+
+#[test]
+fn an_arrival_before_an_earlier_look_still_starts_when_it_came() {
+    let mut link = Script::new(direction(1_000_000_000));
+    assert_eq!(link.out(5_000), []);
+    link.send(4_000, 1500, "a");
+    link.send(3_990, 1500, "b");
+    assert_eq!(link.all(), [('a', 4_000 + SLOT + MS), ('b', 4_000 + 2 * SLOT + MS)]);
+}
+
+#[test]
+fn a_drop_at_service_is_known_at_that_instant() {
+    let discipline = Discipline::Codel { target_ns: 1, interval_ns: 2, ecn: false };
+    let mut link = Script::queue(Queue { discipline, ..drop_tail(Some(100), None) });
+    link.send(0, 1500, "abcdef");
+    for instant in [SLOT, 2 * SLOT] {
+        assert_eq!(link.model.dropped(), None);
+        assert_eq!(link.model.next_event(), Some(instant));
+        assert_eq!(link.out(instant), []);
+    }
+    // b has seen the target exceeded, c finds it so for an interval.
+    assert_eq!(link.model.dropped(), Some('c'));
+}
+
+#[test]
+fn a_rate_change_keeps_the_queue_and_the_bits_already_sent() {
+    let mut link = Script::new(direction(1_000_000_000));
+    link.send(0, 1500, "ab");
+    // Half of a is out; the other half and b go at half the rate.
+    link.change(SLOT / 2, Change { rate_bps: Some(500_000_000), ..Change::default() });
+    assert_eq!(link.all(), [('a', SLOT / 2 + SLOT + MS), ('b', SLOT / 2 + 3 * SLOT + MS)]);
+}
+
+#[test]
+fn a_smaller_limit_keeps_what_waits() {
+    let mut link = Script::new(direction(1_000_000_000));
+    assert_eq!(link.send(0, 1500, "abcde"), "abcde");
+    link.change(0, Change { queue: Some(drop_tail(Some(1), None)), ..Change::default() });
+    assert_eq!(link.send(SLOT, 1500, "f"), "");
+    assert_eq!(link.send(4 * SLOT, 1500, "gh"), "g");
+    assert_eq!(link.all().len(), 6);
+    assert_eq!(link.model.dropped(), None);
+}
+
+#[test]
+fn a_shorter_delay_leaves_the_delay_line_as_it_is() {
+    let shorter = |reorder| Change {
+        delay: Some(Delay::Constant { delay_ns: MS / 2 }),
+        reorder: Some(reorder),
+        ..Change::default()
+    };
+    // a is in the delay line, b still in the queue. Without reordering b waits for a.
+    let mut link = Script::new(direction(1_000_000_000));
+    link.send(0, 1500, "ab");
+    link.change(SLOT, shorter(false));
+    link.send(MS, 1500, "c");
+    assert_eq!(link.all(), [('a', SLOT + MS), ('b', SLOT + MS), ('c', MS + SLOT + MS / 2)]);
+    // With reordering it overtakes.
+    let mut link = Script::new(direction(1_000_000_000));
+    link.send(0, 1500, "ab");
+    link.change(SLOT, shorter(true));
+    assert_eq!(link.all(), [('b', 2 * SLOT + MS / 2), ('a', SLOT + MS)]);
+}
+
+#[test]
+fn impairments_can_be_switched_at_run_time() {
+    let mut link = Script::new(direction(1_000_000_000));
+    assert!(!link.model.impair(0).lost);
+    link.change(0, Change { loss: Some(Loss::EveryNth { n: 2 }), ..Change::default() });
+    assert_eq!([1, 2, 3, 4].map(|now| link.model.impair(now).lost), [false, true, false, true]);
+    let certain = Change { loss: Some(Loss::None {}), corrupt_ppb: Some(1_000_000_000), ..Change::default() };
+    link.change(0, Change { duplicate_ppb: Some(1_000_000_000), ..certain });
+    let fate = link.model.impair(5);
+    assert!(!fate.lost && fate.duplicate && fate.corrupt.is_some());
+    let counters = link.model.counters();
+    assert_eq!((counters.in_packets, counters.lost_packets), (6, 2));
+    assert_eq!((counters.corrupted_packets, counters.duplicated_packets), (1, 1));
+}
+
+#[test]
+fn the_caller_s_own_drops_are_counted_with_the_others() {
+    let mut link = Script::new(direction(1_000_000_000));
+    link.model.count_drop(Drop::Store, Meta { ip_bytes: 1500, ecn_capable: false });
+    assert_eq!((link.model.counters().store_full.packets, link.model.counters().store_full.bytes), (1, 1538));
+}

@@ -1,0 +1,247 @@
+//! What holds for the link model whatever the configuration and the traffic.
+
+mod common;
+
+use common::{direction, serialisation, PLAIN};
+use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Queue};
+use ewan_emulator::model::{Change, Counters, DirectionModel, Meta, Nanos, Release};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Packet {
+    gap: Nanos,
+    ip_bytes: u32,
+    ecn_capable: bool,
+    /// When to look in between, as a share of the gap in 1/256; and what to change then.
+    look: Vec<u8>,
+    change: Option<Change>,
+}
+
+fn disciplines() -> impl Strategy<Value = Discipline> {
+    (0..4u8, any::<bool>()).prop_map(|(kind, ecn)| match kind {
+        0 => Discipline::DropTail {},
+        1 => Discipline::Red { min_bytes: 3_000, max_bytes: 9_000, max_p_ppb: 200_000_000, weight_log2: 2, ecn },
+        2 => Discipline::Codel { target_ns: 20_000, interval_ns: 100_000, ecn },
+        _ => Discipline::Pie { target_ns: 20_000, update_ns: 100_000, alpha_mhz: 50_000, beta_mhz: 500_000, ecn },
+    })
+}
+
+fn delays() -> impl Strategy<Value = Delay> {
+    (0..5u8, 0..200_000u64, 0..100_000u64).prop_map(|(kind, delay_ns, jitter_ns)| match kind {
+        0 => Delay::Constant { delay_ns },
+        1 => Delay::Uniform { delay_ns, jitter_ns },
+        2 => Delay::Normal { delay_ns, jitter_ns },
+        3 => Delay::Pareto { delay_ns, jitter_ns },
+        _ => Delay::Table { delays_ns: vec![delay_ns, jitter_ns, 7] },
+    })
+}
+
+fn rates() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(8_000), Just(9_999_991), Just(1_000_000_000), Just(40_000_000_000), Just(100_000_000_000)]
+}
+
+fn queues() -> impl Strategy<Value = Queue> {
+    (0..12u64, 0..20_000u64, 0..3u8, disciplines()).prop_map(|(packets, bytes, limits, discipline)| Queue {
+        limit_packets: (limits != 1).then_some(packets),
+        limit_bytes: (limits != 2).then_some(bytes),
+        discipline,
+    })
+}
+
+fn directions() -> impl Strategy<Value = Direction> {
+    (rates(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(|(rate_bps, queue, delay, reorder, seed)| {
+        Direction { rate_bps, queue, delay, reorder, seed, ..direction(PLAIN) }
+    })
+}
+
+fn changes() -> impl Strategy<Value = Change> {
+    (
+        proptest::option::of(rates()),
+        proptest::option::of(delays()),
+        proptest::option::of(any::<bool>()),
+        proptest::option::of(queues()),
+    )
+        .prop_map(|(rate_bps, delay, reorder, queue)| Change {
+            rate_bps,
+            delay,
+            reorder,
+            queue,
+            ..Change::default()
+        })
+}
+
+/// Bursts with pauses, at a size of gaps that suits the rates; changes in `with_changes` of 64 packets.
+fn traffic(with_changes: u8) -> impl Strategy<Value = Vec<Packet>> {
+    let gap = prop_oneof![3 => Just(0), 3 => 1..300u64, 3 => 300..20_000u64, 1 => 20_000..5_000_000u64];
+    let look = proptest::collection::vec(any::<u8>(), 0..3);
+    let packet = (gap, 20..9_001u32, any::<bool>(), look, 0..64u8, changes());
+    let packet = packet.prop_map(move |(gap, ip_bytes, ecn_capable, look, dice, change)| Packet {
+        gap,
+        ip_bytes,
+        ecn_capable,
+        look,
+        change: (dice < with_changes).then_some(change),
+    });
+    proptest::collection::vec(packet, 1..200)
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    released: Vec<Release<usize>>,
+    refused: Vec<usize>,
+    dropped: Vec<usize>,
+}
+
+/// Every arrived packet is somewhere, once.
+fn conserved(counters: &Counters) -> bool {
+    let of = |amount: fn(&Counters) -> u64| amount(counters);
+    of(|c| c.arrived.packets)
+        == of(|c| c.out.packets + c.queue_full.packets + c.aqm.packets)
+            + of(|c| c.queued.packets + c.in_service.packets + c.delayed.packets)
+        && of(|c| c.arrived.bytes)
+            == of(|c| c.out.bytes + c.queue_full.bytes + c.aqm.bytes)
+                + of(|c| c.queued.bytes + c.in_service.bytes + c.delayed.bytes)
+}
+
+fn collect(model: &mut DirectionModel<usize>, now: Nanos, outcome: &mut Outcome) {
+    while let Some(release) = model.pop(now) {
+        assert!(release.due <= now);
+        outcome.released.push(release);
+    }
+    outcome.dropped.extend(std::iter::from_fn(|| model.dropped()));
+    assert!(conserved(model.counters()));
+}
+
+/// Sends it all; looks in between only if asked; at the end follows `next_event` until the link is empty.
+fn run(config: &Direction, packets: &[Packet], look: bool) -> Outcome {
+    let mut model = DirectionModel::new(config);
+    let mut outcome = Outcome::default();
+    let mut now = 0;
+    for (n, packet) in packets.iter().enumerate() {
+        if look {
+            let mut shares = packet.look.clone();
+            shares.sort_unstable();
+            for share in shares {
+                collect(&mut model, now + packet.gap * u64::from(share) / 256, &mut outcome);
+            }
+        }
+        now += packet.gap;
+        if let Some(change) = &packet.change {
+            let before = model.counters().clone();
+            model.reconfigure(change, now);
+            let after = model.counters();
+            assert_eq!((before.arrived, before.queue_full), (after.arrived, after.queue_full));
+        }
+        if let Err(packet) = model.enqueue(n, Meta { ip_bytes: packet.ip_bytes, ecn_capable: packet.ecn_capable }, now)
+        {
+            outcome.refused.push(packet);
+        }
+        assert!(conserved(model.counters()));
+        if look {
+            collect(&mut model, now, &mut outcome);
+        }
+    }
+    collect(&mut model, now, &mut outcome);
+    while let Some(event) = model.next_event() {
+        let released = outcome.released.len();
+        now = now.max(event);
+        collect(&mut model, now, &mut outcome);
+        // Nothing is found late: what comes out at an event is due then.
+        assert!(outcome.released[released..].iter().all(|release| release.due == now));
+    }
+    let counters = model.counters();
+    assert_eq!(counters.queued.packets + counters.in_service.packets + counters.delayed.packets, 0);
+    outcome
+}
+
+fn arrivals(packets: &[Packet]) -> Vec<Nanos> {
+    packets
+        .iter()
+        .scan(0, |now, packet| {
+            *now += packet.gap;
+            Some(*now)
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_packet_is_released_or_dropped_once(config in directions(), packets in traffic(4)) {
+        let outcome = run(&config, &packets, true);
+        let mut seen: Vec<_> = outcome.released.iter().map(|release| release.packet).collect();
+        seen.extend(outcome.refused.iter().chain(&outcome.dropped));
+        seen.sort_unstable();
+        prop_assert_eq!(seen, (0..packets.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn when_one_looks_does_not_matter(config in directions(), packets in traffic(4)) {
+        prop_assert_eq!(run(&config, &packets, true), run(&config, &packets, false));
+    }
+
+    #[test]
+    fn order_is_kept_without_reordering(config in directions(), packets in traffic(0)) {
+        let outcome = run(&Direction { reorder: false, ..config }, &packets, true);
+        prop_assert!(outcome.released.windows(2).all(|pair| pair[0].packet < pair[1].packet));
+    }
+
+    #[test]
+    fn due_times_never_go_back(config in directions(), packets in traffic(4)) {
+        let outcome = run(&config, &packets, false);
+        prop_assert!(outcome.released.windows(2).all(|pair| pair[0].due <= pair[1].due));
+    }
+
+    #[test]
+    fn never_before_arrival_serialisation_and_delay(config in directions(), packets in traffic(0), delay_ns in 0..300_000u64) {
+        let config = Direction { delay: Delay::Constant { delay_ns }, ..config };
+        let arrivals = arrivals(&packets);
+        let released = run(&config, &packets, true).released;
+        for release in &released {
+            let least = serialisation(&config, packets[release.packet].ip_bytes).ceil();
+            prop_assert!(release.due >= arrivals[release.packet] + least as Nanos + delay_ns);
+        }
+        for pair in released.windows(2) {
+            let spacing = serialisation(&config, packets[pair[1].packet].ip_bytes).floor();
+            prop_assert!(pair[1].due - pair[0].due >= spacing as Nanos);
+        }
+    }
+
+    /// A caller that looks first and stamps arrivals somewhat earlier loses nothing and sees no time run back.
+    #[test]
+    fn arrivals_stamped_before_a_look_are_welcome(config in directions(), packets in traffic(4), ahead in 0..50_000u64) {
+        let mut model = DirectionModel::new(&config);
+        let (mut outcome, arrivals) = (Outcome::default(), arrivals(&packets));
+        for (n, packet) in packets.iter().enumerate() {
+            collect(&mut model, arrivals[n] + ahead, &mut outcome);
+            if let Some(change) = &packet.change {
+                model.reconfigure(change, arrivals[n]);
+            }
+            let meta = Meta { ip_bytes: packet.ip_bytes, ecn_capable: packet.ecn_capable };
+            let _ = model.enqueue(n, meta, arrivals[n]);
+        }
+        collect(&mut model, Nanos::MAX / 2, &mut outcome);
+        prop_assert!(outcome.released.iter().all(|release| release.due >= arrivals[release.packet]));
+        prop_assert_eq!(model.next_event(), None);
+    }
+
+    #[test]
+    fn marks_are_only_of_capable_packets(config in directions(), packets in traffic(4)) {
+        prop_assert!(run(&config, &packets, true).released.iter().all(|r| !r.mark_ce || packets[r.packet].ecn_capable));
+    }
+
+    /// Turning one model of stage 1 on leaves what another one does to the same packets.
+    #[test]
+    fn stages_draw_from_streams_of_their_own(seed in any::<u64>()) {
+        let fates = |loss_ppb| {
+            let loss = Loss::Bernoulli { loss_ppb };
+            let config = Direction { loss, corrupt_ppb: 300_000_000, duplicate_ppb: 300_000_000, seed, ..direction(PLAIN) };
+            let mut model = DirectionModel::<u8>::new(&config);
+            (0..200).map(|n| model.impair(n)).collect::<Vec<_>>()
+        };
+        for (with, without) in fates(200_000_000).iter().zip(fates(0)) {
+            prop_assert!(with.lost || *with == without);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+"""The command line `ewan`: composes the parts' own commands, no logic of its own."""
+
+from __future__ import annotations
+
+import click
+
+from calibration.cli import doctor_command, lab_command, verify_command
+from labs import cli as labs
+from labs.watch import watch_command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option("0.1.0", prog_name="ewan")
+def main() -> None:
+    """A network emulation lab whose links are measured before anyone trusts them.
+
+    \b
+    ewan lab dumbbell --rtt 100ms      compile, bring up, verify, leave it up
+    ewan exec left1 -- ping right1     run something in a node
+    ewan down dumbbell                 nothing left
+    """
+
+
+for command in (
+    lab_command,
+    labs.compile_command,
+    labs.up_command,
+    labs.down_command,
+    labs.ps_command,
+    labs.exec_command,
+    labs.shell_command,
+    verify_command,
+    labs.set_command,
+    watch_command,
+    doctor_command,
+    labs.completion_command,
+    labs.docs_command,
+):
+    main.add_command(command)
+
+if __name__ == "__main__":
+    main(prog_name="ewan")

@@ -1,0 +1,107 @@
+//! Sockets inside other namespaces, and their options: one process enters a namespace, opens a socket, and returns;
+//! the socket stays where it was opened. Each call that fails says what was attempted.
+
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+
+use nix::sched::{setns, CloneFlags};
+
+use super::request::Endpoint;
+
+const SO_MEMINFO: libc::c_int = 55;
+const SK_MEMINFO_DROPS: usize = 8;
+
+pub struct Namespaces {
+    own: File,
+}
+
+impl Namespaces {
+    pub fn open() -> Result<Self, String> {
+        let own =
+            File::open("/proc/thread-self/ns/net").map_err(|error| format!("/proc/thread-self/ns/net: {error}"))?;
+        Ok(Self { own })
+    }
+
+    /// Runs `action` with this thread in `netns`.
+    pub fn within<T>(&self, netns: &Path, action: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let there = File::open(netns).map_err(|error| format!("{}: {error}", netns.display()))?;
+        setns(&there, CloneFlags::CLONE_NEWNET).map_err(|error| format!("setns {}: {error}", netns.display()))?;
+        let result = action();
+        // Staying behind would send the next probe's packets from the wrong node.
+        setns(&self.own, CloneFlags::CLONE_NEWNET).expect("return to the own network namespace");
+        result
+    }
+
+    /// A UDP socket on any port of `end`, not blocking, with room for `buffer_bytes` and kernel time stamps.
+    pub fn udp(&self, end: &Endpoint, buffer_bytes: usize) -> Result<UdpSocket, String> {
+        let socket = self.within(&end.netns, || {
+            let at = SocketAddr::new(end.address, 0);
+            UdpSocket::bind(at).map_err(|error| format!("{}: bind {}: {error}", end.netns.display(), end.address))
+        })?;
+        let fd = socket.as_raw_fd();
+        let size = buffer_bytes.min(i32::MAX as usize / 2) as libc::c_int;
+        socket.set_nonblocking(true).map_err(|error| format!("set_nonblocking: {error}"))?;
+        set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &size, "SO_RCVBUFFORCE")?;
+        set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &size, "SO_SNDBUFFORCE")?;
+        set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
+        // RECVERR: a full queue of the own interface is told (ENOBUFS), not counted as a loss of the link.
+        // PROBE: never fragment, never believe a path MTU.
+        match end.address {
+            IpAddr::V4(_) => {
+                set(fd, libc::IPPROTO_IP, libc::IP_RECVERR, &1, "IP_RECVERR")?;
+                set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &libc::IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER")?;
+            }
+            IpAddr::V6(_) => {
+                set(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &1, "IPV6_RECVERR")?;
+                set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, &libc::IP_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER")?;
+            }
+        }
+        Ok(socket)
+    }
+}
+
+pub fn set<T>(fd: RawFd, level: libc::c_int, option: libc::c_int, value: &T, what: &str) -> Result<(), String> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `value`.
+    match unsafe { libc::setsockopt(fd, level, option, std::ptr::from_ref(value).cast(), length) } {
+        0 => Ok(()),
+        _ => Err(format!("{what}: {}", io::Error::last_os_error())),
+    }
+}
+
+/// Fills `value` with as much of the option as the kernel has; the rest stays as it was.
+pub fn get<T: Copy>(fd: RawFd, level: libc::c_int, option: libc::c_int, mut value: T) -> io::Result<T> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes; T is plain data (all callers use arrays of integers).
+    match unsafe { libc::getsockopt(fd, level, option, std::ptr::from_mut(&mut value).cast(), &mut length) } {
+        0 => Ok(value),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Packets that arrived and found no room in the socket's buffer.
+pub fn dropped_packets(socket: &UdpSocket) -> u64 {
+    get(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, [0u32; 16]).map_or(0, |info| info[SK_MEMINFO_DROPS].into())
+}
+
+/// CLOCK_REALTIME, the clock of the kernel's packet time stamps.
+pub fn now_ns() -> i64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
+/// How far CLOCK_REALTIME is from CLOCK_MONOTONIC: a change between two readings is a step of the clock.
+pub fn clock_offset_ns() -> i64 {
+    let before = clock_ns(libc::CLOCK_MONOTONIC);
+    let real = now_ns();
+    real - (before + clock_ns(libc::CLOCK_MONOTONIC)) / 2
+}
+
+fn clock_ns(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one timespec; both clocks always exist.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}

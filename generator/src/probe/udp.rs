@@ -1,0 +1,268 @@
+//! UDP streams, any number at once, sent and received by one thread.
+//!
+//! Each packet carries its sequence number and the time it was handed to the kernel; the kernel stamps its arrival,
+//! so nothing depends on when this thread reads it, and the thread may sleep between packets. Packets that are due
+//! go out in one system call; a sender that was stopped catches up and the longest pause is reported.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use serde::Serialize;
+
+use super::request::{Stream, Udp};
+use super::socket::{clock_offset_ns, dropped_packets, now_ns, Namespaces};
+use super::stats::{self, Arrival, Counts, Percentiles, Steady};
+
+mod batch;
+
+pub use batch::HEADER_BYTES;
+use batch::{Header, Receiver, Sender};
+
+/// Packets of a stream faster than one per this time go out together.
+const BATCH_NS: u64 = 100_000;
+/// A sender that is this late gives up the rest.
+const GRACE_NS: i64 = 100_000_000;
+const DRAIN_EVERY_NS: i64 = 1_000_000;
+/// What an arriving packet costs of a receive buffer, beyond its bytes.
+const BUFFER_OVERHEAD_BYTES: usize = 2048;
+const BUFFER_BYTES: usize = 256 << 20;
+
+#[derive(Serialize)]
+pub struct Measured {
+    /// How far the clock was stepped while the probe ran: anything but a few µs makes the delays worthless.
+    clock_step_ns: i64,
+    streams: Vec<StreamMeasured>,
+}
+
+#[derive(Serialize)]
+struct StreamMeasured {
+    name: String,
+    packet_bytes: usize,
+    /// Handed to the network; those the own interface's queue refused are not among them.
+    sent_packets: u64,
+    refused_packets: u64,
+    /// The host was too slow to send these in time.
+    unsent_packets: u64,
+    refused_why: Option<String>,
+    /// First to last packet sent.
+    sending_ns: u64,
+    longest_sender_gap_ns: i64,
+    #[serde(flatten)]
+    counts: Counts,
+    /// Arrived, but found the probe's own receive buffer full: not a loss of the link, but counted in lost_packets.
+    socket_drops_packets: u64,
+    /// One-way delay; round-trip time in an rtt probe. None when nothing arrived.
+    delay: Option<Percentiles>,
+    jitter_ns: f64,
+    steady: Option<Steady>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    arrived_series_packets: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delays_ns: Option<Vec<i64>>,
+}
+
+struct Flow<'a> {
+    stream: &'a Stream,
+    from: UdpSocket,
+    to: UdpSocket,
+    to_address: SocketAddr,
+    from_address: SocketAddr,
+    batch: u64,
+    start_ns: i64,
+    /// Sequence numbers used.
+    offered: u64,
+    refused: u64,
+    refused_why: Option<io::Error>,
+    first_sent_ns: i64,
+    last_sent_ns: i64,
+    longest_gap_ns: i64,
+    arrivals: Vec<Arrival>,
+    seen: Vec<bool>,
+}
+
+/// Runs one probe; with `echo` the receiving end answers each packet and the round trip is measured.
+pub fn run(namespaces: &Namespaces, probe: &Udp, echo: bool) -> Result<Measured, String> {
+    let mut flows = open(namespaces, probe)?;
+    // The kernel starts to stamp packets a little after the first socket asked for it.
+    std::thread::sleep(Duration::from_millis(20));
+    let offset = clock_offset_ns();
+    exchange(&mut flows, probe, echo)?;
+    let clock_step_ns = clock_offset_ns() - offset;
+    Ok(Measured { clock_step_ns, streams: flows.into_iter().map(|flow| flow.measured(probe)).collect() })
+}
+
+fn open<'a>(namespaces: &Namespaces, probe: &'a Udp) -> Result<Vec<Flow<'a>>, String> {
+    let count = probe.streams.len();
+    let flow = |stream: &'a Stream| {
+        let room = (stream.packets as usize + 64).saturating_mul(stream.packet_bytes + BUFFER_OVERHEAD_BYTES);
+        let room = room.min(BUFFER_BYTES / count.clamp(1, 64)).max(1 << 18);
+        let (from, to) = (namespaces.udp(&stream.from, room)?, namespaces.udp(&stream.to, room)?);
+        let address = |socket: &UdpSocket| socket.local_addr().map_err(|error| format!("getsockname: {error}"));
+        let batch = (BATCH_NS / stream.interval_ns).clamp(1, batch::MOST as u64);
+        Ok(Flow {
+            stream,
+            from_address: address(&from)?,
+            to_address: address(&to)?,
+            from,
+            to,
+            batch,
+            start_ns: 0,
+            offered: 0,
+            refused: 0,
+            refused_why: None,
+            first_sent_ns: 0,
+            last_sent_ns: 0,
+            longest_gap_ns: 0,
+            arrivals: Vec::with_capacity(stream.packets as usize + 64),
+            seen: vec![false; stream.packets as usize],
+        })
+    };
+    probe.streams.iter().map(flow).collect()
+}
+
+fn exchange(flows: &mut [Flow], probe: &Udp, echo: bool) -> Result<(), String> {
+    let failed = |what: &'static str| move |error| format!("{what}: {error}");
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed("epoll_create"))?;
+    for (index, flow) in flows.iter().enumerate() {
+        // Even: the receiving end; odd: the sending end, which hears the answers.
+        let event = |key| EpollEvent::new(EpollFlags::EPOLLIN, key);
+        epoll.add(flow.to.as_fd(), event(2 * index as u64)).map_err(failed("epoll_ctl"))?;
+        if echo {
+            epoll.add(flow.from.as_fd(), event(2 * index as u64 + 1)).map_err(failed("epoll_ctl"))?;
+        }
+    }
+    let run = now_ns() as u32;
+    let largest = flows.iter().map(|flow| flow.stream.payload_bytes()).max().unwrap_or(HEADER_BYTES);
+    let (mut sender, mut receiver) = (Sender::new(largest), Receiver::new());
+    let begin = now_ns() + DRAIN_EVERY_NS;
+    let mut due: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
+    let count = flows.len() as u64;
+    for (index, flow) in flows.iter_mut().enumerate() {
+        // Spread over the interval, so that streams of one pace do not send in bursts.
+        let stagger = (u128::from(flow.stream.interval_ns) * index as u128 / u128::from(count)) as i64;
+        flow.start_ns = begin + stagger;
+        due.push(Reverse((flow.start_ns, index)));
+    }
+    let mut missing: u64 = flows.iter().map(|flow| flow.stream.packets).sum();
+    let mut end = i64::MAX;
+    let mut drain_at = begin;
+    let mut events = vec![EpollEvent::empty(); 256];
+    loop {
+        let now = now_ns();
+        if let Some(&Reverse((when, index))) = due.peek() {
+            if when <= now {
+                due.pop();
+                if let Some(next) = flows[index].send(&mut sender, run, index as u32, now) {
+                    due.push(Reverse((next, index)));
+                } else if due.is_empty() {
+                    end = now_ns() + probe.drain_ns as i64;
+                }
+            }
+        }
+        if now >= drain_at {
+            loop {
+                let ready = epoll.wait(&mut events, EpollTimeout::ZERO).map_err(failed("epoll_wait"))?;
+                for event in &events[..ready] {
+                    let (index, answers) = ((event.data() / 2) as usize, event.data() % 2 == 1);
+                    let flow = &mut flows[index];
+                    let new = flow.receive(&mut receiver, (run, index as u32), echo, answers)?;
+                    missing = missing.saturating_sub(new);
+                }
+                if ready < events.len() {
+                    break;
+                }
+            }
+            drain_at = now_ns() + DRAIN_EVERY_NS;
+        }
+        // All sent and each here once: what may still come are copies.
+        if now >= end || (missing == 0 && due.is_empty()) {
+            return Ok(());
+        }
+        let next = due.peek().map_or(end, |&Reverse((when, _))| when).min(drain_at);
+        let pause = next - now_ns();
+        if pause > 5_000 {
+            std::thread::sleep(Duration::from_nanos(pause as u64));
+        }
+    }
+}
+
+impl Flow<'_> {
+    /// Sends what is due, at most one batch; returns when to come back, or `None` when all is sent.
+    fn send(&mut self, sender: &mut Sender, run: u32, index: u32, now: i64) -> Option<i64> {
+        let interval = self.stream.interval_ns as i64;
+        let by_now = ((now - self.start_ns) / interval) as u64 + 1;
+        let count = by_now.min(self.stream.packets).saturating_sub(self.offered).min(batch::MOST as u64);
+        let header = Header { run, index, sequence: self.offered, sent_ns: 0, forward_ns: 0 };
+        let payload = self.stream.payload_bytes();
+        match sender.send(&self.from, self.to_address, payload, header, count as usize) {
+            Ok((sent, at)) => {
+                if self.first_sent_ns == 0 {
+                    self.first_sent_ns = at;
+                } else {
+                    self.longest_gap_ns = self.longest_gap_ns.max(at - self.last_sent_ns);
+                }
+                self.last_sent_ns = at;
+                self.offered += sent as u64;
+            }
+            Err(error) => {
+                self.offered += 1;
+                self.refused += 1;
+                self.refused_why = Some(error);
+            }
+        }
+        let wanted = (self.offered + self.batch - 1).min(self.stream.packets - 1);
+        let last = self.start_ns + self.stream.duration_ns() as i64 + GRACE_NS;
+        (self.offered < self.stream.packets && now < last).then(|| self.start_ns + wanted as i64 * interval)
+    }
+
+    /// Reads all that waits; returns how many different packets came to the end of their way.
+    fn receive(&mut self, receiver: &mut Receiver, key: (u32, u32), echo: bool, answers: bool) -> Result<u64, String> {
+        let socket = if answers { &self.from } else { &self.to };
+        let (arrivals, seen, mut new) = (&mut self.arrivals, &mut self.seen, 0);
+        let (offered, back, payload_bytes) = (self.offered, self.from_address, self.stream.payload_bytes());
+        receiver.drain(socket, |header, at_ns| {
+            if (header.run, header.index) != key || header.sequence >= offered {
+                return;
+            }
+            let delay_ns = at_ns - header.sent_ns;
+            if echo && !answers {
+                // As long as what it answers. Refused, it counts as lost: its socket's queue is otherwise empty.
+                let mut answer = vec![0; payload_bytes];
+                let head = Header { sent_ns: now_ns(), forward_ns: delay_ns, ..header };
+                answer[..HEADER_BYTES].copy_from_slice(&head.to_bytes());
+                let _ = socket.send_to(&answer, back);
+            } else {
+                arrivals.push(Arrival { sequence: header.sequence, at_ns, delay_ns: delay_ns + header.forward_ns });
+                new += u64::from(!std::mem::replace(&mut seen[header.sequence as usize], true));
+            }
+        })?;
+        Ok(new)
+    }
+
+    fn measured(self, probe: &Udp) -> StreamMeasured {
+        let delays: Vec<i64> = self.arrivals.iter().map(|arrival| arrival.delay_ns).collect();
+        let sent = self.offered - self.refused;
+        StreamMeasured {
+            name: self.stream.name.clone(),
+            packet_bytes: self.stream.packet_bytes,
+            sent_packets: sent,
+            refused_packets: self.refused,
+            unsent_packets: self.stream.packets - self.offered,
+            refused_why: self.refused_why.map(|error| error.to_string()),
+            sending_ns: (self.last_sent_ns - self.first_sent_ns) as u64,
+            longest_sender_gap_ns: self.longest_gap_ns,
+            counts: stats::counts(&self.arrivals, self.offered, sent),
+            socket_drops_packets: dropped_packets(&self.to) + dropped_packets(&self.from),
+            jitter_ns: stats::jitter_ns(&self.arrivals),
+            steady: stats::steady(&self.arrivals, self.stream.skip_ns, self.stream.packet_bytes as u64),
+            arrived_series_packets: stats::series(&self.arrivals, probe.series_ns),
+            delay: stats::percentiles(delays.clone()),
+            delays_ns: self.stream.raw.then_some(delays),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+"""A change of a running link: `rate=500Mbit/s delay=80ms` in the words of a description, as the link reads it.
+
+Comes in: the link's direction as it is now and the words. Goes out: the keys of `set` on the control socket.
+What the words do not say stays as it is; refused is what a description would be refused for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from labs.plan import Direction, Link, Plan
+from labs.settings import Settings
+from labs.source import DescriptionError
+from labs.spec import Spec, from_template
+from labs.stages import Circumstances, Stages
+from labs.units import Duration, Rate, Size, UnitError
+
+# A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
+ROOM = 5
+
+# Word → the keys of a direction that it decides.
+WORDS = {
+    "rate": ("rate_bps",),
+    "delay": ("delay",),
+    "jitter": ("delay",),
+    "distribution": ("delay",),
+    "reorder": ("reorder",),
+    "loss": ("loss",),
+    "corrupt": ("corrupt_ppb",),
+    "duplicate": ("duplicate_ppb",),
+    "buffer": ("queue",),
+    "queue": ("queue",),
+}
+
+
+def compile_change(plan: Plan, link: Link, heading: str, words: Mapping[str, str]) -> dict[str, Any]:
+    """The keys that change in one direction, or DescriptionError."""
+    unknown = [word for word in words if word not in WORDS]
+    if unknown:
+        raise DescriptionError(f"{unknown[0]}={words[unknown[0]]}: a link has {', '.join(WORDS)}")
+    if not words:
+        raise DescriptionError("nothing to change: write for example rate=500Mbit/s")
+    now: Direction = getattr(link, heading)
+    written = from_template("dumbbell", {**_as_words(now), **words})
+    way = _settings(written)
+    delay_ns = way.delay_ns if way.delay_ns is not None else _delay_ns(now)
+    mtu = next(port.mtu for node in plan.nodes if node.name == link.a.node for port in node.interfaces if port.name == link.a.interface)
+    longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
+    then = asdict(Stages(written).direction(way, Circumstances(link.name, link.role, delay_ns, mtu, longest_ns), heading))
+    if then["store_bytes"] > ROOM * now.store_bytes:
+        raise DescriptionError(
+            f"{link.name} {heading} would hold {Size(then['store_bytes'])}, and has room for {Size(ROOM * now.store_bytes)}: "
+            "bring the lab up with the larger delay, rate or buffer"
+        )
+    if "queue" in words and "buffer" not in words:
+        then["queue"] |= {"limit_packets": now.queue.limit_packets, "limit_bytes": now.queue.limit_bytes}
+    if "queue" not in words:
+        then["queue"]["discipline"] = now.queue.discipline
+    return {key: then[key] for word in words for key in WORDS[word]}
+
+
+def delay_until(at: str) -> int:
+    """`at=+10s` as nanoseconds from now."""
+    if not at.startswith("+"):
+        raise DescriptionError(f'at={at}: write a time from now as "+10s"')
+    try:
+        return Duration.parse(at[1:]).ns
+    except UnitError as error:
+        raise DescriptionError(f"at={at}: {error}") from None
+
+
+def _settings(written: Spec) -> Settings:
+    way = Settings(("wan",))
+    for key in written.description.wan.model_fields_set:
+        value = getattr(written.description.wan, key)
+        if value is not None:
+            way.values[key], way.paths[key] = value, ("wan", key)
+    return way
+
+
+def _delay_ns(now: Direction) -> int:
+    if now.delay["kind"] == "table":
+        return sum(now.delay["delays_ns"]) // len(now.delay["delays_ns"])
+    return int(now.delay["delay_ns"])
+
+
+def _as_words(now: Direction) -> dict[str, str]:
+    """What a description would say of the rate and of a delay that is not a table."""
+    words = {"rate": str(Rate(now.rate_bps))}
+    if now.delay["kind"] != "table":
+        words["delay"] = str(Duration(now.delay["delay_ns"]))
+        if now.delay["kind"] != "constant":
+            words |= {"jitter": str(Duration(now.delay["jitter_ns"])), "distribution": now.delay["kind"]}
+            words |= {"reorder": "true"} if now.reorder else {}
+    return words

@@ -1,0 +1,352 @@
+"""The commands that describe, make and use labs; `ewan.py` puts them together with the other parts'.
+
+In: the command line. Out: tables for people, one JSON document with --json, and exit status 2 with one line
+for whatever the user can put right.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from labs import change, host
+from labs.compile import compile as compile_spec
+from labs.fields import Topology
+from labs.plan import Plan, digest, to_json
+from labs.render import svg, table
+from labs.runtime.base import LabError
+from labs.runtime.netns import NetnsRuntime
+from labs.spec import DescriptionError, Spec, from_template, load, override
+
+ROOT = Path(__file__).resolve().parent.parent
+BINARY = ROOT / "target/release/ewan-node"
+LIBRARY = ROOT / "labs/library"
+console = Console(highlight=False)
+messages = Console(stderr=True, highlight=False)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Overrides of a description on the command line: option, help.
+OVERRIDES = {
+    "name": "the lab's name (default: the description's)",
+    "rtt": 'base RTT of the longest host pair, "100ms"; or a list for the pairs, "10ms,40ms"',
+    "rate": 'rate of the wide-area links, "1Gbit/s" or "1G"',
+    "pairs": "host pairs of a dumbbell",
+    "buffer": 'queue limit, "1BDP", "255pkt", "500kB" or "100ms"',
+    "loss": 'loss on the wide-area links, "0.1%"',
+    "mtu": "largest IP packet in bytes",
+    "ip": "4, 6 or dual",
+    "seed": "of everything random",
+    "emulator": "auto or user",
+}
+
+
+def fail(message: str) -> click.ClickException:
+    """An error that the user can put right: one line, exit status 2."""
+    error = click.ClickException(message)
+    error.exit_code = 2
+    return error
+
+
+def guarded(command: Function) -> Function:
+    """Turns the errors of descriptions and labs into one line with exit status 2."""
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except (DescriptionError, LabError) as error:
+            raise fail(str(error)) from None
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    return run  # type: ignore[return-value]
+
+
+def emit(document: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.flush()
+
+
+def as_root() -> None:
+    """The live clock needs root: goes on under sudo, and says so."""
+    if os.geteuid() == 0:
+        return
+    if shutil.which("sudo") is None:
+        raise fail("the live clock needs root, and there is no sudo here: run this as root")
+    messages.print("the live clock needs root: going on under sudo", style="dim")
+    keep = "--preserve-env=EWAN_STATE,EWAN_PORT"
+    os.execvp("sudo", ["sudo", keep, sys.executable, str(ROOT / "ewan.py"), *sys.argv[1:]])
+
+
+def runtime() -> NetnsRuntime:
+    return NetnsRuntime(BINARY)
+
+
+def description_options(command: Function) -> Function:
+    """TOPOLOGY, the overrides, --runtime."""
+    for key, text in reversed(OVERRIDES.items()):
+        command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
+    choice = click.Choice(["auto", "netns"])
+    command = click.option("--runtime", "runtime_name", type=choice, default="auto", help="auto takes netns")(command)
+    return click.argument("topology", metavar="TOPOLOGY|FILE")(command)
+
+
+def describe(topology: str, options: dict[str, Any]) -> Spec:
+    """A file's description, a ready one of labs/library, or a template; then the command line's overrides."""
+    overrides = {key: str(options[key]) for key in OVERRIDES if options.get(key) is not None}
+    path = Path(topology)
+    if path.suffix in (".yaml", ".yml") or "/" in topology:
+        return override(load(path), overrides)
+    ready = LIBRARY / f"{topology}.lab.yaml"
+    if ready.exists() and topology not in Topology.words():
+        return override(load(ready), overrides)
+    return from_template(topology, overrides)
+
+
+def plan_of(topology: str, options: dict[str, Any]) -> Plan:
+    return compile_spec(describe(topology, options), host.facts())
+
+
+def which(name: str | None) -> str:
+    """The lab that is meant: the named one, or the only one that is up."""
+    names = runtime().names()
+    if name is not None:
+        if name not in names:
+            raise fail(f"no lab named {name} is up ({', '.join(names) or 'none is'}): make lab TOPO=dumbbell RTT=100")
+        return name
+    if not names:
+        raise fail("no lab is up: make lab TOPO=dumbbell RTT=100")
+    if len(names) > 1:
+        raise fail(f"{len(names)} labs are up ({', '.join(names)}): say which with --lab (make: NAME=)")
+    return names[0]
+
+
+lab_option = click.option("--lab", "lab", metavar="NAME", help="which lab, where several are up")
+json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
+
+
+def grid(title: str, columns: list[str], rows: list[list[str]]) -> Table:
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
+
+
+def bring_up(plan: Plan) -> None:
+    """Up, with the time it took on standard error."""
+    with messages.status(f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"):
+        runtime().up(plan)
+
+
+@click.command("compile")
+@description_options
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True)
+@json_option
+@guarded
+def compile_command(topology: str, output: Path, as_json: bool, **options: Any) -> None:
+    """Compile a description to NAME.plan.json, NAME.svg and NAME.txt.
+
+    \b
+    ewan compile dumbbell --rtt 100ms --rate 1G
+    ewan compile labs/library/parking-lot.lab.yaml -o out/
+    """
+    plan = plan_of(topology, options)
+    files = {
+        "plan": output / f"{plan.lab}.plan.json",
+        "picture": output / f"{plan.lab}.svg",
+        "table": output / f"{plan.lab}.txt",
+    }
+    sheet = Console(file=None, record=True, width=160, quiet=True)
+    for drawn in tables(plan):
+        sheet.print(drawn)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        files["plan"].write_bytes(to_json(plan))
+        files["picture"].write_text(svg.picture(plan))
+        files["table"].write_text(sheet.export_text())
+    except OSError as error:
+        raise fail(f"{error.filename or output}: {error.strerror}: name another directory with --output") from None
+    if as_json:
+        emit({"lab": plan.lab, "plan_sha256": digest(plan), **{key: str(path) for key, path in files.items()}})
+        return
+    for drawn in tables(plan):
+        console.print(drawn)
+    console.print(f"plan {files['plan']}  picture {files['picture']}  table {files['table']}", soft_wrap=True)
+
+
+def tables(plan: Plan) -> list[Table]:
+    """Nodes and links of a plan, as drawn by compile and ps."""
+    return [grid(title, columns, rows) for title, columns, rows in table.sheets(plan)]
+
+
+@click.command("up")
+@description_options
+@guarded
+def up_command(topology: str, **options: Any) -> None:
+    """Bring a lab up without verifying it.
+
+    \b
+    ewan up star --rtt 20ms --name campus
+    """
+    as_root()
+    plan = plan_of(topology, options)
+    bring_up(plan)
+    console.print(f"{plan.lab} is up, unverified: ewan verify {plan.lab}")
+
+
+@click.command("down")
+@click.argument("name", required=False)
+@click.option("--all", "every", is_flag=True, help="all labs that are up")
+@json_option
+@guarded
+def down_command(name: str | None, every: bool, as_json: bool) -> None:
+    """Remove a lab: exactly what its manifest names.
+
+    \b
+    ewan down dumbbell
+    ewan down --all
+    """
+    as_root()
+    names = runtime().names() if every and name is None else [which(name)]
+    removed = {}
+    for lab in names:
+        removed[lab] = runtime().down(lab)
+        if not as_json:
+            console.print(table.removed(lab, removed[lab]), soft_wrap=True)
+    if as_json:
+        emit(removed)
+    elif not names:
+        console.print("no lab is up")
+
+
+@click.command("ps")
+@click.argument("name", required=False)
+@json_option
+@guarded
+def ps_command(name: str | None, as_json: bool) -> None:
+    """Labs that are up: nodes, addresses, links.
+
+    \b
+    ewan ps
+    ewan ps dumbbell --json
+    """
+    as_root()
+    names = [which(name)] if name is not None else runtime().names()
+    if as_json:
+        emit([runtime().status(lab) for lab in names])
+        return
+    if not names:
+        console.print("no lab is up: make lab TOPO=dumbbell RTT=100")
+    for lab in names:
+        status = runtime().status(lab)
+        console.print(f"[bold]{lab}[/bold]  {status['state']}  {status.get('note', '')}", soft_wrap=True)
+        if status["plan"]:
+            for drawn in tables(runtime().load(lab).plan):
+                console.print(drawn)
+
+
+@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@lab_option
+@click.argument("node")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@guarded
+def exec_command(lab: str | None, node: str, command: tuple[str, ...]) -> None:
+    """Run a command in a node; its exit status is ours.
+
+    \b
+    ewan exec left1 -- ping -c 3 right1
+    """
+    as_root()
+    sys.exit(runtime().exec(which(lab), node, list(command)))
+
+
+@click.command("shell")
+@lab_option
+@click.argument("node")
+@guarded
+def shell_command(lab: str | None, node: str) -> None:
+    """A shell in a node.
+
+    \b
+    ewan shell left1
+    """
+    as_root()
+    name = which(lab)
+    prompt = f"[{node}@{name}] \\w\\$ "
+    shell = ["bash", "--norc", "-i"] if shutil.which("bash") else ["sh", "-i"]
+    sys.exit(runtime().exec(name, node, ["env", f"PS1={prompt}", *shell]))
+
+
+@click.command("docs", hidden=True)
+def docs_command() -> None:
+    """Write docs/description.md from the schema."""
+    from labs.spec import markdown
+
+    (ROOT / "docs/description.md").write_text(markdown())
+
+
+@click.command("set")
+@lab_option
+@click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
+@json_option
+@click.argument("link")
+@click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE…")
+@guarded
+def set_command(lab: str | None, direction: str, as_json: bool, link: str, words: tuple[str, ...]) -> None:
+    """Change a link while it runs; queued packets are kept.
+
+    KEY is rate, delay, jitter, distribution, reorder, loss, corrupt, duplicate, buffer or queue; at=+10s says when.
+
+    \b
+    ewan set core rate=500Mbit/s at=+10s
+    ewan set core delay=80ms loss=0.1% --direction forward
+    """
+    as_root()
+    name = which(lab)
+    pairs = dict(word.partition("=")[::2] for word in words)
+    for word in words:
+        if "=" not in word:
+            raise fail(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s')
+    in_ns = change.delay_until(pairs.pop("at", "+0s"))
+    plan = runtime().load(name).plan
+    known = {each.name: each for each in plan.links}
+    if link not in known:
+        raise fail(f"{name} has no link {link}; it has {', '.join(list(known)[:12])}")
+    answers = {}
+    for heading in ("forward", "backward") if direction == "both" else (direction,):
+        keys = change.compile_change(plan, known[link], heading, pairs)
+        request = {"command": "set", "link": link, "direction": heading, "in_ns": in_ns, **keys}
+        answers[heading] = {"change": keys, "in_ns": in_ns, **runtime().control(name, link, request)}
+    if as_json:
+        emit(answers)
+    else:
+        when = f"in {pairs_at}" if (pairs_at := dict(word.partition("=")[::2] for word in words).get("at")) else "now"
+        console.print(f"{link} of {name}: {' '.join(word for word in words if not word.startswith('at='))}, {direction}, {when}")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    eval "$(ewan completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    root = click.get_current_context().find_root()
+    complete = get_completion_class(shell)
+    assert complete is not None
+    click.echo(complete(root.command, {}, "ewan", "_EWAN_COMPLETE").source())

@@ -1,0 +1,44 @@
+"""What the compiler must know of this machine: its CPUs, and the networks it already uses.
+
+In: /proc and the scheduler's affinity mask. Out: `HostFacts`. The compiler itself reads nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from labs.compile import HostFacts
+
+
+def facts(proc: Path = Path("/proc")) -> HostFacts:
+    """CPUs this process may use, and every IPv4 and IPv6 network that the host has a route to."""
+    networks = sorted({*ipv4_networks(proc / "net/route"), *ipv6_networks(proc / "net/ipv6_route")})
+    return HostFacts(cpus=tuple(sorted(os.sched_getaffinity(0))), networks=tuple(networks))
+
+
+def ipv4_networks(table: Path) -> Iterator[str]:
+    """/proc/net/route: destination and mask in hexadecimal, bytes reversed; the default route says nothing."""
+    for line in _lines(table)[1:]:
+        fields = line.split()
+        destination, mask = (bytes.fromhex(fields[i])[::-1] for i in (1, 7))
+        if any(mask):
+            yield str(ipaddress.IPv4Network((destination, ipaddress.IPv4Address(mask).exploded), strict=False))
+
+
+def ipv6_networks(table: Path) -> Iterator[str]:
+    """/proc/net/ipv6_route: destination and prefix length in hexadecimal; link-local and multicast clash with nobody."""
+    for line in _lines(table):
+        fields = line.split()
+        network = ipaddress.IPv6Network((bytes.fromhex(fields[0]), int(fields[1], 16)), strict=False)
+        if network.prefixlen and not (network.is_link_local or network.is_multicast or network.is_loopback):
+            yield str(network)
+
+
+def _lines(table: Path) -> list[str]:
+    try:
+        return table.read_text().splitlines()
+    except FileNotFoundError:  # a kernel without this protocol
+        return []

@@ -1,0 +1,141 @@
+"""The page about the description format, made from the models in `labs.fields`.
+
+Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with the default, and an example.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from labs import fields
+
+_INTRODUCTION = """# The lab description
+
+Made from the models in `labs/fields.py`; do not edit.
+
+A description is a YAML file (`NAME.lab.yaml`). The smallest one is `topology: dumbbell`. Every number has its unit,
+unknown keys are refused, and so is a value that would have to be rounded. Where no default is named, the key is
+required. On the command line the same settings are `--rtt`, `--rate` and so on (`make`: `RTT=`, `RATE=`); those of a
+link replace what `wan:` says, and what is said of a single direction or link stays.
+
+```yaml
+name: long-and-lossy
+topology: {dumbbell: {pairs: 2}}
+rtt: 100ms
+wan: {rate: 1Gbit/s, buffer: 1BDP, loss: 0.1%, backward: {rate: 100Mbit/s}}
+links: {core: {queue: codel}}
+```
+
+| quantity | written as | not as |
+|---|---|---|
+| rate | `1Gbit/s`, `100Mbit/s`, `8kbit/s`, `1G`, `10Gbps`; 8 kbit/s to 100 Gbit/s | `1000`, `1GB/s` |
+| duration | `100ms`, `1.5s`, `20us`, `7ns`; 0 to 10 s (an RTT to 20 s) | `100` |
+| size | `1500B`, `500kB`, `1MiB` | `1500` |
+| fraction | `0.1%`, `100ppm`, `5ppb` | `0.001` |
+| buffer | `1BDP` (rate × longest RTT), `255pkt`, `500kB`, `100ms` (at the link's rate) | `255` |
+
+A link's settings are looked up from the nearest to the farthest: the link's direction, the link (`links:`), the
+direction in `wan:` or `access:`, `wan:` or `access:`, the default. Each direction passes these stages in this order:
+loss, corruption and duplication; the queue; the rate; the delay line. The buffer limits the queue alone.
+
+A plain access link (a rate, a drop-tail buffer) is a pair of virtual network cards; one with a delay, a loss or
+another queue discipline is emulated like a wide-area link.
+"""
+
+_SECTIONS: list[tuple[str, type[fields.Model], str]] = [
+    ("The description", fields.Description, ""),
+    (
+        "Settings of links: `wan`, `access`, `links.NAME`",
+        fields.Link,
+        "`forward` and `backward` hold any of the same keys but `mtu`, for one direction.",
+    ),
+    ("`loss`", fields.Loss, "A fraction alone is `bernoulli`. Else exactly one of:"),
+    ("`loss: {gilbert-elliott: …}`", fields.GilbertElliott, ""),
+    ("`loss: {markov: …}`", fields.Markov, "The four states of netem's `loss state` (Salsano et al. 2009)."),
+    ("`queue`", fields.Queue, "A word, or exactly one of these with its settings."),
+    ("`queue: {red: …}`", fields.Red, "Floyd and Jacobson 1993, gentle."),
+    ("`queue: {codel: …}`", fields.Codel, "RFC 8289."),
+    ("`queue: {pie: …}`", fields.Pie, "RFC 8033."),
+    ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
+]
+_TOPOLOGIES: list[type[fields.Model]] = [
+    fields.Dumbbell,
+    fields.ParkingLot,
+    fields.Star,
+    fields.Chain,
+    fields.Ring,
+    fields.Mesh,
+    fields.Fishbone,
+    fields.FourDomain,
+    fields.Grid,
+    fields.Graph,
+]
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION]
+    for title, model, words in _SECTIONS:
+        parts.append(_section(title, model, words))
+    for kind, model in zip(fields.Topology.words(), _TOPOLOGIES, strict=True):
+        parts.append(_section(f"`topology: {{{kind}: …}}`", model, ""))
+    parts.append(_section("`links` of a graph", fields.GraphLink, "And all settings of a link.", but=fields.Link))
+    parts.append(_section("`cpus`", fields.CpuPlan, ""))
+    return "\n".join(parts)
+
+
+def _section(title: str, model: type[fields.Model], words: str, but: type[fields.Model] | None = None) -> str:
+    schema = model.model_json_schema(by_alias=True)
+    skipped = set(but.model_fields) if but is not None else set()
+    lines = [
+        f"## {title}",
+        "",
+        *([words, ""] if words else []),
+        "| key | type | meaning | example |",
+        "|---|---|---|---|",
+    ]
+    for name, field in model.model_fields.items():
+        if name not in skipped:
+            key = field.alias or name
+            shape = schema["properties"][key]
+            meaning = field.description or ""
+            lines.append(f"| `{key}` | {_type(shape, schema)} | {meaning} | {_example(shape, schema)} |")
+    return "\n".join([*lines, ""])
+
+
+def _shapes(shape: dict[str, Any], schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The alternatives of a type, without null, references followed."""
+    if "$ref" in shape:
+        return _shapes({"group": True, **schema["$defs"][shape["$ref"].rsplit("/", 1)[1]]}, schema)
+    if "anyOf" in shape:
+        return [inner for part in shape["anyOf"] for inner in _shapes(part, schema) if inner.get("type") != "null"]
+    return [shape]
+
+
+def _type(shape: dict[str, Any], schema: dict[str, Any]) -> str:
+    words = []
+    for part in _shapes(shape, schema):
+        if "enum" in part or "const" in part:
+            words.append(" or ".join(f"`{value}`" for value in part.get("enum", [part.get("const")])))
+        elif part.get("type") == "integer":
+            least, most = part.get("minimum"), part.get("maximum")
+            words.append(f"{least}–{most}" if most is not None and most < 10**6 else f"whole number from {least}")
+        elif part.get("type") == "boolean":
+            words.append("`true` or `false`")
+        elif part.get("type") == "array":
+            words.append("list")
+        elif part.get("type") == "object":
+            words.append("keys")
+        else:
+            words.append(part.get("title", part.get("type", "")))
+    return ", ".join(dict.fromkeys(words))
+
+
+def _example(shape: dict[str, Any], schema: dict[str, Any]) -> str:
+    examples = shape.get("examples") or [e for part in _shapes(shape, schema) for e in part.get("examples", [])]
+    if not examples and any(part.get("type") == "boolean" for part in _shapes(shape, schema)):
+        examples = ["true"]
+    shown = [str(to_jsonable_python(example)) for example in examples]
+    return ", ".join(f"`{example}`" for example in dict.fromkeys(shown))

@@ -1,0 +1,114 @@
+//! Removes a lab: exactly what its manifest names, whatever state it is in, as often as asked.
+//!
+//! In: a state directory. Out: what was removed, with the spinners' last counters. Order: processes, namespaces,
+//! files, and the state directory with the manifest last, so that an interrupted removal can be taken up again.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{json, Value};
+
+use crate::manifest::{self, Manifest};
+use crate::process::{self, Process};
+use crate::{fault, namespace};
+
+/// Time for a spinner to answer.
+const ANSWER: Duration = Duration::from_secs(1);
+/// Time to end when asked: a spinner takes its ports down one by one; who else is here may not want to.
+const SPINNER_ENDS: Duration = Duration::from_secs(10);
+const OTHERS_END: Duration = Duration::from_secs(1);
+
+#[derive(Serialize)]
+pub struct Removed {
+    lab: Option<String>,
+    namespaces: Vec<String>,
+    processes: Vec<Process>,
+    paths: Vec<PathBuf>,
+    /// Per spinner its answer to "stats" before it was ended, or why there is none.
+    spinners: Vec<Value>,
+}
+
+pub fn run(state: &Path) -> Result<(), String> {
+    let removed = remove(state)?;
+    println!("{}", serde_json::to_string(&removed).map_err(|error| error.to_string())?);
+    Ok(())
+}
+
+pub fn remove(state: &Path) -> Result<Removed, String> {
+    let mut removed = Removed { lab: None, namespaces: vec![], processes: vec![], paths: vec![], spinners: vec![] };
+    let Some(manifest) = Manifest::read(state)? else {
+        if manifest::remove_unfinished(state)? {
+            removed.paths.push(state.into());
+        }
+        return Ok(removed);
+    };
+    removed.spinners = (0..manifest.spinners).map(|spinner| last_stats(state, spinner)).collect();
+    let namespaces: Vec<_> = manifest.namespaces.iter().map(|name| namespace::path(name)).collect();
+    let spinners = process::of_manifest(&manifest.id);
+    let mut stopped = process::end(&spinners, SPINNER_ENDS);
+    let others = process::inside(&namespaces);
+    stopped &= process::end(&others, OTHERS_END);
+    removed.processes = spinners.into_iter().chain(others).collect();
+    if !stopped {
+        return Err(format!("a process of lab {} does not end; try again", manifest.lab));
+    }
+    for (name, path) in manifest.namespaces.iter().zip(&namespaces) {
+        if namespace::remove(path)? {
+            removed.namespaces.push(name.clone());
+        }
+    }
+    for path in &manifest.paths {
+        if remove_link(path)? {
+            removed.paths.push(path.clone());
+        }
+    }
+    for directory in &manifest.directories {
+        fault::step();
+        // Not empty: somebody put a file of their own there, which is not ours to remove.
+        let _ = std::fs::remove_dir(directory);
+    }
+    check_gone(&manifest, &namespaces)?;
+    manifest::remove_state(state)?;
+    removed.paths.push(state.into());
+    removed.lab = Some(manifest.lab);
+    Ok(removed)
+}
+
+/// Only symbolic links are made outside the state directory; a file in their place is somebody else's.
+fn remove_link(path: &Path) -> Result<bool, String> {
+    if !path.is_symlink() {
+        return Ok(false);
+    }
+    fault::step();
+    std::fs::remove_file(path).map(|()| true).map_err(|error| format!("removing {}: {error}", path.display()))
+}
+
+fn check_gone(manifest: &Manifest, namespaces: &[PathBuf]) -> Result<(), String> {
+    let left = namespaces.iter().find(|path| path.exists());
+    if let Some(path) = left.or(manifest.paths.iter().find(|path| path.is_symlink())) {
+        return Err(format!("{} of lab {} is still there; try again", path.display(), manifest.lab));
+    }
+    match process::of_manifest(&manifest.id).first() {
+        None => Ok(()),
+        Some(process) => Err(format!("process {} of lab {} is still there; try again", process.pid, manifest.lab)),
+    }
+}
+
+fn last_stats(state: &Path, spinner: usize) -> Value {
+    let ask = || -> std::io::Result<Value> {
+        let mut stream = UnixStream::connect(state.join(format!("spinner-{spinner}.sock")))?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.set_write_timeout(Some(ANSWER))?;
+        stream.write_all(b"{\"command\":\"stats\"}\n")?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    };
+    match ask() {
+        Ok(stats) => json!({ "spinner": spinner, "stats": stats }),
+        Err(error) => json!({ "spinner": spinner, "error": error.to_string() }),
+    }
+}

@@ -1,0 +1,82 @@
+//! Offloads off: every packet on a lab's interface is one packet of at most the MTU with a complete checksum.
+//!
+//! In: a socket of the interface's namespace and its name. Out: nothing, or what stayed on. One `ioctl` an
+//! interface; the features' numbers differ between kernels, so they are looked up by name once
+//! (linux/ethtool.h: ETHTOOL_GSTRINGS, ETHTOOL_GFEATURES, ETHTOOL_SFEATURES).
+
+use std::os::fd::RawFd;
+
+const GSTRINGS: u32 = 0x1b;
+const GSSET_INFO: u32 = 0x37;
+const GFEATURES: u32 = 0x3a;
+const SFEATURES: u32 = 0x3b;
+const SET_OF_FEATURES: u32 = 4;
+const NAME: usize = 32;
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+/// Which features to clear, as 32-bit blocks.
+pub struct Offloads(Vec<u32>);
+
+/// Checksums and segmentation left to a card, packets merged on receipt, and VLAN tags kept beside the packet.
+fn beyond_one_packet(name: &str) -> bool {
+    name.starts_with("tx-checksum-")
+        || name.starts_with("tx-") && (name.ends_with("-segmentation") || name.starts_with("tx-gso-"))
+        || name.starts_with("rx-gro")
+        || name == "rx-lro"
+        || name == "rx-udp-gro-forwarding"
+        || name.starts_with("tx-vlan-") && name.ends_with("-insert")
+}
+
+fn ioctl(socket: RawFd, interface: &str, request: &mut [u32]) -> Result<i32, String> {
+    // SAFETY: an all-zero ifreq is valid; the request outlives the call and is as long as its own header says.
+    let result = unsafe {
+        let mut ifreq: libc::ifreq = std::mem::zeroed();
+        for (slot, byte) in ifreq.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
+            *slot = byte as libc::c_char;
+        }
+        ifreq.ifr_ifru.ifru_data = request.as_mut_ptr().cast();
+        libc::ioctl(socket, SIOCETHTOOL, &raw mut ifreq)
+    };
+    if result < 0 {
+        Err(std::io::Error::last_os_error().to_string())
+    } else {
+        Ok(result)
+    }
+}
+
+impl Offloads {
+    /// Looks the features up on one interface; all of a kernel's veths have the same.
+    pub fn of(socket: RawFd, interface: &str) -> Result<Self, String> {
+        let mut info = [GSSET_INFO, 0, 1 << SET_OF_FEATURES, 0, 0];
+        ioctl(socket, interface, &mut info)?;
+        let count = info[4] as usize;
+        let mut names = vec![0u32; 3 + count * NAME / 4];
+        names[..3].copy_from_slice(&[GSTRINGS, SET_OF_FEATURES, count as u32]);
+        ioctl(socket, interface, &mut names)?;
+        let blocks = count.div_ceil(32);
+        let mut features = vec![0u32; 2 + blocks * 4];
+        features[..2].copy_from_slice(&[GFEATURES, blocks as u32]);
+        ioctl(socket, interface, &mut features)?;
+        let mut clear = vec![0u32; blocks];
+        for index in 0..count {
+            let words = &names[3 + index * NAME / 4..][..NAME / 4];
+            let bytes: Vec<u8> =
+                words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+            let changeable = features[2 + index / 32 * 4] >> (index % 32) & 1 == 1;
+            if changeable && beyond_one_packet(&String::from_utf8_lossy(&bytes)) {
+                clear[index / 32] |= 1 << (index % 32);
+            }
+        }
+        Ok(Offloads(clear))
+    }
+
+    pub fn off(&self, socket: RawFd, interface: &str) -> Result<(), String> {
+        let mut request = vec![SFEATURES, self.0.len() as u32];
+        request.extend(self.0.iter().flat_map(|valid| [*valid, 0]));
+        match ioctl(socket, interface, &mut request) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err("some offloads stayed on".into()),
+            Err(error) => Err(format!("switching offloads off: {error}")),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the kernel takes through files only: sysctls, and on which CPUs received packets are processed (RPS).
+//!
+//! Both show the namespace of the thread that opens them: call these in a thread that is in the node's namespace.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+/// Why a sysctl was not set.
+pub enum Sysctl {
+    /// This kernel has none of that name inside a namespace.
+    Absent,
+    Refused(std::io::Error),
+}
+
+/// Writes below /proc/sys/net, the only part that a network namespace has of its own.
+pub fn sysctl(key: &str, value: &str) -> Result<(), Sysctl> {
+    let open = OpenOptions::new().write(true).open(Path::new("/proc/sys").join(key));
+    let mut file = open.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Sysctl::Absent,
+        _ => Sysctl::Refused(error),
+    })?;
+    file.write_all(value.as_bytes()).map_err(Sysctl::Refused)
+}
+
+/// A sysfs of the calling thread's network namespace, mounted nowhere: it goes when it is closed.
+pub struct Sysfs(OwnedFd);
+
+impl Sysfs {
+    pub fn open() -> std::io::Result<Self> {
+        const CLOSE_ON_EXEC: libc::c_uint = 1;
+        const CREATE: libc::c_uint = 6;
+        let nothing = std::ptr::null::<libc::c_char>();
+        // SAFETY: system calls with constant arguments; each descriptor is owned as soon as it exists.
+        unsafe {
+            let context = owned(libc::syscall(libc::SYS_fsopen, c"sysfs".as_ptr(), CLOSE_ON_EXEC))?;
+            let fd = context.as_raw_fd();
+            if libc::syscall(libc::SYS_fsconfig, fd, CREATE, nothing, nothing, 0) < 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            Ok(Sysfs(owned(libc::syscall(libc::SYS_fsmount, fd, CLOSE_ON_EXEC, 0))?))
+        }
+    }
+
+    /// Has an interface's received packets processed on `cpus`.
+    pub fn steer(&self, interface: &str, cpus: &[u32]) -> std::io::Result<()> {
+        let path = std::ffi::CString::new(format!("class/net/{interface}/queues/rx-0/rps_cpus"))?;
+        // SAFETY: the string ends in a zero and outlives the call; the descriptor is owned at once.
+        let file =
+            unsafe { owned(libc::openat(self.0.as_raw_fd(), path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC).into())? };
+        std::fs::File::from(file).write_all(mask(cpus).as_bytes())
+    }
+}
+
+/// # Safety
+/// `fd` is a system call's answer: negative, or a descriptor that nobody else owns.
+unsafe fn owned(fd: libc::c_long) -> std::io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
+}
+
+/// CPUs as the kernel writes them: hexadecimal words of 32 bits, the highest first.
+fn mask(cpus: &[u32]) -> String {
+    let mut words = vec![0u32; cpus.iter().max().map_or(1, |most| most / 32 + 1) as usize];
+    for cpu in cpus {
+        words[(cpu / 32) as usize] |= 1 << (cpu % 32);
+    }
+    words.iter().rev().map(|word| format!("{word:08x}")).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mask;
+
+    #[test]
+    fn a_mask_has_one_word_for_32_cpus() {
+        assert_eq!(mask(&[0]), "00000001");
+        assert_eq!(mask(&[0, 1, 31]), "80000003");
+        assert_eq!(mask(&[0, 33]), "00000002,00000001");
+    }
+}

@@ -1,0 +1,162 @@
+//! A plan, checked and looked up: node and interface numbers, addresses and MACs as bytes.
+//!
+//! In: a plan. Out: what `apply` hands to the kernel, or one line about what is wrong; nothing exists yet then.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+use crate::plan::{End, Interface, Node, Plan};
+
+/// Numbers of interfaces start after the loopback's and are unique in the lab: both ends of a veth know the other's.
+const FIRST_INDEX: u32 = 2;
+
+pub struct Layout<'a> {
+    pub nodes: Vec<PlacedNode<'a>>,
+    /// Per wire: (node, interface) of both ends.
+    pub wires: Vec<[(usize, usize); 2]>,
+}
+
+pub struct PlacedNode<'a> {
+    pub node: &'a Node,
+    pub ports: Vec<PlacedPort<'a>>,
+}
+
+pub struct PlacedPort<'a> {
+    pub interface: &'a Interface,
+    pub index: u32,
+    pub mac: [u8; 6],
+}
+
+/// Letters, digits, '-', '_' and '.', for names become parts of paths.
+fn check_name(what: &str, name: &str, most: usize) -> Result<(), String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > most || name.starts_with(['.', '-']) || !name.chars().all(fine) {
+        return Err(format!("{what} {name:?}: use 1 to {most} letters, digits, '-', '_' or '.'"));
+    }
+    Ok(())
+}
+
+pub fn mac(text: &str) -> Result<[u8; 6], String> {
+    let bytes: Vec<_> = text.split(':').filter_map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes.try_into().map_err(|_| format!("{text:?} is no MAC address"))
+}
+
+pub fn ip(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| format!("{text:?} is no IP address"))
+}
+
+/// "10.0.0.1/30"
+pub fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
+    let wrong = || format!("{text:?} is no IP prefix");
+    let (address, length) = text.split_once('/').ok_or_else(wrong)?;
+    let (address, length) = (ip(address)?, length.parse::<u8>().map_err(|_| wrong())?);
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    if length > most {
+        return Err(wrong());
+    }
+    Ok((address, length))
+}
+
+impl<'a> Layout<'a> {
+    pub fn of(plan: &'a Plan) -> Result<Self, String> {
+        // A file name has at most 255 bytes, and the namespace's is "ewan-LAB-NODE".
+        check_name("lab", &plan.lab, 100)?;
+        let mut index = FIRST_INDEX..;
+        let mut nodes = Vec::new();
+        let mut numbers = HashMap::new();
+        for node in &plan.nodes {
+            check_name("node", &node.name, 100)?;
+            if numbers.insert(node.name.as_str(), nodes.len()).is_some() {
+                return Err(format!("the plan has two nodes {}", node.name));
+            }
+            for key in node.sysctls.keys() {
+                if !key.starts_with("net/") || key.contains("..") {
+                    return Err(format!("node {}: sysctl {key:?} is not below net/, so it is the host's", node.name));
+                }
+            }
+            let ports = node.interfaces.iter().zip(&mut index).map(|(interface, index)| {
+                check_name("interface", &interface.name, 15)?;
+                let mac = mac(&interface.mac).map_err(|error| at(node, interface, &error))?;
+                Ok(PlacedPort { interface, index, mac })
+            });
+            let ports = ports.collect::<Result<_, String>>()?;
+            nodes.push(PlacedNode { node, ports });
+        }
+        let mut wired = HashSet::new();
+        let mut find = |end: &End| {
+            let node = *numbers.get(end.node.as_str()).ok_or_else(|| format!("the plan has no node {}", end.node))?;
+            let ports: &[PlacedPort] = &nodes[node].ports;
+            let port = ports.iter().position(|port| port.interface.name == end.interface);
+            let port = port.ok_or_else(|| format!("the plan has no interface {}:{}", end.node, end.interface))?;
+            if !wired.insert((node, port)) {
+                return Err(format!("two wires of the plan end at {}:{}", end.node, end.interface));
+            }
+            Ok((node, port))
+        };
+        let wires = plan.wires.iter().map(|wire| Ok([find(&wire.a)?, find(&wire.b)?]));
+        let wires = wires.collect::<Result<_, String>>()?;
+        for (number, placed) in nodes.iter().enumerate() {
+            if let Some(port) = (0..placed.ports.len()).find(|port| !wired.contains(&(number, *port))) {
+                return Err(at(placed.node, placed.ports[port].interface, "no wire of the plan ends here"));
+            }
+        }
+        Ok(Layout { nodes, wires })
+    }
+}
+
+fn at(node: &Node, interface: &Interface, what: &str) -> String {
+    format!("{}:{}: {what}", node.name, interface.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_whole_or_refused() {
+        assert_eq!(mac("02:e3:00:00:00:0a"), Ok([2, 0xe3, 0, 0, 0, 10]));
+        assert!(mac("02:e3:00:00:00").is_err());
+        assert_eq!(prefix("10.0.0.1/30"), Ok(("10.0.0.1".parse().expect("v4"), 30)));
+        assert_eq!(prefix("::/0").map(|(_, length)| length), Ok(0));
+        assert!(prefix("10.0.0.1/33").is_err());
+        assert!(prefix("10.0.0.1").is_err());
+    }
+
+    #[test]
+    fn what_the_plan_does_not_say_is_refused_before_anything_exists() {
+        let interface = r#"{"name": "eth0", "mac": "02:00:00:00:00:01", "mtu": 1500, "addresses": [], "steer": false,
+            "neighbours": [], "egress": {"kind": "none"}}"#;
+        let plan = |sysctl: &str, wires: &str| {
+            let node = |name: &str| {
+                format!(
+                    r#"{{"name": "{name}", "kind": "host", "interfaces": [{interface}], "routes": [],
+                        "sysctls": {{"{sysctl}": "1"}}}}"#
+                )
+            };
+            let text = format!(
+                r#"{{"format": "ewan-plan/1", "lab": "t", "topology": "graph", "seed": 1, "links": [], "spinners": [],
+                    "nodes": [{}, {}], "wires": [{wires}], "pairs": [], "host_cpus": [0]}}"#,
+                node("a"),
+                node("b")
+            );
+            crate::plan::parse(text.as_bytes(), std::path::Path::new("plan")).expect("a plan")
+        };
+        let said = |plan: &Plan| Layout::of(plan).err().unwrap_or_default();
+        let wire = r#"{"a": {"node": "a", "interface": "eth0"}, "b": {"node": "b", "interface": "eth0"}}"#;
+        let forward = "net/ipv4/ip_forward";
+        assert_eq!(said(&plan(forward, wire)), "");
+        assert_eq!(said(&plan(forward, "")), "a:eth0: no wire of the plan ends here");
+        assert_eq!(said(&plan(forward, &format!("{wire}, {wire}"))), "two wires of the plan end at a:eth0");
+        assert_eq!(said(&plan(forward, &wire.replace(r#""b", "i"#, r#""c", "i"#))), "the plan has no node c");
+        assert!(said(&plan("kernel/panic", wire)).contains("is the host's"));
+        assert!(said(&plan("net/../kernel/panic", wire)).contains("is the host's"));
+    }
+
+    #[test]
+    fn names_that_would_leave_their_directory_are_refused() {
+        assert!(check_name("node", "left-1.a", 100).is_ok());
+        for name in ["", "..", "a/b", "-x", "a b", "interface-is-long"] {
+            assert!(check_name("interface", name, 15).is_err(), "{name}");
+        }
+    }
+}

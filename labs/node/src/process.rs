@@ -1,0 +1,95 @@
+//! Finding and ending the processes that belong to a lab: by what they are, never by name alone.
+//!
+//! A process is held by a descriptor (pidfd) before it is looked at, so the one that is ended is the one that was
+//! looked at, whatever happens to its number in between.
+
+use std::collections::HashSet;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::{fault, namespace};
+
+#[derive(Serialize)]
+pub struct Process {
+    pub pid: i32,
+    pub command: String,
+    #[serde(skip)]
+    fd: OwnedFd,
+}
+
+fn arguments(pid: i32) -> Vec<String> {
+    let text = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    text.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+}
+
+/// All processes but this one for which `belongs` holds.
+fn find(belongs: impl Fn(i32) -> bool) -> Vec<Process> {
+    let own = std::process::id() as i32;
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let held = pids.filter(|pid| *pid != own && *pid != 1).filter_map(|pid| {
+        // SAFETY: the descriptor is owned as soon as it exists.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
+        (fd >= 0).then(|| Process { pid, command: String::new(), fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    });
+    held.filter(|process| belongs(process.pid))
+        .map(|process| Process { command: arguments(process.pid).join(" ").trim().to_owned(), ..process })
+        .collect()
+}
+
+/// `ewan-node … --id ID`, whichever way it was called.
+pub fn of_manifest(id: &str) -> Vec<Process> {
+    find(|pid| {
+        let arguments = arguments(pid);
+        let program = arguments.first().map(PathBuf::from);
+        program.is_some_and(|program| program.file_name().is_some_and(|name| name == "ewan-node"))
+            && arguments.windows(2).any(|pair| pair[0] == "--id" && pair[1] == id)
+    })
+}
+
+/// Processes that live in one of these namespaces; files without a namespace on them count for nothing.
+pub fn inside(namespaces: &[PathBuf]) -> Vec<Process> {
+    let own = namespace::identity(Path::new("/proc/self/ns/net"));
+    let real = namespaces.iter().filter(|path| namespace::open(path).is_some());
+    let theirs: HashSet<_> =
+        real.filter_map(|path| namespace::identity(path)).filter(|identity| Some(*identity) != own).collect();
+    if theirs.is_empty() {
+        return Vec::new();
+    }
+    find(|pid| {
+        namespace::identity(Path::new(&format!("/proc/{pid}/ns/net")))
+            .is_some_and(|identity| theirs.contains(&identity))
+    })
+}
+
+impl Process {
+    fn signal(&self, signal: i32) {
+        fault::step();
+        // SAFETY: a plain system call on a descriptor we own; a process that is gone already is what we want.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.fd.as_raw_fd(), signal, 0, 0) };
+    }
+
+    fn ended(&self, wait: Duration) -> bool {
+        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd, which outlives the call.
+        unsafe { libc::poll(&raw mut poll, 1, wait.as_millis() as i32) == 1 }
+    }
+}
+
+/// After SIGKILL: the kernel lets go of a process's sockets one after the other, tens of milliseconds each.
+const KILLED: Duration = Duration::from_secs(30);
+
+/// Asks all to end, waits, and kills those that did not; false if one is still there.
+pub fn end(processes: &[Process], patience: Duration) -> bool {
+    for (signal, wait) in [(libc::SIGTERM, patience), (libc::SIGKILL, KILLED)] {
+        processes.iter().filter(|process| !process.ended(Duration::ZERO)).for_each(|process| process.signal(signal));
+        let until = Instant::now() + wait;
+        if processes.iter().all(|process| process.ended(until.saturating_duration_since(Instant::now()))) {
+            return true;
+        }
+    }
+    false
+}

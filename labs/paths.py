@@ -1,0 +1,222 @@
+"""Who is how far from whom: delays of the links that nobody gave one, and shortest-delay routes.
+
+Comes in: a layout and each link's written delay. Goes out: one-way delays in ns, the longest RTT between any two
+hosts, for each router the next hops towards it, and the path of each pair. A route is the same both ways: links
+are weighed by the sum of both directions, then by number of hops, then by a hash of their names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+
+from labs.settings import LinkSettings
+from labs.source import Path
+from labs.spec import Spec
+from labs.topologies import Edge, Layout
+from labs.units import Duration
+
+DEFAULT_RTT = Duration(100_000_000)
+_NS_SHIFT, _HOP_SHIFT = 64, 48
+_ROUNDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Longest:
+    """The pair of hosts farthest apart, and the links between them (indices of edges)."""
+
+    rtt_ns: int
+    source: str
+    sink: str
+    edges: tuple[int, ...]
+
+
+class Paths:
+    """Delays and routes of a layout; raises DescriptionError where the wanted RTT cannot be had."""
+
+    def __init__(self, spec: Spec, layout: Layout, settings: Sequence[LinkSettings]) -> None:
+        self._spec, self._layout = spec, layout
+        self._edges = layout.edges
+        self._known = [self._written(edge, link) for edge, link in zip(layout.edges, settings, strict=True)]
+        self.uplink = self._uplinks()
+        self.between = {
+            frozenset((edge.a, edge.b)): index for index, edge in enumerate(self._edges) if not self._is_leaf(edge)
+        }
+        self._graph: nx.Graph[str] = nx.Graph()
+        self._graph.add_nodes_from(layout.routers)
+        self._tie = {
+            index: int.from_bytes(hashlib.blake2b(self._edges[index].name.encode(), digest_size=4).digest())
+            for index in self.between.values()
+        }
+        self._check_connected()
+        self.next_hops: dict[str, dict[str, str]] = {}
+        self.forward_ns: list[int] = []
+        self.backward_ns: list[int] = []
+        self.longest_rtt_ns = self._share_out(settings)
+
+    def of_pair(self, source: str, sink: str) -> list[tuple[int, bool]]:
+        """The links from source to sink as (edge, is forward)."""
+        here, steps = source, []
+        for index in self._between_hosts(source, sink):
+            forward = self._edges[index].a == here
+            steps.append((index, forward))
+            here = self._edges[index].b if forward else self._edges[index].a
+        return steps
+
+    def router_of(self, host: str) -> str:
+        edge = self._edges[self.uplink[host]]
+        return edge.b if edge.a == host else edge.a
+
+    @staticmethod
+    def _written(edge: Edge, link: LinkSettings) -> int | None:
+        return link.rtt_ns if edge.role == "wan" else link.rtt_ns or 0
+
+    def _is_leaf(self, edge: Edge) -> bool:
+        return edge.a in self.uplink or edge.b in self.uplink
+
+    def _uplinks(self) -> dict[str, int]:
+        """The one link of each host."""
+        hosts = set(self._layout.hosts)
+        uplink: dict[str, int] = {}
+        for index, edge in enumerate(self._edges):
+            for end, other in ((edge.a, edge.b), (edge.b, edge.a)):
+                if end in hosts:
+                    if other in hosts:
+                        raise self._spec.error(edge.path, f"links host {end} to host {other}: put a router between")
+                    if end in uplink:
+                        raise self._spec.error(edge.path, f"is a second link of host {end}: make {end} a router")
+                    uplink[end] = index
+        for host in self._layout.hosts:
+            if host not in uplink:
+                raise self._spec.error(("topology", "graph", "hosts"), f"host {host} has no link: link it to a router")
+        return uplink
+
+    def _check_connected(self) -> None:
+        self._graph.add_edges_from(tuple(ends) for ends in self.between)
+        if not self._layout.routers or nx.is_connected(self._graph):
+            return
+        reached = nx.node_connected_component(self._graph, self._layout.routers[0])
+        lost = next(router for router in self._layout.routers if router not in reached)
+        message = f"no links lead from {self._layout.routers[0]} to {lost}: link them"
+        raise self._spec.error(("topology", "graph", "links"), message)
+
+    def _rtt_of(self, index: int, unknown_ns: int) -> int:
+        known = self._known[index]
+        return unknown_ns if known is None else known
+
+    def _grow_trees(self, unknown_ns: int) -> dict[str, dict[str, int]]:
+        """Sets `next_hops` for the weights now; gives the RTT between routers."""
+        for ends, index in self.between.items():
+            a, b = tuple(ends)
+            rtt = self._rtt_of(index, unknown_ns)
+            self._graph.edges[a, b]["weight"] = (rtt << _NS_SHIFT) + (1 << _HOP_SHIFT) + self._tie[index]
+        distances = {}
+        for root in self._layout.routers:
+            previous, distance = nx.dijkstra_predecessor_and_distance(self._graph, root)
+            self.next_hops[root] = {router: hops[0] for router, hops in previous.items() if hops}
+            distances[root] = {router: weight >> _NS_SHIFT for router, weight in distance.items()}
+        return distances
+
+    def _longest(self, unknown_ns: int) -> _Longest:
+        """The two hosts farthest apart: the two farthest of each router are enough to find them."""
+        distances = self._grow_trees(unknown_ns)
+        farthest: dict[str, list[tuple[int, str]]] = {}
+        for host in self._layout.hosts:
+            leaves = farthest.setdefault(self.router_of(host), [])
+            leaves.append((self._rtt_of(self.uplink[host], unknown_ns), host))
+        for leaves in farthest.values():
+            leaves.sort(key=lambda leaf: -leaf[0])
+            del leaves[2:]
+        best = (-1, "", "")
+        for near, leaves in farthest.items():
+            for far, others in farthest.items():
+                rtt, host = leaves[0]
+                other_rtt, other = others[0] if far != near else others[-1]
+                if host != other:
+                    best = max(best, (rtt + distances[near][far] + other_rtt, host, other), key=lambda item: item[0])
+        rtt, source, sink = best
+        return _Longest(rtt, source, sink, tuple(self._between_hosts(source, sink)))
+
+    def _between_hosts(self, source: str, sink: str) -> Iterator[int]:
+        here, end = self.router_of(source), self.router_of(sink)
+        yield self.uplink[source]
+        towards = self.next_hops[end]
+        while here != end:
+            onward = towards[here]
+            yield self.between[frozenset((here, onward))]
+            here = onward
+        yield self.uplink[sink]
+
+    def _share_out(self, settings: Sequence[LinkSettings]) -> int:
+        """Gives every link its delays, and the longest RTT; the RTTs of a list differ by the senders' access links."""
+        rtt = self._spec.description.rtt
+        unknown = [index for index, known in enumerate(self._known) if known is None]
+        if rtt is None and not any(self._known):
+            rtt = DEFAULT_RTT
+        if rtt is None and unknown:
+            name = self._edges[unknown[0]].name
+            raise self._spec.error(("rtt",), f'{name} has no delay of its own: write "rtt: 100ms" or its "delay:" too')
+        extra = self._extra(rtt) if isinstance(rtt, tuple) else []
+        base = min(rtt) if isinstance(rtt, tuple) else rtt
+        longest = self._longest(0) if base is None else self._solve(base.ns, base)
+        spare = [index for index in longest.edges if self._known[index] is None]
+        left = (base.ns if base else 0) - self._fixed(longest) if spare else 0
+        share = _even_share(left, len(spare))
+        for index in unknown:
+            self._known[index] = share
+        for index in spare:  # what is left of the division, so that the RTT is exact to the nanosecond
+            rest = min(2, left - share * len(spare))
+            self._known[index] = share + rest
+            left -= rest
+        for index, link in enumerate(settings):
+            there, back = link.forward.delay_ns, link.backward.delay_ns
+            known = self._known[index] or 0
+            self.forward_ns.append((known + 1) // 2 if there is None else there)
+            self.backward_ns.append(known // 2 if back is None else back)
+        for (source, _), more in zip(self._layout.pairs, extra, strict=False):
+            self.forward_ns[self.uplink[source]] += (more + 1) // 2
+            self.backward_ns[self.uplink[source]] += more // 2
+        return (longest.rtt_ns if base is None else base.ns) + max(extra, default=0)
+
+    def _fixed(self, longest: _Longest) -> int:
+        return sum(self._known[index] or 0 for index in longest.edges)
+
+    def _solve(self, wanted_ns: int, wanted: Duration) -> _Longest:
+        """The longest path once every link without a delay has an equal share of the wanted RTT."""
+        share = 1_000_000
+        for _ in range(_ROUNDS):
+            longest = self._longest(share)
+            spare = sum(self._known[index] is None for index in longest.edges)
+            fixed, ends = self._fixed(longest), f"{longest.source} to {longest.sink}"
+            if fixed > wanted_ns or (not spare and fixed != wanted_ns):
+                what = "is smaller than" if fixed > wanted_ns else "is not"
+                remedy = "at least " if fixed > wanted_ns and spare else ""
+                raise self._spec.error(
+                    ("rtt",),
+                    f'{what} the delays of access and other links from {ends}: write {remedy}"{Duration(fixed)}"',
+                    wanted,
+                )
+            better = _even_share(wanted_ns - fixed, spare) if spare else share
+            if better == share or not any(self._known):
+                return longest
+            share = better
+        raise self._spec.error(("rtt",), 'cannot be shared out among these links: write a "delay:" for each', wanted)
+
+    def _extra(self, rtts: tuple[Duration, ...]) -> list[int]:
+        path: Path = ("rtt",)
+        kind, pairs = self._spec.description.topology.kind, self._layout.pairs
+        if kind != "dumbbell":
+            raise self._spec.error(path, f'a list is for the pairs of a dumbbell, not for a {kind}: write "100ms"')
+        if len(rtts) != len(pairs):
+            raise self._spec.error(path, f"lists {len(rtts)} RTTs for {len(pairs)} pairs: write one for each pair")
+        if any(self._known[self.uplink[host]] for host in self._layout.hosts):
+            raise self._spec.error(path, 'a list sets the access delays: leave out "delay:" there, or write one RTT')
+        return [rtt.ns - min(rtts).ns for rtt in rtts]
+
+
+def _even_share(rtt_ns: int, links: int) -> int:
+    """Each link's part of an RTT in whole nanoseconds one way."""
+    return 2 * (rtt_ns // (2 * links)) if links else 0

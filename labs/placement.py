@@ -1,0 +1,34 @@
+"""Which CPU serves which links, and which are left to end hosts and routers.
+
+Comes in: the CPUs that may be used and the names of the emulated links. Goes out: spinners and `host_cpus`.
+"""
+
+from __future__ import annotations
+
+from labs.plan import Spinner
+from labs.spec import Spec
+
+CPUS_PER_SPINNER = 4
+
+
+def place(spec: Spec, cpus: tuple[int, ...], links: list[str]) -> tuple[tuple[Spinner, ...], tuple[int, ...]]:
+    """One spinner, on the last CPU; one more for each four CPUs beyond. Hosts get what is left."""
+    wanted = spec.description.cpus
+    if not cpus:
+        raise spec.error(("cpus",), "this process may use no CPU: allow one (taskset, cpuset)")
+    for key, chosen in (("spin", wanted.spin), ("hosts", wanted.hosts)):
+        if chosen is not None:
+            if not chosen or len(set(chosen)) != len(chosen):
+                raise spec.error(("cpus", key), f'write each CPU once, like "[{cpus[-1]}]"')
+            missing = sorted(set(chosen) - set(cpus))
+            if missing:
+                have = ", ".join(str(cpu) for cpu in cpus)
+                raise spec.error(("cpus", key), f"this process may not use CPU {missing[0]}: write some of {have}")
+    count = max(1, min(len(cpus) // CPUS_PER_SPINNER, len(links)))
+    left = [cpu for cpu in cpus if wanted.hosts is None or cpu not in wanted.hosts]
+    spin = wanted.spin or tuple(left[-count:]) or cpus[-1:]
+    hosts = wanted.hosts or tuple(cpu for cpu in cpus if cpu not in spin) or spin
+    if not links:
+        return (), hosts
+    used = spin[: len(links)]
+    return tuple(Spinner(cpu, tuple(links[index :: len(used)])) for index, cpu in enumerate(used)), hosts

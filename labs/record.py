@@ -1,0 +1,126 @@
+"""Records: what was measured, on what machine, and what follows. Versioned, written as JSON, read back as typed.
+
+A certificate says whether the links of one plan do what the plan says; it names the plan by its hash and carries
+its circumstances, so that a reader needs nothing else to judge it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+CERTIFICATE_FORMAT = "ewan-certificate/1"
+
+Verdict = Literal["ok", "outside", "not measured", "shown"]
+"""`shown`: a figure that nothing is decided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """The machine: what a figure depends on, apart from the plan."""
+
+    kernel: str
+    machine: str
+    cpu_model: str
+    cpus: int
+    memory_bytes: int
+    clock_source: str
+    hypervisor: bool
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One comparison. Values are in `unit` (ns, bit/s, bytes, ppb or ratio); None: there is no such value."""
+
+    link: str
+    direction: str
+    quantity: str
+    unit: str
+    configured: float | None
+    measured: float | None
+    error: float | None
+    tolerance: float | None
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from."""
+
+    plan_sha256: str
+    lab: str
+    time: str
+    host: HostFacts
+    tolerances: dict[str, Any]
+    rows: tuple[Row, ...]
+    probes: dict[str, Any]
+    spinners: dict[str, Any]
+    elapsed_ns: int
+    format: str = CERTIFICATE_FORMAT
+
+    @property
+    def passed(self) -> bool:
+        """Nothing was outside its tolerance; what could not be measured says so in its own row."""
+        return not any(row.verdict == "outside" for row in self.rows)
+
+    def count(self, verdict: Verdict) -> int:
+        return sum(row.verdict == verdict for row in self.rows)
+
+
+def to_json(certificate: Certificate) -> bytes:
+    """With `passed`, which follows from the rows, for readers that do not want to look at them."""
+    fields = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(certificate)}
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps({**fields, "passed": certificate.passed}, option=options)
+
+
+def from_json(text: bytes) -> Certificate:
+    """Raises ValueError for another format or unknown keys."""
+    fields = orjson.loads(text)
+    if fields.get("format") != CERTIFICATE_FORMAT:
+        raise ValueError(f"format is {fields.get('format')!r}, this version reads {CERTIFICATE_FORMAT!r}")
+    fields.pop("passed", None)
+    try:
+        host, rows = HostFacts(**fields.pop("host")), tuple(Row(**row) for row in fields.pop("rows"))
+        return Certificate(host=host, rows=rows, **fields)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a certificate: {error}") from None
+
+
+def host_facts(versions: dict[str, str]) -> HostFacts:
+    """This machine; `versions` of the parts that took part are added to Python's."""
+    cpu = _cpu_info()
+    return HostFacts(
+        kernel=platform.release(),
+        machine=platform.machine(),
+        cpu_model=cpu.get("model name", "unknown"),
+        cpus=os.cpu_count() or 0,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        clock_source=_first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        hypervisor="hypervisor" in cpu.get("flags", "").split(),
+        versions={"python": platform.python_version(), **versions},
+    )
+
+
+def _cpu_info() -> dict[str, str]:
+    """The first processor of /proc/cpuinfo."""
+    try:
+        first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
+    except OSError:
+        return {}
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return "unknown"

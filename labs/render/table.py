@@ -1,0 +1,113 @@
+"""A plan as tables for people: nodes with their addresses, links with their stages, pairs.
+
+Comes in: a plan. Goes out: (title, columns, rows of text), or one line about a lab that was removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from labs.plan import Direction, Plan
+from labs.units import Duration, Fraction, Rate, Size
+
+Sheet = tuple[str, list[str], list[list[str]]]
+_WHAT_LENGTHS_COUNT = {38: "wire", 18: "ethernet", 0: "ip"}
+
+
+def sheets(plan: Plan) -> list[Sheet]:
+    """Nodes, links, pairs."""
+    return [
+        (f"Nodes of {plan.lab}", ["node", "kind", "addresses"], nodes(plan)),
+        ("Links", ["link", "from → to", "rate", "delay", "buffer", "queue", "loss", "other"], links(plan)),
+        ("Pairs", ["from", "to", "base RTT", "bottleneck", "over"], pairs(plan)),
+    ]
+
+
+def rows(plan: Plan) -> tuple[list[list[str]], list[list[str]]]:
+    """The rows of nodes and of links."""
+    return nodes(plan), links(plan)
+
+
+def nodes(plan: Plan) -> list[list[str]]:
+    """Hosts and routers; an emulator has no addresses and stands among the links."""
+    return [
+        [node.name, node.kind, " ".join(address for port in node.interfaces for address in port.addresses)]
+        for node in plan.nodes
+        if node.kind != "emulator"
+    ]
+
+
+def links(plan: Plan) -> list[list[str]]:
+    """A row a link where both directions are equal, else one each; then the plain wires with their cards' rates."""
+    table = []
+    for link in plan.links:
+        there, back = stages(link.forward), stages(link.backward)
+        if there == back:
+            table.append([link.name, f"{link.a.node} ↔ {link.b.node}", *there])
+        else:
+            table.append([link.name, f"{link.a.node} → {link.b.node}", *there])
+            table.append([link.name, f"{link.b.node} → {link.a.node}", *back])
+    cards = {(node.name, port.name): port.egress for node in plan.nodes for port in node.interfaces}
+    for wire in plan.wires:
+        ends = [cards[end.node, end.interface] for end in (wire.a, wire.b)]
+        if all(card["kind"] == "tbf" for card in ends):
+            rate = " / ".join(dict.fromkeys(str(Rate(card["rate_bps"])) for card in ends))
+            limit = " / ".join(dict.fromkeys(str(Size(card["limit_bytes"])) for card in ends))
+            table.append(["", f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", "wire"])
+    return table
+
+
+def pairs(plan: Plan) -> list[list[str]]:
+    return [
+        [pair.source, pair.sink, str(Duration(pair.rtt_ns)), str(Rate(pair.bottleneck_bps)), " ".join(pair.links)]
+        for pair in plan.pairs
+    ]
+
+
+def stages(way: Direction) -> list[str]:
+    """Rate, delay, buffer, queue, loss, other of one direction."""
+    queue = way.queue
+    limits = [str(Size(queue.limit_bytes))] if queue.limit_bytes is not None else []
+    limits += [f"{queue.limit_packets}pkt"] if queue.limit_packets is not None else []
+    other = [_WHAT_LENGTHS_COUNT.get(way.framing.overhead_bytes, f"+{way.framing.overhead_bytes}B")]
+    other += [f"corrupt {Fraction(way.corrupt_ppb)}"] if way.corrupt_ppb else []
+    other += [f"duplicate {Fraction(way.duplicate_ppb)}"] if way.duplicate_ppb else []
+    other += ["reorder"] if way.reorder else []
+    discipline = str(queue.discipline["kind"]).replace("_", "-")
+    values = [str(Rate(way.rate_bps)), delay(way), " ".join(limits), discipline, loss(way), ", ".join(other)]
+    return values
+
+
+def delay(way: Direction) -> str:
+    """`50ms`, `50ms ± 5ms normal`, `table of 300`."""
+    if way.delay["kind"] == "table":
+        return f"table of {len(way.delay['delays_ns'])}"
+    base, kind = str(Duration(way.delay["delay_ns"])), str(way.delay["kind"])
+    return base if kind == "constant" else f"{base} ± {Duration(way.delay['jitter_ns'])} {kind}"
+
+
+def loss(way: Direction) -> str:
+    """The loss model with its parameters."""
+    kind = way.loss["kind"]
+    match kind:
+        case "none":
+            return ""
+        case "bernoulli":
+            return str(Fraction(way.loss["loss_ppb"]))
+        case "every_nth":
+            return f"every {way.loss['n']}th"
+        case "pattern":
+            return f"pattern of {len(way.loss['pattern'])}"
+    values = [f"{key.removesuffix('_ppb')} {Fraction(value)}" for key, value in way.loss.items() if key != "kind"]
+    return f"{str(kind).replace('_', '-')} {', '.join(values)}"
+
+
+def removed(lab: str, report: Mapping[str, Any]) -> str:
+    """One line on what `down` removed: counts and whatever else it reports."""
+    parts = []
+    for key, value in report.items():
+        amount = len(value) if isinstance(value, (list, tuple, dict)) else value
+        if isinstance(amount, (int, str)) and not isinstance(amount, bool) and amount:
+            parts.append(f"{amount} {key}" if isinstance(amount, int) else f"{key} {amount}")
+    return f"{lab} is down: removed {', '.join(parts) or 'nothing, it was gone'}"

@@ -1,0 +1,53 @@
+"""What a runtime is: whatever makes a plan real, and takes it away again.
+
+In: plans, names of labs, names of nodes. Out: labs, and `LabError` for whatever the user can put right: one line
+that says what, where and what to do instead; a command ends with exit status 2 then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from labs.plan import Plan
+
+
+class LabError(Exception):
+    """One line for the user; nothing was created, or it was removed again."""
+
+
+class Loaded(NamedTuple):
+    """What a lab's state says: the manifest (what it owns) and the plan (what it is)."""
+
+    manifest: dict[str, Any]
+    plan: Plan
+
+
+class Runtime(Protocol):
+    """All methods raise LabError."""
+
+    def up(self, plan: Plan) -> None:
+        """Makes a lab, its links running; on any failure, and on Ctrl-C, nothing is left."""
+        ...
+
+    def down(self, name: str) -> dict[str, Any]:
+        """Removes a lab, whole or in part, as often as asked; tells what was removed and the links' last counters."""
+        ...
+
+    def names(self) -> list[str]:
+        """Labs that exist, whole or in part."""
+        ...
+
+    def load(self, name: str) -> Loaded: ...
+
+    def status(self, name: str) -> dict[str, Any]:
+        """`state` (complete, incomplete, down), `note`, `nodes`, `spinners`, `warnings`, `plan` (its hash or None)."""
+        ...
+
+    def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        """Runs a program in a node on this terminal; its exit status, 128 + signal when one ended it."""
+        ...
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks a spinner (its number, or a link that it serves) one thing; the answer, whose `ok` is true."""
+        ...

@@ -1,0 +1,233 @@
+"""The live runtime on this machine: nodes are network namespaces, links are spinning processes.
+
+In: plans. Out: labs. All changes to the system are made by the node binary, which writes the manifest first;
+this module starts the links, watches over both, and answers for them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from labs import plan as plans
+from labs.plan import Plan
+from labs.runtime import spinners
+from labs.runtime.base import LabError, Loaded
+from labs.runtime.state import State, root_from_environment
+
+NAMESPACES = Path("/run/netns")
+BUILT = Path(__file__).resolve().parents[2] / "target/release/ewan-node"
+
+
+class NetnsRuntime:
+    """See `labs.runtime.base.Runtime`."""
+
+    def __init__(self, binary: Path | None = None, state: Path | None = None) -> None:
+        self._wanted = binary
+        self._state = State(state or root_from_environment())
+
+    def up(self, plan: Plan) -> None:
+        self._need_root("making a lab")
+        binary = self._binary()
+        spinners.check_cpus(plan.lab, plan.spinners)
+        directory = self._state.directory(plan.lab)
+        with self._state.locked() as lock:
+            if plan.lab in self._state.names():
+                raise LabError(
+                    f"lab {plan.lab} exists already, or what is left of it: "
+                    f"remove it with `ewan down {plan.lab}`, or give this one another name"
+                )
+            try:
+                # The plan goes in by standard input: nothing is written before the manifest.
+                command = [str(binary), "apply", "--plan", "/dev/stdin", "--state", str(directory)]
+                self._run(command, lock, plans.to_json(plan))
+                manifest = self._state.manifest(plan.lab)
+                if manifest is None:
+                    raise LabError(f"lab {plan.lab} vanished while it was made")
+                spinners.start(binary, directory, manifest["id"], plan.spinners)
+            except BaseException:
+                with _uninterrupted():
+                    self._remove(binary, directory, lock)
+                raise
+
+    def down(self, name: str) -> dict[str, Any]:
+        self._need_root("removing a lab")
+        binary, directory = self._binary(), self._state.directory(name)
+        if not directory.exists():
+            return {"lab": None, "namespaces": [], "processes": [], "paths": [], "spinners": []}
+        with self._state.locked() as lock, _uninterrupted():
+            return self._remove(binary, directory, lock)
+
+    def names(self) -> list[str]:
+        return self._state.names()
+
+    def load(self, name: str) -> Loaded:
+        manifest, text = self._state.manifest(name), self._plan_text(name)
+        if manifest is None or text is None:
+            raise self._absent(name)
+        return Loaded(manifest, plans.from_json(text))
+
+    def status(self, name: str) -> dict[str, Any]:
+        manifest = self._state.manifest(name)
+        status: dict[str, Any] = {
+            "lab": name,
+            "state": "incomplete",
+            "note": f"made in part: remove it with `ewan down {name}`",
+            "plan": None,
+            "nodes": [],
+            "spinners": [],
+            "warnings": [],
+        }
+        if not self._state.directory(name).exists():
+            return status | {"state": "down", "note": ""}
+        text = self._plan_text(name)
+        if manifest is None or text is None:
+            return status
+        try:
+            plan = plans.from_json(text)
+        except ValueError:  # its writer died half way
+            return status
+        applied = self._state.document(name, "applied.json")
+        status["plan"] = plans.digest(plan)
+        status["nodes"] = _nodes(plan)
+        status["spinners"] = self._spinners(name, plan, manifest["id"])
+        status["warnings"] = list((applied or {}).get("warnings", {}))
+        missing = [node["name"] for node in status["nodes"] if not node["up"]]
+        silent = [spinner for spinner in status["spinners"] if spinner["error"]]
+        if applied is None or missing:
+            return status
+        if silent:
+            status["note"] = "; ".join(f"spinner {spinner['spinner']}: {spinner['error']}" for spinner in silent)
+            return status
+        return status | {"state": "complete", "note": ""}
+
+    def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        self._need_root("entering a node")
+        directory = self._state.directory(name)
+        if self._state.manifest(name) is None:
+            raise self._absent(name)
+        command = [str(self._binary()), "exec", "--state", str(directory), node, "--", *argv]
+        process = subprocess.Popen(command)
+        # Ctrl-C is the command's; it was started with the default handling, and we wait for it.
+        with _uninterrupted():
+            status = process.wait()
+        return 128 - status if status < 0 else status
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        number = target if isinstance(target, int) else self._serving(name, target)
+        try:
+            return spinners.ask(self._state.directory(name), number, request)
+        except OSError as error:
+            said = spinners.last_words(self._state.directory(name), number)
+            reason = said or error.strerror or str(error)
+            raise LabError(f"lab {name}: spinner {number} does not answer: {reason}") from None
+
+    def _serving(self, name: str, link: str) -> int:
+        """The spinner of a link; without reading the whole plan, for this is asked often."""
+        plan = self._state.document(name, "plan.json")
+        if plan is None:
+            raise self._absent(name)
+        for number, spinner in enumerate(plan["spinners"]):
+            if link in spinner["links"]:
+                return number
+        known = ", ".join(each["name"] for each in plan["links"][:10])
+        raise LabError(f"lab {name} has no link {link}: links are {known}{' …' if len(plan['links']) > 10 else ''}")
+
+    def _spinners(self, name: str, plan: Plan, identity: str) -> list[dict[str, Any]]:
+        running = spinners.processes(identity)
+        found = []
+        for number, spinner in enumerate(plan.spinners):
+            health: dict[str, Any] = {"spinner": number, "cpu": spinner.cpu, "pid": running.get(number)}
+            try:
+                answer = self.control(name, number, {"command": "stats"})
+                found.append(health | {"stats": answer, "error": None})
+            except LabError as error:
+                found.append(health | {"stats": None, "error": str(error) if number in running else "not running"})
+        return found
+
+    def _plan_text(self, name: str) -> bytes | None:
+        try:
+            return (self._state.directory(name) / "plan.json").read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _absent(self, name: str) -> LabError:
+        if name in self._state.names():
+            return LabError(f"lab {name} is there only in part: remove it with `ewan down {name}`")
+        return LabError(f"no lab named {name} is up ({', '.join(self._state.names()) or 'none is'})")
+
+    def _binary(self) -> Path:
+        found = shutil.which("ewan-node")
+        for candidate in (self._wanted, BUILT, Path(found) if found else None):
+            if candidate is not None and candidate.exists():
+                # The real name: a lab's processes are told by it.
+                return candidate.resolve()
+        raise LabError(f"{self._wanted or BUILT} is not there: build it with `make setup`")
+
+    def _remove(self, binary: Path, directory: Path, lock: int) -> dict[str, Any]:
+        removed: dict[str, Any] = orjson.loads(self._run([str(binary), "down", "--state", str(directory)], lock))
+        return removed
+
+    def _run(self, command: list[str], lock: int, text: bytes = b"") -> bytes:
+        """Runs the binary; it holds our lock too, so that nobody else starts while it works on after our death."""
+        result = subprocess.run(command, input=text, capture_output=True, pass_fds=(lock,), start_new_session=True)
+        if result.returncode != 0:
+            words = result.stderr.decode(errors="replace").strip().splitlines()
+            raise LabError(words[-1] if words else f"{command[0]} {command[1]} ended with status {result.returncode}")
+        return result.stdout
+
+    @staticmethod
+    def _need_root(what: str) -> None:
+        if os.geteuid() != 0:
+            raise LabError(f"{what} of the live clock needs root: use sudo")
+
+
+def _nodes(plan: Plan) -> list[dict[str, Any]]:
+    """Each node with its addresses, whether its namespace is there, and the processes in it."""
+    inside: dict[tuple[int, int], list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            identity = _identity(entry / "ns/net")
+            if identity is not None:
+                inside.setdefault(identity, []).append(int(entry.name))
+    host = _identity(Path("/proc/self/ns/net"))
+    nodes = []
+    for node in plan.nodes:
+        path = NAMESPACES / f"ewan-{plan.lab}-{node.name}"
+        identity = _identity(path)
+        up = identity is not None and host is not None and identity[0] == host[0]
+        addresses = [address for interface in node.interfaces for address in interface.addresses]
+        pids = sorted(inside.get(identity, [])) if identity is not None and up else []
+        nodes.append({"name": node.name, "kind": node.kind, "addresses": addresses, "up": up, "pids": pids})
+    return nodes
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """A namespace's device and inode; namespaces share one device, which no plain file is on."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the end of the block is reached, and is forgotten there."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,129 @@
+"""The processes that run a lab's links: started apart from the terminal, asked over their control sockets.
+
+In: the node binary and a lab's state directory. Out: answers, and what became of each process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from labs.plan import Spinner
+from labs.runtime.base import LabError
+
+START_S = 30.0
+POLL_S = 0.005
+ANSWER_S = 10.0
+# Children are kept until this process ends: they outlive it, and need not be waited for.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def check_cpus(lab: str, spinners: Sequence[Spinner]) -> None:
+    """A spinner's CPU is one that this process may use."""
+    usable = os.sched_getaffinity(0)
+    for number, spinner in enumerate(spinners):
+        if spinner.cpu not in usable:
+            listed = ", ".join(map(str, sorted(usable)))
+            raise LabError(
+                f"lab {lab}: no CPU to spin on: the plan puts spinner {number} on CPU {spinner.cpu}, "
+                f"and this process may use {listed}: compile the description on this machine"
+            )
+
+
+def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinner]) -> None:
+    """Starts all, then waits until each answers; raises LabError with the last words of one that ended."""
+    processes = []
+    for number in range(len(spinners)):
+        command = [str(binary), "link", "--state", str(directory), "--spinner", str(number), "--id", identity]
+        with log(directory, number).open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                start_new_session=True,
+            )
+        processes.append(process)
+        _started.append(process)
+    deadline = time.monotonic() + START_S
+    for number, process in enumerate(processes):
+        _wait(directory, number, spinners[number].cpu, process, deadline)
+
+
+def _wait(directory: Path, number: int, cpu: int, process: subprocess.Popen[bytes], deadline: float) -> None:
+    name = f"spinner {number} (CPU {cpu})"
+    while True:
+        ended = process.poll() is not None  # before the question: a last answer may still be under way
+        try:
+            ask(directory, number, {"command": "stats"})
+            return
+        except OSError as error:
+            reason = error.strerror or str(error)
+        if ended:
+            raise LabError(f"{name} ended at once: {last_words(directory, number) or f'status {process.returncode}'}")
+        if time.monotonic() > deadline:
+            said = last_words(directory, number)
+            raise LabError(f"{name} does not answer after {START_S:.0f} s: {said or reason}")
+        time.sleep(POLL_S)
+
+
+def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> dict[str, Any]:
+    """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+        stream.settimeout(timeout_s)
+        _connect(stream, directory / f"spinner-{number}.sock")
+        stream.sendall(orjson.dumps(dict(request)) + b"\n")
+        with stream.makefile("rb") as lines:
+            line = lines.readline()
+    try:
+        answer: dict[str, Any] = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        raise ConnectionError(f"spinner {number} gave no whole answer") from None
+    if not answer.get("ok"):
+        raise LabError(str(answer.get("error", f"spinner {number} refused")))
+    return answer
+
+
+def _connect(stream: socket.socket, path: Path) -> None:
+    """A socket's path has at most 107 bytes; its directory's descriptor makes any path short."""
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        stream.connect(f"/proc/self/fd/{directory}/{path.name}")
+    finally:
+        os.close(directory)
+
+
+def log(directory: Path, number: int) -> Path:
+    return directory / f"spinner-{number}.log"
+
+
+def last_words(directory: Path, number: int) -> str:
+    """The last line that a spinner wrote."""
+    try:
+        lines = log(directory, number).read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def processes(identity: str) -> dict[int, int]:
+    """Spinner number → process id, of the lab with this manifest id."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it ended
+            continue
+        if Path(words[0]).name == "ewan-node" and identity in words and "--spinner" in words[:-1]:
+            found[int(words[words.index("--spinner") + 1])] = int(entry.name)
+    return found

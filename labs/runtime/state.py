@@ -1,0 +1,116 @@
+"""Where labs keep their state, one directory each, and the lock that makes and removals of labs take turns with.
+
+In: the state root (EWAN_STATE, or /run/ewan). Out: paths, manifests, locks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from labs.runtime.base import LabError
+
+DEFAULT_ROOT = Path("/run/ewan")
+LOCK_WAIT_S = 120.0
+LOCK_POLL_S = 0.02
+# As `ewan-node` checks it: names become parts of paths.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+def root_from_environment() -> Path:
+    return Path(os.environ.get("EWAN_STATE") or DEFAULT_ROOT).absolute()
+
+
+class State:
+    """The state root: below it, DIR/<lab>/ with manifest.json, plan.json, applied.json, hosts and the spinners'."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def directory(self, name: str) -> Path:
+        if not NAME.fullmatch(name):
+            raise LabError(f"{name!r} is no lab's name: use letters, digits, '-', '_' or '.'")
+        return self.root / name
+
+    def names(self) -> list[str]:
+        """Directories of labs, also of those whose making ended before their manifest was there."""
+        try:
+            return sorted(entry.name for entry in self.root.iterdir() if entry.is_dir() and NAME.fullmatch(entry.name))
+        except FileNotFoundError:
+            return []
+        except PermissionError:
+            raise LabError(f"{self.root} cannot be read: labs of the live clock need root") from None
+
+    def manifest(self, name: str) -> dict[str, Any] | None:
+        return self.document(name, "manifest.json")
+
+    def document(self, name: str, file: str) -> dict[str, Any] | None:
+        """A JSON file of a lab; None where there is none."""
+        path = self.directory(name) / file
+        try:
+            content: dict[str, Any] = orjson.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise LabError(f"{path}: {error}") from None
+        return content
+
+    @contextmanager
+    def locked(self) -> Iterator[int]:
+        """One making or removal of a lab at a time; gives the lock's descriptor, for children to hold it too.
+
+        The lock is on the root itself, which is removed with its last lab: so nothing of it is left, and whoever
+        got a lock on a directory that is gone meanwhile tries again.
+        """
+        deadline = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                self.root.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+            except FileNotFoundError:  # removed between the two
+                continue
+            except OSError as error:
+                raise LabError(f"{self.root}: {error.strerror}: set EWAN_STATE to a directory of root's") from None
+            try:
+                self._lock(descriptor, deadline)
+                if not self._is_root(descriptor):
+                    continue
+                try:
+                    yield descriptor
+                finally:
+                    self._remove_empty_root()
+                return
+            finally:
+                os.close(descriptor)
+
+    def _lock(self, descriptor: int, deadline: float) -> None:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise LabError(
+                        f"another `ewan up` or `ewan down` has been at work in {self.root} for long"
+                    ) from None
+                time.sleep(LOCK_POLL_S)
+
+    def _is_root(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self.root.stat())
+        except FileNotFoundError:
+            return False
+
+    def _remove_empty_root(self) -> None:
+        try:
+            self.root.rmdir()
+        except OSError:  # other labs are there
+            return

@@ -1,0 +1,87 @@
+"""What the runtime's tests share: a small lab of three nodes, and a look at everything that a lab leaves on a host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from labs.plan import End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
+from labs.runtime.netns import BUILT
+
+BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
+FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1", "net/ipv4/tcp_no_metrics_save": "1"}
+FIFO = {"kind": "fifo", "limit_packets": 1000}
+TBF = {
+    "kind": "tbf",
+    "rate_bps": 50_000_000_000,
+    "burst_bytes": 262_144,
+    "limit_bytes": 4_194_304,
+    "overhead_bytes": 24,
+}
+
+
+def mac(number: int) -> str:
+    return f"02:00:00:00:00:{number:02x}"
+
+
+def interface(name: str, number: int, peer: int, net: int, host: int, egress: dict[str, Any]) -> Interface:
+    other = 3 - host
+    return Interface(
+        name=name,
+        mac=mac(number),
+        mtu=1500,
+        addresses=(f"10.99.{net}.{host}/30", f"fd99::{net}:{host}/126"),
+        neighbours=(Neighbour(f"10.99.{net}.{other}", mac(peer)), Neighbour(f"fd99::{net}:{other}", mac(peer))),
+        egress=egress,
+        steer=True,
+    )
+
+
+def small(name: str, spinners: tuple[Spinner, ...] = (), sysctls: dict[str, str] | None = None) -> Plan:
+    """left — router — right, both families; no emulated link."""
+    left, right = interface("eth0", 1, 2, 1, 1, TBF), interface("eth0", 4, 3, 2, 1, FIFO)
+    near, far = interface("eth0", 2, 1, 1, 2, TBF), interface("eth1", 3, 4, 2, 2, FIFO)
+
+    def default(net: int) -> tuple[Route, ...]:
+        return Route("0.0.0.0/0", f"10.99.{net}.2", "eth0"), Route("::/0", f"fd99::{net}:2", "eth0")
+
+    nodes = (
+        Node("left", "host", (left,), default(1), sysctls or FORWARDING),
+        Node("router", "router", (near, far), (), FORWARDING),
+        Node("right", "host", (right,), default(2), FORWARDING),
+    )
+    wires = (
+        Wire(End("left", "eth0"), End("router", "eth0")),
+        Wire(End("router", "eth1"), End("right", "eth0")),
+    )
+    return Plan(name, "graph", 1, nodes, wires, (), spinners, (), (min(os.sched_getaffinity(0)),))
+
+
+def traces(lab: str, state: Path) -> list[str]:
+    """Everything of a lab that can be found on this host: namespaces, mounts, files, processes."""
+    mark = f"ewan-{lab}-"
+    found = [str(path) for place in ("/run/netns", "/etc/netns") for path in Path(place).glob(f"{mark}*")]
+    found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if mark in line]
+    found += [str(path) for path in state.glob(f"**/{lab}*")]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and entry.name != str(os.getpid()):
+            try:
+                command = (entry / "cmdline").read_text(errors="replace").replace("\0", " ")
+            except OSError:
+                continue
+            if str(state / lab) in command:
+                found.append(f"process {entry.name}: {command}")
+    return found
+
+
+def links_of_host() -> set[str]:
+    """The interfaces of this process's own network namespace."""
+    return {path.name for path in Path("/sys/class/net").iterdir()}
+
+
+def run(
+    *command: str, environment: dict[str, str] | None = None, text: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, input=text, capture_output=True, env=os.environ | (environment or {}), timeout=60)

@@ -1,0 +1,83 @@
+"""A lab whose link runs: its spinner answers, delays packets, is watched over, and tells its counters at the end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labs.plan import Plan, from_json
+from labs.runtime.base import LabError
+from labs.runtime.netns import NetnsRuntime
+from labs.runtime.tests.lab import BINARY, traces
+
+GOLDEN = Path(__file__).resolve().parents[3] / "tests/golden/dumbbell.plan.json"
+LAB = f"rl{os.getpid()}"
+
+
+@pytest.fixture
+def plan() -> Plan:
+    """The golden dumbbell, on the CPUs that this process may use."""
+    golden = from_json(GOLDEN.read_bytes())
+    cpus = sorted(os.sched_getaffinity(0))
+    spinners = tuple(replace(spinner, cpu=cpus[-1]) for spinner in golden.spinners)
+    return replace(golden, lab=LAB, spinners=spinners, host_cpus=tuple(cpus[:-1] or cpus))
+
+
+@pytest.fixture
+def state() -> Path:
+    assert os.geteuid() == 0, "these tests make network namespaces: run them as root"
+    return Path(f"/run/ewan-test-links-{os.getpid()}")
+
+
+@pytest.fixture
+def runtime(state: Path) -> Iterator[NetnsRuntime]:
+    runtime = NetnsRuntime(BINARY, state)
+    yield runtime
+    runtime.down(LAB)
+    assert traces(LAB, state) == []
+
+
+def test_the_link_delays_and_counts(runtime: NetnsRuntime, plan: Plan, capfd: pytest.CaptureFixture[str]) -> None:
+    runtime.up(plan)
+    status = runtime.status(LAB)
+    assert (status["state"], status["note"]) == ("complete", "")
+    pair = plan.pairs[0]
+    assert runtime.exec(LAB, pair.source, ["ping", "-c", "3", "-i", "0.2", pair.sink]) == 0
+    found = re.search(r"rtt min/\S+ = ([\d.]+)", capfd.readouterr().out)
+    assert found is not None
+    base_ms = pair.rtt_ns / 10**6
+    assert base_ms <= float(found[1]) <= base_ms + 10
+    (removed,) = runtime.down(LAB)["spinners"]
+    link = removed["stats"]["links"][pair.links[0]]
+    assert link["forward"]["out_packets"] >= 3
+    assert link["backward"]["out_packets"] >= 3
+
+
+def test_a_link_that_does_not_exist_is_refused_with_the_ones_that_do(runtime: NetnsRuntime, plan: Plan) -> None:
+    runtime.up(plan)
+    with pytest.raises(LabError, match=f"no link cor: links are {plan.links[0].name}"):
+        runtime.control(LAB, "cor", {"command": "stats"})
+    with pytest.raises(LabError):
+        runtime.control(LAB, 0, {"command": "no such command"})
+    assert runtime.control(LAB, plan.links[0].name, {"command": "stats"})["ok"]
+
+
+def test_a_spinner_that_died_shows(runtime: NetnsRuntime, plan: Plan) -> None:
+    runtime.up(plan)
+    (spinner,) = runtime.status(LAB)["spinners"]
+    os.kill(spinner["pid"], signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while runtime.status(LAB)["state"] == "complete":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    status = runtime.status(LAB)
+    assert (status["state"], status["note"]) == ("incomplete", "spinner 0: not running")
+    with pytest.raises(LabError, match="spinner 0 does not answer"):
+        runtime.control(LAB, 0, {"command": "stats"})

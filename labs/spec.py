@@ -1,0 +1,172 @@
+"""What a person writes: the lab description, its file, and the same keys on the command line.
+
+Comes in: a YAML file, or a template's name with overrides as text. Goes out: a `Spec`, typed and without any
+default applied (the compiler does that, once). Unknown keys and bare numbers are refused with the line and what
+to write instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any
+
+from pydantic import ValidationError
+
+from labs.fields import Description, Topology
+from labs.source import DescriptionError, Path, Places, nearest, read_yaml
+from labs.source import Place as _Place
+
+__all__ = ["DescriptionError", "Spec", "from_template", "json_schema", "load", "markdown", "override"]
+
+# Words of the command line → where they are in a description; topology settings come from the topology itself.
+_ON_COMMAND_LINE: dict[str, Path] = {
+    **{key: (key,) for key in ("name", "rtt", "mtu", "ip", "seed", "emulator", "routing")},
+    **{
+        key: ("wan", key)
+        for key in ("rate", "buffer", "loss", "delay", "jitter", "distribution", "corrupt", "duplicate", "queue")
+    },
+    "framing": ("wan", "framing"),
+    "reorder": ("wan", "reorder"),
+    "access": ("access", "rate"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A description and where each of its values was written; `raw` is the data that it was read from."""
+
+    description: Description
+    places: Places
+    raw: dict[str, Any]
+    folder: File
+
+    def error(self, path: Path, message: str, value: object = None) -> DescriptionError:
+        """An error that points to where `path` was written."""
+        return self.places.error(path, message, value)
+
+
+def load(path: File | str) -> Spec:
+    """Reads a description; files that it names (delays, loss patterns) are relative to it."""
+    file = File(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+        raise DescriptionError(f"{file}: {reason}: write the path of a description (*.lab.yaml)") from None
+    except UnicodeDecodeError:
+        raise DescriptionError(f"{file}: is not text in UTF-8: write the path of a description (*.lab.yaml)") from None
+    raw, places = read_yaml(text, str(file))
+    if not isinstance(raw, dict):
+        raise places.error((), 'a description consists of keys: write at least "topology: dumbbell"')
+    if "name" not in raw:
+        stem = file.name.removesuffix(".yaml").removesuffix(".yml").removesuffix(".lab").lower().replace("_", "-")
+        raw["name"] = stem
+    return _validate(raw, places, file.parent)
+
+
+def from_template(name: str, overrides: Mapping[str, str]) -> Spec:
+    """A topology with everything else at its default, then `overrides` as `override` does."""
+    places = Places()
+    places.known[()] = _Place("", "TOPO", None)
+    places.known[("topology",)] = _Place("", "TOPO", name)
+    return override(_validate({"topology": {name: {}}}, places, File()), overrides)
+
+
+def override(spec: Spec, overrides: Mapping[str, str]) -> Spec:
+    """The same description with words of the command line in place of its own values.
+
+    Link settings replace those of `wan:`; what a description says of one direction or one link stays.
+    """
+    if not overrides:
+        return spec
+    raw = json.loads(json.dumps(spec.raw))
+    places = Places(spec.places.file, dict(spec.places.known))
+    topology = _topology_mapping(raw)
+    kind = next(iter(topology))
+    settings = list(Topology.parameters(kind))
+    for key, text in overrides.items():
+        shown = key.upper().replace("_", "-")
+        path: Path = _ON_COMMAND_LINE.get(key, ("topology", kind, key))
+        if key not in _ON_COMMAND_LINE and key not in settings:
+            known = [*_ON_COMMAND_LINE, *settings]
+            if key in Topology.all_parameters():
+                has = " and ".join(word.upper().replace("_", "-") for word in settings) or "none"
+                raise DescriptionError(f'{shown} "{text}": {kind} has no such setting, write its own: {has}')
+            raise DescriptionError(f'{shown} "{text}": unknown setting, {nearest(key, known)}')
+        value: Any = text.split(",") if key == "rtt" and "," in text else text
+        place: dict[str, Any] = raw
+        for part in path[:-1]:
+            if not isinstance(place.get(str(part)), dict):
+                place[str(part)] = {}
+            place = place[str(part)]
+        place[str(path[-1])] = value
+        for known_path in [known for known in places.known if known[: len(path)] == path]:
+            del places.known[known_path]
+        places.known[path] = _Place("", shown, text)
+    return _validate(raw, places, spec.folder)
+
+
+def json_schema() -> dict[str, Any]:
+    """The description format as JSON Schema."""
+    return Description.model_json_schema(by_alias=True)
+
+
+def markdown() -> str:
+    """The description format as a page: every key with type, default, meaning, example."""
+    from labs.manual import page
+
+    return page()
+
+
+def _topology_mapping(raw: dict[str, Any]) -> dict[str, Any]:
+    """`topology: star` written out as `topology: {star: {}}`, in place."""
+    topology = raw["topology"]
+    if isinstance(topology, str):
+        raw["topology"] = topology = {topology: {}}
+    kind = next(iter(topology))
+    topology[kind] = topology[kind] or {}
+    return dict(topology)
+
+
+def _validate(raw: dict[str, Any], places: Places, folder: File) -> Spec:
+    def read(name: str) -> str:
+        return (folder / name).read_text(encoding="utf-8")
+
+    try:
+        description = Description.model_validate(raw, context={"read": read})
+    except ValidationError as error:
+        raise _translate(error, places) from None
+    return Spec(description, places, raw, folder)
+
+
+def _translate(error: ValidationError, places: Places) -> DescriptionError:
+    """The first of pydantic's errors, in the words of the person who wrote the description."""
+    first = error.errors(include_url=False)[0]
+    path: Path = tuple(first["loc"])
+    value = first["input"] if isinstance(first["input"], (str, int, float)) else None
+    context = first.get("ctx", {})
+    match first["type"]:
+        case "extra_forbidden":
+            key = str(path[-1])
+            known, what = Description.keys_at(path[:-1])
+            return places.error(path, f"unknown {what}, {nearest(key, known)}", None)
+        case "missing":
+            return places.error(path, f'is missing: write "{path[-1]}:" too')
+        case "value_error":
+            return places.error(path, str(context["error"]), value)
+        case "literal_error":
+            return places.error(path, f"write {context['expected'].replace(chr(39), chr(34))}", value)
+        case "bool_type" | "bool_parsing":
+            return places.error(path, 'write "true" or "false"', value)
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return places.error(path, "is a group of keys: write its keys below it", value)
+        case "tuple_type" | "list_type":
+            return places.error(path, "is a list: write it as [a, b]", value)
+        case "string_type":
+            return places.error(path, "is a word: write text", value)
+        case _:
+            message = first["msg"]
+            return places.error(path, f"{message[:1].lower()}{message[1:]}, see docs/description.md", value)

@@ -1,0 +1,36 @@
+"""How long a star of 10,000 hosts takes from template to plan.json's bytes: `python -m labs.tests.bench_compile`.
+
+The process's start and its imports count: the time is that of a fresh interpreter, the best of five.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+PROGRAM = """
+from labs.compile import HostFacts, compile
+from labs.plan import to_json
+from labs.spec import from_template
+plan = compile(from_template("star", {"arms": "%d"}), HostFacts((0, 1), ("192.168.1.0/24",)))
+print(len(plan.nodes), len(to_json(plan)))
+"""
+
+
+def measure(arms: int, runs: int = 5) -> dict[str, float]:
+    """Seconds, nodes and bytes."""
+    taken = []
+    nodes = size = 0
+    for _ in range(runs):
+        begin = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", PROGRAM % arms], capture_output=True, check=True, text=True)
+        taken.append(time.perf_counter() - begin)
+        nodes, size = (int(word) for word in done.stdout.split())
+    return {"arms": arms, "nodes": nodes, "plan_bytes": size, "best_s": min(taken), "worst_s": max(taken)}
+
+
+if __name__ == "__main__":
+    for count in (100, 5_000, 10_000):
+        print(json.dumps(measure(count)))

@@ -1,0 +1,74 @@
+"""Walks a plan as a packet would: longest prefix, neighbour, wire, emulator; any break is an AssertionError."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from labs.plan import Interface, Link, Node, Plan
+
+
+@dataclass(frozen=True)
+class Network:
+    plan: Plan
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.plan.nodes}
+
+    @cached_property
+    def ports(self) -> dict[tuple[str, str], Interface]:
+        return {(node.name, port.name): port for node in self.plan.nodes for port in node.interfaces}
+
+    @cached_property
+    def far_end(self) -> dict[tuple[str, str], tuple[str, str]]:
+        ends = [((wire.a.node, wire.a.interface), (wire.b.node, wire.b.interface)) for wire in self.plan.wires]
+        return dict(ends) | {b: a for a, b in ends}
+
+    @cached_property
+    def links(self) -> dict[str, Link]:
+        return {link.node: link for link in self.plan.links}
+
+    def addresses(self, node: str, version: int) -> list[Any]:
+        interfaces = [ipaddress.ip_interface(a) for port in self.nodes[node].interfaces for a in port.addresses]
+        return [interface.ip for interface in interfaces if interface.version == version]
+
+    def walk(self, source: str, address: Any) -> tuple[list[str], int]:
+        """The nodes that a packet passes, emulators among them, and the sum of delays in ns."""
+        here, passed, delay = source, [source], 0
+        for _ in range(1000):
+            if address in self.addresses(here, address.version):
+                return passed, delay
+            port, hop = self.next_hop(here, address)
+            onward = self.far_end[here, port.name]
+            link = self.links.get(onward[0])
+            if link is not None:
+                forward = onward[1] == link.port_a
+                assert onward[1] in (link.port_a, link.port_b)
+                passed.append(link.node)
+                delay += (link.forward if forward else link.backward).delay["delay_ns"]
+                onward = self.far_end[link.node, link.port_b if forward else link.port_a]
+            there = self.ports[onward]
+            assert {n.address: n.mac for n in port.neighbours}[str(hop)] == there.mac
+            assert str(hop) in [a.split("/")[0] for a in there.addresses]
+            assert port.mtu == there.mtu
+            here = onward[0]
+            passed.append(here)
+        raise AssertionError(f"{address} is never reached from {source}: {passed[:20]}")
+
+    def next_hop(self, node: str, address: Any) -> tuple[Interface, Any]:
+        """The interface and the next address, by longest prefix; what is connected is its own next hop."""
+        best: tuple[int, Interface, Any] | None = None
+        for port in self.nodes[node].interfaces:
+            for text in port.addresses:
+                network = ipaddress.ip_interface(text).network
+                if address in network and (best is None or network.prefixlen > best[0]):
+                    best = network.prefixlen, port, address
+        for route in self.nodes[node].routes:
+            network = ipaddress.ip_network(route.to)
+            if address in network and (best is None or network.prefixlen > best[0]):
+                best = network.prefixlen, self.ports[node, route.interface], ipaddress.ip_address(route.via)
+        assert best is not None, f"{node} has no route to {address}"
+        return best[1], best[2]

@@ -1,0 +1,139 @@
+"""The values of a description as types that pydantic reads: quantities, names, counts, files of delays and losses.
+
+Comes in: a scalar, list or small mapping, as YAML gave it. Goes out: a typed value, or a ValueError that says what to
+write instead. Files are read by the function that `labs.spec` puts into the context.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
+
+from labs.units import Buffer, Duration, Fraction, Rate, Size, parse_millihertz
+
+NAME = re.compile(r"[a-z][a-z0-9-]*")
+LONGEST_NAME = 32
+LONGEST_TABLE = 1_000_000
+
+
+def _name(value: object) -> str:
+    if isinstance(value, str) and NAME.fullmatch(value) and not value.endswith("-"):
+        if len(value) <= LONGEST_NAME:
+            return value
+        raise ValueError(f"has {len(value)} characters: write a name of at most {LONGEST_NAME}")
+    raise ValueError('write a name of small letters, digits and hyphens that begins with a letter, like "dumbbell"')
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A whole number, from YAML or as text from the command line: `Annotated[int, Count(1, 10)]`."""
+
+    least: int
+    most: int
+
+    def parse(self, value: object) -> int:
+        text = "" if isinstance(value, bool) else str(value)
+        if re.fullmatch(r"\d+", text) and self.least <= int(text) <= self.most:
+            return int(text)
+        example = max(self.least, min(2, self.most))
+        raise ValueError(f'write a whole number from {self.least} to {self.most}, like "{example}"')
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.parse)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+def _mtu(value: object) -> int:
+    text = "" if isinstance(value, bool) else str(value)
+    if re.fullmatch(r"\d+", text) and 576 <= int(text) <= 65535:
+        return int(text)
+    raise ValueError('write the largest IP packet in bytes without a unit, from 576 to 65535, like "1500"')
+
+
+@dataclass(frozen=True, slots=True)
+class DelayTable:
+    """Measured delays, one drawn for each packet."""
+
+    file: str
+    delays_ns: tuple[int, ...]
+
+
+def _delay(value: object, info: ValidationInfo) -> Duration | DelayTable:
+    if not isinstance(value, dict):
+        return Duration.parse(value)
+    name = value.get("table")
+    if set(value) != {"table"} or not isinstance(name, str):
+        raise ValueError('write a delay as "50ms" or "{table: delays.txt}"')
+    delays = []
+    for number, line in enumerate(_read(name, info).splitlines(), 1):
+        text = line.split("#")[0].strip()
+        if text:
+            try:
+                delays.append(Duration.parse(text).ns)
+            except ValueError as error:
+                raise ValueError(f'{name}:{number}: "{text}": {error}') from None
+    if not 0 < len(delays) <= LONGEST_TABLE:
+        raise ValueError(f"{name} holds {len(delays)} delays: write 1 to {LONGEST_TABLE}, one a line")
+    return DelayTable(name, tuple(delays))
+
+
+def _pattern(value: object, info: ValidationInfo) -> str:
+    if isinstance(value, dict) and set(value) == {"file"}:
+        name = str(value["file"])
+        pattern = "".join(_read(name, info).split())
+    else:
+        name, pattern = "the pattern", str(value)
+    if not re.fullmatch(r"[01]+", pattern) or len(pattern) > LONGEST_TABLE:
+        raise ValueError(f'{name} is not 1 to {LONGEST_TABLE} of "0" (through) and "1" (lost): write like "0001"')
+    return pattern
+
+
+def _read(name: str, info: ValidationInfo) -> str:
+    try:
+        return str((info.context or {})["read"](name))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not text"
+        raise ValueError(f"{name}: {reason}: write a file's path relative to the description") from None
+
+
+def _rtt(value: object) -> Duration | tuple[Duration, ...]:
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError('an empty list: write one RTT a pair, like "[10ms, 40ms]"')
+        return tuple(_one_rtt(item) for item in value)
+    return _one_rtt(value)
+
+
+def _one_rtt(value: object) -> Duration:
+    return Duration.parse(value, 2 * Duration.LONGEST)
+
+
+def _ip(value: object) -> str:
+    if not isinstance(value, bool) and str(value) in ("4", "6", "dual"):
+        return str(value)
+    raise ValueError('write "4", "6" or "dual"')
+
+
+def _text(title: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
+
+
+Name = Annotated[str, PlainValidator(_name), _text("name", "dumbbell")]
+RateText = Annotated[Rate, PlainValidator(Rate.parse), _text("rate", "1Gbit/s")]
+DurationText = Annotated[Duration, PlainValidator(Duration.parse), _text("duration", "100ms")]
+SizeText = Annotated[Size, PlainValidator(Size.parse), _text("size", "500kB")]
+FractionText = Annotated[Fraction, PlainValidator(Fraction.parse), _text("fraction", "0.1%")]
+BufferText = Annotated[Buffer, PlainValidator(Buffer.parse), _text("buffer", "1BDP")]
+GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125Hz")]
+DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]
+PatternText = Annotated[str, PlainValidator(_pattern), _text("pattern", "0001", "{file: losses.txt}")]
+RttText = Annotated[Duration | tuple[Duration, ...], PlainValidator(_rtt), _text("RTT", "100ms", "[10ms, 40ms]")]
+Mtu = Annotated[int, PlainValidator(_mtu), WithJsonSchema({"type": "integer", "minimum": 576, "maximum": 65535})]
+Seed = Annotated[int, Count(0, 2**63 - 1)]
+Ip = Annotated[Literal["4", "6", "dual"], PlainValidator(_ip), WithJsonSchema({"enum": ["4", "6", "dual"]})]

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
+# lock file, the node binary. Does nothing, quickly and silently, when all is there. Called by make.
+set -eu
+cd "$(dirname "$0")"
+root=$(pwd)
+
+fail() { echo "setup: $*" >&2; exit 2; }
+say() { echo "setup: $*" >&2; }
+
+# Oldest versions that are known to work.
+command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or newer (Debian: apt install python3 python3-venv)"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install Python 3.11 or newer"
+command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs (Debian: apt install rustup)"
+command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: apt install gcc)"
+
+# Tools that people and tests run inside nodes.
+missing=
+command -v ip >/dev/null || missing="$missing iproute2"
+command -v ping >/dev/null || missing="$missing iputils-ping"
+if [ -n "$missing" ]; then
+    command -v apt-get >/dev/null || fail "install these first:$missing"
+    say "installing$missing"
+    as_root=; [ "$(id -u)" = 0 ] || as_root=sudo
+    $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null ||
+        fail "could not install$missing: install them by hand"
+fi
+
+# One setup at a time: two makes in one tree wait for each other.
+exec 9>.setup.lock
+if command -v flock >/dev/null; then flock 9; fi
+
+lock_hash=$(sha256sum requirements.lock | cut -d' ' -f1)
+if [ "$(cat .venv/.lock-hash 2>/dev/null || true)" != "$lock_hash" ]; then
+    say "Python packages into .venv (versions from requirements.lock)"
+    python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"
+    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock ||
+        fail "pip could not install requirements.lock (see above); run make setup again when the network is back"
+    printf '#!/bin/sh\nexec "%s/.venv/bin/python" "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
+    chmod +x .venv/bin/ewan
+    echo "$lock_hash" >.venv/.lock-hash
+fi
+
+binary=target/release/ewan-node
+[ -e "$binary" ] || say "building ewan-node (about a minute, once)"
+# Cargo puts a cross-compiled layout below target/<triple>; a link at one fixed place hides that.
+cargo build --release --locked --quiet -p ewan-node || fail "cargo build failed (see above)"
+triple=$(rustc -vV | sed -n 's/^host: //p')
+mkdir -p target/release
+ln -sfn "../$triple/release/ewan-node" "$binary"

@@ -1,0 +1,44 @@
+"""What the tests that cross parts share: the command as a user runs it, and labs that are gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+Ewan = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def state() -> Iterator[Path]:
+    """A state directory of the tests' own: a user's labs are not seen and not touched."""
+    root = Path(f"/run/ewan-test-{os.getpid()}")
+    yield root
+    shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def ewan(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ewan]:
+    """Runs `ewan …` and gives its result; all labs are down at the end."""
+    home = tmp_path_factory.mktemp("home")
+
+    def run(*arguments: str, timeout: float = 120, cwd: Path = home) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
+        command = [sys.executable, str(ROOT / "ewan.py"), *arguments]
+        return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+
+    yield run
+    run("down", "--all")
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A lab name that no other test and no user has."""
+    return f"t{os.getpid() % 100000}x{abs(hash(request.node.nodeid)) % 1000}"
