@@ -110,12 +110,11 @@ def show(certificate: Certificate, plan: Plan, as_json: bool) -> None:
     if as_json:
         sys.stdout.buffer.write(certificate_json(certificate))
         return
-    rows = []
-    for cells in report.table(certificate):
-        verdict = cells[report.HEADINGS.index("verdict")]
-        colour = COLOURS.get(verdict, "")
-        rows.append([f"[{colour}]{cell}[/]" if cell == verdict and colour else cell for cell in cells])
-    cli.console.print(cli.grid("Verification", list(report.HEADINGS), rows))
+    rows, notes = report.sheet(certificate)
+    coloured = [[f"[{COLOURS[cell]}]{cell}[/]" if cell in COLOURS else cell for cell in row] for row in rows]
+    cli.console.print(cli.grid("Verification", list(report.COLUMNS), coloured))
+    for number, note in enumerate(notes, 1):
+        cli.console.print(f"[dim]{number}[/] {note}", soft_wrap=True)
     cli.console.print()
     colour = "green" if certificate.passed else "bold red"
     cli.console.print(

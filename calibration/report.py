@@ -12,6 +12,10 @@ from labs.record import Certificate, Row, Verdict, from_json, to_json
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
 
+COLUMNS = ("link", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
+ARROWS = {"forward": "→", "backward": "←"}
+MANY_ROWS = 60
+
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")),
     "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
@@ -24,6 +28,33 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
 def table(certificate: Certificate) -> list[tuple[str, ...]]:
     """One tuple of cells per row, in the order of `HEADINGS`."""
     return [cells(row) for row in certificate.rows]
+
+
+def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
+    """Rows for a terminal, in the order of `COLUMNS`, and the notes that they refer to by number.
+
+    Where there are many links, those that are in order are put together: a row a quantity, with the worst error.
+    """
+    rows = list(certificate.rows)
+    notes: dict[str, int] = {}
+    drawn = []
+    if len(rows) > MANY_ROWS:
+        fine = [row for row in rows if row.verdict in ("ok", "shown")]
+        rows = [row for row in rows if row not in fine]
+        for quantity_name in dict.fromkeys(row.quantity for row in fine):
+            drawn.append(_together([row for row in fine if row.quantity == quantity_name]))
+    for row in rows:
+        number = str(notes.setdefault(row.note, len(notes) + 1)) if row.note else ""
+        link = f"{row.link} {ARROWS.get(row.direction, row.direction)}"
+        drawn.append([link, *cells(row)[2:-1], number])
+    return drawn, list(notes)
+
+
+def _together(rows: list[Row]) -> list[str]:
+    """Many rows of one quantity as one: how many, and the one with the largest error."""
+    worst = max(rows, key=lambda row: abs(row.error or 0) / (row.tolerance or 1))
+    where = f"{len(rows)}, worst {worst.link} {ARROWS.get(worst.direction, worst.direction)}"
+    return [where, *cells(worst)[2:-1], ""]
 
 
 def cells(row: Row) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from labs.compile.settings import Settings
+from labs.compile.stages import Circumstances, Stages
 from labs.plan import Direction, Link, Plan
-from labs.settings import Settings
-from labs.source import DescriptionError
 from labs.spec import Spec, from_template
-from labs.stages import Circumstances, Stages
+from labs.spec.source import DescriptionError
 from labs.units import Duration, Rate, Size, UnitError
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
@@ -46,12 +46,21 @@ def compile_change(plan: Plan, link: Link, heading: str, words: Mapping[str, str
     written = from_template("dumbbell", {**_as_words(now), **words})
     way = _settings(written)
     delay_ns = way.delay_ns if way.delay_ns is not None else _delay_ns(now)
-    mtu = next(port.mtu for node in plan.nodes if node.name == link.a.node for port in node.interfaces if port.name == link.a.interface)
+    mtu = next(
+        port.mtu
+        for node in plan.nodes
+        if node.name == link.a.node
+        for port in node.interfaces
+        if port.name == link.a.interface
+    )
     longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
-    then = asdict(Stages(written).direction(way, Circumstances(link.name, link.role, delay_ns, mtu, longest_ns), heading))
+    then = asdict(
+        Stages(written).direction(way, Circumstances(link.name, link.role, delay_ns, mtu, longest_ns), heading)
+    )
     if then["store_bytes"] > ROOM * now.store_bytes:
+        wanted, room = Size(then["store_bytes"]), Size(ROOM * now.store_bytes)
         raise DescriptionError(
-            f"{link.name} {heading} would hold {Size(then['store_bytes'])}, and has room for {Size(ROOM * now.store_bytes)}: "
+            f"{link.name} {heading} would hold {wanted}, and has room for {room}: "
             "bring the lab up with the larger delay, rate or buffer"
         )
     if "queue" in words and "buffer" not in words:
@@ -81,9 +90,8 @@ def _settings(written: Spec) -> Settings:
 
 
 def _delay_ns(now: Direction) -> int:
-    if now.delay["kind"] == "table":
-        return sum(now.delay["delays_ns"]) // len(now.delay["delays_ns"])
-    return int(now.delay["delay_ns"])
+    delays: list[int] = now.delay["delays_ns"] if now.delay["kind"] == "table" else [now.delay["delay_ns"]]
+    return sum(delays) // len(delays)
 
 
 def _as_words(now: Direction) -> dict[str, str]:

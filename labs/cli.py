@@ -20,7 +20,7 @@ from rich.table import Table
 
 from labs import change, host
 from labs.compile import compile as compile_spec
-from labs.fields import Topology
+from labs.spec.fields import Topology
 from labs.plan import Plan, digest, to_json
 from labs.render import svg, table
 from labs.runtime.base import LabError
@@ -30,8 +30,10 @@ from labs.spec import DescriptionError, Spec, from_template, load, override
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = ROOT / "target/release/ewan-node"
 LIBRARY = ROOT / "labs/library"
-console = Console(highlight=False)
-messages = Console(stderr=True, highlight=False)
+# Where nobody looks at a terminal (a pipe, a log), lines need not be short.
+console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
+messages = Console(stderr=True, highlight=False, emoji=False)
+MANY_ROWS = 24
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -50,11 +52,17 @@ OVERRIDES = {
 }
 
 
-def fail(message: str) -> click.ClickException:
+class Refused(click.ClickException):
     """An error that the user can put right: one line, exit status 2."""
-    error = click.ClickException(message)
-    error.exit_code = 2
-    return error
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"ewan: {self.message}", err=True)
+
+
+def fail(message: str) -> Refused:
+    return Refused(message)
 
 
 def guarded(command: Function) -> Function:
@@ -94,6 +102,9 @@ def runtime() -> NetnsRuntime:
 
 def description_options(command: Function) -> Function:
     """TOPOLOGY, the overrides, --runtime."""
+    for key in sorted(Topology.all_parameters() - set(OVERRIDES), reverse=True):
+        kinds = [kind for kind in Topology.words() if key in Topology.parameters(kind)]
+        command = click.option(f"--{key.replace('_', '-')}", metavar="N", help=f"of {', '.join(kinds)}")(command)
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
     choice = click.Choice(["auto", "netns"])
@@ -103,7 +114,7 @@ def description_options(command: Function) -> Function:
 
 def describe(topology: str, options: dict[str, Any]) -> Spec:
     """A file's description, a ready one of labs/library, or a template; then the command line's overrides."""
-    overrides = {key: str(options[key]) for key in OVERRIDES if options.get(key) is not None}
+    overrides = {key: str(value) for key, value in options.items() if value is not None and key != "runtime_name"}
     path = Path(topology)
     if path.suffix in (".yaml", ".yml") or "/" in topology:
         return override(load(path), overrides)
@@ -114,6 +125,7 @@ def describe(topology: str, options: dict[str, Any]) -> Spec:
 
 
 def plan_of(topology: str, options: dict[str, Any]) -> Plan:
+    """The plan for this machine."""
     return compile_spec(describe(topology, options), host.facts())
 
 
@@ -139,8 +151,12 @@ def grid(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         drawn.add_column(column, overflow="fold")
-    for row in rows:
+    shown = rows if len(rows) <= MANY_ROWS else rows[: MANY_ROWS // 2]
+    for row in shown:
         drawn.add_row(*row)
+    if len(shown) < len(rows):
+        drawn.caption = f"… and {len(rows) - len(shown)} more"
+        drawn.caption_justify = "left"
     return drawn
 
 
@@ -152,7 +168,9 @@ def bring_up(plan: Plan) -> None:
 
 @click.command("compile")
 @description_options
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True)
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True
+)
 @json_option
 @guarded
 def compile_command(topology: str, output: Path, as_json: bool, **options: Any) -> None:
@@ -168,7 +186,7 @@ def compile_command(topology: str, output: Path, as_json: bool, **options: Any) 
         "picture": output / f"{plan.lab}.svg",
         "table": output / f"{plan.lab}.txt",
     }
-    sheet = Console(file=None, record=True, width=160, quiet=True)
+    sheet = Console(file=None, emoji=False, record=True, width=160, quiet=True)
     for drawn in tables(plan):
         sheet.print(drawn)
     try:
@@ -333,7 +351,9 @@ def set_command(lab: str | None, direction: str, as_json: bool, link: str, words
         emit(answers)
     else:
         when = f"in {pairs_at}" if (pairs_at := dict(word.partition("=")[::2] for word in words).get("at")) else "now"
-        console.print(f"{link} of {name}: {' '.join(word for word in words if not word.startswith('at='))}, {direction}, {when}")
+        console.print(
+            f"{link} of {name}: {' '.join(word for word in words if not word.startswith('at='))}, {direction}, {when}"
+        )
 
 
 @click.command("completion")

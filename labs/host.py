@@ -29,7 +29,7 @@ def ipv4_networks(table: Path) -> Iterator[str]:
 
 
 def ipv6_networks(table: Path) -> Iterator[str]:
-    """/proc/net/ipv6_route: destination and prefix length in hexadecimal; link-local and multicast clash with nobody."""
+    """/proc/net/ipv6_route: destination and prefix length in hexadecimal; link-local and multicast do not clash."""
     for line in _lines(table):
         fields = line.split()
         network = ipaddress.IPv6Network((bytes.fromhex(fields[0]), int(fields[1], 16)), strict=False)

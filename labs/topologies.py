@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from labs.fields import Graph, Topology
-from labs.source import Path
+from labs.spec.fields import Graph, Topology
+from labs.spec.source import Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 _NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s?(.*)", re.DOTALL)
 
 NS_PER_SECOND = 10**9
+NS_PER_MS = 10**6
 PPB = 10**9
 BITS_PER_BYTE = 8
 

@@ -17,12 +17,23 @@ from rich.table import Table
 
 from labs import cli
 from labs.plan import Direction, Link, Plan
-from labs.units import about, mean_rate_bps
+from labs.units import NS_PER_MS, about, mean_rate_bps
 
 WINDOW_MS = 500
-MS = 1_000_000
 BARS = " ▁▂▃▄▅▆▇█"
-COLUMNS = ["link", "from → to", "rate", "of", "queue, last half second", "worst", "lost", "queue full", "AQM", "no room", "late at most"]
+COLUMNS = [
+    "link",
+    "from → to",
+    "rate",
+    "of",
+    "queue, last half second",
+    "worst",
+    "lost",
+    "queue full",
+    "AQM",
+    "no room",
+    "late at most",
+]
 CAUSES = ("lost", "queue_full", "aqm", "store_full")
 
 
@@ -78,7 +89,7 @@ def summary(rows: dict[str, list[int]]) -> dict[str, Any]:
     length_ms = max(1, len(rows["out_bytes"]))
     course = rows["queue_max_bytes"]
     return {
-        "rate_bps": mean_rate_bps(sum(rows["out_bytes"]), length_ms * MS),
+        "rate_bps": mean_rate_bps(sum(rows["out_bytes"]), length_ms * NS_PER_MS),
         "out_packets": sum(rows["out_packets"]),
         "queue_course_bytes": [max(course[i : i + WINDOW_MS // 20]) for i in range(0, len(course), WINDOW_MS // 20)],
         "queue_max_bytes": max(course, default=0),

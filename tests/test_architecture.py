@@ -74,6 +74,10 @@ def test_only_units_knows_the_conversion_factors() -> None:
         if path.relative_to(ROOT).as_posix() == "labs/units.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, int | float)
+                and not isinstance(node.value, bool)
+            ):
                 factor = node.value in (1e9, 1e6)
                 assert not factor, f"{path.relative_to(ROOT)}:{node.lineno}: {node.value} belongs to labs/units.py"

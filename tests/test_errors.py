@@ -58,7 +58,9 @@ def test_a_file_is_refused_with_its_line(ewan: Ewan, tmp_path: Path, text: str, 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("command", ["exec left1 -- true", "shell left1", "down nobody", "verify", "watch", "set core rate=1G"])
+@pytest.mark.parametrize(
+    "command", ["exec left1 -- true", "shell left1", "down nobody", "verify", "watch", "set core rate=1G"]
+)
 def test_without_a_lab_the_command_says_how_to_get_one(ewan: Ewan, command: str) -> None:
     result = ewan(*command.split())
     assert result.returncode == 2

@@ -21,7 +21,7 @@ LEAF = 120.0
 MARGIN = 90.0
 _MANY = 60  # beyond this number of links, links are drawn without words
 
-_STYLE = """text{font:11px sans-serif;fill:#223}
+_STYLE = """text{font:11px sans-serif;fill:#223;paint-order:stroke;stroke:#fff;stroke-width:3px}
 .host{fill:#fff;stroke:#4a6785;stroke-width:1.5}.router{fill:#4a6785}.router+text{font-weight:bold}
 .wan{stroke:#c2571a;stroke-width:2.5}.access{stroke:#9ab;stroke-width:1.5}.slow{stroke:#c2571a;stroke-width:1.5;
 stroke-dasharray:5 3}.word{fill:#8a3b0c;text-anchor:middle}.name{text-anchor:middle}"""

@@ -79,7 +79,7 @@ def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: flo
     """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         stream.settimeout(timeout_s)
-        _connect(stream, directory / f"spinner-{number}.sock")
+        stream.connect(str(directory / f"spinner-{number}.sock"))
         stream.sendall(orjson.dumps(dict(request)) + b"\n")
         with stream.makefile("rb") as lines:
             line = lines.readline()
@@ -90,15 +90,6 @@ def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: flo
     if not answer.get("ok"):
         raise LabError(str(answer.get("error", f"spinner {number} refused")))
     return answer
-
-
-def _connect(stream: socket.socket, path: Path) -> None:
-    """A socket's path has at most 107 bytes; its directory's descriptor makes any path short."""
-    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        stream.connect(f"/proc/self/fd/{directory}/{path.name}")
-    finally:
-        os.close(directory)
 
 
 def log(directory: Path, number: int) -> Path:

@@ -22,7 +22,7 @@ DEFAULT_ROOT = Path("/run/ewan")
 LOCK_WAIT_S = 120.0
 LOCK_POLL_S = 0.02
 # As `ewan-node` checks it: names become parts of paths.
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 def root_from_environment() -> Path:
@@ -37,7 +37,7 @@ class State:
 
     def directory(self, name: str) -> Path:
         if not NAME.fullmatch(name):
-            raise LabError(f"{name!r} is no lab's name: use letters, digits, '-', '_' or '.'")
+            raise LabError(f"{name!r} is no lab's name: use 1 to 64 letters, digits, '-', '_' or '.'")
         return self.root / name
 
     def names(self) -> list[str]:

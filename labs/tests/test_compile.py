@@ -96,7 +96,8 @@ def test_names_addresses_and_macs_are_unique_and_clash_with_nobody(lab: tuple[Pl
     for interface in interfaces:
         assert interface.ip.is_private
         assert not any(interface.ip in network for network in taken if network.version == interface.version)
-        assert str(interface) == interface.with_prefixlen
+    written = [address for port in ports for address in port.addresses]
+    assert written == [str(interface) for interface in interfaces], "in canonical form"
     for port in ports:
         assert int(port.mac[:2], 16) & 3 == 2, "locally administered, for one station"
     for node in plan.nodes:
@@ -135,6 +136,15 @@ def test_the_library_compiles_under_its_files_names(file: Path) -> None:
     network = Network(plan)
     for pair in plan.pairs:
         assert network.walk(pair.source, network.addresses(pair.sink, 6)[0])[0][-1] == pair.sink
+
+
+def test_a_missing_route_does_not_escape_the_walk() -> None:
+    plan = compiled("dumbbell", {})
+    nodes = tuple(dataclasses.replace(n, routes=()) if n.name == "r2" else n for n in plan.nodes)
+    broken = Network(dataclasses.replace(plan, nodes=nodes))
+    assert broken.walk("left1", broken.addresses("right1", 4)[0])[0] == ["left1", "r1", "core", "r2", "right1"]
+    with pytest.raises(AssertionError, match="r2 has no route"):
+        broken.walk("right1", broken.addresses("left1", 4)[0])
 
 
 def test_the_default_dumbbell() -> None:

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
 from labs.compile import HostFacts, compile
-from labs.fields import Topology
 from labs.plan import Plan
 from labs.render import svg, table
-from labs.spec import from_template
+from labs.spec import from_template, load
+from labs.spec.fields import Topology
 
 HOST = HostFacts((0, 1), ())
 SVG = "{http://www.w3.org/2000/svg}"
@@ -32,6 +33,15 @@ def test_a_picture_shows_every_node_once_and_apart(kind: str) -> None:
         assert 0 < x < float(root.attrib["width"]) and 0 < y < float(root.attrib["height"])
         assert all((x - a) ** 2 + (y - b) ** 2 > 20**2 for a, b in drawn[:index])
     assert picture == svg.picture(plan)
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[1] / "library").glob("*.lab.yaml")), ids=lambda f: f.name
+)
+def test_the_librarys_labs_are_drawn(file: Path) -> None:
+    plan = compile(load(file), HOST)
+    ElementTree.fromstring(svg.picture(plan))
+    assert all(link.name in {row[0] for row in table.links(plan)} for link in plan.links)
 
 
 def test_a_picture_of_many_hosts_is_drawn_without_words() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from labs.compile import HostFacts, compile
-from labs.fields import Topology
 from labs.spec import DescriptionError, from_template, json_schema, load, markdown, override
+from labs.spec.fields import Topology
 from labs.units import Duration, Fraction, Rate
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -185,7 +185,7 @@ def refusal_of(text: str, folder: Path) -> str:
         ),
         (
             "topology: dumbbell\nwan: {loss: {pattern: 0012}}",
-            'x.lab.yaml:2: wan.loss.pattern "0012": the pattern is not 1 to 1000000 of "0" (through) and "1" (lost): '
+            'x.lab.yaml:2: wan.loss.pattern "0012": the pattern is not 1 to 1048576 of "0" (through) and "1" (lost): '
             'write like "0001"',
         ),
         (
@@ -263,6 +263,11 @@ def test_refused_in_a_graph(old: str, new: str, message: str, tmp_path: Path) ->
     [
         ("dumbell", {}, 'TOPO "dumbell": unknown topology, write "dumbbell"'),
         ("parking_lot", {}, 'TOPO "parking_lot": unknown topology, write "parking-lot"'),
+        (
+            "graph",
+            {},
+            'TOPO "graph": has no template: write the path of its description, like labs/library/graph.lab.yaml',
+        ),
         ("dumbbell", {"rtt": "100"}, 'RTT "100": write a duration as "100ms"'),
         ("dumbbell", {"rtt": "-1ms"}, 'RTT "-1ms": a duration is not negative: write "1ms"'),
         ("dumbbell", {"rate": "1 Gbps/s"}, 'RATE "1 Gbps/s": write a rate as "1Gbit/s"'),
@@ -310,6 +315,16 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     assert description.topology.choice.pairs == 3
     with pytest.raises(DescriptionError, match=r'^RATE "x": write a rate as "1Gbit/s"$'):
         override(spec, {"rate": "x"})
+
+
+def test_an_override_without_effect_is_refused(tmp_path: Path) -> None:
+    text = "topology: dumbbell\nwan:\n  forward: {rate: 10M}\n  backward: {rate: 1M}\n"
+    spec = load(_write(tmp_path, text))
+    with pytest.raises(DescriptionError) as refusal:
+        override(spec, {"rate": "1G"})
+    line = f'RATE "1G": {tmp_path}/x.lab.yaml:3: both directions say their own: write it there'
+    assert str(refusal.value) == line
+    assert override(spec, {"loss": "1%"}).description.wan.loss is not None
 
 
 def _write(folder: Path, text: str) -> Path:

@@ -14,7 +14,7 @@ use serde_json::{json, Map, Value};
 
 use super::histogram::Histogram;
 use super::series::COLUMNS;
-use super::shared::{DirectionState, Link, Scheduled, Shared};
+use super::shared::{DirectionState, Gaps, Link, Scheduled, Shared};
 use crate::model::Change;
 
 const DIRECTIONS: [&str; 2] = ["forward", "backward"];
@@ -101,11 +101,9 @@ impl Control {
             "shared": shared.give_way.load(Relaxed),
             "policy": shared.policy.lock().map_or(String::new(), |policy| policy.clone()),
             "clock": shared.clock,
-            "gaps": {
-                "count": shared.gaps.count.load(Relaxed),
-                "lost_ns": shared.gaps.lost_ns.load(Relaxed),
-                "max_ns": shared.gaps.max_ns.load(Relaxed),
-            },
+            "busy_ns": shared.busy_ns.load(Relaxed),
+            "gaps": gaps(&shared.gaps),
+            "rests": gaps(&shared.rests),
             "links": links,
         })
     }
@@ -271,7 +269,16 @@ fn direction_stats(direction: &DirectionState) -> Value {
         "delay_line_packets": model.delayed.packets,
         "stamps_replaced": direction.stamps_replaced.load(Relaxed),
         "lateness_ns": percentiles(&direction.lateness),
+        "lateness_undisturbed_ns": percentiles(&direction.lateness_undisturbed),
         "hand_over_ns": percentiles(&direction.hand_over),
+    })
+}
+
+fn gaps(gaps: &Gaps) -> Value {
+    json!({
+        "count": gaps.count.load(Relaxed),
+        "lost_ns": gaps.lost_ns.load(Relaxed),
+        "max_ns": gaps.max_ns.load(Relaxed),
     })
 }
 

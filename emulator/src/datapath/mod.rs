@@ -109,6 +109,8 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
         give_way: (one_cpu || registration.is_shared()).into(),
         stop: false.into(),
         gaps: Default::default(),
+        rests: Default::default(),
+        busy_ns: 0.into(),
         links,
         applied: Mutex::default(),
     });

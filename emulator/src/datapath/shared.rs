@@ -20,11 +20,15 @@ pub struct Shared {
     pub give_way: AtomicBool,
     pub stop: AtomicBool,
     pub gaps: Gaps,
+    /// Times at which it slept of its own accord.
+    pub rests: Gaps,
+    /// Time spent in turns of the loop that moved a frame: what the links cost of this core.
+    pub busy_ns: AtomicU64,
     pub links: Vec<Link>,
     pub applied: Mutex<Vec<Applied>>,
 }
 
-/// Times at which the spinner was not running although it should.
+/// Times at which the spinner was not running.
 #[derive(Default)]
 pub struct Gaps {
     pub count: AtomicU64,
@@ -54,6 +58,8 @@ pub struct DirectionState {
     pub series: Series,
     /// Hand-over to the kernel minus due.
     pub lateness: Histogram,
+    /// The same, without what was due while the spinner had lost its CPU.
+    pub lateness_undisturbed: Histogram,
     /// How long the kernel took for what was handed over at once.
     pub hand_over: Histogram,
     /// As of the last millisecond with events.
@@ -73,6 +79,7 @@ impl DirectionState {
         DirectionState {
             series: Series::new(milliseconds),
             lateness: Histogram::new(),
+            lateness_undisturbed: Histogram::new(),
             hand_over: Histogram::new(),
             totals: Mutex::default(),
             stamps_replaced: AtomicU64::new(0),

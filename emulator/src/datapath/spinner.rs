@@ -33,6 +33,15 @@ const TURN_NS: Nanos = 10_000;
 const TURN_NS_PER_FRAME: Nanos = 2_000;
 const TURN_NS_PER_PORT: Nanos = 50;
 
+/// The kernel's own work that is bound to this CPU (tearing a namespace or an AF_XDP socket down, for one) must get
+/// its turn, or it waits for ever and others wait for it with the network's lock held: the fair server of Linux 6.18
+/// was seen not to step in. So the spinner sleeps for a moment every so often: when nothing is due for a while if
+/// that is possible, and if not, all the same. Frames that arrive meanwhile are stamped by the kernel as always.
+const REST_NS: Nanos = 30_000;
+const REST_EVERY_NS: Nanos = 20 * MS;
+const REST_AT_LEAST_EVERY_NS: Nanos = 500 * MS;
+const REST_IF_IDLE_FOR_NS: Nanos = 400_000;
+
 pub struct Spinner {
     clock: Clock,
     shared: Arc<Shared>,
@@ -46,6 +55,8 @@ pub struct Spinner {
     applied: Vec<Applied>,
     /// Whose records are looked at next.
     swept: usize,
+    /// When the last gap ended: what was due before then says nothing about the spinner's own exactness.
+    disturbed_until: Nanos,
 }
 
 /// One direction.
@@ -189,7 +200,7 @@ impl Spinner {
         let directions: Vec<Lane> = directions.into_iter().map(|(config, arena)| Lane::new(&config, arena)).collect();
         let events = Events::new(directions.len());
         let (scheduled, applied) = (Vec::with_capacity(1024), Vec::with_capacity(1024));
-        Spinner { clock, shared, ports, directions, events, changes, scheduled, applied, swept: 0 }
+        Spinner { clock, shared, ports, directions, events, changes, scheduled, applied, swept: 0, disturbed_until: 0 }
     }
 
     /// Until told to stop.
@@ -197,12 +208,23 @@ impl Spinner {
         let shared = self.shared.clone();
         let turn_ns = TURN_NS + TURN_NS_PER_PORT * self.ports.len() as u64;
         let (mut last, mut next_look) = (self.clock.now(), 0);
+        let mut rested = last;
         let mut worked = 0;
         loop {
-            let now = self.clock.now();
+            let mut now = self.clock.now();
             let turn = now - last;
             if turn > turn_ns + TURN_NS_PER_FRAME * worked as u64 && !shared.give_way.load(Relaxed) {
                 shared.gaps.record(turn);
+                self.disturbed_until = now;
+            }
+            if worked > 0 {
+                shared.busy_ns.store(shared.busy_ns.load(Relaxed) + turn, Relaxed);
+            }
+            if self.may_rest(now, rested) {
+                std::thread::sleep(std::time::Duration::from_nanos(REST_NS));
+                rested = self.clock.now();
+                shared.rests.record(rested - now);
+                now = rested;
             }
             last = now;
             if now >= next_look {
@@ -226,6 +248,12 @@ impl Spinner {
                 std::thread::yield_now();
             }
         }
+    }
+
+    fn may_rest(&self, now: Nanos, rested: Nanos) -> bool {
+        let next = self.events.earliest().min(self.scheduled.last().map_or(NEVER, |change| change.at));
+        let idle = next.saturating_sub(now) > REST_IF_IDLE_FOR_NS;
+        now > rested + if idle { REST_EVERY_NS } else { REST_AT_LEAST_EVERY_NS }
     }
 
     fn ms(&self, now: Nanos) -> u64 {
@@ -292,6 +320,9 @@ impl Spinner {
             for due in &due[..staged] {
                 let lateness = handed.saturating_sub(*due);
                 state.lateness.record(lateness);
+                if *due >= self.disturbed_until {
+                    state.lateness_undisturbed.record(lateness);
+                }
                 lane.window.lateness_max_ns = lane.window.lateness_max_ns.max(lateness);
                 lane.window.lateness_sum_ns += lateness;
             }

@@ -63,7 +63,7 @@ pub struct Stream {
     pub to: Endpoint,
     /// Size of the IP packet.
     pub packet_bytes: usize,
-    /// Packets that the host could not send within `packets` × `interval_ns` stay unsent.
+    /// Packets that the host could not send within 1.25 × `packets` × `interval_ns` stay unsent.
     pub interval_ns: u64,
     pub packets: u64,
     /// Start of the steady part, counted from the first arrival; the rate is that of the steady part.
@@ -126,7 +126,7 @@ impl Probe {
     pub fn longest_ns(&self) -> u64 {
         match self {
             Self::Delay(udp) | Self::Loss(udp) | Self::Saturate(udp) | Self::Rtt(udp) => {
-                udp.streams.iter().map(Stream::duration_ns).max().unwrap_or(0).saturating_add(udp.drain_ns)
+                udp.streams.iter().map(Stream::longest_ns).max().unwrap_or(0).saturating_add(udp.drain_ns)
             }
             Self::Tcp(tcp) => tcp.duration_ns.saturating_add(tcp.connect_timeout_ns),
         }
@@ -158,8 +158,13 @@ impl Udp {
 }
 
 impl Stream {
-    pub fn duration_ns(&self) -> u64 {
+    fn duration_ns(&self) -> u64 {
         self.interval_ns.saturating_mul(self.packets)
+    }
+
+    /// A host that is too slow gets a quarter more time.
+    pub fn longest_ns(&self) -> u64 {
+        self.duration_ns().saturating_add(self.duration_ns() / 4)
     }
 
     /// Bytes of the UDP payload that make an IP packet of `packet_bytes`.
@@ -216,7 +221,7 @@ mod tests {
         let request = delay(r#""packet_bytes": 100, "interval_ns": 10, "packets": 3"#).unwrap();
         let Probe::Delay(probe) = &request.probes[0] else { panic!("{request:?}") };
         assert_eq!(probe.streams[0].payload_bytes(), 72);
-        assert_eq!(request.probes[0].longest_ns(), 1030);
+        assert_eq!(request.probes[0].longest_ns(), 1037);
     }
 
     #[test]
@@ -225,7 +230,7 @@ mod tests {
             (r#""packet_bytes": 100, "interval_ns": 10, "packets": 3, "pause_ns": 1"#, "unknown field `pause_ns`"),
             (r#""packet_bytes": 59, "interval_ns": 10, "packets": 3"#, "packet_bytes 59: give 60 to 65535"),
             (r#""packet_bytes": 100, "interval_ns": 0, "packets": 3"#, "must be above 0"),
-            (r#""packet_bytes": 100, "interval_ns": 1000000000, "packets": 601"#, "at most 600 s"),
+            (r#""packet_bytes": 100, "interval_ns": 1000000000, "packets": 481"#, "at most 600 s"),
             (r#""packet_bytes": 100, "interval_ns": 1, "packets": 20000001"#, "at most 20000000"),
         ] {
             let error = delay(stream).unwrap_err();

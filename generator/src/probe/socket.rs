@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sched::{setns, CloneFlags};
 
@@ -14,15 +15,23 @@ use super::request::Endpoint;
 const SO_MEMINFO: libc::c_int = 55;
 const SK_MEMINFO_DROPS: usize = 8;
 
+/// How long the kernel may take to start stamping packets after the first socket asked for it.
+const STAMPS_START: Duration = Duration::from_millis(20);
+
 pub struct Namespaces {
     own: File,
+    /// Keeps the kernel stamping between the probes.
+    _stamping: UdpSocket,
 }
 
 impl Namespaces {
     pub fn open() -> Result<Self, String> {
         let own =
             File::open("/proc/thread-self/ns/net").map_err(|error| format!("/proc/thread-self/ns/net: {error}"))?;
-        Ok(Self { own })
+        let stamping = UdpSocket::bind("0.0.0.0:0").map_err(|error| format!("bind 0.0.0.0: {error}"))?;
+        set(stamping.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
+        std::thread::sleep(STAMPS_START);
+        Ok(Self { own, _stamping: stamping })
     }
 
     /// Runs `action` with this thread in `netns`.

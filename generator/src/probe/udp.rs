@@ -25,8 +25,10 @@ use batch::{Header, Receiver, Sender};
 
 /// Packets of a stream faster than one per this time go out together.
 const BATCH_NS: u64 = 100_000;
-/// A sender that is this late gives up the rest.
-const GRACE_NS: i64 = 100_000_000;
+/// A sender that was stopped for this long goes on at its pace instead of catching up in one burst, which the link
+/// would have to queue; a slow one (that measures delay) for less.
+const STALL_NS: i64 = 20_000_000;
+const SHORT_STALL_NS: i64 = 1_000_000;
 const DRAIN_EVERY_NS: i64 = 1_000_000;
 /// What an arriving packet costs of a receive buffer, beyond its bytes.
 const BUFFER_OVERHEAD_BYTES: usize = 2048;
@@ -74,6 +76,8 @@ struct Flow<'a> {
     from_address: SocketAddr,
     batch: u64,
     start_ns: i64,
+    /// What is not sent by then stays unsent.
+    give_up_ns: i64,
     /// Sequence numbers used.
     offered: u64,
     refused: u64,
@@ -88,8 +92,6 @@ struct Flow<'a> {
 /// Runs one probe; with `echo` the receiving end answers each packet and the round trip is measured.
 pub fn run(namespaces: &Namespaces, probe: &Udp, echo: bool) -> Result<Measured, String> {
     let mut flows = open(namespaces, probe)?;
-    // The kernel starts to stamp packets a little after the first socket asked for it.
-    std::thread::sleep(Duration::from_millis(20));
     let offset = clock_offset_ns();
     exchange(&mut flows, probe, echo)?;
     let clock_step_ns = clock_offset_ns() - offset;
@@ -112,6 +114,7 @@ fn open<'a>(namespaces: &Namespaces, probe: &'a Udp) -> Result<Vec<Flow<'a>>, St
             to,
             batch,
             start_ns: 0,
+            give_up_ns: 0,
             offered: 0,
             refused: 0,
             refused_why: None,
@@ -146,6 +149,7 @@ fn exchange(flows: &mut [Flow], probe: &Udp, echo: bool) -> Result<(), String> {
         // Spread over the interval, so that streams of one pace do not send in bursts.
         let stagger = (u128::from(flow.stream.interval_ns) * index as u128 / u128::from(count)) as i64;
         flow.start_ns = begin + stagger;
+        flow.give_up_ns = begin + flow.stream.longest_ns() as i64;
         due.push(Reverse((flow.start_ns, index)));
     }
     let mut missing: u64 = flows.iter().map(|flow| flow.stream.packets).sum();
@@ -195,6 +199,10 @@ impl Flow<'_> {
     /// Sends what is due, at most one batch; returns when to come back, or `None` when all is sent.
     fn send(&mut self, sender: &mut Sender, run: u32, index: u32, now: i64) -> Option<i64> {
         let interval = self.stream.interval_ns as i64;
+        let late = now - self.start_ns - self.offered as i64 * interval;
+        if late > if self.batch == 1 { SHORT_STALL_NS } else { STALL_NS } {
+            self.start_ns += late;
+        }
         let by_now = ((now - self.start_ns) / interval) as u64 + 1;
         let count = by_now.min(self.stream.packets).saturating_sub(self.offered).min(batch::MOST as u64);
         let header = Header { run, index, sequence: self.offered, sent_ns: 0, forward_ns: 0 };
@@ -216,8 +224,7 @@ impl Flow<'_> {
             }
         }
         let wanted = (self.offered + self.batch - 1).min(self.stream.packets - 1);
-        let last = self.start_ns + self.stream.duration_ns() as i64 + GRACE_NS;
-        (self.offered < self.stream.packets && now < last).then(|| self.start_ns + wanted as i64 * interval)
+        (self.offered < self.stream.packets && now < self.give_up_ns).then(|| self.start_ns + wanted as i64 * interval)
     }
 
     /// Reads all that waits; returns how many different packets came to the end of their way.

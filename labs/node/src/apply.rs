@@ -21,7 +21,7 @@ use crate::layout::{ip, mac, prefix, Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
 use crate::netlink::{Batch, Socket};
 use crate::plan::{self, Plan};
-use crate::{down, fault, hosts, namespace, rtnl};
+use crate::{down, exec, fault, hosts, namespace, rtnl};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -78,10 +78,12 @@ pub fn run(plan_file: &Path, state: &Path) -> Result<(), String> {
         ));
     }
     raise_file_limit();
+    // Another lab's spinner may have real-time priority on one of the others; a lock held there waits for long.
+    let _ = exec::keep_to(&plan.host_cpus);
     let mut manifest = Manifest::of(&plan)?;
     manifest.create(state)?;
     let notes = Notes::default();
-    let made = fill_state(&plan, &manifest, &text, state).and_then(|()| make(&plan, &layout, &notes, state));
+    let made = fill_state(&plan, &manifest, &text, state, &notes).and_then(|()| make(&plan, &layout, &notes, state));
     made.map_err(|error| {
         let foreign = notes.foreign.lock().expect("no thread panicked");
         manifest.namespaces.retain(|name| !foreign.contains(name));
@@ -98,18 +100,28 @@ fn write(path: &Path, text: &[u8]) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn fill_state(plan: &Plan, manifest: &Manifest, text: &[u8], state: &Path) -> Result<(), String> {
+fn fill_state(plan: &Plan, manifest: &Manifest, text: &[u8], state: &Path, notes: &Notes) -> Result<(), String> {
     write(&state.join("plan.json"), text)?;
     let hosts = state.join("hosts");
     write(&hosts, hosts::file(plan).as_bytes())?;
     let hosts = std::path::absolute(&hosts).map_err(|error| format!("{}: {error}", hosts.display()))?;
     for path in &manifest.paths {
         fault::step();
-        let directory = path.parent().unwrap_or(path);
-        let link = || std::fs::create_dir_all(directory).and_then(|()| std::os::unix::fs::symlink(&hosts, path));
-        link().map_err(|error| format!("{}: {error}", path.display()))?;
+        let linked = link_hosts(path, &hosts);
+        if let Err(error) = linked {
+            notes.warn(format!("names resolve under `ewan exec`, but not under `ip netns exec`: /etc/netns: {error}"));
+        }
     }
     Ok(())
+}
+
+/// The hosts file where `ip netns exec` looks for it. A link of a lab that a reboot ended is as good as a new one.
+fn link_hosts(path: &Path, hosts: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+    match std::os::unix::fs::symlink(hosts, path) {
+        Err(_) if std::fs::read_link(path).is_ok_and(|target| target == hosts) => Ok(()),
+        result => result,
+    }
 }
 
 fn make(plan: &Plan, layout: &Layout, notes: &Notes, state: &Path) -> Result<(), String> {

@@ -48,6 +48,7 @@ pub fn remove(state: &Path) -> Result<Removed, String> {
     removed.spinners = (0..manifest.spinners).map(|spinner| last_stats(state, spinner)).collect();
     let namespaces: Vec<_> = manifest.namespaces.iter().map(|name| namespace::path(name)).collect();
     let spinners = process::of_manifest(&manifest.id);
+    spinners.iter().for_each(Process::unpin);
     let mut stopped = process::end(&spinners, SPINNER_ENDS);
     let others = process::inside(&namespaces);
     stopped &= process::end(&others, OTHERS_END);

@@ -44,8 +44,8 @@ fn own_mounts(state: &Path) -> Result<(), String> {
         .map_err(|error| format!("mounting {} on /etc/hosts: {error}", hosts.display()))
 }
 
-/// End hosts stay off the spinners' CPUs.
-fn keep_to(cpus: &[u32]) -> Result<(), String> {
+/// Keeps the calling thread, and what it starts, off the spinners' CPUs.
+pub fn keep_to(cpus: &[u32]) -> Result<(), String> {
     if cpus.is_empty() {
         return Ok(());
     }

@@ -59,8 +59,8 @@ pub fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
 
 impl<'a> Layout<'a> {
     pub fn of(plan: &'a Plan) -> Result<Self, String> {
-        // A file name has at most 255 bytes, and the namespace's is "ewan-LAB-NODE".
-        check_name("lab", &plan.lab, 100)?;
+        // A control socket's path has at most 107 bytes, a file's name ("ewan-LAB-NODE") at most 255.
+        check_name("lab", &plan.lab, 64)?;
         let mut index = FIRST_INDEX..;
         let mut nodes = Vec::new();
         let mut numbers = HashMap::new();

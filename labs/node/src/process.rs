@@ -66,6 +66,21 @@ pub fn inside(namespaces: &[PathBuf]) -> Vec<Process> {
 }
 
 impl Process {
+    /// Lets a process run anywhere, as others do: one that is pinned to a CPU where somebody else spins with
+    /// real-time priority would wait there to end, for as long as that one spins.
+    pub fn unpin(&self) {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return };
+        for thread in threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+            // SAFETY: all-zero structures are valid and outlive the calls; a thread that ended needs neither.
+            unsafe {
+                let normal: libc::sched_param = std::mem::zeroed();
+                libc::sched_setscheduler(thread, libc::SCHED_OTHER, &raw const normal);
+                let everywhere = [u8::MAX; size_of::<libc::cpu_set_t>()];
+                libc::sched_setaffinity(thread, everywhere.len(), everywhere.as_ptr().cast());
+            }
+        }
+    }
+
     fn signal(&self, signal: i32) {
         fault::step();
         // SAFETY: a plain system call on a descriptor we own; a process that is gone already is what we want.

@@ -125,9 +125,9 @@ pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(Sent, Vec<A
     std::thread::scope(|scope| {
         let done = &done;
         let reader = scope.spawn(move || {
-            let mut clock = Clock::new();
             // Before the blaster, or the ring overflows; it sleeps nearly always.
             let _ = sys::set_affinity(&[HOST_CPU]).and_then(|()| sys::set_fifo(2));
+            let mut clock = Clock::new();
             let mut arrivals = Vec::with_capacity((load.packets_per_second * load.seconds * 1.1) as usize + 1000);
             loop {
                 let finished = done.load(Relaxed);

@@ -68,28 +68,33 @@ fn highest_rate(net: &Net, kind: &str, mtu: u32, frame_bytes: usize, quick: bool
         _ => Some(Link::start(net, mtu, kind, &direction(100_000_000_000, 100_000, 32 << 20)?)?),
     };
     let seconds = if quick { 0.2 } else { 0.5 };
-    let trial = |packets_per_second: f64| -> Result<(f64, u64), String> {
-        let before = arrived(net)?;
+    let trial = |packets_per_second: f64| -> Result<(f64, u64, Option<f64>), String> {
+        let (before, busy) = (arrived(net)?, link.as_ref().map(busy_ns).transpose()?);
         let load = Load { frame_bytes, packets_per_second, burst: 16, seconds, bypass: true };
         let sent = send(net, &load)?;
         std::thread::sleep(std::time::Duration::from_millis(20));
-        Ok((sent.packets_per_second, sent.packets - (arrived(net)? - before).min(sent.packets)))
+        let passed = (arrived(net)? - before).min(sent.packets);
+        let cost = link.as_ref().map(busy_ns).transpose()?.zip(busy);
+        let cost = cost.map(|(after, before)| (after - before) as f64 / sent.packets.max(1) as f64);
+        Ok((sent.packets_per_second, sent.packets - passed, cost))
     };
-    let (mut low, mut high, mut best) = (0.0, 4e6, 0.0f64);
+    let (mut low, mut high, mut best, mut cost) = (0.0, 4e6, 0.0f64, None);
     for _ in 0..if quick { 6 } else { 8 } {
         let rate = if low == 0.0 { high / 2.0 } else { (low + high) / 2.0 };
         // A machine that others use loses the CPU now and then: one run of three without loss is proof enough.
         let mut passed = None;
         for _ in 0..3 {
-            let (reached, lost) = trial(rate)?;
+            let (reached, lost, cost) = trial(rate)?;
             if lost == 0 {
-                passed = Some(reached);
+                passed = Some((reached, cost));
                 break;
             }
         }
         match passed {
-            Some(reached) => {
-                best = best.max(reached);
+            Some((reached, cost_now)) => {
+                if reached > best {
+                    (best, cost) = (reached, cost_now);
+                }
                 low = rate;
                 if reached < 0.97 * rate {
                     break; // The sender is the limit.
@@ -105,8 +110,15 @@ fn highest_rate(net: &Net, kind: &str, mtu: u32, frame_bytes: usize, quick: bool
         "packets_per_second": best.round(),
         "bits_per_second": (best * ((frame_bytes + WIRE_OVERHEAD) * 8) as f64).round(),
         "sender_is_the_limit": best < 0.97 * low,
+        // What one packet costs the spinning core, and how many a second that makes when it does nothing else.
+        "link_core_ns_per_packet": cost.map(f64::round),
+        "link_core_packets_per_second": cost.map(|cost| (1e9 / cost).round()),
         "gaps": stats.map(|stats| stats["gaps"].clone()),
     }))
+}
+
+fn busy_ns(link: &Link) -> Result<u64, String> {
+    link.stats()?["busy_ns"].as_u64().ok_or_else(|| "the link does not say how busy it was".into())
 }
 
 /// (b) Of paced frames of 1518 bytes: the link's own release error, and end to end beside a plain pair.
@@ -138,6 +150,8 @@ fn latenesses(seconds: f64) -> Result<Value, String> {
                     "sent": sent.packets,
                     "arrived": arrivals.len(),
                     "release_lateness_ns": stats.as_ref().map(|s| s["links"]["bench"]["forward"]["lateness_ns"].clone()),
+                    "release_lateness_undisturbed_ns":
+                        stats.as_ref().map(|s| s["links"]["bench"]["forward"]["lateness_undisturbed_ns"].clone()),
                     "hand_over_ns": stats.as_ref().map(|s| s["links"]["bench"]["forward"]["hand_over_ns"].clone()),
                     "end_to_end_error_ns": percentiles(errors),
                     "gaps": stats.as_ref().map(|s| s["gaps"].clone()),

@@ -55,7 +55,8 @@ impl Net {
             ip(&format!("-n {} link set {interface} up", self.name(node)))?;
         }
         for node in ["a", "b"] {
-            self.shell(node, &format!("echo {} > /sys/class/net/eth0/queues/rx-0/rps_cpus", 1 << HOST_CPU))?;
+            let cpus = if std::env::var_os("EWAN_BENCH_NO_RPS").is_some() { 0 } else { 1 << HOST_CPU };
+            self.shell(node, &format!("echo {cpus} > /sys/class/net/eth0/queues/rx-0/rps_cpus"))?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-"""The page about the description format, made from the models in `labs.fields`.
+"""The page about the description format, made from the models in `labs.spec.fields`.
 
 Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with the default, and an example.
 """
@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from labs import fields
+from labs.spec import fields
 
 _INTRODUCTION = """# The lab description
 
-Made from the models in `labs/fields.py`; do not edit.
+Made from the models in `labs/spec/fields.py`; do not edit.
 
 A description is a YAML file (`NAME.lab.yaml`). The smallest one is `topology: dumbbell`. Every number has its unit,
 unknown keys are refused, and so is a value that would have to be rounded. Where no default is named, the key is

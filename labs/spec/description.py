@@ -15,11 +15,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from labs.fields import Description, Topology
-from labs.source import DescriptionError, Path, Places, nearest, read_yaml
-from labs.source import Place as _Place
+from labs.spec.fields import Description, Topology
+from labs.spec.source import DescriptionError, Path, Places, nearest, read_yaml
+from labs.spec.source import Place as _Place
 
-__all__ = ["DescriptionError", "Spec", "from_template", "json_schema", "load", "markdown", "override"]
+__all__ = ["DescriptionError", "Spec", "from_template", "json_schema", "load", "markdown", "override", "parse"]
 
 # Words of the command line → where they are in a description; topology settings come from the topology itself.
 _ON_COMMAND_LINE: dict[str, Path] = {
@@ -58,6 +58,11 @@ def load(path: File | str) -> Spec:
         raise DescriptionError(f"{file}: {reason}: write the path of a description (*.lab.yaml)") from None
     except UnicodeDecodeError:
         raise DescriptionError(f"{file}: is not text in UTF-8: write the path of a description (*.lab.yaml)") from None
+    return parse(text, file)
+
+
+def parse(text: str, file: File) -> Spec:
+    """The description in `text`, which was read from `file`: errors, the lab's name and other files go by that."""
     raw, places = read_yaml(text, str(file))
     if not isinstance(raw, dict):
         raise places.error((), 'a description consists of keys: write at least "topology: dumbbell"')
@@ -72,6 +77,9 @@ def from_template(name: str, overrides: Mapping[str, str]) -> Spec:
     places = Places()
     places.known[()] = _Place("", "TOPO", None)
     places.known[("topology",)] = _Place("", "TOPO", name)
+    if name == "graph":
+        message = "has no template: write the path of its description, like labs/library/graph.lab.yaml"
+        raise places.error(("topology",), message)
     return override(_validate({"topology": {name: {}}}, places, File()), overrides)
 
 
@@ -102,6 +110,10 @@ def override(spec: Spec, overrides: Mapping[str, str]) -> Spec:
             if not isinstance(place.get(str(part)), dict):
                 place[str(part)] = {}
             place = place[str(part)]
+        hidden = [way for way in ("forward", "backward") if path[-1] in (place.get(way) or {})]
+        if len(hidden) == 2:
+            where = places.find((*path[:-1], "forward", path[-1])).prefix
+            raise DescriptionError(f'{shown} "{text}": {where}both directions say their own: write it there')
         place[str(path[-1])] = value
         for known_path in [known for known in places.known if known[: len(path)] == path]:
             del places.known[known_path]
@@ -116,7 +128,7 @@ def json_schema() -> dict[str, Any]:
 
 def markdown() -> str:
     """The description format as a page: every key with type, default, meaning, example."""
-    from labs.manual import page
+    from labs.spec.manual import page
 
     return page()
 

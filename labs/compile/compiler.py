@@ -11,15 +11,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from labs import sysctls
-from labs.addresses import LARGEST_LAB, Pool, PoolError, blocks
-from labs.paths import Paths
-from labs.placement import place
-from labs.plan import End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Wire
-from labs.settings import Resolver, Settings
-from labs.source import nearest
-from labs.spec import Spec
-from labs.stages import (
+from labs.compile import sysctls
+from labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
+from labs.compile.paths import Paths
+from labs.compile.placement import place
+from labs.compile.settings import Resolver, Settings
+from labs.compile.stages import (
     ACCESS_BUFFER,
     ACCESS_RATE,
     ETHERNET_HEADER,
@@ -30,9 +27,12 @@ from labs.stages import (
     framed,
     framing_of,
 )
+from labs.plan import End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Wire
+from labs.spec import Spec
+from labs.spec.source import nearest
+from labs.spec.values import LONGEST_NAME, NAME
 from labs.topologies import Edge, Layout, build
 from labs.units import Buffer, Rate, Size, bytes_in
-from labs.values import LONGEST_NAME, NAME
 
 LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 TBF_BURST_NS = 100_000

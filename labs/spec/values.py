@@ -17,7 +17,7 @@ from labs.units import Buffer, Duration, Fraction, Rate, Size, parse_millihertz
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 LONGEST_NAME = 32
-LONGEST_TABLE = 1_000_000
+LONGEST_TABLE = 2**20
 
 
 def _name(value: object) -> str:

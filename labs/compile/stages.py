@@ -10,23 +10,24 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from labs.fields import Codel, GilbertElliott, Markov, Pie, Queue, Red
+from labs.compile.settings import Settings
 from labs.plan import Direction, Framing
 from labs.plan import Queue as PlannedQueue
-from labs.settings import Settings
-from labs.source import DescriptionError
 from labs.spec import Spec
+from labs.spec.fields import Codel, GilbertElliott, Markov, Pie, Queue, Red
+from labs.spec.source import DescriptionError
+from labs.spec.values import DelayTable
 from labs.units import PPB, Buffer, Duration, Rate, Size, bdp_bytes, bytes_in, time_for
-from labs.values import DelayTable
 
 FRAMING = {"wire": Framing(38, 84), "ethernet": Framing(18, 64), "ip": Framing(0, 0)}
-WAN_RATE, ACCESS_RATE = Rate(1_000_000_000), Rate(10_000_000_000)
+WAN_RATE, ACCESS_RATE = Rate.parse("1Gbit/s"), Rate.parse("10Gbit/s")
 WAN_BUFFER, ACCESS_BUFFER = Buffer("millibdp", 1000), Buffer("packets", 1000)
 FEWEST_PACKETS = 10  # a default buffer holds TCP's initial window (RFC 6928), however short the RTT
 ETHERNET_HEADER = 14
 SMALLEST_IP = 28  # an IPv4 header and a UDP header: the smallest packet that fills a store
-SLOWEST_PACKET = Duration(10_000_000_000)
-LARGEST_STORE = Size(8 * 2**30)
+SLOWEST_PACKET = Duration.parse("10s")
+CODEL_INTERVAL, PIE_TARGET = Duration.parse("100ms"), Duration.parse("15ms")
+LARGEST_STORE = Size.parse("8GiB")
 PLAIN_STORE_PACKETS = 1 << 20
 MEAN_PACKET = 256  # beyond a million packets, a store has room for packets of this size on average
 SLACK_PACKETS = 256
@@ -151,14 +152,15 @@ class Stages:
             shape = {"min_bytes": least, "max_bytes": most, "max_p_ppb": model.max_p.ppb}
             return {"kind": "red", **shape, "weight_log2": model.weight, "ecn": model.ecn}
         if isinstance(model, Codel):
-            interval = model.interval.ns if model.interval else max(100_000_000, at.longest_rtt_ns)
-            target = model.target.ns if model.target else max(interval // 20, time_for(packet, rate.bps))
+            one = time_for(packet, rate.bps)  # RFC 8289, 4.2 and 4.3: a target is a packet's time at least
+            interval = model.interval.ns if model.interval else max(CODEL_INTERVAL.ns, at.longest_rtt_ns, 10 * one)
+            target = model.target.ns if model.target else max(interval // 20, one)
             if not 0 < target <= interval:
                 message = f'CoDel\'s target {Duration(target)} is not within its interval: write "interval: 100ms"'
                 raise self._error(way, "queue", message, "codel")
             return {"kind": "codel", "target_ns": target, "interval_ns": interval, "ecn": model.ecn}
         if isinstance(model, Pie):
-            target = model.target.ns if model.target else max(15_000_000, 2 * time_for(packet, rate.bps))
+            target = model.target.ns if model.target else max(PIE_TARGET.ns, 2 * time_for(packet, rate.bps))
             if not target or not model.update.ns:
                 raise self._error(way, "queue", 'PIE needs times above zero: write "target: 15ms"', "pie")
             times = {"target_ns": target, "update_ns": model.update.ns}

@@ -13,25 +13,27 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from labs.settings import LinkSettings
-from labs.source import Path
+from labs.compile.settings import LinkSettings
 from labs.spec import Spec
+from labs.spec.source import DescriptionError, Path
 from labs.topologies import Edge, Layout
 from labs.units import Duration
 
-DEFAULT_RTT = Duration(100_000_000)
+DEFAULT_RTT = Duration.parse("100ms")
+_FIRST_GUESS = Duration.parse("1ms")
 _NS_SHIFT, _HOP_SHIFT = 64, 48
-_ROUNDS = 50
+_GUESSES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Longest:
-    """The pair of hosts farthest apart, and the links between them (indices of edges)."""
+    """The hosts farthest apart and the links between them (indices of edges), where free links have `share_ns`."""
 
     rtt_ns: int
     source: str
     sink: str
     edges: tuple[int, ...]
+    share_ns: int
 
 
 class Paths:
@@ -138,7 +140,7 @@ class Paths:
                 if host != other:
                     best = max(best, (rtt + distances[near][far] + other_rtt, host, other), key=lambda item: item[0])
         rtt, source, sink = best
-        return _Longest(rtt, source, sink, tuple(self._between_hosts(source, sink)))
+        return _Longest(rtt, source, sink, tuple(self._between_hosts(source, sink)), unknown_ns)
 
     def _between_hosts(self, source: str, sink: str) -> Iterator[int]:
         here, end = self.router_of(source), self.router_of(sink)
@@ -164,7 +166,7 @@ class Paths:
         longest = self._longest(0) if base is None else self._solve(base.ns, base)
         spare = [index for index in longest.edges if self._known[index] is None]
         left = (base.ns if base else 0) - self._fixed(longest) if spare else 0
-        share = _even_share(left, len(spare))
+        share = longest.share_ns if not spare else _even_share(left, len(spare))
         for index in unknown:
             self._known[index] = share
         for index in spare:  # what is left of the division, so that the RTT is exact to the nanosecond
@@ -185,25 +187,53 @@ class Paths:
         return sum(self._known[index] or 0 for index in longest.edges)
 
     def _solve(self, wanted_ns: int, wanted: Duration) -> _Longest:
-        """The longest path once every link without a delay has an equal share of the wanted RTT."""
-        share = 1_000_000
-        for _ in range(_ROUNDS):
+        """The longest path once every link without a delay has an equal share of the wanted RTT.
+
+        The longest RTT never falls as the share grows. Where the links are alike, the path that a guess finds is
+        the longest at the right share too; else the largest share that does not exceed the wish is searched for.
+        """
+        share = _FIRST_GUESS.ns
+        for _ in range(_GUESSES):
             longest = self._longest(share)
-            spare = sum(self._known[index] is None for index in longest.edges)
-            fixed, ends = self._fixed(longest), f"{longest.source} to {longest.sink}"
-            if fixed > wanted_ns or (not spare and fixed != wanted_ns):
-                what = "is smaller than" if fixed > wanted_ns else "is not"
-                remedy = "at least " if fixed > wanted_ns and spare else ""
-                raise self._spec.error(
-                    ("rtt",),
-                    f'{what} the delays of access and other links from {ends}: write {remedy}"{Duration(fixed)}"',
-                    wanted,
-                )
-            better = _even_share(wanted_ns - fixed, spare) if spare else share
+            spare, fixed = self._spare(longest), self._fixed(longest)
+            if fixed > wanted_ns or not spare:
+                break
+            better = _even_share(wanted_ns - fixed, spare)
             if better == share or not any(self._known):
                 return longest
             share = better
-        raise self._spec.error(("rtt",), 'cannot be shared out among these links: write a "delay:" for each', wanted)
+        return self._search(wanted_ns, wanted)
+
+    def _search(self, wanted_ns: int, wanted: Duration) -> _Longest:
+        """The same by bisection over even shares; refuses what is too short, and what no share reaches."""
+        least = self._longest(0)
+        if least.rtt_ns > wanted_ns:
+            raise self._refusal("is smaller than", least, "at least ", wanted)
+        low, high = 0, 2 * (wanted_ns // 2) + 2  # one link alone would exceed the wish
+        most = self._longest(high)
+        if most.rtt_ns < wanted_ns:
+            raise self._refusal("is more than", most, "at most ", wanted)
+        while most.rtt_ns > wanted_ns and high - low > 2:
+            middle = (low + high) // 4 * 2
+            if self._longest(middle).rtt_ns <= wanted_ns:
+                low = middle
+            else:
+                high = middle
+        longest = self._longest(high if most.rtt_ns == wanted_ns else low)
+        if longest.rtt_ns != wanted_ns and wanted_ns - longest.rtt_ns >= 2 * self._spare(longest):
+            message = 'cannot be shared out exactly among these links: write a "delay:" for each'
+            raise self._spec.error(("rtt",), message, wanted)
+        return longest
+
+    def _spare(self, longest: _Longest) -> int:
+        return sum(self._known[index] is None for index in longest.edges)
+
+    def _refusal(self, what: str, longest: _Longest, bound: str, wanted: Duration) -> DescriptionError:
+        none_is_free = not any(known is None for known in self._known)
+        bound = "" if none_is_free else bound
+        ends = f"{longest.source} to {longest.sink}"
+        message = f'{what} the delays of access and other links from {ends}: write {bound}"{Duration(longest.rtt_ns)}"'
+        return self._spec.error(("rtt",), message, wanted)
 
     def _extra(self, rtts: tuple[Duration, ...]) -> list[int]:
         path: Path = ("rtt",)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from labs.fields import Link
-from labs.source import Path
 from labs.spec import Spec
+from labs.spec.fields import Link
+from labs.spec.source import Path
+from labs.spec.values import DelayTable
 from labs.topologies import Edge
 from labs.units import Duration
-from labs.values import DelayTable
 
 _ABSENT = {"forward", "backward", "between", "name", "role"}
 

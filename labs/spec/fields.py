@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from labs.units import Duration, Fraction
-from labs.values import (
+from labs.spec.values import (
     BufferText,
     Count,
     DelayText,
@@ -28,6 +27,7 @@ from labs.values import (
     Seed,
     SizeText,
 )
+from labs.units import Duration, Fraction
 
 
 class Model(BaseModel):
@@ -86,7 +86,7 @@ class OneOf(Model):
 class GilbertElliott(Model):
     to_bad: FractionText = Field(description="per packet, from the good state to the bad one", examples=["0.5%"])
     to_good: FractionText = Field(description="per packet, from the bad state to the good one", examples=["20%"])
-    loss_bad: FractionText = Field(Fraction(10**9), description="loss in the bad state; 100 % if absent")
+    loss_bad: FractionText = Field(Fraction.parse("100%"), description="loss in the bad state; 100 % if absent")
     loss_good: FractionText = Field(Fraction(0), description="loss in the good state; 0 % if absent")
 
 
@@ -121,7 +121,7 @@ class Red(Model):
 
     min: SizeText | None = Field(None, description="no drop below this average; a sixth of the limit if absent")
     max: SizeText | None = Field(None, description="`max_p` at this average; half of the limit if absent")
-    max_p: FractionText = Field(Fraction(10**8), description="10 % if absent")
+    max_p: FractionText = Field(Fraction.parse("10%"), description="10 % if absent")
     weight: Annotated[int, Count(0, 30)] = Field(9, description="the average moves by 2^-weight a packet; 9 if absent")
     ecn: bool = Field(False, description="mark instead of dropping where the packet allows it")
 
@@ -129,8 +129,12 @@ class Red(Model):
 class Codel(Model):
     """RFC 8289."""
 
-    target: DurationText | None = Field(None, description="a twentieth of the interval if absent")
-    interval: DurationText | None = Field(None, description="the longest RTT, at least 100ms, if absent")
+    target: DurationText | None = Field(
+        None, description="a twentieth of the interval, at least a packet's time, if absent"
+    )
+    interval: DurationText | None = Field(
+        None, description="the longest RTT, at least 100ms and ten packets' time, if absent"
+    )
     ecn: bool = Field(False, description="mark instead of dropping where the packet allows it")
 
 
@@ -138,7 +142,7 @@ class Pie(Model):
     """RFC 8033."""
 
     target: DurationText | None = Field(None, description="15ms, or two packets' time on a slow link, if absent")
-    update: DurationText = Field(Duration(15_000_000), description="15ms if absent")
+    update: DurationText = Field(Duration.parse("15ms"), description="15ms if absent")
     alpha: GainText = Field(125, description="0.125Hz if absent")
     beta: GainText = Field(1250, description="1.25Hz if absent")
     ecn: bool = Field(False, description="mark instead of dropping where the packet allows it")
@@ -175,7 +179,10 @@ class Direction(Model):
     delay: DelayText | None = Field(None, description="one way; from `rtt` if absent, 0 on access links")
     jitter: DurationText | None = Field(None, description="spread of the delay around `delay`; none if absent")
     distribution: Literal["uniform", "normal", "pareto"] | None = Field(
-        None, description="of the jitter; normal if absent", examples=["uniform"]
+        None,
+        description="uniform: within ± jitter; normal: jitter is the standard deviation; pareto: from "
+        "delay - jitter on, a tail of shape 3 with that standard deviation; normal if absent",
+        examples=["uniform"],
     )
     reorder: bool | None = Field(None, description="may jitter let packets overtake; false if absent")
 

@@ -1,0 +1,14 @@
+"""What a person writes: the lab description, from a file or the command line, typed and with no default applied."""
+
+from labs.spec.description import (
+    DescriptionError,
+    Spec,
+    from_template,
+    json_schema,
+    load,
+    markdown,
+    override,
+    parse,
+)
+
+__all__ = ["DescriptionError", "Spec", "from_template", "json_schema", "load", "markdown", "override", "parse"]

@@ -1,0 +1,124 @@
+"""A live lab as a user has it: up, measured, used, changed, watched, down; and two side by side.
+
+Real namespaces and real packets; needs root and fails without it. Tolerances are those of a busy shared machine:
+they bound what a wrong link would show, not what a quiet machine can do (that is `make bench`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ewan
+
+LAB = "tlive"
+
+
+def namespaces(lab: str) -> list[str]:
+    return [path.name for path in Path("/run/netns").glob(f"ewan-{lab}-*")]
+
+
+def rtts_ms(ping: str) -> list[float]:
+    return [float(value) for value in re.findall(r"time=([\d.]+) ms", ping)]
+
+
+@pytest.fixture(scope="module")
+def lab(ewan: Ewan) -> Iterator[dict[str, Any]]:
+    """A dumbbell of two pairs, 40 ms, 100 Mbit/s, brought up and verified; its certificate."""
+    ewan("down", LAB)
+    result = ewan(
+        *("lab", "dumbbell", "--name", LAB, "--pairs", "2", "--rtt", "40ms", "--rate", "100Mbit/s"),
+        *("--buffer", "1BDP", "--json"),
+    )
+    assert result.returncode in (0, 1), result.stderr
+    yield json.loads(result.stdout)
+    down = ewan("down", LAB)
+    assert down.returncode == 0, down.stderr
+    assert namespaces(LAB) == []
+
+
+def row(certificate: dict[str, Any], quantity: str, direction: str = "forward") -> dict[str, Any]:
+    return next(r for r in certificate["rows"] if r["quantity"] == quantity and r["direction"] == direction)
+
+
+def test_the_certificate_bounds_delay_and_rate(lab: dict[str, Any]) -> None:
+    for direction in ("forward", "backward"):
+        delay = row(lab, "delay p50", direction)
+        assert 20e6 <= delay["measured"] <= 21e6, delay
+        rate = row(lab, "rate", direction)
+        assert rate["measured"] == pytest.approx(100e6, rel=0.005), rate
+
+
+def test_ping_sees_the_configured_round_trip(ewan: Ewan, lab: dict[str, Any]) -> None:
+    result = ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "10", "-i", "0.1", "right1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert 40.0 <= min(rtts_ms(result.stdout)) <= 41.0
+
+
+def test_names_resolve_in_both_families(ewan: Ewan, lab: dict[str, Any]) -> None:
+    for family in ("-4", "-6"):
+        result = ewan("exec", "--lab", LAB, "left2", "--", "ping", family, "-c", "2", "-i", "0.1", "right2")
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_exec_gives_the_status_of_the_command(ewan: Ewan, lab: dict[str, Any]) -> None:
+    assert ewan("exec", "--lab", LAB, "left1", "--", "sh", "-c", "exit 7").returncode == 7
+    unknown = ewan("exec", "--lab", LAB, "lef1", "--", "true")
+    assert unknown.returncode == 2 and "left1" in unknown.stderr
+
+
+def test_ps_tells_nodes_addresses_and_links(ewan: Ewan, lab: dict[str, Any]) -> None:
+    shown = ewan("ps").stdout
+    for word in (LAB, "left1", "10.64.", "core", "100Mbit/s", "20ms"):
+        assert word in shown
+    (status,) = json.loads(ewan("ps", "--json").stdout)
+    assert status["state"] == "complete"
+
+
+def test_a_lab_of_that_name_is_refused_with_the_remedy(ewan: Ewan, lab: dict[str, Any]) -> None:
+    again = ewan("up", "dumbbell", "--name", LAB)
+    assert again.returncode == 2
+    assert f"ewan down {LAB}" in again.stderr
+
+
+def test_set_changes_the_delay_while_the_lab_runs(ewan: Ewan, lab: dict[str, Any]) -> None:
+    assert ewan("set", "--lab", LAB, "core", "delay=5ms").returncode == 0
+    ping = ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "5", "-i", "0.1", "right1")
+    assert 10.0 <= min(rtts_ms(ping.stdout)) <= 11.0
+    assert ewan("set", "--lab", LAB, "core", "delay=20ms", "loss=100%", "--direction", "forward").returncode == 0
+    assert (
+        ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "3", "-i", "0.1", "-W", "1", "right1").returncode == 1
+    )
+    assert ewan("set", "--lab", LAB, "core", "delay=20ms", "loss=0%").returncode == 0
+    refused = ewan("set", "--lab", LAB, "core", "rate=1 Gbps/s")
+    assert refused.returncode == 2 and "1Gbit/s" in refused.stderr
+
+
+def test_watch_counts_what_goes_through(ewan: Ewan, lab: dict[str, Any], state: Path) -> None:
+    ping = ["ip", "netns", "exec", f"ewan-{LAB}-left1", "ping", "-q", "-i", "0.01", "-c", "300", "right1"]
+    with subprocess.Popen(ping, stdout=subprocess.DEVNULL) as process:
+        shown = json.loads(ewan("watch", LAB, "--once", "--json").stdout)
+        process.terminate()
+    forward = next(each for each in shown["links"] if each["direction"] == "forward")
+    assert 0 < forward["out_packets"] <= 60
+
+
+def test_two_labs_do_not_meet(ewan: Ewan, lab: dict[str, Any]) -> None:
+    other = "tother"
+    up = ewan("up", "star", "--name", other, "--arms", "3", "--rtt", "10ms", "--rate", "10Mbit/s")
+    assert up.returncode == 0, up.stderr
+    try:
+        assert ewan("exec", "--lab", other, "host1", "--", "ping", "-c", "3", "-i", "0.1", "host3").returncode == 0
+        assert ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "3", "-i", "0.1", "right1").returncode == 0
+        ambiguous = ewan("exec", "left1", "--", "true")
+        assert ambiguous.returncode == 2 and other in ambiguous.stderr
+    finally:
+        assert ewan("down", other).returncode == 0
+    assert namespaces(other) == []
+    assert ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "1", "right1").returncode == 0
