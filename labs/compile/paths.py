@@ -97,7 +97,7 @@ class Paths:
         return uplink
 
     def _check_connected(self) -> None:
-        self._graph.add_edges_from(tuple(ends) for ends in self.between)
+        self._graph.add_edges_from((a, b) for a, b in map(tuple, self.between))
         if not self._layout.routers or nx.is_connected(self._graph):
             return
         reached = nx.node_connected_component(self._graph, self._layout.routers[0])
@@ -119,7 +119,7 @@ class Paths:
         for root in self._layout.routers:
             previous, distance = nx.dijkstra_predecessor_and_distance(self._graph, root)
             self.next_hops[root] = {router: hops[0] for router, hops in previous.items() if hops}
-            distances[root] = {router: weight >> _NS_SHIFT for router, weight in distance.items()}
+            distances[root] = {router: int(weight) >> _NS_SHIFT for router, weight in distance.items()}
         return distances
 
     def _longest(self, unknown_ns: int) -> _Longest:

@@ -68,7 +68,7 @@ def rtts(plan: Plan) -> dict[tuple[str, str], int]:
 def test_routes_are_the_shortest(drawn: Drawn) -> None:
     plan = compiled(drawn, None if any(link[2] for link in drawn) else "0ms")
     assert from_json(to_json(plan)) == plan
-    graph = nx.Graph()
+    graph: nx.Graph[str] = nx.Graph()
     graph.add_weighted_edges_from((a, b, 2 * (delay or 0)) for a, b, delay in drawn)
     for (a, b), rtt in rtts(plan).items():
         assert rtt == nx.dijkstra_path_length(graph, a, b)
@@ -76,11 +76,11 @@ def test_routes_are_the_shortest(drawn: Drawn) -> None:
 
 def longest(drawn: Drawn, share_ns: int) -> int:
     """The longest RTT between two hosts where links without a delay have `share_ns` both ways."""
-    graph = nx.Graph()
+    graph: nx.Graph[str] = nx.Graph()
     graph.add_weighted_edges_from((a, b, share_ns if delay is None else 2 * delay) for a, b, delay in drawn)
     hosts = [node for node in graph if node[0] == "h"]
-    lengths: dict[str, dict[str, int]] = {host: nx.single_source_dijkstra_path_length(graph, host) for host in hosts}
-    return max(lengths[a][b] for a in hosts for b in hosts if a != b)
+    lengths = {host: nx.single_source_dijkstra_path_length(graph, host) for host in hosts}
+    return max(int(lengths[a][b]) for a in hosts for b in hosts if a != b)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
