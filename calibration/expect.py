@@ -226,7 +226,9 @@ def _pair(
         ends=ends,
         rtt_ns=rtt,
         deviation_ns=sum(line.deviation_ns**2 for line in lines) ** 0.5,
-        spread_ns=max((line.spread_ns for line, d in zip(lines, directions, strict=True) if not d.reorder), default=0.0),
+        spread_ns=max(
+            (line.spread_ns for line, d in zip(lines, directions, strict=True) if not d.reorder), default=0.0
+        ),
         bottleneck_bps=pair.bottleneck_bps,
         goodput_bps=min([*ceilings, pair.bottleneck_bps * payload / (mtu + 0.0)]),
         goodput_fair=fair,

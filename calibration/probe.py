@@ -58,6 +58,15 @@ class Probing:
     def skip(self, key: str, quantity: str, reason: str) -> None:
         self.skipped[key, quantity] = reason
 
+    @property
+    def duration_ns(self) -> int:
+        """About how long all probes take on a host that is fast enough."""
+        total = 0
+        for probe in self.probes:
+            sending = max((s["interval_ns"] * s["packets"] for s in probe.get("streams", ())), default=0)
+            total += sending + probe.get("drain_ns", 0) + probe.get("duration_ns", 0) + 10 * MS
+        return total
+
     def add(self, kind: str, name: str, streams: Sequence[dict[str, Any]], drain_ns: float) -> None:
         if streams:
             probe = {"kind": kind, "name": name, "drain_ns": round(drain_ns), "streams": list(streams)}

@@ -40,7 +40,7 @@ def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
     drawn = []
     if len(rows) > MANY_ROWS:
         fine = [row for row in rows if row.verdict in ("ok", "shown")]
-        rows = [row for row in rows if row not in fine]
+        rows = [row for row in rows if row.verdict not in ("ok", "shown")]
         for quantity_name in dict.fromkeys(row.quantity for row in fine):
             drawn.append(_together([row for row in fine if row.quantity == quantity_name]))
     for row in rows:
@@ -75,7 +75,9 @@ def quantity(value: float | None, unit: str, digits: int = 6) -> str:
     """In the largest unit that the value fills, with at most `digits` significant digits."""
     if value is None:
         return "–"
-    size, name = next((s for s in _SCALES[unit] if abs(value) >= s[0]), _SCALES[unit][-1])
+    # What rounds up to the next unit is shown in it: 1 Gbit/s, not 1000 Mbit/s.
+    nearly = abs(value) * (1 + 0.5 * 10.0 ** (1 - digits))
+    size, name = next((s for s in _SCALES[unit] if nearly >= s[0]), _SCALES[unit][-1])
     return f"{_significant(value / size, digits)} {name}".rstrip()
 
 

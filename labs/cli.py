@@ -20,12 +20,12 @@ from rich.table import Table
 
 from labs import change, host
 from labs.compile import compile as compile_spec
-from labs.spec.fields import Topology
 from labs.plan import Plan, digest, to_json
 from labs.render import svg, table
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.spec import DescriptionError, Spec, from_template, load, override
+from labs.spec.fields import Topology
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = ROOT / "target/release/ewan-node"

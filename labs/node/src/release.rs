@@ -17,7 +17,7 @@ pub fn sockets() {
         .collect();
     std::thread::scope(|scope| {
         for some in sockets.chunks(sockets.len().div_ceil(AT_A_TIME).max(1)) {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 for fd in some {
                     // SAFETY: whoever owns it never closes it: the process ends before.
                     unsafe { libc::close(*fd) };

@@ -1,0 +1,112 @@
+"""From the real answers of a dumbbell (fixtures: 1 Gbit/s, 50 ms, on a machine whose CPUs others used too) to a
+certificate and back."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from calibration import expect, report, spinner
+from calibration.compare import compare
+from calibration.probe import plan_probes
+from labs.plan import digest, from_json
+from labs.record import Certificate, HostFacts, host_facts
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def read(name: str) -> Any:
+    return orjson.loads((FIXTURES / name).read_bytes())
+
+
+@pytest.fixture
+def certificate() -> Certificate:
+    lab = from_json((FIXTURES / "dumbbell.plan.json").read_bytes())
+    expected = expect.expectations(lab)
+    stats = read("dumbbell.stats.json")
+    answer = read("dumbbell.answer.json")
+    rows = compare(expected, plan_probes(expected, lab.lab), answer, spinner.facts([{"ok": False}], [stats]))
+    host = HostFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
+    return Certificate(
+        plan_sha256=digest(lab),
+        lab=lab.lab,
+        time="2026-01-01T00:00:00+00:00",
+        host=host,
+        tolerances={},
+        rows=rows,
+        probes=answer,
+        spinners={"0": stats},
+        elapsed_ns=11_200_000_000,
+    )
+
+
+def test_what_was_measured(certificate: Certificate) -> None:
+    rows = {(row.direction, row.quantity): row for row in certificate.rows}
+    for way in ("forward", "backward"):
+        for quantity in ("delay p50", "rate", "loss", "queue limit", "release error p50"):
+            assert rows[way, quantity].verdict == "ok", rows[way, quantity]
+        # That machine took the CPU from the link for 51 ms at once, and the certificate says so.
+        late = rows[way, "delay p99"]
+        assert late.verdict == "outside" and "CPU taken from the link" in late.note
+    rate = rows["forward", "rate"]
+    assert rate.error is not None and abs(rate.error) < 1e-5 * 1e9
+    assert not certificate.passed
+
+
+def test_a_certificate_is_written_and_read(certificate: Certificate, tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    report.write(certificate, path)
+    assert orjson.loads(path.read_bytes())["passed"] is False
+    assert report.read(path) == certificate
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text('{"format": "ewan-certificate/0"}')
+    with pytest.raises(ValueError, match=r"certificate\.json: format is 'ewan-certificate/0'"):
+        report.read(path)
+
+
+def test_the_table_is_text(certificate: Certificate) -> None:
+    cells = {row[1:3]: row for row in report.table(certificate)}
+    assert cells["forward", "rate"][3:8] == ("1 Gbit/s", "1 Gbit/s", "-0.0000%", "±1.1 Mbit/s", "ok")
+    assert cells["forward", "delay p50"][3] == "50.0011 ms"
+    assert cells["forward", "loss"][3:6] == ("0 %", "0 %", "+0 %")
+    assert report.summary(certificate).startswith("dumbbell NOT verified: 12 ok, 4 outside (11.2 s)")
+
+
+def test_a_certificate_without_an_outside_row_passes(certificate: Certificate) -> None:
+    rows = tuple(row for row in certificate.rows if row.verdict != "outside")
+    assert dataclasses.replace(certificate, rows=rows).passed
+
+
+def test_this_host_has_facts() -> None:
+    facts = host_facts({"ewan-node": "1"})
+    assert facts.cpus > 0 and facts.memory_bytes > 0 and facts.versions["ewan-node"] == "1"
+
+
+@pytest.mark.parametrize(
+    "value, unit, text",
+    [
+        (999_999_970, "bit/s", "1 Gbit/s"),
+        (50_001_104, "ns", "50.0011 ms"),
+        (383, "ns", "383 ns"),
+        (12_499_326, "bytes", "12.4993 MB"),
+        (1_000, "ppb", "0.0001 %"),
+        (0, "bytes", "0 B"),
+        (None, "ns", "–"),
+    ],
+)
+def test_quantities(value: float | None, unit: str, text: str) -> None:
+    assert report.quantity(value, unit) == text
+
+
+def test_counts_of_a_link_are_those_of_the_verification() -> None:
+    stats = read("dumbbell.stats.json")
+    own = spinner.facts([stats], [stats])["core forward"]
+    assert (own.overrun_packets, own.gaps, own.gaps_ns) == (0, 0, 0)
+    assert own.port == "xdp" and own.release_p50_ns is not None

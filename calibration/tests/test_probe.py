@@ -1,0 +1,97 @@
+"""Which probes are planned: bounded, below the link's rate where they must not disturb, above it where they must."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration import probe
+from calibration.expect import expectations
+from calibration.probe import MS, SECOND, Probing, plan_probes
+from calibration.tests.plans import DROP_TAIL, direction, plan
+from labs.plan import Plan, Queue
+
+
+def planned(lab: Plan) -> Probing:
+    return plan_probes(expectations(lab), lab.lab)
+
+
+def star(arms: int, **changes: Any) -> Plan:
+    """The one link of `plan`, `arms` times over."""
+    (link,) = plan().links
+    both = direction(**changes)
+    links = tuple(dataclasses.replace(link, name=f"arm{k}", forward=both, backward=both) for k in range(arms))
+    return dataclasses.replace(plan(), links=links, pairs=())
+
+
+def streams(probing: Probing, kind: str) -> list[dict[str, Any]]:
+    return [stream for each in probing.probes if each["kind"] == kind for stream in each["streams"]]
+
+
+def test_the_default_dumbbell_takes_less_than_fifteen_seconds() -> None:
+    probing = planned(plan())
+    assert [each["name"] for each in probing.probes] == ["delay", "rtt", "rate 1", "rate 2", "tcp left to right"]
+    assert probing.duration_ns < 13 * SECOND
+
+
+@pytest.mark.parametrize("rate_bps, seconds", [(1_000_000, 20), (100_000_000, 30), (1_000_000_000, 45)])
+def test_a_star_of_a_hundred_stays_bounded(rate_bps: int, seconds: int) -> None:
+    delay, queue = {"kind": "constant", "delay_ns": 5_000_000}, Queue(None, max(rate_bps // 800, 15_000), DROP_TAIL)
+    probing = planned(star(100, rate_bps=rate_bps, delay=delay, queue=queue))
+    assert len(streams(probing, "saturate")) == 200
+    assert probing.duration_ns < seconds * SECOND
+    # All delays at once, 20 000 packets a second together.
+    (delays,) = [each for each in probing.probes if each["kind"] == "delay"]
+    assert sum(1e9 / stream["interval_ns"] for stream in delays["streams"]) <= 20_000
+
+
+@pytest.mark.parametrize("rate_bps", [8_000, 1_000_000, 1_000_000_000, 100_000_000_000])
+def test_delay_probes_do_not_queue_and_rate_probes_do(rate_bps: int) -> None:
+    probing = planned(plan(rate_bps=rate_bps))
+    for stream in streams(probing, "delay"):
+        assert stream["interval_ns"] >= 4 * 138 * 8e9 / rate_bps
+    for stream in streams(probing, "saturate"):
+        offered = (stream["packet_bytes"] + 38) * 8e9 / stream["interval_ns"]
+        assert offered >= 1.2 * rate_bps or stream["interval_ns"] == 1_000
+        assert stream["packets"] <= 5_000_000
+        assert stream["skip_ns"] < stream["interval_ns"] * stream["packets"]
+
+
+def test_losses_before_the_queue_are_made_up_for() -> None:
+    half = planned(plan(loss={"kind": "bernoulli", "loss_ppb": 500_000_000}))
+    stream = streams(half, "saturate")[0]
+    assert 1538 * 8 / stream["interval_ns"] * 0.5 == pytest.approx(1.25, rel=0.01)
+    assert len(streams(half, "loss")) == 2
+
+
+def test_packets_do_not_wait_for_each_other_where_the_delay_varies() -> None:
+    uniform = {"kind": "uniform", "delay_ns": 50 * MS, "jitter_ns": 10 * MS}
+    assert streams(planned(plan(delay=uniform)), "delay")[0]["interval_ns"] == 20 * MS
+    assert streams(planned(plan(delay=uniform, reorder=True)), "delay")[0]["interval_ns"] == MS
+
+
+def test_what_takes_too_long_is_said() -> None:
+    probing = planned(plan(rate_bps=8_000))
+    assert probing.skipped["core forward", "queue limit"].startswith("filling this queue takes")
+    assert probing.skipped["left to right", "TCP goodput"] == "too slow for a transfer of a few seconds"
+
+
+def test_an_error_of_the_binary_is_one_line(tmp_path: Path) -> None:
+    binary = tmp_path / "ewan-node"
+    binary.write_text("#!/bin/sh\ncat > /dev/null\necho 'probe request: no' >&2\nexit 2\n")
+    binary.chmod(0o755)
+    with pytest.raises(RuntimeError, match=r"^ewan-node probe: probe request: no$"):
+        probe.run(plan(), planned(plan()), binary, lambda text: None)
+
+
+def test_progress_names_the_probe(tmp_path: Path) -> None:
+    binary = tmp_path / "ewan-node"
+    event = '{"event": "started", "probe": "delay", "index": 0, "of": 2, "longest_ns": 2500000000}'
+    binary.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{event}' >&2\necho '{{\"results\": []}}'\n")
+    binary.chmod(0o755)
+    told: list[str] = []
+    assert probe.run(plan(), planned(plan()), binary, told.append) == {"results": []}
+    assert told == ["probe 1 of 2: delay (up to 2.5 s)"]

@@ -1,0 +1,71 @@
+"""A change of a running link says only what its words say."""
+
+from __future__ import annotations
+
+import pytest
+
+from labs.change import compile_change, delay_until
+from labs.compile import HostFacts, compile
+from labs.plan import Plan
+from labs.spec import DescriptionError, from_template
+
+HOST = HostFacts(cpus=(0, 1), networks=())
+
+
+def plan(**words: str) -> Plan:
+    return compile(from_template("dumbbell", {"rtt": "100ms", "rate": "1Gbit/s", **words}), HOST)
+
+
+def change(text: str, **words: str) -> dict[str, object]:
+    made = plan(**words)
+    pairs = dict(word.split("=") for word in text.split())
+    return compile_change(made, made.links[0], "forward", pairs)
+
+
+def test_a_rate_alone_changes_the_rate_alone() -> None:
+    assert change("rate=500Mbit/s") == {"rate_bps": 500_000_000}
+
+
+def test_a_delay_keeps_the_jitter_that_there_is() -> None:
+    assert change("delay=20ms") == {"delay": {"kind": "constant", "delay_ns": 20_000_000}}
+    kept = {"delay": {"kind": "normal", "delay_ns": 20_000_000, "jitter_ns": 1_000_000}}
+    assert change("delay=20ms", jitter="1ms") == kept
+
+
+def test_a_buffer_in_bdp_means_the_rate_that_is_set_with_it() -> None:
+    assert change("buffer=1BDP")["queue"] == {
+        "limit_bytes": 12_500_000,
+        "limit_packets": None,
+        "discipline": {"kind": "drop_tail"},
+    }
+    assert change("rate=100Mbit/s buffer=1BDP")["queue"]["limit_bytes"] == 1_250_000  # type: ignore[index]
+
+
+def test_a_discipline_keeps_the_limit_and_a_limit_the_discipline() -> None:
+    queue = change("queue=codel", buffer="100pkt")["queue"]
+    assert queue["limit_packets"] == 100 and queue["discipline"]["kind"] == "codel"  # type: ignore[index]
+    queue = change("buffer=50pkt", queue="codel")["queue"]
+    assert queue["limit_packets"] == 50 and queue["discipline"]["kind"] == "codel"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rate=1000", "1000"),
+        ("bandwidth=1G", "a link has rate"),
+        ("loss=120%", "120%"),
+        ("jitter=90ms", "90ms"),
+        ("delay=2s", "has room for"),
+    ],
+)
+def test_refused_as_a_description_would_be(text: str, says: str) -> None:
+    with pytest.raises(DescriptionError, match=says) as refused:
+        change(text)
+    assert "\n" not in str(refused.value)
+
+
+def test_when() -> None:
+    assert delay_until("+10s") == 10_000_000_000
+    for bad in ("10s", "+10", "+-1s"):
+        with pytest.raises(DescriptionError, match="at="):
+            delay_until(bad)
