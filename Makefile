@@ -55,7 +55,8 @@ lint: setup ## rustfmt, clippy, ruff, mypy
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .
 bench: setup ## figures, side by side, into results/bench/
-	@.venv/bin/python -m calibration.bench
+	@cargo build --release --locked --quiet -p ewan-emulator --bins
+	@$(EWAN) bench $(PART)
 docs: setup ## docs/description.md from the schema
 	@$(EWAN) docs
 clean: ## what was built (labs that are up stay up)

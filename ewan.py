@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from calibration.bench import bench_command
 from calibration.cli import doctor_command, lab_command, verify_command
 from labs import cli as labs
 from labs.watch import watch_command
@@ -33,6 +34,7 @@ for command in (
     labs.set_command,
     watch_command,
     doctor_command,
+    bench_command,
     labs.completion_command,
     labs.docs_command,
 ):

@@ -6,10 +6,12 @@ of this package that starts anything.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,9 +40,10 @@ def verify(
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
     probing = probe.plan_probes(expected, plan.lab, budget)
-    before = _statistics(plan, control)
-    answer = probe.run(plan, probing, binary, progress)
-    after = _statistics(plan, control)
+    with _off_the_spinners(plan):
+        before = _statistics(plan, control)
+        answer = probe.run(plan, probing, binary, progress)
+        after = _statistics(plan, control)
     rows = compare(expected, probing, answer, spinner.facts(before, after), bounds)
     return Certificate(
         plan_sha256=digest(plan),
@@ -53,6 +56,27 @@ def verify(
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
     )
+
+
+@contextlib.contextmanager
+def _off_the_spinners(plan: Plan) -> Iterator[None]:
+    """Keeps all threads of this program on the hosts' CPUs meanwhile: a progress display that the kernel puts on a
+    spinner's CPU would be measured as an error of the link."""
+    old = os.sched_getaffinity(0)
+    cpus = old & set(plan.host_cpus)
+    _run_on(cpus)
+    try:
+        yield
+    finally:
+        if cpus:
+            _run_on(old)
+
+
+def _run_on(cpus: set[int]) -> None:
+    for task in Path("/proc/self/task").iterdir() if cpus else ():
+        # A thread may have ended meanwhile; without the right to move it, it stays.
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(int(task.name), cpus)
 
 
 def _statistics(plan: Plan, control: Control) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from calibration import statistic
 from calibration.expect import (
+    BYTE_NS,
     Expectations,
     LinkExpectation,
     PairExpectation,
@@ -21,10 +22,11 @@ from calibration.expect import (
     serialisation_ns,
 )
 from calibration.probe import PROBE_BYTES, Probing
+from calibration.report import quantity
 from calibration.spinner import Facts
 from labs.record import Row, Verdict
+from labs.units import PPB
 
-PPB = 1e9
 Stream = dict[str, Any]
 
 
@@ -109,7 +111,7 @@ def compare(
         judge = Judge(link.link, link.name, own.cause())
         rows += _delay(link, judge, results, bounds, count)
         rows += _release(judge, own, bounds)
-        rows += _rate(link, judge, results, bounds)
+        rows += _throughput(link, judge, probing, results, bounds)
         rows += _loss(link, judge, results, bounds, count)
         rows += _queue(link, judge, probing, results, bounds)
     for pair in expected.pairs:
@@ -204,17 +206,23 @@ def _release(judge: Judge, facts: Facts, bounds: Tolerances) -> Iterator[Row]:
     yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.cause())
 
 
+def _rate(bps: float) -> str:
+    return quantity(bps, "bit/s", 4)
+
+
 def _offered_bps(stream: Stream, framed: int) -> float:
     """Of what left the sender's own interface."""
     if stream["sending_ns"] == 0:
         return 0.0
-    return float(stream["sent_packets"] - 1) * framed * 8e9 / float(stream["sending_ns"])
+    return float(stream["sent_packets"] - 1) * framed * BYTE_NS / float(stream["sending_ns"])
 
 
-def _rate(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances) -> Iterator[Row]:
+def _throughput(
+    link: LinkExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+) -> Iterator[Row]:
     configured = link.direction.rate_bps
     stream = results.streams.get(("saturate", link.key))
-    why = _why_not(results, "saturate", link.key)
+    why = probing.skipped.get((link.key, "rate")) or _why_not(results, "saturate", link.key)
     if why or stream is None:
         yield judge.missing("rate", "bit/s", configured, why or "not probed")
         return
@@ -224,17 +232,26 @@ def _rate(link: LinkExpectation, judge: Judge, results: Results, bounds: Toleran
     if steady is None or steady["packets"] < 8:
         yield judge.missing("rate", "bit/s", configured, "too few packets arrived in the time there was")
         return
-    measured = steady["packets"] * framed * 8e9 / steady["window_ns"]
-    uncertain = (2 * bounds.instant_ns + (0 if link.line.constant else 2 * link.line.spread_ns)) / steady["window_ns"]
+    packets, window = steady["packets"], steady["fitted_window_ns"]
+    room = link.queue_packets(stream["packet_bytes"]) * serialisation_ns(link.direction, stream["packet_bytes"])
+    if link.line.constant and link.active_queue is None and stream["longest_sender_gap_ns"] > room / 4:
+        # A sender that pauses empties a short queue: only the time in which the link was never idle counts.
+        packets, window = steady["busy_packets"], steady["busy_window_ns"]
+        if packets < 8 or window < 100 * bounds.instant_ns:
+            note = "this host's sender paused for longer than the queue holds out"
+            yield judge.missing("rate", "bit/s", configured, note)
+            return
+    measured = packets * framed * BYTE_NS / window
+    uncertain = (2 * bounds.instant_ns + (0 if link.line.constant else 2 * link.line.spread_ns)) / window
     tolerance = configured * (bounds.rate_share + uncertain)
     if stream["socket_drops_packets"] > 0 and measured < configured - tolerance:
         dropped = stream["socket_drops_packets"]
         yield judge.missing("rate", "bit/s", configured, f"the probe itself dropped {dropped} packets: CPU too slow")
     elif offered < 1.02 * configured and measured < configured + tolerance:
-        note = f"above this host's reach: it could offer {offered / 1e6:.6g} Mbit/s"
+        note = f"above this host's reach: it could offer {_rate(offered)}"
         yield judge.missing("rate", "bit/s", configured, note)
     else:
-        yield judge.row("rate", "bit/s", configured, measured, tolerance, f"{offered / 1e6:.4g} Mbit/s were offered")
+        yield judge.row("rate", "bit/s", configured, measured, tolerance, f"{_rate(offered)} were offered")
 
 
 def _loss(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
@@ -297,14 +314,14 @@ def _queue(
     if steady is None or steady["packets"] < 8:
         yield judge.missing("queue limit", "bytes", configured, "too few packets arrived in the time there was")
         return
-    # p90: sent in small bursts, most packets find the queue a little less than full; and the few that came out late
-    # because a CPU was taken away must not decide. The base is the first packet of the probe itself.
-    waited = steady["delay"]["p90_ns"] - stream["delay"]["min_ns"]
-    measured = waited * rate / 8e9
-    tolerance = bounds.queue_share * configured + bounds.queue_packets * framed + bounds.instant_ns * rate / 8e9
-    excess = (offered - rate) * stream["sending_ns"] / 8e9
+    # The median: what came out late because a CPU was taken away must not decide. Packets sent in small bursts find
+    # the queue a few packets less than full, which the tolerance holds. The base is the probe's own first packet.
+    waited = steady["delay"]["p50_ns"] - stream["delay"]["min_ns"]
+    measured = waited * rate / BYTE_NS
+    tolerance = bounds.queue_share * configured + bounds.queue_packets * framed + bounds.instant_ns * rate / BYTE_NS
+    excess = (offered - rate) * stream["sending_ns"] / BYTE_NS
     if excess < 1.05 * configured and measured < configured - tolerance:
-        note = f"not filled: this host could offer {offered / 1e6:.6g} Mbit/s"
+        note = f"not filled: this host could offer {_rate(offered)}"
         yield judge.missing("queue limit", "bytes", configured, note)
     elif stream["refused_packets"] > 0 and measured > configured + tolerance:
         yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")
@@ -350,7 +367,7 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
     window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
-    carried = window * transfer["segment_bytes"] * 8e9 / pair.round_trip_ns(PROBE_BYTES)
+    carried = window * transfer["segment_bytes"] * BYTE_NS / pair.round_trip_ns(PROBE_BYTES)
     if measured < pair.goodput_bps - below and (not pair.goodput_fair or carried < pair.goodput_bps):
         why = f"its window was {window} segments" if pair.goodput_fair else "loss, jitter or a queue below the BDP"
         return judge.shown("TCP goodput", "bit/s", pair.goodput_bps, measured, f"{note}; kept below: {why}")

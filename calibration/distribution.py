@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-PPB = 1e9
+from labs.units import PPB
 
 
 @dataclass(frozen=True, slots=True)

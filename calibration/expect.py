@@ -12,10 +12,12 @@ from typing import Literal
 
 from calibration.distribution import DelayLine, Loss, delay_line, loss
 from labs.plan import Direction, End, Framing, Interface, Link, Pair, Plan
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
 TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
-PPB = 1e9
+BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
+"""bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ REASONS = {
     "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted",
     "loss": "the configured probability must lie in the Wilson interval of the count; 99 % for all comparisons of "
     "a certificate together (Bonferroni), widened by the correlation of the configured model",
-    "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs",
+    "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs (a sender's burst)",
     "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way",
     "goodput": "never more than 0.2 % above what headers leave of the rate; not more than 10 % below it by a "
     "sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
@@ -59,7 +61,7 @@ def framed_bytes(framing: Framing, packet_bytes: int) -> int:
 
 
 def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
-    return framed_bytes(direction.framing, packet_bytes) * 8e9 / direction.rate_bps
+    return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / direction.rate_bps
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,4 +245,4 @@ def _holds_bdp(direction: Direction, mtu: int, pair: Pair) -> bool:
     limits = [queue.limit_bytes, None if queue.limit_packets is None else queue.limit_packets * size]
     room = min(limit for limit in limits if limit is not None)
     # Of the pair's own path: what fills its bottleneck during a round trip.
-    return queue.discipline["kind"] == "drop_tail" and room >= 0.9 * pair.bottleneck_bps * pair.rtt_ns / 8e9
+    return queue.discipline["kind"] == "drop_tail" and room >= 0.9 * pair.bottleneck_bps * pair.rtt_ns / BYTE_NS

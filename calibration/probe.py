@@ -8,6 +8,7 @@ after the other, or as many at once as this host can send; TCP last, for it leav
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -15,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibration.expect import Ends, Expectations, LinkExpectation, PairExpectation, serialisation_ns
+from calibration.expect import BYTE_NS, Ends, Expectations, LinkExpectation, PairExpectation, serialisation_ns
 from labs.plan import Plan
+from labs.units import NS_PER_MS, NS_PER_SECOND
 
-MS = 1_000_000
-SECOND = 1_000 * MS
+MS = NS_PER_MS
+SECOND = NS_PER_SECOND
 PROBE_BYTES = 100
 """Of an IP packet that measures delay or loss: small, so that its own serialisation matters little."""
 
@@ -37,6 +39,7 @@ class Budget:
     pairs: int = 16
     rtt_ns: int = SECOND
     rates_ns: int = 20 * SECOND
+    rates_longest_ns: int = 45 * SECOND
     steady_ns: int = 800 * MS
     steady_shortest_ns: int = 50 * MS
     steady_longest_ns: int = 5 * SECOND
@@ -152,21 +155,30 @@ def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, b
 
 def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
     # A first guess of how many saturations follow each other decides how long each may be.
-    offered = sum(1.25 / serialisation_ns(link.direction, link.mtu_bytes) * 1e9 for link in links)
+    offered = sum(1.25 / serialisation_ns(link.direction, link.mtu_bytes) * SECOND for link in links)
     rounds = max(1, min(len(links), round(offered / budget.packets_per_second)))
     share = budget.rates_ns / rounds
     planned = [_saturation(probing, link, lab, budget, share) for link in links]
-    batch: list[dict[str, Any]] = []
-    drain, load, number = 0.0, 0.0, 0
+    batches: list[list[tuple[dict[str, Any], float]]] = [[]]
+    load = 0.0
     for stream, stay in sorted(planned, key=lambda item: item[0]["interval_ns"] * item[0]["packets"] + item[1]):
-        pace = 1e9 / stream["interval_ns"]
-        if batch and (load + pace > budget.packets_per_second or len(batch) == 256):
-            number += 1
-            probing.add("saturate", f"rate {number}", batch, drain)
-            batch, drain, load = [], 0.0, 0.0
-        batch.append(stream)
-        drain, load = max(drain, stay), load + pace
-    probing.add("saturate", f"rate {number + 1}", batch, drain)
+        pace = SECOND / stream["interval_ns"]
+        if batches[-1] and (load + pace > budget.packets_per_second or len(batches[-1]) == 256):
+            batches.append([])
+            load = 0.0
+        batches[-1].append((stream, stay))
+        load += pace
+    longest = [max((s["interval_ns"] * s["packets"] + stay for s, stay in batch), default=0.0) for batch in batches]
+    # Too many for the time there is: every so many of them, forward and backward in turn.
+    every = max(1, math.ceil(sum(longest) / budget.rates_longest_ns))
+    for number, batch in enumerate(batches):
+        streams = [stream for stream, _ in batch]
+        if (number + number // every) % every == 0:
+            probing.add("saturate", f"rate {number + 1}", streams, max((stay for _, stay in batch), default=0))
+            continue
+        for stream in streams:
+            for what in ("rate", "queue limit"):
+                probing.skip(stream["name"], what, f"of so many fast links, one direction in {every} is measured")
 
 
 def _saturation(
@@ -178,7 +190,7 @@ def _saturation(
     steady = min(max(share_ns / 2 - stay, budget.steady_shortest_ns), budget.steady_ns)
     overhead = direction.framing.overhead_bytes
     # Small packets on slow links: at least 40 of them in the steady part.
-    size = min(max(int(direction.rate_bps * steady / 8e9 / 40) - overhead, PROBE_BYTES), link.mtu_bytes)
+    size = min(max(int(direction.rate_bps * steady / BYTE_NS / 40) - overhead, PROBE_BYTES), link.mtu_bytes)
     size = min(max(size, PROBE_BYTES), link.mtu_bytes)
     own = serialisation_ns(direction, size)
     # A delay that varies moves both ends of the window: a longer one for 1 % all the same.
@@ -191,7 +203,7 @@ def _saturation(
     elif not link.line.constant:
         probing.skip(link.key, "queue limit", "the delay varies, so it does not show how long a packet waited")
     elif fill > min(budget.fill_longest_ns, max(share_ns, 150 * MS)):
-        probing.skip(link.key, "queue limit", f"filling this queue takes {fill / 1e9:.1f} s")
+        probing.skip(link.key, "queue limit", f"filling this queue takes {fill / SECOND:.1f} s")
     if (link.key, "queue limit") in probing.skipped:
         above, fill = 1.25, 20 * MS + 2 * link.line.spread_ns
     sending = fill + steady
@@ -213,7 +225,7 @@ def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, bud
             continue
         seen.add(bottleneck)
         duration = min(max(budget.tcp_ns, 30 * round(pair.rtt_ns)), 3 * budget.tcp_ns)
-        if pair.goodput_bps * duration / 8e9 < 100_000:
+        if pair.goodput_bps * duration / BYTE_NS < 100_000:
             probing.skip(pair.key, "TCP goodput", "too slow for a transfer of a few seconds")
             continue
         tcp = {
@@ -266,6 +278,6 @@ def _show(line: str, progress: Callable[[str], None]) -> str | None:
     except ValueError:
         return line.strip()
     if event["event"] == "started":
-        number, of, longest = event["index"] + 1, event["of"], event["longest_ns"] / 1e9
+        number, of, longest = event["index"] + 1, event["of"], event["longest_ns"] / SECOND
         progress(f"probe {number} of {of}: {event['probe']} (up to {longest:.1f} s)")
     return None

@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 
 from labs.record import Certificate, Row, Verdict, from_json, to_json
+from labs.units import NS_PER_MS, NS_PER_SECOND, PPB
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
 
@@ -17,10 +18,10 @@ ARROWS = {"forward": "→", "backward": "←"}
 MANY_ROWS = 60
 
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
-    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")),
-    "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")),
-    "bytes": ((1e6, "MB"), (1e3, "kB"), (1, "B")),
-    "ppb": ((1e7, "%"),),
+    "ns": ((NS_PER_SECOND, "s"), (NS_PER_MS, "ms"), (10**3, "µs"), (1, "ns")),
+    "bit/s": ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s"), (1, "bit/s")),
+    "bytes": ((10**6, "MB"), (10**3, "kB"), (1, "B")),
+    "ppb": ((PPB // 100, "%"),),
     "ratio": ((1, ""),),
 }
 
@@ -103,7 +104,8 @@ def summary(certificate: Certificate) -> str:
     kinds: tuple[Verdict, ...] = ("ok", "outside", "not measured")
     counts = ", ".join(f"{certificate.count(kind)} {kind}" for kind in kinds if certificate.count(kind))
     verdict = "verified" if certificate.passed else "NOT verified"
-    return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({certificate.elapsed_ns / 1e9:.1f} s)"
+    seconds = certificate.elapsed_ns / NS_PER_SECOND
+    return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({seconds:.1f} s)"
 
 
 def write(certificate: Certificate, path: Path) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labs.units import NS_PER_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -30,8 +32,8 @@ class Facts:
         causes = []
         if self.shares_cpu:
             causes.append("CPU shared")
-        if self.longest_gap_ns > 1_000_000:
-            lost, longest = self.gaps_ns / 1e6, self.longest_gap_ns / 1e6
+        if self.longest_gap_ns > NS_PER_MS:
+            lost, longest = self.gaps_ns / NS_PER_MS, self.longest_gap_ns / NS_PER_MS
             causes.append(f"CPU taken from the link {self.gaps} times, {lost:.0f} ms in all, {longest:.0f} ms at once")
         if self.overrun_packets > 0:
             causes.append(f"{self.overrun_packets} packets found no room at the link")

@@ -73,7 +73,7 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_the_table_is_text(certificate: Certificate) -> None:
     cells = {row[1:3]: row for row in report.table(certificate)}
-    assert cells["forward", "rate"][3:8] == ("1 Gbit/s", "1 Gbit/s", "-0.0000%", "±1.1 Mbit/s", "ok")
+    assert cells["forward", "rate"][3:8] == ("1 Gbit/s", "1 Gbit/s", "+0.0000%", "±1.1 Mbit/s", "ok")
     assert cells["forward", "delay p50"][3] == "50.0011 ms"
     assert cells["forward", "loss"][3:6] == ("0 %", "0 %", "+0 %")
     assert report.summary(certificate).startswith("dumbbell NOT verified: 12 ok, 4 outside (11.2 s)")

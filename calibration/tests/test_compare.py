@@ -107,8 +107,21 @@ def test_a_rate_that_could_not_be_offered_is_not_judged() -> None:
             stream = result["streams"][0]
             stream["sending_ns"] = round(stream["sent_packets"] * 1538 * 8 / 0.9)
     rows = {row.quantity: row for row in compare(expected, probing, answers, {}) if row.direction == "forward"}
-    assert rows["rate"].verdict == "not measured" and "could offer 899.99" in rows["rate"].note
+    assert rows["rate"].verdict == "not measured" and "could offer 900 Mbit/s" in rows["rate"].note
     assert rows["release error p50"].verdict == "not measured"
+
+
+@pytest.mark.parametrize("rate, verdict", [(1e9, "ok"), (0.98e9, "outside")])
+def test_a_sender_that_pauses_leaves_the_time_in_which_the_link_was_busy(rate: float, verdict: str) -> None:
+    expected, probing = prepared(plan(queue=Queue(100, None, DROP_TAIL)))
+    answers = answer(probing, rate_bps=rate)
+    for result in answers["results"]:
+        if result["kind"] == "saturate":
+            # 1.2 ms of queue and pauses of 5 ms: three quarters of the rate arrive, but 12 ms on end are full.
+            result["streams"][0]["longest_sender_gap_ns"] = 5_000_000
+            result["streams"][0]["steady"]["fitted_window_ns"] /= 0.75
+    rows = {row.quantity: row for row in compare(expected, probing, answers, {}) if row.direction == "forward"}
+    assert rows["rate"].verdict == verdict
 
 
 def test_a_link_that_lets_nothing_through_is_outside() -> None:

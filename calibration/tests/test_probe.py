@@ -48,6 +48,15 @@ def test_a_star_of_a_hundred_stays_bounded(rate_bps: int, seconds: int) -> None:
     assert sum(1e9 / stream["interval_ns"] for stream in delays["streams"]) <= 20_000
 
 
+def test_of_five_hundred_fast_links_some_are_saturated_and_the_others_named() -> None:
+    probing = planned(star(500, delay={"kind": "constant", "delay_ns": 5_000_000}, queue=Queue(None, 10**6, DROP_TAIL)))
+    assert probing.duration_ns < 60 * SECOND
+    measured = {stream["name"] for stream in streams(probing, "saturate")}
+    named = {key for key, what in probing.skipped if what == "rate"}
+    assert {name.split()[1] for name in measured} == {"forward", "backward"}
+    assert len(measured) >= 200 and len(measured) + len(named) == 1000
+
+
 @pytest.mark.parametrize("rate_bps", [8_000, 1_000_000, 1_000_000_000, 100_000_000_000])
 def test_delay_probes_do_not_queue_and_rate_probes_do(rate_bps: int) -> None:
     probing = planned(plan(rate_bps=rate_bps))

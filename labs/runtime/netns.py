@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from labs import plan as plans
 from labs.plan import Plan
 from labs.runtime import spinners
 from labs.runtime.base import LabError, Loaded
+from labs.runtime.interrupt import deferred
 from labs.runtime.state import State, root_from_environment
 
 NAMESPACES = Path("/run/netns")
@@ -40,7 +38,7 @@ class NetnsRuntime:
         binary = self._binary()
         spinners.check_cpus(plan.lab, plan.spinners)
         directory = self._state.directory(plan.lab)
-        with self._state.locked() as lock:
+        with self._state.locked() as lock, deferred() as check:
             if plan.lab in self._state.names():
                 raise LabError(
                     f"lab {plan.lab} exists already, or what is left of it: "
@@ -53,18 +51,17 @@ class NetnsRuntime:
                 manifest = self._state.manifest(plan.lab)
                 if manifest is None:
                     raise LabError(f"lab {plan.lab} vanished while it was made")
-                spinners.start(binary, directory, manifest["id"], plan.spinners)
+                spinners.start(binary, directory, manifest["id"], plan.spinners, check)
+                check()
             except BaseException:
-                with _uninterrupted():
-                    self._remove(binary, directory, lock)
+                self._remove(binary, directory, lock)
                 raise
 
     def down(self, name: str) -> dict[str, Any]:
         self._need_root("removing a lab")
         binary, directory = self._binary(), self._state.directory(name)
-        if not directory.exists():
-            return {"lab": None, "namespaces": [], "processes": [], "paths": [], "spinners": []}
-        with self._state.locked() as lock, _uninterrupted():
+        # Before the lock is ours nothing can be said: an `up` that was killed may have left a binary at work.
+        with self._state.locked() as lock, deferred():
             return self._remove(binary, directory, lock)
 
     def names(self) -> list[str]:
@@ -118,7 +115,7 @@ class NetnsRuntime:
         command = [str(self._binary()), "exec", "--state", str(directory), node, "--", *argv]
         process = subprocess.Popen(command)
         # Ctrl-C is the command's; it was started with the default handling, and we wait for it.
-        with _uninterrupted():
+        with deferred(process.send_signal):
             status = process.wait()
         return 128 - status if status < 0 else status
 
@@ -218,16 +215,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the end of the block is reached, and is forgotten there."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

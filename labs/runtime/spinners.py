@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,11 @@ def check_cpus(lab: str, spinners: Sequence[Spinner]) -> None:
             )
 
 
-def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinner]) -> None:
-    """Starts all, then waits until each answers; raises LabError with the last words of one that ended."""
+def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinner], check: Callable[[], None]) -> None:
+    """Starts all, then waits until each answers; raises LabError with the last words of one that ended.
+
+    `check` is called while waiting, and raises when there is a reason to stop.
+    """
     processes = []
     for number in range(len(spinners)):
         command = [str(binary), "link", "--state", str(directory), "--spinner", str(number), "--id", identity]
@@ -55,24 +58,25 @@ def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinn
         _started.append(process)
     deadline = time.monotonic() + START_S
     for number, process in enumerate(processes):
-        _wait(directory, number, spinners[number].cpu, process, deadline)
+        name = f"spinner {number} (CPU {spinners[number].cpu})"
+        while not _answers(directory, number, name, process, deadline):
+            check()
+            time.sleep(POLL_S)
 
 
-def _wait(directory: Path, number: int, cpu: int, process: subprocess.Popen[bytes], deadline: float) -> None:
-    name = f"spinner {number} (CPU {cpu})"
-    while True:
-        ended = process.poll() is not None  # before the question: a last answer may still be under way
-        try:
-            ask(directory, number, {"command": "stats"})
-            return
-        except OSError as error:
-            reason = error.strerror or str(error)
-        if ended:
-            raise LabError(f"{name} ended at once: {last_words(directory, number) or f'status {process.returncode}'}")
-        if time.monotonic() > deadline:
-            said = last_words(directory, number)
-            raise LabError(f"{name} does not answer after {START_S:.0f} s: {said or reason}")
-        time.sleep(POLL_S)
+def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[bytes], deadline: float) -> bool:
+    ended = process.poll() is not None  # before the question: a last answer may still be under way
+    try:
+        ask(directory, number, {"command": "stats"})
+        return True
+    except OSError as error:
+        reason = error.strerror or str(error)
+    said = last_words(directory, number)
+    if ended:
+        raise LabError(f"{name} ended at once: {said or f'status {process.returncode}'}")
+    if time.monotonic() > deadline:
+        raise LabError(f"{name} does not answer after {START_S:.0f} s: {said or reason}")
+    return False
 
 
 def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> dict[str, Any]:

@@ -146,8 +146,7 @@ impl Clock {
 
     /// The counter's frequency, if it is the source.
     pub fn frequency_hz(&self) -> Option<u64> {
-        (self.source == Source::Tsc)
-            .then(|| ((1_000_000_000u128 << 32) / u128::from(self.ns_per_tick.max(1))) as u64)
+        (self.source == Source::Tsc).then(|| ((1_000_000_000u128 << 32) / u128::from(self.ns_per_tick.max(1))) as u64)
     }
 
     pub fn residual_ns(&self) -> i64 {

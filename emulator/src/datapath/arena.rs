@@ -82,7 +82,7 @@ impl Class {
         let slot_bytes = (frame_bytes + HEAD_BYTES).next_multiple_of(64);
         let map = Map::anonymous(slot_bytes * slots as usize)?;
         map.small_pages();
-        map.prefault(prefault_bytes.min(map.len()));
+        map.prefault(prefault_bytes.min(map.bytes()));
         // Untouched capacity costs nothing, and pushing never moves the list while packets fly.
         Ok(Class { map, slot_bytes, slots, fresh: 0, free: Vec::with_capacity(slots as usize) })
     }

@@ -107,12 +107,8 @@ pub fn attach(interface: u32, socket: &OwnedFd) -> Result<Attachment, String> {
         attach_type: u32,
         flags: u32,
     }
-    let request = LinkCreate {
-        program: program.as_raw_fd(),
-        interface,
-        attach_type: BPF_XDP,
-        flags: XDP_FLAGS_DRV_MODE,
-    };
+    let request =
+        LinkCreate { program: program.as_raw_fd(), interface, attach_type: BPF_XDP, flags: XDP_FLAGS_DRV_MODE };
     let link = descriptor(bpf(BPF_LINK_CREATE, &request, "attaching the XDP program")?);
     Ok(Attachment { _descriptors: [map, program, link] })
 }

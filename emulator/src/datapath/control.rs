@@ -206,7 +206,9 @@ fn parse<T: for<'a> Deserialize<'a>>(object: Map<String, Value>) -> Result<T, St
 /// What the types do not say.
 fn check(change: &Change) -> Result<(), String> {
     if *change == Change::default() {
-        return Err("nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb or queue".into());
+        return Err(
+            "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb or queue".into()
+        );
     }
     if change.rate_bps.is_some_and(|rate| !(8_000..=100_000_000_000).contains(&rate)) {
         return Err("rate_bps: from 8000 to 100000000000".into());

@@ -10,6 +10,7 @@ mod histogram;
 mod interfaces;
 mod packet;
 pub mod port;
+mod rest;
 mod series;
 mod shared;
 mod sharing;
@@ -99,7 +100,7 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     if let Err(error) = sys::lock_memory() {
         println!("memory is not locked: {error}");
     }
-    let registration = Registration::new(&config.control_socket, config.cpu)?;
+    let registration = Registration::new(config.cpu)?;
     let one_cpu = sys::cpus_online() == 1;
     let shared = Arc::new(Shared {
         cpu: config.cpu,
@@ -173,7 +174,7 @@ fn arena(direction: &Direction, mtu: u32, links: usize) -> Result<Arena, String>
     )
 }
 
-/// SCHED_FIFO where it does no harm: before Linux 6.12 a real-time thread that never sleeps is stopped for 50 ms of
+/// Real time where it does no harm: before Linux 6.12 a real-time thread that never sleeps is stopped for 50 ms of
 /// every second whether or not anybody else wants the CPU; since then only if somebody does (the fair server).
 fn take_priority(one_cpu: bool) -> String {
     let refused = if std::env::var("EWAN_SCHED").as_deref() == Ok("nice") {
@@ -181,10 +182,10 @@ fn take_priority(one_cpu: bool) -> String {
     } else if one_cpu {
         "there is only one CPU".to_string()
     } else if sys::kernel_version() < (6, 12) {
-        "SCHED_FIFO would be throttled before Linux 6.12".to_string()
+        "a real-time thread would be throttled before Linux 6.12".to_string()
     } else {
-        match sys::set_fifo(1) {
-            Ok(()) => return "fifo".into(),
+        match sys::set_realtime(1) {
+            Ok(()) => return "real time (SCHED_RR)".into(),
             Err(error) => error,
         }
     };

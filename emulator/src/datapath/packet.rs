@@ -79,7 +79,7 @@ impl AfPacket {
         let room = mtu as usize + 14 + 4;
         // The kernel puts its head, an address and alignment before the frame.
         let frame_size = (room + 128).next_power_of_two();
-        let frames = ring_size(MEMORY, ports, frame_size, 64, 4096);
+        let frames = ring_size(MEMORY, ports, frame_size, 64, 8192);
         let block_size = frame_size.max(1 << 16).min(frame_size * frames);
 
         let receiver = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, &say("socket"))?;
@@ -106,7 +106,8 @@ impl AfPacket {
         let drops = AtomicU64::new(0);
         let overruns = move || {
             // Reading clears the kernel's count.
-            let statistics = sys::get_option::<Statistics>(&receiver, libc::SOL_PACKET, PACKET_STATISTICS, "statistics");
+            let statistics =
+                sys::get_option::<Statistics>(&receiver, libc::SOL_PACKET, PACKET_STATISTICS, "statistics");
             let new = statistics.map_or(0, |statistics| u64::from(statistics.drops));
             drops.fetch_add(new, Ordering::Relaxed) + new
         };

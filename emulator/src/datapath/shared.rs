@@ -12,7 +12,7 @@ use crate::model::{Change, Counters, Nanos};
 pub struct Shared {
     pub cpu: u32,
     pub clock: &'static str,
-    /// "fifo" or "nice -20" or "normal", and why.
+    /// "real time (SCHED_RR)", or "nice -20" or "normal" and why.
     pub policy: Mutex<String>,
     /// The clock at millisecond 0.
     pub started: Nanos,

@@ -11,6 +11,7 @@ use super::arena::{Arena, Slot};
 use super::events::{Events, NEVER};
 use super::frame;
 use super::port::Port;
+use super::rest::Rest;
 use super::series::Row;
 use super::shared::{Applied, DirectionState, Scheduled, Shared};
 use crate::config::{Direction, Framing};
@@ -28,19 +29,11 @@ const RETRY_NS: Nanos = 5_000;
 const OLDEST_STAMP_NS: Nanos = 1_000_000_000;
 const MS: Nanos = 1_000_000;
 
-/// A turn of the loop takes at most this long, plus what its frames and ports cost, unless the thread lost its CPU.
-const TURN_NS: Nanos = 10_000;
-const TURN_NS_PER_FRAME: Nanos = 2_000;
-const TURN_NS_PER_PORT: Nanos = 50;
-
-/// The kernel's own work that is bound to this CPU (tearing a namespace or an AF_XDP socket down, for one) must get
-/// its turn, or it waits for ever and others wait for it with the network's lock held: the fair server of Linux 6.18
-/// was seen not to step in. So the spinner sleeps for a moment every so often: when nothing is due for a while if
-/// that is possible, and if not, all the same. Frames that arrive meanwhile are stamped by the kernel as always.
-const REST_NS: Nanos = 30_000;
-const REST_EVERY_NS: Nanos = 20 * MS;
-const REST_AT_LEAST_EVERY_NS: Nanos = 500 * MS;
-const REST_IF_IDLE_FOR_NS: Nanos = 400_000;
+/// Between two looks at the clock there is at most one burst from one port, one burst to another, or a round over
+/// idle ports. More time than that needs means that the thread lost its CPU.
+const STEP_NS: Nanos = 10_000;
+const STEP_NS_PER_FRAME: Nanos = 2_000;
+const STEP_NS_PER_CALL: Nanos = 15_000;
 
 pub struct Spinner {
     clock: Clock,
@@ -57,6 +50,9 @@ pub struct Spinner {
     swept: usize,
     /// When the last gap ended: what was due before then says nothing about the spinner's own exactness.
     disturbed_until: Nanos,
+    /// The clock when last looked at.
+    seen: Nanos,
+    rest: Rest,
 }
 
 /// One direction.
@@ -200,31 +196,41 @@ impl Spinner {
         let directions: Vec<Lane> = directions.into_iter().map(|(config, arena)| Lane::new(&config, arena)).collect();
         let events = Events::new(directions.len());
         let (scheduled, applied) = (Vec::with_capacity(1024), Vec::with_capacity(1024));
-        Spinner { clock, shared, ports, directions, events, changes, scheduled, applied, swept: 0, disturbed_until: 0 }
+        Spinner {
+            clock,
+            shared,
+            ports,
+            directions,
+            events,
+            changes,
+            scheduled,
+            applied,
+            swept: 0,
+            disturbed_until: 0,
+            seen: 0,
+            rest: Rest::new(0),
+        }
     }
 
     /// Until told to stop.
     pub fn run(mut self) {
         let shared = self.shared.clone();
-        let turn_ns = TURN_NS + TURN_NS_PER_PORT * self.ports.len() as u64;
-        let (mut last, mut next_look) = (self.clock.now(), 0);
-        let mut rested = last;
+        self.seen = self.clock.now();
+        self.rest = Rest::new(self.seen);
+        let (mut last, mut next_look) = (self.seen, 0);
         let mut worked = 0;
         loop {
-            let mut now = self.clock.now();
-            let turn = now - last;
-            if turn > turn_ns + TURN_NS_PER_FRAME * worked as u64 && !shared.give_way.load(Relaxed) {
-                shared.gaps.record(turn);
-                self.disturbed_until = now;
-            }
+            let mut now = self.look(0, false);
             if worked > 0 {
-                shared.busy_ns.store(shared.busy_ns.load(Relaxed) + turn, Relaxed);
+                shared.busy_ns.store(shared.busy_ns.load(Relaxed) + now - last, Relaxed);
             }
-            if self.may_rest(now, rested) {
-                std::thread::sleep(std::time::Duration::from_nanos(REST_NS));
-                rested = self.clock.now();
-                shared.rests.record(rested - now);
-                now = rested;
+            let next = self.events.earliest().min(self.scheduled.last().map_or(NEVER, |change| change.at));
+            if let Some(time) = self.rest.due(now, next) {
+                std::thread::sleep(std::time::Duration::from_nanos(time));
+                self.seen = self.clock.now();
+                shared.rests.record(self.seen - now);
+                self.rest.done(self.seen, self.seen - now);
+                now = self.seen;
             }
             last = now;
             if now >= next_look {
@@ -237,7 +243,11 @@ impl Spinner {
             }
             worked = 0;
             for port in 0..self.ports.len() {
-                worked += self.receive(port);
+                let received = self.receive(port);
+                if received > 0 {
+                    worked += received;
+                    self.look(received, false);
+                }
                 if port % PORTS_PER_LOOK == PORTS_PER_LOOK - 1 {
                     worked += self.release();
                 }
@@ -250,10 +260,19 @@ impl Spinner {
         }
     }
 
-    fn may_rest(&self, now: Nanos, rested: Nanos) -> bool {
-        let next = self.events.earliest().min(self.scheduled.last().map_or(NEVER, |change| change.at));
-        let idle = next.saturating_sub(now) > REST_IF_IDLE_FOR_NS;
-        now > rested + if idle { REST_EVERY_NS } else { REST_AT_LEAST_EVERY_NS }
+    /// Reads the clock, and notices if more time has passed than `frames` moved, or a call to send, account for.
+    #[inline]
+    fn look(&mut self, frames: usize, called: bool) -> Nanos {
+        let now = self.clock.now();
+        let step = now - self.seen;
+        self.seen = now;
+        let expected = STEP_NS + STEP_NS_PER_FRAME * frames as u64 + if called { STEP_NS_PER_CALL } else { 0 };
+        if step > expected && !self.shared.give_way.load(Relaxed) {
+            self.shared.gaps.record(step);
+            self.disturbed_until = now;
+            self.rest.gap(now, step);
+        }
+        now
     }
 
     fn ms(&self, now: Nanos) -> u64 {
@@ -278,17 +297,18 @@ impl Spinner {
 
     /// Sends what is due, the longest due first.
     fn release(&mut self) -> usize {
-        let mut sent = 0;
+        let (mut sent, mut burst) = (0, 0);
         // Two bursts at most for each direction, so that the receiving rings are emptied under overload too.
         for _ in 0..2 * self.directions.len() {
-            let now = self.clock.now();
+            let now = self.look(burst, burst > 0);
             if self.scheduled.last().is_some_and(|change| change.at <= now) {
                 self.change(now);
             }
             if self.events.earliest() > now {
                 break;
             }
-            sent += self.release_from(self.events.first(), now);
+            burst = self.release_from(self.events.first(), now);
+            sent += burst;
         }
         sent
     }

@@ -47,13 +47,7 @@ pub fn socket(domain: c_int, kind: c_int, protocol: c_int, attempt: &str) -> Res
 }
 
 /// `value` must be the option's own plain structure.
-pub fn set_option<T: Copy>(
-    fd: &OwnedFd,
-    level: c_int,
-    option: c_int,
-    value: &T,
-    attempt: &str,
-) -> Result<(), String> {
+pub fn set_option<T: Copy>(fd: &OwnedFd, level: c_int, option: c_int, value: &T, attempt: &str) -> Result<(), String> {
     let size = size_of::<T>() as libc::socklen_t;
     // SAFETY: the kernel reads `size` bytes of a value that lives here.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), size) };
@@ -66,8 +60,7 @@ pub fn get_option<T: Copy>(fd: &OwnedFd, level: c_int, option: c_int, attempt: &
     // SAFETY: integers may be zero, and the kernel writes at most `size` bytes into the value.
     unsafe {
         let mut value: T = std::mem::zeroed();
-        let result =
-            libc::getsockopt(fd.as_raw_fd(), level, option, std::ptr::from_mut(&mut value).cast(), &mut size);
+        let result = libc::getsockopt(fd.as_raw_fd(), level, option, std::ptr::from_mut(&mut value).cast(), &mut size);
         check(result, attempt)?;
         Ok(value)
     }
@@ -75,9 +68,8 @@ pub fn get_option<T: Copy>(fd: &OwnedFd, level: c_int, option: c_int, attempt: &
 
 pub fn bind<T>(fd: &OwnedFd, address: &T, attempt: &str) -> Result<(), String> {
     // SAFETY: the kernel reads the structure that lives here.
-    let result = unsafe {
-        libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), size_of::<T>() as libc::socklen_t)
-    };
+    let result =
+        unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), size_of::<T>() as libc::socklen_t) };
     check(result, attempt).map(drop)
 }
 
@@ -116,14 +108,14 @@ impl Map {
         self.address.as_ptr().cast()
     }
 
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.length
     }
 
     /// Fetches the pages of the first `length` bytes now rather than while packets fly. Best effort.
     pub fn prefault(&self, length: usize) {
         const MADV_POPULATE_WRITE: c_int = 23; // Linux 5.14
-        // SAFETY: the range lies within our own mapping.
+                                               // SAFETY: the range lies within our own mapping.
         unsafe { libc::madvise(self.address.as_ptr(), length.min(self.length), MADV_POPULATE_WRITE) };
     }
 
@@ -153,11 +145,12 @@ pub fn set_affinity(cpus: &[u32]) -> Result<(), String> {
     }
 }
 
-/// The calling thread before every ordinary one. Errors when not allowed.
-pub fn set_fifo(priority: c_int) -> Result<(), String> {
+/// The calling thread before every ordinary one. Round robin, not FIFO: two that spin on one CPU without knowing of
+/// each other both go on. Errors when not allowed.
+pub fn set_realtime(priority: c_int) -> Result<(), String> {
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads a structure that lives here.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }, "SCHED_FIFO").map(drop)
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &parameter) }, "SCHED_RR").map(drop)
 }
 
 pub fn set_nice(nice: c_int) -> Result<(), String> {

@@ -117,16 +117,14 @@ impl AfXdp {
         umem.small_pages();
         let registration = libc::xdp_umem_reg {
             addr: umem.pointer() as u64,
-            len: umem.len() as u64,
+            len: umem.bytes() as u64,
             chunk_size: chunk as u32,
             headroom: 0,
             flags: 0,
             tx_metadata_len: 0,
         };
         sys::set_option(&socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration, &say("registering memory"))?;
-        for option in
-            [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
-        {
+        for option in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING] {
             sys::set_option(&socket, libc::SOL_XDP, option, &(size as u32), &say("sizing a ring"))?;
         }
         let offsets: libc::xdp_mmap_offsets =
@@ -186,7 +184,7 @@ impl Port for AfXdp {
         while count < budget {
             let Some(descriptor) = self.received.peek() else { break };
             let (start, length) = (descriptor.addr as usize, descriptor.len as usize);
-            if start < STAMP_BYTES || start + length > self.umem.len() {
+            if start < STAMP_BYTES || start + length > self.umem.bytes() {
                 self.received.consume(); // The kernel never writes such a descriptor.
                 continue;
             }

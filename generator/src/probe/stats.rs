@@ -41,9 +41,15 @@ pub struct Steady {
     /// Arrivals after the first of the part: the number of service times in `window_ns`.
     pub packets: u64,
     pub l3_bytes: u64,
+    /// First to last arrival of the part.
     pub window_ns: u64,
+    /// The same by the medians of its first and last tenth: packets that came late in a bunch do not decide it.
+    pub fitted_window_ns: f64,
     /// Longest pause between two arrivals.
     pub longest_gap_ns: i64,
+    /// Of the longest run without a pause of the link: packets after the first, and the time they took.
+    pub busy_packets: u64,
+    pub busy_window_ns: u64,
     pub delay: Percentiles,
 }
 
@@ -110,13 +116,62 @@ pub fn steady(arrivals: &[Arrival], skip_ns: u64, packet_bytes: u64) -> Option<S
         return None;
     }
     let packets = part.len() as u64 - 1;
+    let delay = percentiles(part.iter().map(|arrival| arrival.delay_ns).collect())?;
+    let least = arrivals.iter().map(|arrival| arrival.delay_ns).min()?;
+    let (busy_packets, busy_window_ns) = busy(&part, least, delay.p50_ns - least);
     Some(Steady {
         packets,
         l3_bytes: packets * packet_bytes,
         window_ns: window as u64,
+        fitted_window_ns: fitted_window_ns(&part),
         longest_gap_ns: part.windows(2).map(|two| two[1].at_ns - two[0].at_ns).max().unwrap_or(0),
-        delay: percentiles(part.iter().map(|arrival| arrival.delay_ns).collect())?,
+        busy_packets,
+        busy_window_ns,
+        delay,
     })
+}
+
+/// The longest run of packets that all waited in the queue, so that the link was never idle; broken where packets
+/// came much later than those around them, which is no waiting in the queue.
+fn busy(part: &[&Arrival], least_ns: i64, usual_ns: i64) -> (u64, u64) {
+    const WAITED_NS: i64 = 100_000;
+    const PAUSE_NS: i64 = 1_000_000;
+    let last = part.len() - 1;
+    let pace = (part[last].at_ns - part[0].at_ns) / last as i64;
+    let waited = |arrival: &Arrival| {
+        let excess = arrival.delay_ns - least_ns;
+        (WAITED_NS..=usual_ns + usual_ns / 10 + 2 * WAITED_NS).contains(&excess)
+    };
+    let (mut best, mut from) = ((0, 0), 0);
+    for index in 0..part.len() {
+        if !waited(part[index]) {
+            from = index + 1;
+        } else if index > from && part[index].at_ns - part[index - 1].at_ns > PAUSE_NS + 3 * pace {
+            from = index;
+        } else if index > from {
+            let window = (part[index].at_ns - part[from].at_ns) as u64;
+            if window > best.1 {
+                best = ((index - from) as u64, window);
+            }
+        }
+    }
+    best
+}
+
+/// How long arrivals of an even pace take from first to last: their times less those of an even pace between the two
+/// ends are how late each is; the difference of the medians of both ends' tenths is what the pace is wrong by.
+fn fitted_window_ns(part: &[&Arrival]) -> f64 {
+    let (from, last) = (part[0].at_ns, part.len() - 1);
+    let window = (part[last].at_ns - from) as f64;
+    let late = |index: usize| (part[index].at_ns - from) as f64 - window * index as f64 / last as f64;
+    let tenth = (part.len() / 10).max(1);
+    let median = |from: usize| {
+        let mut values: Vec<f64> = (from..from + tenth).map(late).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        (values[(tenth - 1) / 2] + values[tenth / 2]) / 2.0
+    };
+    let between = (part.len() - tenth) as f64;
+    window + (median(part.len() - tenth) - median(0)) * last as f64 / between
 }
 
 /// Arrivals in each `bin_ns` since the first; empty when `bin_ns` is 0.
@@ -181,6 +236,27 @@ mod tests {
         let found = steady(&arrivals, 50, 1500).unwrap();
         assert_eq!((found.packets, found.l3_bytes, found.window_ns, found.longest_gap_ns), (5, 7500, 50, 10));
         assert_eq!(steady(&arrivals, 100, 1500), None);
+    }
+
+    #[test]
+    fn the_longest_busy_run_ends_where_the_queue_was_empty() {
+        // One a ms; all wait for 5 ms, except the 40th, which finds the queue empty.
+        let ms = 1_000_000;
+        let wait = |k: i64| if k == 40 { 0 } else { 5 * ms };
+        let arrivals: Vec<_> = (0..100).map(|k| at(k as u64, k * ms, 50 * ms + wait(k))).collect();
+        let found = steady(&arrivals, 0, 1500).unwrap();
+        assert_eq!((found.busy_packets, found.busy_window_ns), (58, 58_000_000));
+    }
+
+    #[test]
+    fn a_bunch_of_late_packets_does_not_change_the_pace() {
+        // One every 10 ns for 10 µs; the first five wait for the sixth.
+        let arrivals: Vec<_> = (0..1001).map(|k| at(k, if k < 5 { 50 } else { 10 * k as i64 }, 5)).collect();
+        let found = steady(&arrivals, 0, 1500).unwrap();
+        assert_eq!(found.window_ns, 9950);
+        assert!((found.fitted_window_ns - 10_000.0).abs() < 5.0, "{found:?}");
+        let even: Vec<_> = (0..1001).map(|k| at(k, 10 * k as i64, 5)).collect();
+        assert!((steady(&even, 0, 1500).unwrap().fitted_window_ns - 10_000.0).abs() < 1e-6);
     }
 
     #[test]

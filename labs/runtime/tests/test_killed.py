@@ -28,6 +28,8 @@ def state() -> Iterator[Path]:
     before = links_of_host()
     yield root
     run(str(BINARY), "down", "--state", str(root / LAB))
+    if root.exists():
+        root.rmdir()
     assert links_of_host() == before
 
 
@@ -44,11 +46,15 @@ def down(state: Path, fault: int | None = None) -> int:
 
 def test_killed_before_each_step_of_up(state: Path) -> None:
     """Every file, namespace, batch and sysctl is a step; the process gets SIGKILL just before it."""
+    runtime = NetnsRuntime(BINARY, state)
     for step in range(MOST_STEPS):
         status = apply(state, step)
         if status == 0:
             break
         assert status == -signal.SIGKILL
+        if step:  # before the first there is nothing
+            assert runtime.names() == [LAB]
+            assert runtime.status(LAB)["state"] == "incomplete", f"step {step}"
         assert down(state) == 0, f"step {step}"
         assert traces(LAB, state) == [], f"step {step}"
     assert down(state) == 0

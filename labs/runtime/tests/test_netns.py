@@ -33,6 +33,8 @@ def state() -> Iterator[Path]:
     left = [directory.name for directory in root.glob("*")]
     for name in left:
         run(str(BINARY), "down", "--state", str(root / name))
+    if root.exists():
+        root.rmdir()
     assert not left, f"a test left {left}"
     assert links_of_host() == before
 
@@ -97,6 +99,13 @@ def test_exec_gives_the_commands_status_and_nearest_names(
     assert output(runtime, capfd, "left", "ls", "/sys/class/net").split() == ["eth0", "lo"]
     assert runtime.exec(LAB, "lefl", ["true"]) == 2
     assert f"lab {LAB} has no node lefl: nearest are left" in capfd.readouterr().err
+    runtime.down(LAB)
+
+
+def test_who_ends_exec_ends_the_command(runtime: NetnsRuntime) -> None:
+    runtime.up(small(LAB))
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    assert runtime.exec(LAB, "left", ["sleep", "600"]) == 128 + signal.SIGTERM
     runtime.down(LAB)
 
 

@@ -33,16 +33,15 @@ fn frame(bytes: usize) -> Vec<u8> {
     let mut frame = vec![0u8; bytes];
     frame[..14].copy_from_slice(&[2, 0xe3, 0, 0, 0, 2, 2, 0xe3, 0, 0, 0, 1, 8, 0]);
     let length = ((bytes - 14) as u16).to_be_bytes();
-    frame[14..34].copy_from_slice(&[
-        0x45, 0, length[0], length[1], 0, 1, 0x40, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
-    ]);
+    frame[14..34]
+        .copy_from_slice(&[0x45, 0, length[0], length[1], 0, 1, 0x40, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     frame
 }
 
 pub fn send(net: &Net, load: &Load) -> Result<Sent, String> {
     net.inside("a", || {
         sys::set_affinity(&[HOST_CPU])?;
-        let _ = sys::set_fifo(1);
+        let _ = sys::set_realtime(1);
         let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, "blaster")?;
         if load.bypass {
             sys::set_option(&socket, libc::SOL_PACKET, 20, &1i32, "PACKET_QDISC_BYPASS")?;
@@ -126,14 +125,15 @@ pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(Sent, Vec<A
         let done = &done;
         let reader = scope.spawn(move || {
             // Before the blaster, or the ring overflows; it sleeps nearly always.
-            let _ = sys::set_affinity(&[HOST_CPU]).and_then(|()| sys::set_fifo(2));
+            let _ = sys::set_affinity(&[HOST_CPU]).and_then(|()| sys::set_realtime(2));
             let mut clock = Clock::new();
             let mut arrivals = Vec::with_capacity((load.packets_per_second * load.seconds * 1.1) as usize + 1000);
             loop {
                 let finished = done.load(Relaxed);
                 clock.refresh();
                 let count = sink.receive(&clock, 4096, &mut |frame, arrived| {
-                    let word = |at: usize| frame.get(at..at + 8).and_then(|b| Some(u64::from_ne_bytes(b.try_into().ok()?)));
+                    let word =
+                        |at: usize| frame.get(at..at + 8).and_then(|b| Some(u64::from_ne_bytes(b.try_into().ok()?)));
                     arrivals.push(Arrival { sent: word(STAMP).unwrap_or(0), arrived, bytes: frame.len() });
                 });
                 if count == 0 && finished {

@@ -74,11 +74,7 @@ impl Net {
     }
 
     /// Runs `work` on a thread that is inside the node; sockets opened there stay there.
-    pub fn inside<T: Send>(
-        &self,
-        node: &str,
-        work: impl FnOnce() -> Result<T, String> + Send,
-    ) -> Result<T, String> {
+    pub fn inside<T: Send>(&self, node: &str, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
         let path = self.path(node);
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || sys::enter_netns(&path).and_then(|()| work()));
@@ -90,7 +86,10 @@ impl Net {
 impl Drop for Net {
     fn drop(&mut self) {
         for node in ["a", "e", "b"] {
-            let _ = Command::new("ip").args(["netns", "del", &self.name(node)]).stderr(std::process::Stdio::null()).status();
+            let _ = Command::new("ip")
+                .args(["netns", "del", &self.name(node)])
+                .stderr(std::process::Stdio::null())
+                .status();
         }
     }
 }

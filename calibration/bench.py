@@ -1,0 +1,180 @@
+"""`make bench`: the figures of links, labs and compiler, each beside a reference in the same run.
+
+In: the built binaries and root. Out: tables of ratios, and all figures as JSON in results/bench/. Nothing here is a
+test: a busy machine gives other figures, which is why each row has its reference.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from labs import cli, host
+from labs.compile import compile
+from labs.record import host_facts
+from labs.spec import from_template
+from labs.tests.bench_compile import measure
+from labs.units import NS_PER_SECOND, about
+
+RESULTS = Path("results/bench")
+LAB = "bench"
+ARMS = 100
+PARTS = ("compile", "labs", "packets", "lateness", "rate")
+
+
+@click.command("bench")
+@click.argument("parts", nargs=-1, type=click.Choice(PARTS))
+@click.option("--quick", is_flag=True, help="shorter, and less exact")
+@cli.guarded
+def bench_command(parts: tuple[str, ...], quick: bool) -> None:
+    """Measure this machine's figures, side by side; JSON goes to results/bench/.
+
+    \b
+    ewan bench
+    ewan bench lateness rate --quick
+    """
+    cli.as_root()
+    wanted = parts or PARTS
+    report: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "host": host_facts({})}
+    if "compile" in wanted:
+        report["compile"] = [measure(arms, 3) for arms in (ARMS, 5_000)]
+        show_compile(report["compile"])
+    if "labs" in wanted:
+        report["labs"] = labs_up_and_down()
+        show_labs(report["labs"])
+    for part, show in (("packets", show_packets), ("lateness", show_lateness), ("rate", show_rates)):
+        if part in wanted:
+            found = link_bench(part, quick)
+            report |= found
+            show(found)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+    path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    cli.console.print(f"all figures: {path}")
+
+
+def link_bench(part: str, quick: bool) -> dict[str, Any]:
+    """One part of the datapath's own benchmark; its progress goes to standard error as it comes."""
+    binary = cli.BINARY.resolve().parent / "link-bench"
+    if not binary.exists():
+        raise cli.fail(f"{binary.name} is not built: make bench builds it")
+    command = [str(binary), part, *(["quick"] if quick else [])]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if result.returncode:
+        raise cli.fail(result.stderr.decode().strip().splitlines()[-1])
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def labs_up_and_down() -> dict[str, float]:
+    """A star of `ARMS` hosts, apply and down by the node binary; beside it, ip(8) making as many pairs of namespaces."""
+    plan = compile(from_template("star", {"arms": str(ARMS), "name": LAB, "rate": "100Mbit/s"}), host.facts())
+    runtime = cli.runtime()
+    runtime.down(LAB)
+    begun = time.perf_counter()
+    runtime.up(plan)
+    up_s = time.perf_counter() - begun
+    begun = time.perf_counter()
+    runtime.down(LAB)
+    down_s = time.perf_counter() - begun
+    commands = []
+    for arm in range(ARMS):
+        a, b = f"ewan-{LAB}-a{arm}", f"ewan-{LAB}-b{arm}"
+        commands += [f"netns add {a}", f"netns add {b}", f"link add e0 netns {a} type veth peer name e0 netns {b}"]
+    begun = time.perf_counter()
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands).encode(), check=True, capture_output=True)
+    ip_s = time.perf_counter() - begun
+    undo = "\n".join(f"netns del ewan-{LAB}-{side}{arm}" for arm in range(ARMS) for side in "ab")
+    subprocess.run(["ip", "-batch", "-"], input=undo.encode(), check=True, capture_output=True)
+    return {"arms": ARMS, "namespaces": len(plan.nodes), "up_s": up_s, "down_s": down_s, "ip_batch_s": ip_s}
+
+
+def seconds(value: float) -> str:
+    return about(value * NS_PER_SECOND, "time")
+
+
+def draw(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    cli.console.print(cli.grid(title, columns, rows))
+    cli.console.print()
+
+
+def show_compile(found: list[dict[str, float]]) -> None:
+    rows = [
+        [f"{f['nodes']:.0f}", about(f["plan_bytes"], "size"), seconds(f["best_s"]), seconds(f["worst_s"])]
+        for f in found
+    ]
+    draw("Compiler: a star, from interpreter start to plan.json", ["nodes", "plan", "best", "worst"], rows)
+
+
+def show_labs(found: dict[str, float]) -> None:
+    ratio = found["up_s"] / found["ip_batch_s"]
+    row = [str(found["namespaces"]), *(seconds(found[key]) for key in ("up_s", "down_s", "ip_batch_s")), f"{ratio:.2f}"]
+    columns = ["namespaces", "up, links running", "down", "ip -batch: namespaces and pairs alone", "up / ip"]
+    draw(f"Labs: a star of {ARMS} hosts", columns, [row])
+
+
+def show_packets(found: dict[str, Any]) -> None:
+    rows = []
+    plain = {row["frame_bytes"]: row["packets_per_second"] for row in found["packet_rate"] if row["port"] == "veth"}
+    for row in found["packet_rate"]:
+        ratio = row["packets_per_second"] / plain[row["frame_bytes"]]
+        core = row.get("link_core_packets_per_second")
+        limit = "sender" if row["sender_is_the_limit"] else "link" if row["port"] != "veth" else "pair"
+        rate = about(row["bits_per_second"], "rate")
+        rows.append(
+            [
+                row["port"],
+                f"{row['frame_bytes']} B",
+                f"{row['packets_per_second']:,.0f}",
+                rate,
+                f"{ratio:.2f}",
+                limit,
+                f"{core:,.0f}" if core else "",
+            ]
+        )
+    columns = [
+        "port",
+        "frame",
+        "packets/s without loss",
+        "rate",
+        "× plain veth",
+        "limited by",
+        "one core could, packets/s",
+    ]
+    draw("Highest packet rate through one link core", columns, rows)
+
+
+def show_lateness(found: dict[str, Any]) -> None:
+    rows = []
+    for row in found["lateness"]:
+        own, undisturbed, whole = (
+            row["release_lateness_ns"],
+            row["release_lateness_undisturbed_ns"],
+            row["end_to_end_error_ns"],
+        )
+        where = [row["port"], about(row["rate_bps"], "rate"), f"{row['load_percent']} %"]
+        rows.append([*where, *three(own), *three(undisturbed)[:2], *three(whole)])
+    columns = ["port", "link", "load", "p50", "p99", "max", "CPU kept: p50", "p99", "end to end: p50", "p99", "max"]
+    draw("Release error of the link (due against actual), and end to end beside a plain veth pair", columns, rows)
+
+
+def three(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return ["", "", ""]
+    return [about(found[key], "time") if found[key] is not None else "" for key in ("p50", "p99", "max")]
+
+
+def show_rates(found: dict[str, Any]) -> None:
+    rows = []
+    for row in found["rate_error"]:
+        error = row["error_ppm"]
+        shown = f"{error / 10_000:+.5f} %" if error is not None else ""
+        rows.append([row["by"], about(row["rate_bps"], "rate"), f"{row['arrived']:,}", shown])
+    draw("Rate error at saturation", ["by", "rate", "packets", "error"], rows)
