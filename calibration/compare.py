@@ -58,6 +58,9 @@ class Results:
         return cls(streams, transfers, failures, failed, steps)
 
 
+OTHERWISE = "is it set otherwise (ewan set), or is other traffic on it?"
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
     """What all rows of one link and direction (or pair) share."""
@@ -75,13 +78,15 @@ class Judge:
         measured: float,
         tolerance: float | tuple[float, float],
         note: str = "",
+        *,
+        steady: bool = False,
     ) -> Row:
-        """Tolerance either way, or below and above."""
+        """Tolerance either way, or below and above. `steady`: a figure that a CPU taken away hardly moves."""
         below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
         error = measured - configured
         ok = -below <= error <= above
         verdict: Verdict = "ok" if ok else "outside"
-        parts = [note, "" if ok else self.cause]
+        parts = [note] if ok else [note, OTHERWISE if steady else "", self.cause]
         shown = above if error >= 0 else below
         note = "; ".join(part for part in parts if part)
         return Row(self.link, self.direction, quantity, unit, configured, measured, error, shown, verdict, note)
@@ -170,7 +175,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
         return
     near = max(bounds.delay_ns, bounds.delay_share * base)
     if link.line.constant:
-        yield judge.row("delay p50", "ns", base, delay["p50_ns"], near)
+        yield judge.row("delay p50", "ns", base, delay["p50_ns"], near, steady=True)
         if arrived < 100:
             yield judge.missing("delay p99", "ns", base, f"{arrived} packets are too few for a p99")
         else:
@@ -233,16 +238,19 @@ def _throughput(
         yield judge.missing("rate", "bit/s", configured, "too few packets arrived in the time there was")
         return
     packets, window = steady["packets"], steady["fitted_window_ns"]
+    late = 0.0
     room = link.queue_packets(stream["packet_bytes"]) * serialisation_ns(link.direction, stream["packet_bytes"])
     if link.line.constant and link.active_queue is None and stream["longest_sender_gap_ns"] > room / 4:
         # A sender that pauses empties a short queue: only the time in which the link was never idle counts.
         packets, window = steady["busy_packets"], steady["busy_window_ns"]
-        if packets < 8 or window < 100 * bounds.instant_ns:
+        # How late its first packet may have come without being told from one that waited.
+        late = 4 * bounds.instant_ns + room / 10
+        if packets < 8 or window < min(2_000 * bounds.instant_ns, steady["window_ns"] / 2):
             note = "this host's sender paused for longer than the queue holds out"
             yield judge.missing("rate", "bit/s", configured, note)
             return
     measured = packets * framed * BYTE_NS / window
-    uncertain = (2 * bounds.instant_ns + (0 if link.line.constant else 2 * link.line.spread_ns)) / window
+    uncertain = (2 * bounds.instant_ns + late + (0 if link.line.constant else 2 * link.line.spread_ns)) / window
     tolerance = configured * (bounds.rate_share + uncertain)
     if stream["socket_drops_packets"] > 0 and measured < configured - tolerance:
         dropped = stream["socket_drops_packets"]
@@ -251,7 +259,7 @@ def _throughput(
         note = f"above this host's reach: it could offer {_rate(offered)}"
         yield judge.missing("rate", "bit/s", configured, note)
     else:
-        yield judge.row("rate", "bit/s", configured, measured, tolerance, f"{_rate(offered)} were offered")
+        yield judge.row("rate", "bit/s", configured, measured, tolerance, f"{_rate(offered)} were offered", steady=True)
 
 
 def _loss(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
@@ -326,7 +334,7 @@ def _queue(
     elif stream["refused_packets"] > 0 and measured > configured + tolerance:
         yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")
     else:
-        yield judge.row("queue limit", "bytes", configured, measured, tolerance)
+        yield judge.row("queue limit", "bytes", configured, measured, tolerance, steady=True)
 
 
 def _pair(pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances) -> Iterator[Row]:
@@ -343,7 +351,9 @@ def _pair(pair: PairExpectation, judge: Judge, probing: Probing, results: Result
         z = statistic.quantile(bounds.confidence, 10)
         wander = z * pair.deviation_ns / stream["received_packets"] ** 0.5
         value = stream["delay"]["p50_ns" if pair.deviation_ns == 0 else "mean_ns"]
-        yield judge.row("base RTT", "ns", base, value, near + wander, f"of {stream['received_packets']} round trips")
+        yield judge.row(
+            "base RTT", "ns", base, value, near + wander, f"of {stream['received_packets']} round trips", steady=True
+        )
     yield from _goodput(pair, judge, probing, results, bounds)
 
 

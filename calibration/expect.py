@@ -33,7 +33,7 @@ class Tolerances:
     queue_share: float = 0.02
     queue_packets: float = 1.5
     confidence: float = 0.99
-    goodput_above: float = 0.002
+    goodput_above: float = 0.01
     goodput_below: float = 0.1
     release_p50_ns: int = 10_000
     release_p99_ns: int = 500_000
@@ -48,7 +48,8 @@ REASONS = {
     "a certificate together (Bonferroni), widened by the correlation of the configured model",
     "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs (a sender's burst)",
     "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way",
-    "goodput": "never more than 0.2 % above what headers leave of the rate; not more than 10 % below it by a "
+    "goodput": "never more than 1 % above what headers leave of the rate (acknowledgements come in "
+    "bunches); not more than 10 % below it by a "
     "sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
     "release": "the link's own error, due against actual, free of any network stack: p50 10 µs, p99 500 µs; "
     "on a CPU of its own it is below 1 µs and 10 µs",

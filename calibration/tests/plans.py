@@ -92,8 +92,8 @@ def saturated(asked: dict[str, Any], rate_bps: float, queue_bytes: int) -> dict[
         "window_ns": round(packets * framed * 8e9 / rate_bps),
         "fitted_window_ns": packets * framed * 8e9 / rate_bps,
         "longest_gap_ns": 20_000,
-        "busy_packets": 1_000,
-        "busy_window_ns": round(1_000 * framed * 8e9 / rate_bps),
+        "busy_packets": 40_000,
+        "busy_window_ns": round(40_000 * framed * 8e9 / rate_bps),
         "delay": delays(base + round(queue_bytes * 8e9 / rate_bps)),
     }
     return stream(asked, delay=delays(base), steady=steady)

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 use std::sync::mpsc::Sender;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use serde_json::{json, Map, Value};
 use super::histogram::Histogram;
 use super::series::COLUMNS;
 use super::shared::{DirectionState, Gaps, Link, Scheduled, Shared};
+use crate::config::Delay;
 use crate::model::Change;
 
 const DIRECTIONS: [&str; 2] = ["forward", "backward"];
@@ -156,6 +157,7 @@ impl Control {
                 Ok(id)
             })
             .collect::<Result<_, String>>()?;
+        self.shared.changes_waiting.store(true, Release);
         Ok(json!({"ok": true, "ids": ids, "at_ns": at.saturating_sub(self.shared.started)}))
     }
 
@@ -213,6 +215,9 @@ fn check(change: &Change) -> Result<(), String> {
     if change.rate_bps.is_some_and(|rate| !(8_000..=100_000_000_000).contains(&rate)) {
         return Err("rate_bps: from 8000 to 100000000000".into());
     }
+    if change.delay.as_ref().is_some_and(|delay| longest(delay) > 10_000_000_000) {
+        return Err("delay: at most 10 s (10000000000 ns)".into());
+    }
     if change.corrupt_ppb.max(change.duplicate_ppb) > Some(crate::config::ONE_PPB) {
         return Err("corrupt_ppb, duplicate_ppb: at most 1000000000".into());
     }
@@ -220,6 +225,16 @@ fn check(change: &Change) -> Result<(), String> {
         return Err("queue: limit_packets or limit_bytes must be set".into());
     }
     Ok(())
+}
+
+fn longest(delay: &Delay) -> u64 {
+    match delay {
+        Delay::Constant { delay_ns } => *delay_ns,
+        Delay::Uniform { delay_ns, jitter_ns }
+        | Delay::Normal { delay_ns, jitter_ns }
+        | Delay::Pareto { delay_ns, jitter_ns } => (*delay_ns).max(*jitter_ns),
+        Delay::Table { delays_ns } => delays_ns.iter().copied().max().unwrap_or(0),
+    }
 }
 
 fn link_stats(link: &Link) -> Value {

@@ -20,6 +20,8 @@ const HEADERS: usize = 16 + 16;
 pub struct Interfaces {
     socket: Mutex<OwnedFd>,
     ports: [Interface; 2],
+    /// What had been counted when this was opened.
+    before: [PortDrops; 2],
 }
 
 struct Interface {
@@ -28,7 +30,7 @@ struct Interface {
     peer: Option<(u32, i32)>,
 }
 
-/// Since the interfaces exist, not since the spinner started.
+/// Since the spinner opened the interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct PortDrops {
     /// Sent towards the port, but its veth ring (256 frames) was full.
@@ -50,7 +52,9 @@ impl Interfaces {
             Ok(Interface { index, peer })
         });
         let [a, b] = ports;
-        Ok(Interfaces { socket: Mutex::new(socket), ports: [a?, b?] })
+        let mut interfaces = Interfaces { socket: Mutex::new(socket), ports: [a?, b?], before: Default::default() };
+        interfaces.before = interfaces.drops();
+        Ok(interfaces)
     }
 
     /// Of port a and port b.
@@ -64,10 +68,12 @@ impl Interfaces {
                 let statistics = link.as_ref().and_then(|link| attribute(link, IFLA_STATS64))?;
                 Some(u64::from_ne_bytes(statistics.get(offset..offset + 8)?.try_into().ok()?))
             };
+            let since = |count: Option<u64>, before: u64| count.map_or(0, |count| count.saturating_sub(before));
+            let before = self.before[port];
             PortDrops {
-                ring_full: count(&far, TX_DROPPED).unwrap_or(0),
-                receive: count(&own, RX_DROPPED).unwrap_or(0),
-                transmit: count(&own, TX_DROPPED).unwrap_or(0),
+                ring_full: since(count(&far, TX_DROPPED), before.ring_full),
+                receive: since(count(&own, RX_DROPPED), before.receive),
+                transmit: since(count(&own, TX_DROPPED), before.transmit),
             }
         })
     }

@@ -53,6 +53,7 @@ pub struct LinkConfig {
     pub backward: Direction,
 }
 
+const OPENERS: usize = 64;
 /// Milliseconds of counters kept per direction; fewer where many directions share the memory.
 const SERIES_MS: usize = 8192;
 const SERIES_DIRECTIONS: usize = 64;
@@ -74,12 +75,7 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     }
     let clock = Clock::new();
     let choice = Choice::from_environment()?;
-    let opened = std::thread::scope(|scope| {
-        // A thread of its own enters the namespaces; this one stays where it was.
-        let opener = scope.spawn(|| config.links.iter().map(|link| open(link, &config, choice)).collect());
-        opener.join().unwrap_or_else(|_| Err("opening the ports failed".to_string()))
-    });
-    let opened: Vec<Opened> = opened?;
+    let opened = open_all(&config, choice)?;
 
     let (mut ports, mut directions, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for (link, opened) in config.links.iter().zip(opened) {
@@ -109,6 +105,7 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
         started: clock.now(),
         give_way: (one_cpu || registration.is_shared()).into(),
         stop: false.into(),
+        changes_waiting: false.into(),
         gaps: Default::default(),
         rests: Default::default(),
         busy_ns: 0.into(),
@@ -148,6 +145,20 @@ struct Opened {
     ports: [Box<dyn Port>; 2],
     facts: [Arc<port::Facts>; 2],
     interfaces: interfaces::Interfaces,
+}
+
+/// On threads of their own, which enter the namespaces; the caller stays where it is. Many at once, because the
+/// kernel lets each receive ring wait for a grace period of some 10 ms, which those that wait together share.
+fn open_all(config: &SpinnerConfig, choice: Choice) -> Result<Vec<Opened>, String> {
+    std::thread::scope(|scope| {
+        let openers: Vec<_> = config
+            .links
+            .chunks(config.links.len().div_ceil(OPENERS))
+            .map(|links| scope.spawn(|| links.iter().map(|link| open(link, config, choice)).collect::<Vec<_>>()))
+            .collect();
+        let results = openers.into_iter().map(|opener| opener.join());
+        results.flat_map(|result| result.unwrap_or_else(|_| vec![Err("opening the ports failed".into())])).collect()
+    })
 }
 
 /// Leaves the calling thread in the link's namespace.

@@ -29,6 +29,9 @@ const REMEMBERED_NS: Nanos = 60_000 * MS;
 
 pub struct Rest {
     rested: Nanos,
+    /// Until then others may want the CPU: nobody knows in the beginning. They get what is free anyway.
+    suspected_until: Nanos,
+    /// Until then they are known to.
     contended_until: Nanos,
     owed: Nanos,
     counted: Nanos,
@@ -36,24 +39,28 @@ pub struct Rest {
 
 impl Rest {
     pub fn new(now: Nanos) -> Rest {
-        Rest { rested: now, contended_until: 0, owed: 0, counted: now }
+        Rest { rested: now, suspected_until: now + REMEMBERED_NS, contended_until: 0, owed: 0, counted: now }
     }
 
     /// Others ran for this long.
     pub fn gap(&mut self, now: Nanos, lost: Nanos) {
         if lost > LONG_GAP_NS {
             self.contended_until = now + REMEMBERED_NS;
+            self.suspected_until = self.contended_until;
         }
     }
 
     #[inline]
     pub fn due(&mut self, now: Nanos, next: Nanos) -> Option<Nanos> {
         let room = next.saturating_sub(now);
-        if now < self.contended_until {
-            self.owed += (now - self.counted) * SHARE_PER_MILLE;
+        if now < self.suspected_until {
+            // No more than that is ever owed, so that a busy spell is not followed by a long rest.
+            self.owed = (self.owed + (now - self.counted) * SHARE_PER_MILLE).min(2 * MOST_OWED_NS * 1000);
             self.counted = now;
             let owed = self.owed / 1000;
-            return (owed >= if room > ROOM_FOR_SLICE_NS { SLICE_NS } else { MOST_OWED_NS }).then_some(SLICE_NS);
+            if owed >= SLICE_NS && room > ROOM_FOR_SLICE_NS || owed >= MOST_OWED_NS && now < self.contended_until {
+                return Some(SLICE_NS);
+            }
         }
         self.counted = now;
         let every = if room > ROOM_FOR_MOMENT_NS { MOMENT_EVERY_NS } else { MOMENT_AT_LEAST_EVERY_NS };
@@ -74,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_quiet_link_rests_soon_and_a_busy_one_rarely() {
-        let mut rest = Rest::new(0);
+        let mut rest = Rest { suspected_until: 0, ..Rest::new(0) };
         assert_eq!(rest.due(21 * MS, 21 * MS + 10_000), None);
         assert_eq!(rest.due(21 * MS, FAR), Some(MOMENT_NS));
         rest.done(21 * MS, MOMENT_NS);
@@ -83,9 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn pays_others_their_share_in_slices_after_a_long_gap() {
+    fn pays_others_their_share_in_slices() {
         let mut rest = Rest::new(0);
-        rest.due(0, 0);
         rest.gap(0, 50 * MS);
         let (mut now, mut paid) = (0, 0);
         while now < 1000 * MS {
@@ -98,5 +104,14 @@ mod tests {
         }
         assert!((50 * MS..62 * MS).contains(&paid), "{paid}");
         assert_eq!(rest.due(now + 1000, now + 2000), None, "not while something is due soon");
+    }
+
+    #[test]
+    fn a_busy_link_rests_for_others_only_if_they_are_there() {
+        let slices = |rest: &mut Rest| (1..400).filter(|ms| rest.due(ms * MS, ms * MS).is_some()).count();
+        assert_eq!(slices(&mut Rest::new(0)), 0);
+        let mut rest = Rest::new(0);
+        rest.gap(0, 50 * MS);
+        assert!(slices(&mut rest) > 300, "nobody says `done` here, so the debt stays");
     }
 }

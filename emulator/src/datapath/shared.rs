@@ -19,6 +19,8 @@ pub struct Shared {
     /// Another spinner is on this CPU, or there is no other CPU: give way when idle.
     pub give_way: AtomicBool,
     pub stop: AtomicBool,
+    /// Something was sent by the channel of changes.
+    pub changes_waiting: AtomicBool,
     pub gaps: Gaps,
     /// Times at which it slept of its own accord.
     pub rests: Gaps,

@@ -1,7 +1,7 @@
 //! The spinning thread. In: frames from every port; out: the same frames at the far port when the model says so. It
 //! polls rings and the clock and makes no system call except to send; it never waits, locks or allocates.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::mpsc::Receiver;
 use std::sync::Arc;
 
@@ -239,6 +239,9 @@ impl Spinner {
                 if shared.stop.load(Relaxed) {
                     return;
                 }
+                self.hand_over_applied();
+            }
+            if shared.changes_waiting.load(Relaxed) && shared.changes_waiting.swap(false, Acquire) {
                 self.look_for_changes();
             }
             worked = 0;
@@ -266,8 +269,11 @@ impl Spinner {
         let now = self.clock.now();
         let step = now - self.seen;
         self.seen = now;
-        let expected = STEP_NS + STEP_NS_PER_FRAME * frames as u64 + if called { STEP_NS_PER_CALL } else { 0 };
-        if step > expected && !self.shared.give_way.load(Relaxed) {
+        let mut expected = STEP_NS + STEP_NS_PER_FRAME * frames as u64 + if called { STEP_NS_PER_CALL } else { 0 };
+        if self.shared.give_way.load(Relaxed) {
+            expected += MS; // The other spinner's turn.
+        }
+        if step > expected {
             self.shared.gaps.record(step);
             self.disturbed_until = now;
             self.rest.gap(now, step);
@@ -357,6 +363,10 @@ impl Spinner {
             let place = self.scheduled.partition_point(|other| (other.at, other.id) > (change.at, change.id));
             self.scheduled.insert(place, change);
         }
+    }
+
+    /// If a reader holds the log, the next millisecond will do.
+    fn hand_over_applied(&mut self) {
         if !self.applied.is_empty() {
             if let Ok(mut applied) = self.shared.applied.try_lock() {
                 applied.append(&mut self.applied);

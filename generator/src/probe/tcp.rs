@@ -20,7 +20,8 @@ use super::socket::{get, set, Namespaces};
 pub struct Measured {
     congestion: String,
     connect_ns: u64,
-    /// Payload delivered to the receiver in the last `steady_ns`.
+    /// Payload that reached the receiver in the last `steady_ns`, in order or not: what the application gets waits
+    /// for holes and then comes at once.
     goodput_bps: f64,
     steady_ns: u64,
     received_bytes: u64,
@@ -35,7 +36,10 @@ pub struct Measured {
 struct Sample {
     /// Since the connection was there.
     time_ns: u64,
+    /// Given to the receiving application.
     received_bytes: u64,
+    /// Acknowledged, cumulatively or selectively.
+    delivered_segments: u32,
     cwnd_segments: u32,
     ssthresh_segments: u32,
     srtt_ns: u64,
@@ -65,6 +69,7 @@ impl Info {
         Sample {
             time_ns,
             received_bytes,
+            delivered_segments: self.word(192),
             lost_segments: self.word(32),
             srtt_ns: self.microseconds(68),
             ssthresh_segments: self.word(76),
@@ -106,7 +111,8 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     let from_ns = last.time_ns.saturating_sub(probe.steady_ns);
     let first = series.iter().rev().find(|sample| sample.time_ns <= from_ns).unwrap_or(&series[0]).clone();
     let steady_ns = last.time_ns - first.time_ns;
-    let bits = 8.0 * (last.received_bytes - first.received_bytes) as f64;
+    let segments = last.delivered_segments.wrapping_sub(first.delivered_segments);
+    let bits = 8.0 * f64::from(segments) * f64::from(info.word(16));
     Ok(Measured {
         congestion: probe.congestion.clone(),
         connect_ns,
