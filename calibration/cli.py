@@ -57,7 +57,11 @@ def lab_command(topology: str, as_json: bool, **options: Any) -> None:
         for drawn in cli.tables(plan):
             cli.console.print(drawn)
             cli.console.print()
-    certificate = certify(plan)
+    try:
+        certificate = certify(plan)
+    except KeyboardInterrupt:
+        cli.runtime().down(plan.lab)
+        raise cli.fail(f"interrupted: {plan.lab} is down again") from None
     show(certificate, plan, as_json)
     if not as_json:
         first, last = (

@@ -164,6 +164,8 @@ def bring_up(plan: Plan) -> None:
     """Up, with the time it took on standard error."""
     with messages.status(f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"):
         runtime().up(plan)
+    for warning in runtime().status(plan.lab)["warnings"]:
+        messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
 
 
 @click.command("compile")

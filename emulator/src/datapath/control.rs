@@ -352,3 +352,37 @@ pub fn summary(shared: &Shared) -> Vec<String> {
     ));
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(request: &str) -> String {
+        let (changes, _) = std::sync::mpsc::channel();
+        let shared = Arc::new(Shared::new(1, "test", 0, vec![]));
+        let control = Control { clock: Clock::kernel(), shared, changes, next_id: Arc::default() };
+        let answer = control.answer(request);
+        assert_eq!(answer["ok"], false, "{answer}");
+        answer["error"].as_str().unwrap_or_default().to_string()
+    }
+
+    #[test]
+    fn says_in_one_line_what_is_wrong_with_a_request() {
+        for (request, part) in [
+            ("{", "no JSON"),
+            (r#"{"command":"dance"}"#, "one of stats, series, set, changes"),
+            (r#"{"command":"series"}"#, "missing field `link`"),
+            (r#"{"command":"series","link":"core"}"#, r#"no "core" here"#),
+            (r#"{"command":"set","link":"core","direction":"both"}"#, "nothing to change"),
+            (r#"{"command":"set","link":"core","direction":"both","rate":1}"#, "unknown field `rate`"),
+            (r#"{"command":"set","link":"core","direction":"both","rate_bps":7999}"#, "from 8000"),
+            (
+                r#"{"command":"set","link":"core","direction":"both","delay":{"kind":"constant","delay_ns":10000000001}}"#,
+                "at most 10 s",
+            ),
+        ] {
+            let error = error_of(request);
+            assert!(error.contains(part) && !error.contains('\n'), "{request}: {error}");
+        }
+    }
+}

@@ -20,7 +20,7 @@ mod xdp;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{mpsc, Arc, Mutex};
+use std::sync::{mpsc, Arc};
 
 use ewan_timers::Clock;
 
@@ -98,34 +98,21 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     }
     let registration = Registration::new(config.cpu)?;
     let one_cpu = sys::cpus_online() == 1;
-    let shared = Arc::new(Shared {
-        cpu: config.cpu,
-        clock: clock.source().name(),
-        policy: Mutex::default(),
-        started: clock.now(),
-        give_way: (one_cpu || registration.is_shared()).into(),
-        stop: false.into(),
-        changes_waiting: false.into(),
-        gaps: Default::default(),
-        rests: Default::default(),
-        busy_ns: 0.into(),
-        links,
-        applied: Mutex::default(),
-    });
+    let shared = Arc::new(Shared::new(config.cpu, clock.source().name(), clock.now(), links));
+    shared.give_way.store(one_cpu || registration.is_shared(), Relaxed);
     let (sender, receiver) = mpsc::channel();
     let spinner = Spinner::new(clock, shared.clone(), ports, directions, receiver);
     let (cpu, state) = (config.cpu, shared.clone());
     let thread = std::thread::Builder::new()
         .name("spinner".into())
-        .spawn(move || -> Result<(), String> {
+        .spawn(move || -> Result<Vec<Box<dyn Port>>, String> {
             sys::set_affinity(&[cpu])?;
             let policy = take_priority(one_cpu);
             println!("spinner on CPU {cpu}: {policy}, clock {}", state.clock);
             if let Ok(mut place) = state.policy.lock() {
                 *place = policy;
             }
-            spinner.run();
-            Ok(())
+            Ok(spinner.run())
         })
         .map_err(|error| format!("starting the spinner: {error}"))?;
     let control = Control { clock, shared: shared.clone(), changes: sender, next_id: Default::default() };
@@ -138,7 +125,8 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     let result = thread.join().unwrap_or_else(|_| Err("the spinner failed".into()));
     let _ = std::fs::remove_file(&config.control_socket);
     control::summary(&shared).iter().for_each(|line| println!("{line}"));
-    result
+    close_all(result?);
+    Ok(())
 }
 
 struct Opened {
@@ -159,6 +147,17 @@ fn open_all(config: &SpinnerConfig, choice: Choice) -> Result<Vec<Opened>, Strin
         let results = openers.into_iter().map(|opener| opener.join());
         results.flat_map(|result| result.unwrap_or_else(|_| vec![Err("opening the ports failed".into())])).collect()
     })
+}
+
+/// Many at once for the same reason: each socket that closes waits for a grace period.
+fn close_all(mut ports: Vec<Box<dyn Port>>) {
+    let share = ports.len().div_ceil(OPENERS);
+    std::thread::scope(|scope| {
+        while !ports.is_empty() {
+            let some = ports.split_off(ports.len().saturating_sub(share));
+            scope.spawn(move || drop(some));
+        }
+    });
 }
 
 /// Leaves the calling thread in the link's namespace.
@@ -188,9 +187,7 @@ fn arena(direction: &Direction, mtu: u32, links: usize) -> Result<Arena, String>
 /// Real time where it does no harm: before Linux 6.12 a real-time thread that never sleeps is stopped for 50 ms of
 /// every second whether or not anybody else wants the CPU; since then only if somebody does (the fair server).
 fn take_priority(one_cpu: bool) -> String {
-    let refused = if std::env::var("EWAN_SCHED").as_deref() == Ok("nice") {
-        "EWAN_SCHED=nice".to_string()
-    } else if one_cpu {
+    let refused = if one_cpu {
         "there is only one CPU".to_string()
     } else if sys::kernel_version() < (6, 12) {
         "a real-time thread would be throttled before Linux 6.12".to_string()

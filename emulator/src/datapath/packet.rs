@@ -61,6 +61,8 @@ struct Statistics {
 }
 
 pub struct AfPacket {
+    /// The ring's.
+    _receiver: Arc<OwnedFd>,
     sender: OwnedFd,
     ring: Map,
     frame_size: usize,
@@ -103,8 +105,11 @@ impl AfPacket {
         sys::set_option(&sender, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), &say("SO_SNDBUFFORCE"))?;
         sys::bind(&sender, &packet_address(index, 0), &say("bind"))?;
 
-        let drops = AtomicU64::new(0);
+        let receiver = Arc::new(receiver);
+        // Weak, so that the port alone decides when its socket closes.
+        let (drops, counted) = (AtomicU64::new(0), Arc::downgrade(&receiver));
         let overruns = move || {
+            let Some(receiver) = counted.upgrade() else { return drops.load(Ordering::Relaxed) };
             // Reading clears the kernel's count.
             let statistics =
                 sys::get_option::<Statistics>(&receiver, libc::SOL_PACKET, PACKET_STATISTICS, "statistics");
@@ -112,6 +117,7 @@ impl AfPacket {
             drops.fetch_add(new, Ordering::Relaxed) + new
         };
         Ok(AfPacket {
+            _receiver: receiver,
             sender,
             ring,
             frame_size,

@@ -25,7 +25,8 @@ const SHARE_PER_MILLE: Nanos = 58;
 const MOST_OWED_NS: Nanos = MS;
 /// A gap of this length was the fair server's; others want the CPU, and probably will for a while.
 const LONG_GAP_NS: Nanos = 5 * MS;
-const REMEMBERED_NS: Nanos = 60_000 * MS;
+const CONTENDED_NS: Nanos = 20_000 * MS;
+const SUSPECTED_NS: Nanos = 60_000 * MS;
 
 pub struct Rest {
     rested: Nanos,
@@ -39,14 +40,14 @@ pub struct Rest {
 
 impl Rest {
     pub fn new(now: Nanos) -> Rest {
-        Rest { rested: now, suspected_until: now + REMEMBERED_NS, contended_until: 0, owed: 0, counted: now }
+        Rest { rested: now, suspected_until: now + SUSPECTED_NS, contended_until: 0, owed: 0, counted: now }
     }
 
     /// Others ran for this long.
     pub fn gap(&mut self, now: Nanos, lost: Nanos) {
         if lost > LONG_GAP_NS {
-            self.contended_until = now + REMEMBERED_NS;
-            self.suspected_until = self.contended_until;
+            self.contended_until = now + CONTENDED_NS;
+            self.suspected_until = now + SUSPECTED_NS;
         }
     }
 
@@ -65,6 +66,11 @@ impl Rest {
         self.counted = now;
         let every = if room > ROOM_FOR_MOMENT_NS { MOMENT_EVERY_NS } else { MOMENT_AT_LEAST_EVERY_NS };
         (now > self.rested + every).then_some(MOMENT_NS)
+    }
+
+    /// Is the sleep that `due` asks for now one that others make necessary?
+    pub fn is_for_others(&self, now: Nanos) -> bool {
+        now < self.suspected_until
     }
 
     pub fn done(&mut self, now: Nanos, slept: Nanos) {

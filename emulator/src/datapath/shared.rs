@@ -30,6 +30,25 @@ pub struct Shared {
     pub applied: Mutex<Vec<Applied>>,
 }
 
+impl Shared {
+    pub fn new(cpu: u32, clock: &'static str, started: Nanos, links: Vec<Link>) -> Shared {
+        Shared {
+            cpu,
+            clock,
+            policy: Mutex::default(),
+            started,
+            give_way: false.into(),
+            stop: false.into(),
+            changes_waiting: false.into(),
+            gaps: Gaps::default(),
+            rests: Gaps::default(),
+            busy_ns: 0.into(),
+            links,
+            applied: Mutex::default(),
+        }
+    }
+}
+
 /// Times at which the spinner was not running.
 #[derive(Default)]
 pub struct Gaps {
@@ -60,7 +79,7 @@ pub struct DirectionState {
     pub series: Series,
     /// Hand-over to the kernel minus due.
     pub lateness: Histogram,
-    /// The same, without what was due while the spinner had lost its CPU.
+    /// The same, without what was due while the spinner had lost its CPU, or lent it to others.
     pub lateness_undisturbed: Histogram,
     /// How long the kernel took for what was handed over at once.
     pub hand_over: Histogram,

@@ -212,8 +212,8 @@ impl Spinner {
         }
     }
 
-    /// Until told to stop.
-    pub fn run(mut self) {
+    /// Until told to stop; gives the ports back.
+    pub fn run(mut self) -> Vec<Box<dyn Port>> {
         let shared = self.shared.clone();
         self.seen = self.clock.now();
         self.rest = Rest::new(self.seen);
@@ -230,6 +230,9 @@ impl Spinner {
                 self.seen = self.clock.now();
                 shared.rests.record(self.seen - now);
                 self.rest.done(self.seen, self.seen - now);
+                if self.rest.is_for_others(now) {
+                    self.disturbed_until = self.seen;
+                }
                 now = self.seen;
             }
             last = now;
@@ -237,7 +240,7 @@ impl Spinner {
                 next_look = now + MS;
                 self.clock.refresh();
                 if shared.stop.load(Relaxed) {
-                    return;
+                    return self.ports;
                 }
                 self.hand_over_applied();
             }

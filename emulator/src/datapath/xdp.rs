@@ -149,8 +149,9 @@ impl AfXdp {
         let attachment = bpf::attach(index, &socket).map_err(|error| say(&error))?;
 
         let socket = Arc::new(socket);
-        let counted = socket.clone();
+        let counted = Arc::downgrade(&socket);
         let overruns = move || {
+            let Some(counted) = counted.upgrade() else { return 0 };
             sys::get_option::<libc::xdp_statistics>(&counted, libc::SOL_XDP, libc::XDP_STATISTICS, "statistics")
                 .map_or(0, |s| s.rx_dropped + s.rx_ring_full + s.rx_fill_ring_empty_descs)
         };

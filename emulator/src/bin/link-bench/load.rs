@@ -46,7 +46,7 @@ pub fn send(net: &Net, load: &Load) -> Result<Sent, String> {
         if load.bypass {
             sys::set_option(&socket, libc::SOL_PACKET, 20, &1i32, "PACKET_QDISC_BYPASS")?;
         }
-        sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(1i32 << 20), "SO_SNDBUFFORCE")?;
+        sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), "SO_SNDBUFFORCE")?;
         let address = port::packet_address(sys::interface_index("eth0")?, 0);
         sys::bind(&socket, &address, "blaster")?;
         blast(&socket, load)

@@ -1,0 +1,1 @@
+"""Analysis: run records → tables, plots, report. Nothing is here yet but the place."""
