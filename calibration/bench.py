@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,15 +67,24 @@ def link_bench(part: str, quick: bool) -> dict[str, Any]:
     if not binary.exists():
         raise cli.fail(f"{binary.name} is not built: make bench builds it")
     command = [str(binary), part, *(["quick"] if quick else [])]
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    if result.returncode:
-        raise cli.fail(result.stderr.decode().strip().splitlines()[-1])
-    found: dict[str, Any] = json.loads(result.stdout)
+    said = ""
+    with (
+        tempfile.TemporaryFile() as answer,
+        cli.messages.status(part) as status,
+        subprocess.Popen(command, stdout=answer, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stderr is not None
+        for number, said in enumerate(process.stderr, 1):
+            status.update(f"{part}: {number} measured")
+        if process.wait():
+            raise cli.fail(said.strip())
+        answer.seek(0)
+        found: dict[str, Any] = json.load(answer)
     return found
 
 
 def labs_up_and_down() -> dict[str, float]:
-    """A star of `ARMS` hosts, apply and down by the node binary; beside it, ip(8) making as many pairs of namespaces."""
+    """A star of `ARMS` hosts up and down, its links running; beside it, ip(8) making as many pairs of namespaces."""
     plan = compile(from_template("star", {"arms": str(ARMS), "name": LAB, "rate": "100Mbit/s"}), host.facts())
     runtime = cli.runtime()
     runtime.down(LAB)
