@@ -74,7 +74,8 @@ def link_bench(part: str, quick: bool) -> dict[str, Any]:
         subprocess.Popen(command, stdout=answer, stderr=subprocess.PIPE, text=True) as process,
     ):
         assert process.stderr is not None
-        for number, said in enumerate(process.stderr, 1):
+        for number, line in enumerate(process.stderr, 1):
+            said = line
             status.update(f"{part}: {number} measured")
         if process.wait():
             raise cli.fail(said.strip())
