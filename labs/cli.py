@@ -245,6 +245,11 @@ def down_command(name: str | None, every: bool, as_json: bool) -> None:
         removed[lab] = runtime().down(lab)
         if not as_json:
             console.print(table.removed(lab, removed[lab]), soft_wrap=True)
+            title, columns, rows = table.last_counters(removed[lab])
+            if rows:
+                console.print(grid(title, columns, rows))
+            for line in table.last_gaps(removed[lab]):
+                console.print(line, soft_wrap=True)
     if as_json:
         emit(removed)
     elif not names:
@@ -289,7 +294,10 @@ def exec_command(lab: str | None, node: str, command: tuple[str, ...]) -> None:
     ewan exec left1 -- ping -c 3 right1
     """
     as_root()
-    sys.exit(runtime().exec(which(lab), node, list(command)))
+    words = list(command[1:] if command[0] == "--" else command)
+    if not words:
+        raise fail("no command: write ewan exec NODE -- COMMAND")
+    sys.exit(runtime().exec(which(lab), node, words))
 
 
 @click.command("shell")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from labs.plan import Direction, Plan
-from labs.units import Duration, Fraction, Rate, Size
+from labs.units import Duration, Fraction, Rate, Size, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
 _WHAT_LENGTHS_COUNT = {38: "wire", 18: "ethernet", 0: "ip"}
@@ -104,10 +104,40 @@ def loss(way: Direction) -> str:
 
 
 def removed(lab: str, report: Mapping[str, Any]) -> str:
-    """One line on what `down` removed: counts and whatever else it reports."""
-    parts = []
-    for key, value in report.items():
-        amount = len(value) if isinstance(value, (list, tuple, dict)) else value
-        if isinstance(amount, (int, str)) and not isinstance(amount, bool) and amount:
-            parts.append(f"{amount} {key}" if isinstance(amount, int) else f"{key} {amount}")
-    return f"{lab} is down: removed {', '.join(parts) or 'nothing, it was gone'}"
+    """One line on what `down` removed."""
+    counts = [(len(report["namespaces"]), "namespaces"), (len(report["processes"]), "processes")]
+    words = ", ".join(f"{count} {what}" for count, what in counts if count)
+    return f"{lab} is down: removed {words}" if words else f"{lab} is down: its state was all that was left"
+
+
+def last_counters(report: Mapping[str, Any]) -> Sheet:
+    """What the links counted in their life, by direction, where anything went through; nothing stays unsaid."""
+    columns = ["link", "in", "out", "lost", "queue full", "AQM", "no room", "before the link", "late p50", "p99", "max"]
+    rows = []
+    for spinner in report["spinners"]:
+        for link, stats in ((spinner["stats"] or {}).get("links") or {}).items():
+            for arrow, heading, port in (("→", "forward", 0), ("←", "backward", 1)):
+                way, entry = stats[heading], stats["ports"][port]
+                if way["in_packets"]:
+                    drops, late = way["drops"], way["lateness_ns"]
+                    # The ring's overruns and the interface's own count are two views of the same packets.
+                    before = entry["veth_drops"]
+                    missed = max(entry["ring_overruns"], before["receive"]) + before["ring_full"]
+                    counts = [way["in_packets"], way["out_packets"], *drops.values(), missed]
+                    shown = [str(count) if count or place < 2 else "" for place, count in enumerate(counts)]
+                    rows.append([f"{link} {arrow}", *shown, *(about(late[key], "time") for key in ("p50", "p99", "max"))])
+    return "What the links counted (packets), and how late they released", columns, rows
+
+
+def last_gaps(report: Mapping[str, Any]) -> list[str]:
+    """A line for each spinner whose CPU was taken away, and for each that could not be asked."""
+    lines = []
+    for spinner in report["spinners"]:
+        number, stats = spinner["spinner"], spinner["stats"]
+        if not stats:
+            lines.append(f"spinner {number} gave no counters: {spinner.get('error') or 'it was not running'}")
+        elif stats["gaps"]["count"]:
+            gaps = stats["gaps"]
+            lost, longest = about(gaps["lost_ns"], "time"), about(gaps["max_ns"], "time")
+            lines.append(f"CPU {stats['cpu']} was taken from the links {gaps['count']} times, {lost} in all, {longest} at once")
+    return lines
