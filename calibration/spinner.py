@@ -40,28 +40,55 @@ class Facts:
         return "; ".join(causes)
 
 
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Counts by class of nanoseconds, as a spinner's histograms give them: (upper end, count), ascending."""
+
+    counts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Classes:
+        """What came between two readings of one histogram."""
+        past = dict(before.get("classes", ()))
+        counts = ((upper, count - past.get(upper, 0)) for upper, count in after["classes"])
+        return cls(tuple((upper, count) for upper, count in counts if count))
+
+    @property
+    def count(self) -> int:
+        return sum(count for _, count in self.counts)
+
+    def percentile(self, percent: int) -> int | None:
+        """The upper end of the class that holds it; None if there is nothing."""
+        rank = -(-self.count * percent // 100)
+        for upper, count in self.counts:
+            rank -= count
+            if rank <= 0:
+                return upper
+        return None
+
+
 def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, Facts]:
     """By the link's key ("core forward"). One answer per spinner, in the same order; those that failed are skipped.
 
-    Counts are of the time between the two answers; release errors of all packets since the link came up.
+    All of it is of the time between the two answers.
     """
     found: dict[str, Facts] = {}
     for old, new in zip(before, after, strict=True):
         if not new.get("ok"):
             continue
         gaps, gaps_before = new["gaps"], old.get("gaps", {})
+        lengths = Classes.between(gaps_before, gaps)
         for name, link in new["links"].items():
             past = old.get("links", {}).get(name)
             for index, way in enumerate(("forward", "backward")):
-                late = link[way]["lateness_ns"]
-                known = late["samples"] > 0
+                late = Classes.between(past[way]["lateness_ns"] if past else {}, link[way]["lateness_ns"])
                 found[f"{name} {way}"] = Facts(
-                    release_p50_ns=late["p50"] if known else None,
-                    release_p99_ns=late["p99"] if known else None,
-                    release_max_ns=late["max"] if known else None,
-                    gaps=gaps["count"] - gaps_before.get("count", 0),
+                    release_p50_ns=late.percentile(50),
+                    release_p99_ns=late.percentile(99),
+                    release_max_ns=late.percentile(100),
+                    gaps=lengths.count,
                     gaps_ns=gaps["lost_ns"] - gaps_before.get("lost_ns", 0),
-                    longest_gap_ns=gaps["max_ns"],
+                    longest_gap_ns=lengths.percentile(100) or 0,
                     shares_cpu=bool(new["shared"]),
                     overrun_packets=_overruns(link, index) - (_overruns(past, index) if past else 0),
                     port=str(link["ports"][index]["kind"]),

@@ -14,7 +14,7 @@ from calibration import expect, report, spinner
 from calibration.compare import compare
 from calibration.probe import plan_probes
 from labs.plan import digest, from_json
-from labs.record import Certificate, HostFacts, host_facts
+from labs.record import Certificate, HostFacts, host_facts, to_json
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -29,7 +29,7 @@ def certificate() -> Certificate:
     expected = expect.expectations(lab)
     stats = read("dumbbell.stats.json")
     answer = read("dumbbell.answer.json")
-    rows = compare(expected, plan_probes(expected, lab.lab), answer, spinner.facts([{"ok": False}], [stats]))
+    rows = compare(expected, plan_probes(expected, lab.lab), answer, spinner.facts([stats["before"]], [stats["after"]]))
     host = HostFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
     return Certificate(
         plan_sha256=digest(lab),
@@ -39,7 +39,7 @@ def certificate() -> Certificate:
         tolerances={},
         rows=rows,
         probes=answer,
-        spinners={"0": stats},
+        spinners={"0": stats["after"]},
         elapsed_ns=11_200_000_000,
     )
 
@@ -49,18 +49,22 @@ def test_what_was_measured(certificate: Certificate) -> None:
     for way in ("forward", "backward"):
         for quantity in ("delay p50", "rate", "loss", "queue limit", "release error p50"):
             assert rows[way, quantity].verdict == "ok", rows[way, quantity]
-        # That machine took the CPU from the link for 51 ms at once, and the certificate says so.
-        late = rows[way, "delay p99"]
-        assert late.verdict == "outside" and "CPU taken from the link" in late.note
     rate = rows["forward", "rate"]
     assert rate.error is not None and abs(rate.error) < 1e-5 * 1e9
-    assert not certificate.passed
+    assert certificate.passed
+
+
+def test_one_row_outside_fails_the_certificate(certificate: Certificate) -> None:
+    outside = dataclasses.replace(certificate.rows[0], verdict="outside")
+    failed = dataclasses.replace(certificate, rows=(outside, *certificate.rows[1:]))
+    assert not failed.passed
+    assert orjson.loads(to_json(failed))["passed"] is False
 
 
 def test_a_certificate_is_written_and_read(certificate: Certificate, tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     report.write(certificate, path)
-    assert orjson.loads(path.read_bytes())["passed"] is False
+    assert orjson.loads(path.read_bytes())["passed"] is True
     assert report.read(path) == certificate
 
 
@@ -76,12 +80,7 @@ def test_the_table_is_text(certificate: Certificate) -> None:
     assert cells["forward", "rate"][3:8] == ("1 Gbit/s", "1 Gbit/s", "+0.0000%", "±1.1 Mbit/s", "ok")
     assert cells["forward", "delay p50"][3] == "50.0011 ms"
     assert cells["forward", "loss"][3:6] == ("0 %", "0 %", "+0 %")
-    assert report.summary(certificate).startswith("dumbbell NOT verified: 14 ok, 3 outside (11.2 s)")
-
-
-def test_a_certificate_without_an_outside_row_passes(certificate: Certificate) -> None:
-    rows = tuple(row for row in certificate.rows if row.verdict != "outside")
-    assert dataclasses.replace(certificate, rows=rows).passed
+    assert report.summary(certificate).startswith("dumbbell verified: 17 ok (11.2 s)")
 
 
 def test_this_host_has_facts() -> None:
@@ -107,6 +106,17 @@ def test_quantities(value: float | None, unit: str, text: str) -> None:
 
 def test_counts_of_a_link_are_those_of_the_verification() -> None:
     stats = read("dumbbell.stats.json")
-    own = spinner.facts([stats], [stats])["core forward"]
-    assert (own.overrun_packets, own.gaps, own.gaps_ns) == (0, 0, 0)
-    assert own.port == "packet" and own.release_p50_ns is not None
+    nothing = spinner.facts([stats["after"]], [stats["after"]])["core forward"]
+    assert (nothing.overrun_packets, nothing.gaps, nothing.gaps_ns, nothing.release_p99_ns) == (0, 0, 0, None)
+    own = spinner.facts([stats["before"]], [stats["after"]])["core forward"]
+    assert own.port == "packet" and own.gaps > 0
+    assert own.release_p50_ns is not None and own.release_p50_ns < 10_000
+
+
+def test_what_lies_between_two_readings_of_a_histogram() -> None:
+    before = {"classes": [[10, 5], [20, 1]]}
+    after = {"classes": [[10, 5], [20, 4], [40, 1]]}
+    between = spinner.Classes.between(before, after)
+    assert between.counts == ((20, 3), (40, 1))
+    assert [between.percentile(percent) for percent in (50, 75, 76, 100)] == [20, 20, 40, 40]
+    assert spinner.Classes.between(after, after).percentile(50) is None

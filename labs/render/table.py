@@ -125,7 +125,9 @@ def last_counters(report: Mapping[str, Any]) -> Sheet:
                     missed = max(entry["ring_overruns"], before["receive"]) + before["ring_full"]
                     counts = [way["in_packets"], way["out_packets"], *drops.values(), missed]
                     shown = [str(count) if count or place < 2 else "" for place, count in enumerate(counts)]
-                    rows.append([f"{link} {arrow}", *shown, *(about(late[key], "time") for key in ("p50", "p99", "max"))])
+                    rows.append(
+                        [f"{link} {arrow}", *shown, *(about(late[key], "time") for key in ("p50", "p99", "max"))]
+                    )
     return "What the links counted (packets), and how late they released", columns, rows
 
 
@@ -139,5 +141,7 @@ def last_gaps(report: Mapping[str, Any]) -> list[str]:
         elif stats["gaps"]["count"]:
             gaps = stats["gaps"]
             lost, longest = about(gaps["lost_ns"], "time"), about(gaps["max_ns"], "time")
-            lines.append(f"CPU {stats['cpu']} was taken from the links {gaps['count']} times, {lost} in all, {longest} at once")
+            lines.append(
+                f"CPU {stats['cpu']} was taken from the links {gaps['count']} times, {lost} in all, {longest} at once"
+            )
     return lines

@@ -293,9 +293,10 @@ fn direction_stats(direction: &DirectionState) -> Value {
 
 fn gaps(gaps: &Gaps) -> Value {
     json!({
-        "count": gaps.count.load(Relaxed),
+        "count": gaps.lengths.count(),
         "lost_ns": gaps.lost_ns.load(Relaxed),
-        "max_ns": gaps.max_ns.load(Relaxed),
+        "max_ns": gaps.lengths.max(),
+        "classes": gaps.lengths.classes(),
     })
 }
 
@@ -306,6 +307,7 @@ fn percentiles(histogram: &Histogram) -> Value {
         "p99": histogram.percentile(990),
         "p999": histogram.percentile(999),
         "max": histogram.max(),
+        "classes": histogram.classes(),
     })
 }
 
@@ -346,9 +348,9 @@ pub fn summary(shared: &Shared) -> Vec<String> {
     lines.push(format!(
         "spinner on CPU {}: lost the CPU {} times, {} ns in all, {} ns at most",
         shared.cpu,
-        gaps.count.load(Relaxed),
+        gaps.lengths.count(),
         gaps.lost_ns.load(Relaxed),
-        gaps.max_ns.load(Relaxed)
+        gaps.lengths.max()
     ));
     lines
 }

@@ -46,6 +46,19 @@ impl Histogram {
     pub fn max(&self) -> u64 {
         self.max.load(Relaxed)
     }
+
+    /// The upper end and the count of each class that holds something: what a reader needs to subtract an earlier
+    /// reading from a later one.
+    pub fn classes(&self) -> Vec<(u64, u64)> {
+        let counts = self.counts.iter().map(|count| count.load(Relaxed)).enumerate();
+        counts.filter(|(_, count)| *count > 0).map(|(index, count)| (upper(index), count)).collect()
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
 }
 
 #[inline]

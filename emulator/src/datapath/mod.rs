@@ -10,7 +10,6 @@ mod histogram;
 mod interfaces;
 mod packet;
 pub mod port;
-mod rest;
 mod series;
 mod shared;
 mod sharing;
@@ -102,17 +101,17 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     shared.give_way.store(one_cpu || registration.is_shared(), Relaxed);
     let (sender, receiver) = mpsc::channel();
     let spinner = Spinner::new(clock, shared.clone(), ports, directions, receiver);
-    let (cpu, state) = (config.cpu, shared.clone());
+    let (cpu, state, wanted) = (config.cpu, shared.clone(), Policy::from_environment()?);
     let thread = std::thread::Builder::new()
         .name("spinner".into())
         .spawn(move || -> Result<Vec<Box<dyn Port>>, String> {
             sys::set_affinity(&[cpu])?;
-            let policy = take_priority(one_cpu);
+            let policy = take_priority(wanted, one_cpu);
             println!("spinner on CPU {cpu}: {policy}, clock {}", state.clock);
             if let Ok(mut place) = state.policy.lock() {
                 *place = policy;
             }
-            Ok(spinner.run())
+            Ok(spinner.run(wanted))
         })
         .map_err(|error| format!("starting the spinner: {error}"))?;
     let control = Control { clock, shared: shared.clone(), changes: sender, next_id: Default::default() };
@@ -127,6 +126,23 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     control::summary(&shared).iter().for_each(|line| println!("{line}"));
     close_all(result?);
     Ok(())
+}
+
+/// How the spinner is scheduled: `EWAN_SCHED=fifo` is for a CPU that the system keeps free of everything else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Fair,
+    RealTime,
+}
+
+impl Policy {
+    fn from_environment() -> Result<Policy, String> {
+        match std::env::var("EWAN_SCHED").as_deref() {
+            Err(_) | Ok("" | "fair") => Ok(Policy::Fair),
+            Ok("fifo") => Ok(Policy::RealTime),
+            Ok(other) => Err(format!("EWAN_SCHED={other}: write fair or fifo")),
+        }
+    }
 }
 
 struct Opened {
@@ -184,24 +200,19 @@ fn arena(direction: &Direction, mtu: u32, links: usize) -> Result<Arena, String>
     )
 }
 
-/// Real time where it does no harm: before Linux 6.12 a real-time thread that never sleeps is stopped for 50 ms of
-/// every second whether or not anybody else wants the CPU; since then only if somebody does (the fair server).
-fn take_priority(one_cpu: bool) -> String {
-    let refused = if one_cpu {
-        "there is only one CPU".to_string()
-    } else if sys::kernel_version() < (6, 12) {
-        "a real-time thread would be throttled before Linux 6.12".to_string()
-    } else {
-        match sys::set_realtime(1) {
-            Ok(()) => return "real time (SCHED_RR)".into(),
-            Err(error) => error,
-        }
-    };
-    match sys::set_nice(if one_cpu { 0 } else { -20 }) {
-        Ok(()) if one_cpu => format!("normal ({refused})"),
-        Ok(()) => format!("nice -20 ({refused})"),
-        Err(error) => format!("normal ({refused}; {error})"),
+/// The best ordinary priority, not a real-time one: measured side by side, a thread under SCHED_FIFO or SCHED_RR that
+/// never sleeps loses 50 ms at a stretch to the kernel's fair server as soon as anything else wants the CPU (before
+/// Linux 6.12, to throttling whether or not anything does), and starves the kernel's own workers, which the whole
+/// machine then waits for. At nice −20 others get their turn within milliseconds, and for as long as they need it.
+fn take_priority(wanted: Policy, one_cpu: bool) -> String {
+    if wanted == Policy::RealTime {
+        return sys::set_realtime(1).map_or_else(|error| format!("normal ({error})"), |()| "SCHED_FIFO".into());
     }
+    if one_cpu {
+        return "normal (there is only one CPU)".into();
+    }
+    sys::raise_session();
+    sys::set_nice(-20).map_or_else(|error| format!("normal ({error})"), |()| "nice -20".into())
 }
 
 /// For every thread that starts from here on, so that `signalled` alone receives them.

@@ -12,7 +12,7 @@ use crate::model::{Change, Counters, Nanos};
 pub struct Shared {
     pub cpu: u32,
     pub clock: &'static str,
-    /// "real time (SCHED_RR)", or "nice -20" or "normal" and why.
+    /// "nice -20", "SCHED_FIFO", or "normal" and why.
     pub policy: Mutex<String>,
     /// The clock at millisecond 0.
     pub started: Nanos,
@@ -52,16 +52,14 @@ impl Shared {
 /// Times at which the spinner was not running.
 #[derive(Default)]
 pub struct Gaps {
-    pub count: AtomicU64,
     pub lost_ns: AtomicU64,
-    pub max_ns: AtomicU64,
+    pub lengths: Histogram,
 }
 
 impl Gaps {
     pub fn record(&self, ns: u64) {
-        self.count.store(self.count.load(Relaxed) + 1, Relaxed);
         self.lost_ns.store(self.lost_ns.load(Relaxed) + ns, Relaxed);
-        self.max_ns.store(self.max_ns.load(Relaxed).max(ns), Relaxed);
+        self.lengths.record(ns);
     }
 }
 

@@ -11,9 +11,9 @@ use super::arena::{Arena, Slot};
 use super::events::{Events, NEVER};
 use super::frame;
 use super::port::Port;
-use super::rest::Rest;
 use super::series::Row;
 use super::shared::{Applied, DirectionState, Scheduled, Shared};
+use super::Policy;
 use crate::config::{Direction, Framing};
 use crate::model::{Counters, DirectionModel, Drop, Meta, Nanos};
 
@@ -28,6 +28,10 @@ const RETRY_NS: Nanos = 5_000;
 /// A stamp older than this is none.
 const OLDEST_STAMP_NS: Nanos = 1_000_000_000;
 const MS: Nanos = 1_000_000;
+
+/// A real-time thread lets the kernel's own work on its CPU have a turn now and then; frames are stamped meanwhile.
+const REST_EVERY_NS: Nanos = 20 * MS;
+const REST_NS: Nanos = 30_000;
 
 /// Between two looks at the clock there is at most one burst from one port, one burst to another, or a round over
 /// idle ports. More time than that needs means that the thread lost its CPU.
@@ -52,7 +56,6 @@ pub struct Spinner {
     disturbed_until: Nanos,
     /// The clock when last looked at.
     seen: Nanos,
-    rest: Rest,
 }
 
 /// One direction.
@@ -208,32 +211,25 @@ impl Spinner {
             swept: 0,
             disturbed_until: 0,
             seen: 0,
-            rest: Rest::new(0),
         }
     }
 
     /// Until told to stop; gives the ports back.
-    pub fn run(mut self) -> Vec<Box<dyn Port>> {
+    pub fn run(mut self, policy: Policy) -> Vec<Box<dyn Port>> {
         let shared = self.shared.clone();
         self.seen = self.clock.now();
-        self.rest = Rest::new(self.seen);
         let (mut last, mut next_look) = (self.seen, 0);
-        let mut worked = 0;
+        let (mut worked, mut rested) = (0, self.seen);
         loop {
             let mut now = self.look(0, false);
             if worked > 0 {
                 shared.busy_ns.store(shared.busy_ns.load(Relaxed) + now - last, Relaxed);
             }
-            let next = self.events.earliest().min(self.scheduled.last().map_or(NEVER, |change| change.at));
-            if let Some(time) = self.rest.due(now, next) {
-                std::thread::sleep(std::time::Duration::from_nanos(time));
-                self.seen = self.clock.now();
-                shared.rests.record(self.seen - now);
-                self.rest.done(self.seen, self.seen - now);
-                if self.rest.is_for_others(now) {
-                    self.disturbed_until = self.seen;
-                }
-                now = self.seen;
+            if policy == Policy::RealTime && now > rested + REST_EVERY_NS {
+                std::thread::sleep(std::time::Duration::from_nanos(REST_NS));
+                now = self.clock.now();
+                shared.rests.record(now - self.seen);
+                (self.seen, self.disturbed_until, rested) = (now, now, now);
             }
             last = now;
             if now >= next_look {
@@ -279,7 +275,6 @@ impl Spinner {
         if step > expected {
             self.shared.gaps.record(step);
             self.disturbed_until = now;
-            self.rest.gap(now, step);
         }
         now
     }

@@ -145,12 +145,20 @@ pub fn set_affinity(cpus: &[u32]) -> Result<(), String> {
     }
 }
 
-/// The calling thread before every ordinary one. Round robin, not FIFO: two that spin on one CPU without knowing of
-/// each other both go on. Errors when not allowed.
+/// The calling thread before every ordinary one. Errors when not allowed.
 pub fn set_realtime(priority: c_int) -> Result<(), String> {
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads a structure that lives here.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &parameter) }, "SCHED_RR").map(drop)
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) }, "SCHED_FIFO").map(drop)
+}
+
+/// Where sessions share the CPUs as groups (autogroup), a thread's nice value counts within its session alone: raises
+/// the session too, if it is ours. Without effect on kernels that know no such groups.
+pub fn raise_session() {
+    // SAFETY: no memory is passed.
+    if unsafe { libc::getsid(0) == libc::getpid() } {
+        let _ = std::fs::write("/proc/self/autogroup", "-20");
+    }
 }
 
 pub fn set_nice(nice: c_int) -> Result<(), String> {
@@ -169,11 +177,4 @@ pub fn lock_memory() -> Result<(), String> {
 pub fn cpus_online() -> i64 {
     // SAFETY: no memory is passed.
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }
-}
-
-/// (6, 12) for 6.12.x.
-pub fn kernel_version() -> (u32, u32) {
-    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok());
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
