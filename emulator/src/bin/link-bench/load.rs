@@ -41,7 +41,9 @@ fn frame(bytes: usize) -> Vec<u8> {
 pub fn send(net: &Net, load: &Load) -> Result<Sent, String> {
     net.inside("a", || {
         sys::set_affinity(&[HOST_CPU])?;
-        let _ = sys::set_realtime(1);
+        if load.bypass {
+            let _ = sys::set_realtime(1); // A queueing discipline needs ksoftirqd, which a real-time thread starves.
+        }
         let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, "blaster")?;
         if load.bypass {
             sys::set_option(&socket, libc::SOL_PACKET, 20, &1i32, "PACKET_QDISC_BYPASS")?;
