@@ -191,12 +191,15 @@ def compile_command(topology: str, output: Path, as_json: bool, **options: Any) 
     sheet = Console(file=None, emoji=False, record=True, width=160, quiet=True)
     for drawn in tables(plan):
         sheet.print(drawn)
+    made = not output.exists()
     try:
         output.mkdir(parents=True, exist_ok=True)
         files["plan"].write_bytes(to_json(plan))
         files["picture"].write_text(svg.picture(plan))
         files["table"].write_text(sheet.export_text())
     except OSError as error:
+        if made:
+            shutil.rmtree(output, ignore_errors=True)
         raise fail(f"{error.filename or output}: {error.strerror}: name another directory with --output") from None
     if as_json:
         emit({"lab": plan.lab, "plan_sha256": digest(plan), **{key: str(path) for key, path in files.items()}})

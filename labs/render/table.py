@@ -115,7 +115,7 @@ def last_counters(report: Mapping[str, Any]) -> Sheet:
     columns = ["link", "in", "out", "lost", "queue full", "AQM", "no room", "before the link", "late p50", "p99", "max"]
     rows = []
     for spinner in report["spinners"]:
-        for link, stats in ((spinner["stats"] or {}).get("links") or {}).items():
+        for link, stats in ((spinner.get("stats") or {}).get("links") or {}).items():
             for arrow, heading, port in (("→", "forward", 0), ("←", "backward", 1)):
                 way, entry = stats[heading], stats["ports"][port]
                 if way["in_packets"]:
@@ -135,7 +135,7 @@ def last_gaps(report: Mapping[str, Any]) -> list[str]:
     """A line for each spinner whose CPU was taken away, and for each that could not be asked."""
     lines = []
     for spinner in report["spinners"]:
-        number, stats = spinner["spinner"], spinner["stats"]
+        number, stats = spinner["spinner"], spinner.get("stats")
         if not stats:
             lines.append(f"spinner {number} gave no counters: {spinner.get('error') or 'it was not running'}")
         elif stats["gaps"]["count"]:

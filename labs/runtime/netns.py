@@ -124,9 +124,11 @@ class NetnsRuntime:
         try:
             return spinners.ask(self._state.directory(name), number, request)
         except OSError as error:
-            said = spinners.last_words(self._state.directory(name), number)
-            reason = said or error.strerror or str(error)
-            raise LabError(f"lab {name}: spinner {number} does not answer: {reason}") from None
+            log = self._state.directory(name) / f"spinner-{number}.log"
+            raise LabError(
+                f"lab {name}: spinner {number} does not answer ({error.strerror or error}), its links are dead; "
+                f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
+            ) from None
 
     def _serving(self, name: str, link: str) -> int:
         """The spinner of a link; without reading the whole plan, for this is asked often."""
