@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -63,7 +64,7 @@ def watch_command(name: str | None, once: bool, as_json: bool) -> None:
             if once:
                 return
             time.sleep(WINDOW_MS / 1000)
-    with Live(console=cli.console, screen=True, auto_refresh=False) as live:
+    with suppress(KeyboardInterrupt), Live(console=cli.console, screen=True, auto_refresh=False) as live:
         while True:
             live.update(view(plan, sample(lab, plan)), refresh=True)
             time.sleep(WINDOW_MS / 1000)
