@@ -25,9 +25,11 @@ from calibration.probe import PROBE_BYTES, Probing
 from calibration.report import quantity
 from calibration.spinner import Facts
 from labs.record import Row, Verdict
-from labs.units import PPB
+from labs.units import PPB, about
 
 Stream = dict[str, Any]
+BUSY_RATIO = 0.05
+"""Hosts whose CPUs have less than this to spare are the limit themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,4 +383,7 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     if measured < pair.goodput_bps - below and (not pair.goodput_fair or carried < pair.goodput_bps):
         why = f"its window was {window} segments" if pair.goodput_fair else "loss, jitter or a queue below the BDP"
         return judge.shown("TCP goodput", "bit/s", pair.goodput_bps, measured, f"{note}; kept below: {why}")
+    if measured < pair.goodput_bps - below and transfer["idle_ratio"] < BUSY_RATIO:
+        why = f"above this host's reach: its CPUs were busy for {1 - transfer['idle_ratio']:.0%} of the time"
+        return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {about(measured, 'rate')}")
     return judge.row("TCP goodput", "bit/s", pair.goodput_bps, measured, (below, above), note)

@@ -162,7 +162,13 @@ def expectations(plan: Plan) -> Expectations:
         addressed = [interface for interface in node.interfaces if interface.addresses]
         if addressed:
             first[node.name] = End(node.name, addressed[0].name)
-    pairs = tuple(_pair(pair, first, interfaces, by_name) for pair in plan.pairs)
+    beside = _plain_neighbours(plan)
+    pairs = tuple(
+        _pair(
+            pair, first, interfaces, _ways([by_name[name] for name in pair.links], {pair.source} | beside[pair.source])
+        )
+        for pair in plan.pairs
+    )
     return Expectations(links, pairs)
 
 
@@ -206,20 +212,22 @@ def _pair(
     pair: Pair,
     first: dict[str, End],
     interfaces: dict[tuple[str, str], Interface],
-    links: dict[str, Link],
+    ways: list[tuple[Link, Direction, Direction]],
 ) -> PairExpectation:
     ends = _ends(first[pair.source], first[pair.sink], interfaces)
-    on_path = [links[name] for name in pair.links]
-    directions = tuple(direction for link in on_path for direction in (link.forward, link.backward))
+    directions = tuple(direction for _, there, back in ways for direction in (there, back))
     lines = [delay_line(direction.delay) for direction in directions]
     wander = sum(line.mean_ns for line in lines) - sum(float(d.delay.get("delay_ns", 0)) for d in directions)
     tables = any(direction.delay["kind"] == "table" for direction in directions)
     # A pair's RTT has the nominal delays; the mean of a skewed or cut distribution is elsewhere.
     rtt = sum(line.mean_ns for line in lines) if tables else pair.rtt_ns + wander
-    mtus = [interfaces[end.node, end.interface].mtu for link in on_path for end in (link.a, link.b)]
+    mtus = [interfaces[end.node, end.interface].mtu for link, _, _ in ways for end in (link.a, link.b)]
     mtu = min([*mtus, *(interfaces[end.node, end.interface].mtu for end in (first[pair.source], first[pair.sink]))])
     payload = mtu - ends.ip_header_bytes - TCP_HEADER_BYTES
-    ceilings = [d.rate_bps * payload / framed_bytes(d.framing, mtu) for d in directions]
+    acknowledgement = ends.ip_header_bytes + TCP_HEADER_BYTES
+    ceilings = [there.rate_bps * payload / framed_bytes(there.framing, mtu) for _, there, _ in ways]
+    # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
+    ceilings += [back.rate_bps * 2 * payload / framed_bytes(back.framing, acknowledgement) for _, _, back in ways]
     lossless = all(loss(d.loss).probability == 0 and d.corrupt_ppb == 0 for d in directions)
     fair = lossless and all(_holds_bdp(d, mtu, pair) for d in directions) and all(line.constant for line in lines)
     return PairExpectation(
@@ -238,6 +246,27 @@ def _pair(
         directions=directions,
         lossless=lossless,
     )
+
+
+def _plain_neighbours(plan: Plan) -> dict[str, set[str]]:
+    """Node → nodes that it reaches over a wire without an emulator."""
+    emulators = {link.node for link in plan.links}
+    beside: dict[str, set[str]] = {node.name: set() for node in plan.nodes}
+    for wire in plan.wires:
+        if not {wire.a.node, wire.b.node} & emulators:
+            beside[wire.a.node].add(wire.b.node)
+            beside[wire.b.node].add(wire.a.node)
+    return beside
+
+
+def _ways(links: list[Link], here: set[str]) -> list[tuple[Link, Direction, Direction]]:
+    """Each link of a path with its direction away from `here`, where the path begins, and the one back."""
+    ways = []
+    for link in links:
+        away = link.a.node in here
+        ways.append((link, link.forward, link.backward) if away else (link, link.backward, link.forward))
+        here = {link.b.node if away else link.a.node}
+    return ways
 
 
 def _holds_bdp(direction: Direction, mtu: int, pair: Pair) -> bool:

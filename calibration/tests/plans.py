@@ -6,7 +6,7 @@ from typing import Any
 
 from calibration.expect import Expectations, expectations
 from calibration.probe import Probing, plan_probes
-from labs.plan import Direction, End, Framing, Interface, Link, Node, Pair, Plan, Queue, Spinner
+from labs.plan import Direction, End, Framing, Interface, Link, Node, Pair, Plan, Queue, Spinner, Wire
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
 DROP_TAIL = {"kind": "drop_tail"}
@@ -43,7 +43,8 @@ def plan(**changes: Any) -> Plan:
     ends = (End("r1", "eth0"), End("r2", "eth0"))
     link = Link("core", "wan", "user", "core", "eth0", "eth1", *ends, both, both)
     pair = Pair("left", "right", 100_000_000, both.rate_bps, ("core",))
-    return Plan("t", "dumbbell", 1, nodes, (), (link,), (Spinner(1, ("core",)),), (pair,), (0,))
+    wires = (Wire(End("left", "eth0"), End("r1", "eth1")), Wire(End("right", "eth0"), End("r2", "eth1")))
+    return Plan("t", "dumbbell", 1, nodes, wires, (link,), (Spinner(1, ("core",)),), (pair,), (0,))
 
 
 def _node(name: str, kind: Any, *addresses: str) -> Node:

@@ -163,8 +163,11 @@ def test_a_uniform_delay_is_judged_by_its_shape(scale: float, verdict: str) -> N
 def test_tcp_is_judged_only_when_its_window_filled_the_pipe() -> None:
     expected, probing = prepared(plan())
     verdicts = []
-    for window, goodput in [(10_000, 700e6), (3_000, 300e6), (10_000, 960e6)]:
+    cases = [(10_000, 700e6, 0.5), (3_000, 300e6, 0.5), (10_000, 960e6, 0.5), (10_000, 700e6, 0.01)]
+    for window, goodput, idle in cases:
         answers = answer(probing)
-        answers["results"][-1] |= {"goodput_bps": goodput, "series": [{"time_ns": 0, "cwnd_segments": window}]}
+        series = [{"time_ns": 0, "cwnd_segments": window}]
+        answers["results"][-1] |= {"goodput_bps": goodput, "series": series, "idle_ratio": idle}
         verdicts.append(compare(expected, probing, answers, {})[-1].verdict)
-    assert verdicts == ["outside", "shown", "outside"]
+    # The last one's hosts had no CPU to spare: they are the limit, not the link.
+    assert verdicts == ["outside", "shown", "outside", "not measured"]

@@ -48,6 +48,15 @@ def test_ipv6_where_there_is_no_ipv4() -> None:
     assert expected.pairs[0].goodput_bps == pytest.approx(1e9 * 1428 / 1538)
 
 
+def test_a_pair_over_an_asymmetric_link() -> None:
+    """The way to the sink limits, unless the way back has no room for one acknowledgement of two segments."""
+    old = plan(rate_bps=50_000_000)
+    for back_bps, goodput in ((5_000_000, 50e6 * 1448 / 1538), (100_000, 100e3 * 2 * 1448 / 90)):
+        back = dataclasses.replace(old.links[0].backward, rate_bps=back_bps)
+        lab = dataclasses.replace(old, links=(dataclasses.replace(old.links[0], backward=back),))
+        assert expectations(lab).pairs[0].goodput_bps == pytest.approx(goodput)
+
+
 def test_a_pair_over_a_gigabit() -> None:
     (pair,) = expectations(plan()).pairs
     # 1500 − 20 − 32 of 1538 bytes: the 941 Mbit/s of gigabit Ethernet.

@@ -313,6 +313,12 @@ class _Compiler:
             prefixes = [self._pool.v4_block(first, size)] if self._with_v4 else []
             prefixes += [self._pool.v6_block(first, size)] if self._with_v6 else []
             for router, onward in self._paths.next_hops[owner].items():
+                if (
+                    size == 1
+                    and onward == owner
+                    and self._number[self._paths.between[frozenset((router, owner))]] == first
+                ):
+                    continue  # The block is the very link that the router is on.
                 interface, far = self._reach[router, self._paths.between[frozenset((router, onward))]]
                 self._machines[router].routes += [
                     Route(to, via, interface) for to, via in zip(prefixes, far, strict=True)

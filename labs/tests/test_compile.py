@@ -104,6 +104,13 @@ def test_names_addresses_and_macs_are_unique_and_clash_with_nobody(lab: tuple[Pl
         assert [route.to for route in node.routes] == [str(ipaddress.ip_network(route.to)) for route in node.routes]
 
 
+def test_no_route_leads_elsewhere_to_what_a_node_is_on(lab: tuple[Plan, dict[str, str]]) -> None:
+    """The kernel has such a route already, with the address, and refuses a second."""
+    for node in lab[0].nodes:
+        networks = {str(ipaddress.ip_interface(a).network) for port in node.interfaces for a in port.addresses}
+        assert not networks & {route.to for route in node.routes}, node.name
+
+
 def test_one_mtu_on_every_path(lab: tuple[Plan, dict[str, str]]) -> None:
     plan, overrides = lab
     assert {port.mtu for node in plan.nodes for port in node.interfaces} == {int(overrides.get("mtu", 1500))}

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sched::{sched_getaffinity, CpuSet};
 use nix::sys::socket::{bind, connect, socket, AddressFamily, SockFlag, SockType, SockaddrStorage};
+use nix::unistd::Pid;
 use serde::Serialize;
 
 use super::request::{Endpoint, Tcp};
@@ -29,6 +31,8 @@ pub struct Measured {
     min_rtt_ns: u64,
     srtt_ns: u64,
     retransmitted_segments: u32,
+    /// How much of the steady part the CPUs of this process (all hosts and routers run there) had nothing to do.
+    idle_ratio: f64,
     series: Vec<Sample>,
 }
 
@@ -45,6 +49,8 @@ struct Sample {
     srtt_ns: u64,
     retransmitted_segments: u32,
     lost_segments: u32,
+    /// Time without work of the CPUs of this process, since the machine started.
+    idle_ns: u64,
 }
 
 /// The kernel's `struct tcp_info` (linux/tcp.h), as bytes: longer than the libc crate's.
@@ -65,10 +71,11 @@ impl Info {
         u64::from(self.word(at)) * 1000
     }
 
-    fn sample(&self, time_ns: u64, received_bytes: u64) -> Sample {
+    fn sample(&self, time_ns: u64, received_bytes: u64, idle_ns: u64) -> Sample {
         Sample {
             time_ns,
             received_bytes,
+            idle_ns,
             delivered_segments: self.word(192),
             lost_segments: self.word(32),
             srtt_ns: self.microseconds(68),
@@ -112,6 +119,7 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     let first = series.iter().rev().find(|sample| sample.time_ns <= from_ns).unwrap_or(&series[0]).clone();
     let steady_ns = last.time_ns - first.time_ns;
     let segments = last.delivered_segments.wrapping_sub(first.delivered_segments);
+    let idle_ns = (last.idle_ns - first.idle_ns) as f64 / own_cpus().len().max(1) as f64;
     let bits = 8.0 * f64::from(segments) * f64::from(info.word(16));
     Ok(Measured {
         congestion: probe.congestion.clone(),
@@ -123,6 +131,7 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
         min_rtt_ns: info.microseconds(148),
         srtt_ns: last.srtt_ns,
         retransmitted_segments: last.retransmitted_segments,
+        idle_ratio: if steady_ns == 0 { 0.0 } else { (idle_ns / steady_ns as f64).min(1.0) },
         series,
     })
 }
@@ -174,13 +183,33 @@ fn discard(sink: &TcpStream, received: &AtomicU64) {
 }
 
 fn watch(stream: &TcpStream, probe: &Tcp, received: &AtomicU64) -> Result<Vec<Sample>, String> {
-    let begun = Instant::now();
+    let (begun, cpus) = (Instant::now(), own_cpus());
     let mut series = Vec::new();
     for number in 0..=probe.duration_ns / probe.sample_ns {
         let due = Duration::from_nanos(number * probe.sample_ns);
         thread::sleep(due.saturating_sub(begun.elapsed()));
         let info = Info::of(stream)?;
-        series.push(info.sample(begun.elapsed().as_nanos() as u64, received.load(Ordering::Relaxed)));
+        let time_ns = begun.elapsed().as_nanos() as u64;
+        series.push(info.sample(time_ns, received.load(Ordering::Relaxed), idle_ns(&cpus)?));
     }
     Ok(series)
+}
+
+/// The CPUs that this process may use.
+fn own_cpus() -> Vec<usize> {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect()
+}
+
+/// Idle time of these CPUs together (proc_stat(5): the fourth and fifth number, in hundredths of a second).
+fn idle_ns(cpus: &[usize]) -> Result<u64, String> {
+    const TICK_NS: u64 = 10_000_000;
+    let text = std::fs::read_to_string("/proc/stat").map_err(|error| format!("/proc/stat: {error}"))?;
+    let idle = |line: &str| -> Option<u64> {
+        let mut fields = line.strip_prefix("cpu")?.split_whitespace();
+        cpus.contains(&fields.next()?.parse().ok()?).then_some(())?;
+        let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+        Some(numbers.get(3)? + numbers.get(4)?)
+    };
+    Ok(text.lines().filter_map(idle).sum::<u64>() * TICK_NS)
 }
