@@ -7,6 +7,7 @@ import click
 from calibration.bench import bench_command
 from calibration.cli import doctor_command, lab_command, verify_command
 from labs import cli as labs
+from labs import use
 from labs.watch import watch_command
 
 
@@ -28,10 +29,10 @@ for command in (
     labs.up_command,
     labs.down_command,
     labs.ps_command,
-    labs.exec_command,
-    labs.shell_command,
+    use.exec_command,
+    use.shell_command,
     verify_command,
-    labs.set_command,
+    use.set_command,
     watch_command,
     doctor_command,
     bench_command,

@@ -6,13 +6,13 @@ What the words do not say stays as it is; refused is what a description would be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from labs.compile.settings import Settings
 from labs.compile.stages import Circumstances, Stages
-from labs.plan import Direction, Link, Plan
+from labs.plan import Direction, Link, Plan, Queue
 from labs.spec import Spec, from_template
 from labs.spec.source import DescriptionError
 from labs.units import Duration, Rate, Size, UnitError
@@ -68,6 +68,18 @@ def compile_change(plan: Plan, link: Link, heading: str, words: Mapping[str, str
     if "queue" not in words:
         then["queue"]["discipline"] = now.queue.discipline
     return {key: then[key] for word in words for key in WORDS[word]}
+
+
+def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:
+    """The link with the changes that were made to it, in the order in which the spinner tells them."""
+    for each in past:
+        if each["link"] == link.name:
+            keys = dict(each["change"])
+            if "queue" in keys:
+                keys["queue"] = Queue(**keys["queue"])
+            way: Direction = getattr(link, each["direction"])
+            link = replace(link, **{each["direction"]: replace(way, **keys)})
+    return link
 
 
 def delay_until(at: str) -> int:

@@ -18,7 +18,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from labs import change, host
+from labs import host
 from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest, to_json
 from labs.render import svg, table
@@ -26,6 +26,7 @@ from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.spec import DescriptionError, Spec, from_template, load, override
 from labs.spec.fields import Topology
+from labs.units import about
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = ROOT / "target/release/ewan-node"
@@ -162,9 +163,13 @@ def grid(title: str, columns: list[str], rows: list[list[str]]) -> Table:
 
 def bring_up(plan: Plan) -> None:
     """Up, with the time it took on standard error."""
+    warnings = []
+    needed = sum(way.store_bytes for link in plan.links for way in (link.forward, link.backward))
+    if needed > (free := host.free_memory_bytes()):
+        warnings.append(f"full links would hold {about(needed, 'size')}, and {about(free, 'size')} of memory are free")
     with messages.status(f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"):
         runtime().up(plan)
-    for warning in runtime().status(plan.lab)["warnings"]:
+    for warning in (*warnings, *runtime().status(plan.lab)["warnings"]):
         messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
 
 
@@ -281,43 +286,27 @@ def ps_command(name: str | None, as_json: bool) -> None:
         status = runtime().status(lab)
         console.print(f"[bold]{lab}[/bold]  {status['state']}  {status.get('note', '')}", soft_wrap=True)
         if status["plan"]:
-            for drawn in tables(runtime().load(lab).plan):
+            plan = runtime().load(lab).plan
+            for drawn in tables(plan):
                 console.print(drawn)
+            made = changes(lab, plan)
+            if made:
+                console.print(grid("Changes since it came up", ["link", "direction", "change", "at", "late by"], made))
 
 
-@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@lab_option
-@click.argument("node")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@guarded
-def exec_command(lab: str | None, node: str, command: tuple[str, ...]) -> None:
-    """Run a command in a node; its exit status is ours.
-
-    \b
-    ewan exec left1 -- ping -c 3 right1
-    """
-    as_root()
-    words = list(command[1:] if command[0] == "--" else command)
-    if not words:
-        raise fail("no command: write ewan exec NODE -- COMMAND")
-    sys.exit(runtime().exec(which(lab), node, words))
-
-
-@click.command("shell")
-@lab_option
-@click.argument("node")
-@guarded
-def shell_command(lab: str | None, node: str) -> None:
-    """A shell in a node.
-
-    \b
-    ewan shell left1
-    """
-    as_root()
-    name = which(lab)
-    prompt = f"[{node}@{name}] \\w\\$ "
-    shell = ["bash", "--norc", "-i"] if shutil.which("bash") else ["sh", "-i"]
-    sys.exit(runtime().exec(name, node, ["env", f"PS1={prompt}", *shell]))
+def changes(lab: str, plan: Plan) -> list[list[str]]:
+    """What `set` changed, when it should have and how late it was; times since the links started."""
+    rows = []
+    for number in range(len(plan.spinners)):
+        try:
+            answer = runtime().control(lab, number, {"command": "changes"})
+        except LabError:  # a dead spinner is in the lab's own line
+            continue
+        for each in answer["changes"]:
+            words = table.change_words(each["change"])
+            times = [about(each["requested_ns"], "time", 6), about(each["late_ns"], "time")]
+            rows.append([each["link"], each["direction"], words, *times])
+    return rows
 
 
 @click.command("docs", hidden=True)
@@ -326,47 +315,6 @@ def docs_command() -> None:
     from labs.spec import markdown
 
     (ROOT / "docs/description.md").write_text(markdown())
-
-
-@click.command("set")
-@lab_option
-@click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
-@json_option
-@click.argument("link")
-@click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE…")
-@guarded
-def set_command(lab: str | None, direction: str, as_json: bool, link: str, words: tuple[str, ...]) -> None:
-    """Change a link while it runs; queued packets are kept.
-
-    KEY is rate, delay, jitter, distribution, reorder, loss, corrupt, duplicate, buffer or queue; at=+10s says when.
-
-    \b
-    ewan set core rate=500Mbit/s at=+10s
-    ewan set core delay=80ms loss=0.1% --direction forward
-    """
-    as_root()
-    name = which(lab)
-    pairs = dict(word.partition("=")[::2] for word in words)
-    for word in words:
-        if "=" not in word:
-            raise fail(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s')
-    in_ns = change.delay_until(pairs.pop("at", "+0s"))
-    plan = runtime().load(name).plan
-    known = {each.name: each for each in plan.links}
-    if link not in known:
-        raise fail(f"{name} has no link {link}; it has {', '.join(list(known)[:12])}")
-    answers = {}
-    for heading in ("forward", "backward") if direction == "both" else (direction,):
-        keys = change.compile_change(plan, known[link], heading, pairs)
-        request = {"command": "set", "link": link, "direction": heading, "in_ns": in_ns, **keys}
-        answers[heading] = {"change": keys, "in_ns": in_ns, **runtime().control(name, link, request)}
-    if as_json:
-        emit(answers)
-    else:
-        when = f"in {pairs_at}" if (pairs_at := dict(word.partition("=")[::2] for word in words).get("at")) else "now"
-        console.print(
-            f"{link} of {name}: {' '.join(word for word in words if not word.startswith('at='))}, {direction}, {when}"
-        )
 
 
 @click.command("completion")

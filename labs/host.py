@@ -19,6 +19,14 @@ def facts(proc: Path = Path("/proc")) -> HostFacts:
     return HostFacts(cpus=tuple(sorted(os.sched_getaffinity(0))), networks=tuple(networks))
 
 
+def free_memory_bytes(proc: Path = Path("/proc")) -> int:
+    """What the kernel could give to new programs without swapping (MemAvailable)."""
+    for line in (proc / "meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise OSError("no MemAvailable in /proc/meminfo")
+
+
 def ipv4_networks(table: Path) -> Iterator[str]:
     """/proc/net/route: destination and mask in hexadecimal, bytes reversed; the default route says nothing."""
     for line in _lines(table)[1:]:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Ewan
+from labs.compile import HostFacts, compile
+from labs.spec import load
+from tests.conftest import ROOT, Ewan
 
 LAB = "tlive"
 
@@ -96,6 +100,8 @@ def test_set_changes_the_delay_while_the_lab_runs(ewan: Ewan, lab: dict[str, Any
         ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "3", "-i", "0.1", "-W", "1", "right1").returncode == 1
     )
     assert ewan("set", "--lab", LAB, "core", "delay=20ms", "loss=0%").returncode == 0
+    made = ewan("ps", LAB).stdout
+    assert "delay=5ms" in made and "loss=100%" in made
     refused = ewan("set", "--lab", LAB, "core", "rate=1 Gbps/s")
     assert refused.returncode == 2 and "1Gbit/s" in refused.stderr
 
@@ -122,3 +128,31 @@ def test_two_labs_do_not_meet(ewan: Ewan, lab: dict[str, Any]) -> None:
         assert ewan("down", other).returncode == 0
     assert namespaces(other) == []
     assert ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "1", "right1").returncode == 0
+
+
+def test_a_change_comes_when_it_was_scheduled(ewan: Ewan, lab: dict[str, Any], state: Path) -> None:
+    assert ewan("set", "--lab", LAB, "core", "rate=50Mbit/s", "at=+200ms").returncode == 0
+    time.sleep(0.5)
+    request = b'{"command":"changes"}\n'
+    with socket.socket(socket.AF_UNIX) as control:
+        control.connect(str(state / LAB / "spinner-0.sock"))
+        control.sendall(request)
+        changes = json.loads(control.makefile().readline())["changes"]
+    assert [change["change"] for change in changes[-2:]] == [{"rate_bps": 50_000_000}] * 2
+    assert all(0 <= change["late_ns"] < 50e6 for change in changes[-2:]), changes
+    assert ewan("set", "--lab", LAB, "core", "rate=100Mbit/s").returncode == 0
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "labs/library").glob("*.lab.yaml")), ids=lambda file: file.name)
+def test_every_ready_lab_comes_up_and_its_first_pair_talks(ewan: Ewan, file: Path) -> None:
+    plan = compile(load(file), HostFacts(cpus=(0, 1), networks=()))
+    name = "tready"
+    up = ewan("up", str(file), "--name", name)
+    try:
+        assert up.returncode == 0, up.stderr
+        pair = plan.pairs[0]
+        ping = ewan("exec", "--lab", name, pair.source, "--", "ping", "-c", "5", "-i", "0.1", "-W", "2", pair.sink)
+        assert ping.returncode == 0, ping.stdout + ping.stderr
+    finally:
+        ewan("down", name)
+    assert namespaces(name) == []

@@ -75,32 +75,53 @@ def stages(way: Direction) -> list[str]:
     other += [f"duplicate {Fraction(way.duplicate_ppb)}"] if way.duplicate_ppb else []
     other += ["reorder"] if way.reorder else []
     discipline = str(queue.discipline["kind"]).replace("_", "-")
-    values = [str(Rate(way.rate_bps)), delay(way), " ".join(limits), discipline, loss(way), ", ".join(other)]
+    values = [str(Rate(way.rate_bps)), delay(way.delay), " ".join(limits), discipline, loss(way.loss), ", ".join(other)]
     return values
 
 
-def delay(way: Direction) -> str:
+def delay(stage: Mapping[str, Any]) -> str:
     """`50ms`, `50ms ± 5ms normal`, `table of 300`."""
-    if way.delay["kind"] == "table":
-        return f"table of {len(way.delay['delays_ns'])}"
-    base, kind = str(Duration(way.delay["delay_ns"])), str(way.delay["kind"])
-    return base if kind == "constant" else f"{base} ± {Duration(way.delay['jitter_ns'])} {kind}"
+    if stage["kind"] == "table":
+        return f"table of {len(stage['delays_ns'])}"
+    base, kind = str(Duration(stage["delay_ns"])), str(stage["kind"])
+    return base if kind == "constant" else f"{base} ± {Duration(stage['jitter_ns'])} {kind}"
 
 
-def loss(way: Direction) -> str:
+def loss(stage: Mapping[str, Any]) -> str:
     """The loss model with its parameters."""
-    kind = way.loss["kind"]
+    kind = stage["kind"]
     match kind:
         case "none":
             return ""
         case "bernoulli":
-            return str(Fraction(way.loss["loss_ppb"]))
+            return str(Fraction(stage["loss_ppb"]))
         case "every_nth":
-            return f"every {way.loss['n']}th"
+            return f"every {stage['n']}th"
         case "pattern":
-            return f"pattern of {len(way.loss['pattern'])}"
-    values = [f"{key.removesuffix('_ppb')} {Fraction(value)}" for key, value in way.loss.items() if key != "kind"]
+            return f"pattern of {len(stage['pattern'])}"
+    values = [f"{key.removesuffix('_ppb')} {Fraction(value)}" for key, value in stage.items() if key != "kind"]
     return f"{str(kind).replace('_', '-')} {', '.join(values)}"
+
+
+def change_words(change: Mapping[str, Any]) -> str:
+    """A change of a running link in the words of `set`."""
+    words = []
+    for key, value in change.items():
+        match key:
+            case "rate_bps":
+                words.append(f"rate={Rate(value)}")
+            case "delay":
+                words.append(f"delay={delay(value)}")
+            case "loss":
+                words.append(f"loss={loss(value) or '0%'}")
+            case "corrupt_ppb" | "duplicate_ppb":
+                words.append(f"{key.removesuffix('_ppb')}={Fraction(value)}")
+            case "queue":
+                size = f"{value['limit_packets']}pkt" if value["limit_bytes"] is None else Size(value["limit_bytes"])
+                words.append(f"buffer={size} queue={str(value['discipline']['kind']).replace('_', '-')}")
+            case _:
+                words.append(f"{key}={value}")
+    return " ".join(words)
 
 
 def removed(lab: str, report: Mapping[str, Any]) -> str:

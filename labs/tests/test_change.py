@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labs.change import compile_change, delay_until
+from labs.change import as_it_is, compile_change, delay_until
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.spec import DescriptionError, from_template
@@ -69,3 +69,18 @@ def test_when() -> None:
     for bad in ("10s", "+10", "+-1s"):
         with pytest.raises(DescriptionError, match="at="):
             delay_until(bad)
+
+
+def test_a_change_starts_from_the_link_as_it_is() -> None:
+    link = plan().links[0]
+    past = [
+        {"link": "core", "direction": "forward", "change": {"delay": {"kind": "constant", "delay_ns": 20_000_000}}},
+        {"link": "core", "direction": "forward", "change": change("buffer=50pkt")},
+        {"link": "other", "direction": "forward", "change": {"rate_bps": 1}},
+    ]
+    now = as_it_is(link, past)
+    assert now.backward == link.backward and now.forward.rate_bps == link.forward.rate_bps
+    jitter = compile_change(plan(), now, "forward", {"jitter": "1ms"})
+    assert jitter == {"delay": {"kind": "normal", "delay_ns": 20_000_000, "jitter_ns": 1_000_000}}
+    queue = compile_change(plan(), now, "forward", {"queue": "codel"})["queue"]
+    assert queue["limit_packets"] == 50
