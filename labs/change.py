@@ -78,7 +78,8 @@ def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:
             if "queue" in keys:
                 keys["queue"] = Queue(**keys["queue"])
             way: Direction = getattr(link, each["direction"])
-            link = replace(link, **{each["direction"]: replace(way, **keys)})
+            changed: dict[str, Any] = {each["direction"]: replace(way, **keys)}
+            link = replace(link, **changed)
     return link
 
 
