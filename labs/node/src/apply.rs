@@ -205,9 +205,12 @@ fn set_sysctls(placed: &PlacedNode, notes: &Notes, of_interfaces: bool) -> Resul
             }
             Err(Sysctl::Absent) => notes.warn(format!("this kernel has no sysctl {key} in a network namespace")),
             Err(Sysctl::Refused(error)) if key == CONGESTION_CONTROL && error.raw_os_error() == Some(libc::EPERM) => {
+                // Reno is allowed everywhere. Not the host's default: a socket that begins under BBR keeps BBR's
+                // pacing, a timer for each packet, when its program names another variant after it has connected.
+                let _ = sysctl(key, "reno");
                 notes.warn(format!(
-                    "{value} is not the nodes' default congestion control: the host's \
-                     net.ipv4.tcp_allowed_congestion_control does not list it; programs must name it themselves"
+                    "the nodes' default congestion control is reno: the host allows no namespace {value} (on the \
+                     host: sysctl net.ipv4.tcp_allowed_congestion_control); programs that name theirs have it"
                 ));
             }
             Err(Sysctl::Refused(error)) => {
