@@ -93,7 +93,7 @@ def as_root() -> None:
     if shutil.which("sudo") is None:
         raise fail("the live clock needs root, and there is no sudo here: run this as root")
     messages.print("the live clock needs root: going on under sudo", style="dim")
-    keep = "--preserve-env=EWAN_STATE,EWAN_PORT"
+    keep = "--preserve-env=EWAN_STATE,EWAN_PORT,EWAN_SCHED"
     os.execvp("sudo", ["sudo", keep, sys.executable, str(ROOT / "ewan.py"), *sys.argv[1:]])
 
 
