@@ -106,6 +106,26 @@ def test_set_changes_the_delay_while_the_lab_runs(ewan: Ewan, lab: dict[str, Any
     assert refused.returncode == 2 and "1Gbit/s" in refused.stderr
 
 
+def test_a_link_that_is_not_what_the_plan_says_fails_the_verification(ewan: Ewan, lab: dict[str, Any]) -> None:
+    assert ewan("set", "--lab", LAB, "core", "rate=98Mbit/s", "delay=21ms", "--direction", "forward").returncode == 0
+    result = ewan("verify", LAB, "--json")
+    assert ewan("set", "--lab", LAB, "core", "rate=100Mbit/s", "delay=20ms").returncode == 0
+    assert result.returncode == 1, result.stderr
+    assert "compared with the plan" in result.stderr
+    certificate = json.loads(result.stdout)
+    assert not certificate["passed"]
+    for quantity in ("delay p50", "rate"):
+        assert row(certificate, quantity, "forward")["verdict"] == "outside"
+        assert row(certificate, quantity, "backward")["verdict"] != "outside"
+
+
+def test_duplicates_arrive_and_are_counted(ewan: Ewan, lab: dict[str, Any]) -> None:
+    assert ewan("set", "--lab", LAB, "core", "duplicate=100%", "--direction", "forward").returncode == 0
+    ping = ewan("exec", "--lab", LAB, "left1", "--", "ping", "-c", "5", "-i", "0.1", "right1")
+    assert ewan("set", "--lab", LAB, "core", "duplicate=0%", "--direction", "forward").returncode == 0
+    assert "DUP!" in ping.stdout, ping.stdout
+
+
 def test_watch_counts_what_goes_through(ewan: Ewan, lab: dict[str, Any], state: Path) -> None:
     ping = ["ip", "netns", "exec", f"ewan-{LAB}-left1", "ping", "-q", "-i", "0.01", "-c", "300", "right1"]
     with subprocess.Popen(ping, stdout=subprocess.DEVNULL) as process:
