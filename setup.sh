@@ -11,7 +11,11 @@ say() { echo "setup: $*" >&2; }
 # Oldest versions that are known to work.
 command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or newer (Debian: apt install python3 python3-venv)"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install Python 3.11 or newer"
-command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs (Debian: apt install rustup)"
+command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs"
+oldest=1.91
+cargo_version=$(cargo --version | cut -d' ' -f2)
+[ "$(printf '%s\n%s\n' "$oldest" "$cargo_version" | sort -V | head -n 1)" = "$oldest" ] ||
+    fail "cargo $cargo_version is too old: install Rust $oldest or newer from rustup.rs"
 command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: apt install gcc)"
 
 # Tools that people and tests run inside nodes.

@@ -119,7 +119,7 @@ def show(certificate: Certificate, plan: Plan, as_json: bool) -> None:
         return
     rows, notes = report.sheet(certificate)
     coloured = [[f"[{COLOURS[cell]}]{cell}[/]" if cell in COLOURS else cell for cell in row] for row in rows]
-    cli.console.print(cli.grid("Verification", list(report.COLUMNS), coloured))
+    cli.console.print(cli.grid("Verification", list(report.COLUMNS), coloured, most=len(coloured)))
     for number, note in enumerate(notes, 1):
         cli.console.print(f"[dim]{number}[/] {note}", soft_wrap=True)
     cli.console.print()

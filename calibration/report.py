@@ -5,7 +5,9 @@ In: a certificate. Out: cells that a front end lays out (`table`), one line that
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from labs.record import Certificate, Row, Verdict, from_json, to_json
@@ -41,14 +43,22 @@ def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
     drawn = []
     if len(rows) > MANY_ROWS:
         fine = [row for row in rows if row.verdict in ("ok", "shown")]
-        rows = [row for row in rows if row.verdict not in ("ok", "shown")]
-        for quantity_name in dict.fromkeys(row.quantity for row in fine):
-            drawn.append(_together([row for row in fine if row.quantity == quantity_name]))
+        missing = [row for row in rows if row.verdict == "not measured"]
+        rows = [row for row in rows if row.verdict == "outside"]
+        drawn += [_together(same) for same in _grouped(fine, lambda row: row.quantity)]
+        for same in _grouped(missing, lambda row: row.quantity + row.note):
+            rows.append(same[0] if len(same) == 1 else dataclasses.replace(same[0], link=f"{len(same)}", direction=""))
     for row in rows:
         number = str(notes.setdefault(row.note, len(notes) + 1)) if row.note else ""
         link = f"{row.link} {ARROWS.get(row.direction, row.direction)}"
         drawn.append([link, *cells(row)[2:-1], number])
     return drawn, list(notes)
+
+
+def _grouped(rows: list[Row], key: Callable[[Row], str]) -> Iterator[list[Row]]:
+    """Rows with the same key, in the order in which the keys first come."""
+    for wanted in dict.fromkeys(map(key, rows)):
+        yield [row for row in rows if key(row) == wanted]
 
 
 def _together(rows: list[Row]) -> list[str]:

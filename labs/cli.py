@@ -148,11 +148,12 @@ lab_option = click.option("--lab", "lab", metavar="NAME", help="which lab, where
 json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
 
 
-def grid(title: str, columns: list[str], rows: list[list[str]]) -> Table:
+def grid(title: str, columns: list[str], rows: list[list[str]], most: int = MANY_ROWS) -> Table:
+    """A table; of more than `most` rows the first half of that many, and how many more there are."""
     drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         drawn.add_column(column, overflow="fold")
-    shown = rows if len(rows) <= MANY_ROWS else rows[: MANY_ROWS // 2]
+    shown = rows if len(rows) <= most else rows[: most // 2]
     for row in shown:
         drawn.add_row(*row)
     if len(shown) < len(rows):

@@ -120,3 +120,14 @@ def test_what_lies_between_two_readings_of_a_histogram() -> None:
     assert between.counts == ((20, 3), (40, 1))
     assert [between.percentile(percent) for percent in (50, 75, 76, 100)] == [20, 20, 40, 40]
     assert spinner.Classes.between(after, after).percentile(50) is None
+
+
+def test_of_many_rows_those_outside_are_never_put_together(certificate: Certificate) -> None:
+    row = dataclasses.replace(certificate.rows[0], verdict="ok", note="")
+    ok = [dataclasses.replace(row, link=f"l{number}") for number in range(100)]
+    missing = [dataclasses.replace(each, verdict="not measured", note="no time") for each in ok[:10]]
+    outside = [dataclasses.replace(each, verdict="outside", note=f"late {each.link}") for each in ok[:3]]
+    drawn, notes = report.sheet(dataclasses.replace(certificate, rows=(*ok, *missing, *outside)))
+    assert [line[6] for line in drawn] == ["ok", "outside", "outside", "outside", "not measured"]
+    assert drawn[0][0].startswith("100, worst") and drawn[4][0].startswith("10")
+    assert notes == ["late l0", "late l1", "late l2", "no time"]
