@@ -121,7 +121,7 @@ def show_compile(found: list[dict[str, float]]) -> None:
         [f"{f['nodes']:.0f}", about(f["plan_bytes"], "size"), seconds(f["best_s"]), seconds(f["worst_s"])]
         for f in found
     ]
-    draw("Compiler: a star, in all", ["nodes", "plan", "best", "worst"], rows)
+    draw("Compiler: a star, from interpreter start to plan.json", ["nodes", "plan", "best", "worst"], rows)
 
 
 def show_labs(found: dict[str, float]) -> None:
@@ -188,4 +188,4 @@ def show_rates(found: dict[str, Any]) -> None:
         error = row["error_ppm"]
         shown = f"{error / 10_000:+.5f} %" if error is not None else ""
         rows.append([row["by"], about(row["rate_bps"], "rate"), shown])
-    draw("Rate error at saturation, 120 % offered for 10 s", ["by", "rate", "error"], rows)
+    draw("Rate error, 120 % of the rate offered", ["by", "rate", "error"], rows)

@@ -151,6 +151,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="one JSON doc
 def grid(title: str, columns: list[str], rows: list[list[str]], most: int = MANY_ROWS) -> Table:
     """A table; of more than `most` rows the first half of that many, and how many more there are."""
     drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    drawn.min_width = min(len(title), console.width)
     for column in columns:
         drawn.add_column(column, overflow="fold")
     shown = rows if len(rows) <= most else rows[: most // 2]
