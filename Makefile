@@ -1,7 +1,7 @@
 # Front door: every target delegates; `make help` lists them.
 #   make lab TOPO=dumbbell RTT=100
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, RUNTIME,
-# EMULATOR, NAME; NODE and CMD for shell and exec; LINK and SET for set.
+# EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -15,7 +15,7 @@ option = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) '$(3)')
 LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate,$(RATE)) $(call option,PAIRS,pairs,$(PAIRS)) \
   $(call option,BUFFER,buffer,$(BUFFER)) $(call option,LOSS,loss,$(LOSS)) $(call option,MTU,mtu,$(MTU)) \
   $(call option,IP,ip,$(IP)) $(call option,RUNTIME,runtime,$(RUNTIME)) $(call option,EMULATOR,emulator,$(EMULATOR)) \
-  $(call option,NAME,name,$(NAME))
+  $(call option,NAME,name,$(NAME)) $(OPTS)
 WHICH = $(call option,NAME,lab,$(NAME))
 
 .PHONY: help setup lab compile up down ps exec shell verify set watch doctor test lint bench docs clean

@@ -98,14 +98,15 @@ def certify(plan: Plan) -> Certificate:
     def control(link: str, request: dict[str, Any]) -> dict[str, Any]:
         return cli.runtime().control(plan.lab, link, request)
 
+    def progress(text: str) -> None:
+        if cli.messages.is_terminal:
+            status.update(f"verifying {plan.lab}: {text}")
+        else:  # a log: a line for each step
+            cli.messages.print(f"verifying {plan.lab}: {text}", soft_wrap=True)
+
     try:
         with cli.messages.status(f"verifying {plan.lab}") as status:
-            certificate = verify(
-                plan,
-                binary=cli.BINARY,
-                control=control,
-                progress=lambda text: status.update(f"verifying {plan.lab}: {text}"),
-            )
+            certificate = verify(plan, binary=cli.BINARY, control=control, progress=progress)
     except RuntimeError as error:
         raise cli.fail(str(error)) from None
     return certificate

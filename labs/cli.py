@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import click
 import orjson
+from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.table import Table
 
@@ -110,7 +111,14 @@ def description_options(command: Function) -> Function:
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
     choice = click.Choice(["auto", "netns"])
     command = click.option("--runtime", "runtime_name", type=choice, default="auto", help="auto takes netns")(command)
-    return click.argument("topology", metavar="TOPOLOGY|FILE")(command)
+    return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
+
+
+def complete_topology(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Templates and ready labs; else files."""
+    ready = [path.name.removesuffix(".lab.yaml") for path in LIBRARY.glob("*.lab.yaml")]
+    names = sorted(name for name in {*Topology.words(), *ready} - {"graph"} if name.startswith(begun))
+    return [CompletionItem(name) for name in names] or [CompletionItem(begun, type="file")]
 
 
 def describe(topology: str, options: dict[str, Any]) -> Spec:
