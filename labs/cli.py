@@ -6,6 +6,7 @@ for whatever the user can put right.
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import sys
@@ -114,10 +115,13 @@ def description_options(command: Function) -> Function:
     return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
 
 
+def ready_labs() -> list[str]:
+    return [path.name.removesuffix(".lab.yaml") for path in LIBRARY.glob("*.lab.yaml")]
+
+
 def complete_topology(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Templates and ready labs; else files."""
-    ready = [path.name.removesuffix(".lab.yaml") for path in LIBRARY.glob("*.lab.yaml")]
-    names = sorted(name for name in {*Topology.words(), *ready} - {"graph"} if name.startswith(begun))
+    names = sorted(name for name in {*Topology.words(), *ready_labs()} if name.startswith(begun))
     return [CompletionItem(name) for name in names] or [CompletionItem(begun, type="file")]
 
 
@@ -128,8 +132,12 @@ def describe(topology: str, options: dict[str, Any]) -> Spec:
     if path.suffix in (".yaml", ".yml") or "/" in topology:
         return override(load(path), overrides)
     ready = LIBRARY / f"{topology}.lab.yaml"
-    if ready.exists() and topology not in Topology.words():
+    # A graph has no default shape: its ready lab stands for it.
+    if ready.exists() and (topology == "graph" or topology not in Topology.words()):
         return override(load(ready), overrides)
+    near = difflib.get_close_matches(topology, [*Topology.words(), *ready_labs()], 1)
+    if topology not in Topology.words() and near and near[0] not in Topology.words():
+        raise fail(f'TOPO "{topology}": unknown topology, write "{near[0]}"')  # a template's name is suggested below
     return from_template(topology, overrides)
 
 

@@ -14,6 +14,7 @@ CASES = {
     "negative delay": (["lab", "dumbbell", "--rtt", "-5ms"], ["-5ms"]),
     "loss above one": (["lab", "dumbbell", "--loss", "120%"], ["120%", "100"]),
     "unknown topology": (["lab", "dumbell"], ["dumbell", "dumbbell"]),
+    "ready lab misspelt": (["lab", "satelite"], ["satelite", "satellite"]),
     "rate below the range": (["lab", "dumbbell", "--rate", "1kbit/s"], ["1kbit/s", "8kbit/s"]),
     "rate above the range": (["lab", "dumbbell", "--rate", "400Gbit/s"], ["400Gbit/s", "100Gbit/s"]),
     "buffer below one packet": (["lab", "dumbbell", "--buffer", "100B"], ["100B", "packet"]),
