@@ -122,23 +122,33 @@ class Paths:
             distances[root] = {router: int(weight) >> _NS_SHIFT for router, weight in distance.items()}
         return distances
 
-    def _longest(self, unknown_ns: int) -> _Longest:
-        """The two hosts farthest apart: the two farthest of each router are enough to find them."""
+    def _longest(self, unknown_ns: int, *, freest: bool = False) -> _Longest:
+        """The two hosts farthest apart: the two farthest of each router are enough to find them.
+
+        `freest`: of those equally far, the ones with the most links without a delay between them.
+        """
         distances = self._grow_trees(unknown_ns)
         farthest: dict[str, list[tuple[int, str]]] = {}
         for host in self._layout.hosts:
             leaves = farthest.setdefault(self.router_of(host), [])
             leaves.append((self._rtt_of(self.uplink[host], unknown_ns), host))
         for leaves in farthest.values():
-            leaves.sort(key=lambda leaf: -leaf[0])
+            leaves.sort(key=lambda leaf: (-leaf[0], self._known[self.uplink[leaf[1]]] is not None))
             del leaves[2:]
-        best = (-1, "", "")
+        best, free = (-1, "", ""), 0
         for near, leaves in farthest.items():
             for far, others in farthest.items():
                 rtt, host = leaves[0]
                 other_rtt, other = others[0] if far != near else others[-1]
-                if host != other:
-                    best = max(best, (rtt + distances[near][far] + other_rtt, host, other), key=lambda item: item[0])
+                if host == other:
+                    continue
+                found = (rtt + distances[near][far] + other_rtt, host, other)
+                if freest and found[0] >= best[0]:
+                    more = sum(self._known[index] is None for index in self._between_hosts(host, other))
+                    if found[0] > best[0] or more > free:
+                        best, free = found, more
+                elif found[0] > best[0]:
+                    best = found
         rtt, source, sink = best
         return _Longest(rtt, source, sink, tuple(self._between_hosts(source, sink)), unknown_ns)
 
@@ -219,7 +229,7 @@ class Paths:
                 low = middle
             else:
                 high = middle
-        longest = self._longest(high if most.rtt_ns == wanted_ns else low)
+        longest = self._longest(high if most.rtt_ns == wanted_ns else low, freest=True)
         if longest.rtt_ns != wanted_ns and wanted_ns - longest.rtt_ns >= 2 * self._spare(longest):
             message = 'cannot be shared out exactly among these links: write a "delay:" for each'
             raise self._spec.error(("rtt",), message, wanted)

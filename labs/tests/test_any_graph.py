@@ -6,7 +6,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from labs.compile import HostFacts, compile
@@ -83,8 +83,22 @@ def longest(drawn: Drawn, share_ns: int) -> int:
     return max(int(lengths[a][b]) for a in hosts for b in hosts if a != b)
 
 
+# Where no share is small enough, all pairs are equally far, and the one with the most free links must take the rest.
+ALL_EQUAL_AT_ZERO: Drawn = [
+    ("r0", "r1", None),
+    ("r0", "r2", None),
+    ("r1", "r3", None),
+    ("r0", "r4", None),
+    ("r0", "r3", 1_000_000),
+    ("h0", "r0", None),
+    ("h1", "r0", None),
+    ("h2", "r1", None),
+]
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(links(all_known=False), st.integers(0, 400_000_000))
+@example(ALL_EQUAL_AT_ZERO, 4)
 def test_the_longest_rtt_is_the_wanted_one_or_none_can_be(drawn: Drawn, rtt_ns: int) -> None:
     least, most = longest(drawn, 0), longest(drawn, 10**10)
     if least <= rtt_ns <= most:
