@@ -11,12 +11,13 @@ EWAN := .venv/bin/ewan
 digits = $(subst 0,,$(subst 1,,$(subst 2,,$(subst 3,,$(subst 4,,$(subst 5,,$(subst 6,,$(subst 7,,$(subst 8,,$(subst 9,,$(subst .,,$(1))))))))))))
 rtt = $(if $(call digits,$(RTT)),$(RTT),$(RTT)ms)
 # Only what stands on make's command line counts: NAME is in the environment of some systems.
-option = $(if $(filter command,$(firstword $(origin $(1)))),--$(2) '$(3)')
-LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate,$(RATE)) $(call option,PAIRS,pairs,$(PAIRS)) \
-  $(call option,BUFFER,buffer,$(BUFFER)) $(call option,LOSS,loss,$(LOSS)) $(call option,MTU,mtu,$(MTU)) \
-  $(call option,IP,ip,$(IP)) $(call option,RUNTIME,runtime,$(RUNTIME)) $(call option,EMULATOR,emulator,$(EMULATOR)) \
-  $(call option,NAME,name,$(NAME)) $(OPTS)
-WHICH = $(call option,NAME,lab,$(NAME))
+given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
+option = $(if $(call given,$(1)),--$(2) '$(or $(3),$($(1)))')
+LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate) $(call option,PAIRS,pairs) \
+  $(call option,BUFFER,buffer) $(call option,LOSS,loss) $(call option,MTU,mtu) $(call option,IP,ip) \
+  $(call option,RUNTIME,runtime) $(call option,EMULATOR,emulator) $(call option,NAME,name) $(OPTS)
+WHICH = $(call option,NAME,lab)
+LAB = $(if $(call given,NAME),'$(NAME)')
 
 .PHONY: help setup lab compile up down ps exec shell verify set watch doctor test lint bench docs clean
 
@@ -31,19 +32,19 @@ compile: setup ## plan, picture and table of a description into out/
 up: setup ## as lab, without the verification
 	@$(EWAN) up '$(TOPO)' $(LAB_OPTIONS)
 down: setup ## remove the lab (NAME=, or all that are up)
-	@$(EWAN) down $(if $(NAME),'$(NAME)',--all)
+	@$(EWAN) down $(or $(LAB),--all)
 ps: setup ## labs, nodes, addresses, links
-	@$(EWAN) ps $(if $(NAME),'$(NAME)')
+	@$(EWAN) ps $(LAB)
 exec: setup ## NODE= CMD="…"
 	@$(EWAN) exec $(WHICH) '$(NODE)' -- sh -c '$(subst ','\'',$(CMD))'
 shell: setup ## NODE=
 	@$(EWAN) shell $(WHICH) '$(NODE)'
 verify: setup ## measure every link of the running lab again
-	@$(EWAN) verify $(NAME)
+	@$(EWAN) verify $(LAB)
 set: setup ## LINK= SET="rate=500Mbit/s at=+10s"
 	@$(EWAN) set $(WHICH) '$(LINK)' $(SET)
 watch: setup ## live view of rates, queues and drops
-	@$(EWAN) watch $(NAME)
+	@$(EWAN) watch $(LAB)
 doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
 test: setup ## every test

@@ -7,9 +7,11 @@ test: a busy machine gives other figures, which is why each row has its referenc
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,14 @@ from typing import Any
 import click
 import orjson
 
+from calibration.bench_compile import measure
 from labs import cli, host
 from labs.compile import compile
 from labs.record import host_facts
 from labs.spec import from_template
-from labs.tests.bench_compile import measure
 from labs.units import NS_PER_SECOND, about
 
 RESULTS = Path("results/bench")
-LAB = "bench"
 ARMS = 100
 PARTS = ("compile", "labs", "packets", "lateness", "rate")
 
@@ -86,25 +87,31 @@ def link_bench(part: str, quick: bool) -> dict[str, Any]:
 
 def labs_up_and_down() -> dict[str, float]:
     """A star of `ARMS` hosts up and down, its links running; beside it, ip(8) making as many pairs of namespaces."""
-    plan = compile(from_template("star", {"arms": str(ARMS), "name": LAB, "rate": "100Mbit/s"}), host.facts())
+    name = f"bench{os.getpid()}"  # of this run alone: a lab called bench is somebody's
+    plan = compile(from_template("star", {"arms": str(ARMS), "name": name, "rate": "100Mbit/s"}), host.facts())
     runtime = cli.runtime()
-    runtime.down(LAB)
-    begun = time.perf_counter()
-    runtime.up(plan)
-    up_s = time.perf_counter() - begun
-    begun = time.perf_counter()
-    runtime.down(LAB)
-    down_s = time.perf_counter() - begun
-    commands = []
-    for arm in range(ARMS):
-        a, b = f"ewan-{LAB}-a{arm}", f"ewan-{LAB}-b{arm}"
-        commands += [f"netns add {a}", f"netns add {b}", f"link add e0 netns {a} type veth peer name e0 netns {b}"]
-    begun = time.perf_counter()
-    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands).encode(), check=True, capture_output=True)
-    ip_s = time.perf_counter() - begun
-    undo = "\n".join(f"netns del ewan-{LAB}-{side}{arm}" for arm in range(ARMS) for side in "ab")
-    subprocess.run(["ip", "-batch", "-"], input=undo.encode(), check=True, capture_output=True)
+    try:
+        up_s = timed(lambda: runtime.up(plan))
+    finally:
+        down_s = timed(lambda: runtime.down(name))
+    sides = [(f"ewan-{name}-a{arm}", f"ewan-{name}-b{arm}") for arm in range(ARMS)]
+    pair = "netns add {0}\nnetns add {1}\nlink add e0 netns {0} type veth peer name e0 netns {1}"
+    try:
+        ip_s = timed(lambda: ip_batch("\n".join(pair.format(*ends) for ends in sides)))
+    finally:
+        ip_batch("\n".join(f"netns del {end}" for ends in sides for end in ends), "-force")
     return {"arms": ARMS, "namespaces": len(plan.nodes), "up_s": up_s, "down_s": down_s, "ip_batch_s": ip_s}
+
+
+def ip_batch(commands: str, *options: str) -> None:
+    subprocess.run(["ip", *options, "-batch", "-"], input=commands.encode(), check=not options, capture_output=True)
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Seconds of wall time."""
+    begun = time.perf_counter()
+    action()
+    return time.perf_counter() - begun
 
 
 def seconds(value: float) -> str:

@@ -7,6 +7,7 @@ measured has a row that says why; nothing is guessed, nothing left out.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ from calibration.probe import PROBE_BYTES, Probing
 from calibration.report import quantity
 from calibration.spinner import Facts
 from labs.record import Row, Verdict
-from labs.units import PPB, about
+from labs.units import PPB
 
 Stream = dict[str, Any]
 BUSY_RATIO = 0.05
@@ -100,6 +101,11 @@ class Judge:
     def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
         return Row(self.link, self.direction, quantity, unit, configured, None, None, None, "not measured", why)
 
+    def dead(self, quantity: str, unit: str, configured: float, *why: str) -> Row:
+        """Nothing could be measured because nothing came through."""
+        note = "; ".join(part for part in why if part)
+        return dataclasses.replace(self.missing(quantity, unit, configured, note), verdict="outside")
+
 
 def compare(
     expected: Expectations,
@@ -160,18 +166,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     if delay is None or arrived < 3:
         lost = f"{arrived} of {stream['sent_packets']} packets arrived"
         if delay is None and link.loss.probability < 0.5:
-            yield Row(
-                judge.link,
-                judge.direction,
-                first,
-                "ns",
-                base,
-                None,
-                None,
-                None,
-                "outside",
-                "; ".join(part for part in (f"nothing came through: {lost}", judge.cause) if part),
-            )
+            yield judge.dead(first, "ns", base, f"nothing came through: {lost}", judge.cause)
         else:
             yield judge.missing(first, "ns", base, lost)
         return
@@ -347,7 +342,7 @@ def _pair(pair: PairExpectation, judge: Judge, probing: Probing, results: Result
         yield judge.missing("base RTT", "ns", base, why or "not probed")
     elif stream["delay"] is None:
         lost = f"no answer to {stream['sent_packets']} packets"
-        yield Row(judge.link, "", "base RTT", "ns", base, None, None, None, "outside", lost)
+        yield judge.dead("base RTT", "ns", base, lost)
     else:
         near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
         z = statistic.quantile(bounds.confidence, 10)
@@ -385,5 +380,5 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
         return judge.shown("TCP goodput", "bit/s", pair.goodput_bps, measured, f"{note}; kept below: {why}")
     if measured < pair.goodput_bps - below and transfer["idle_ratio"] < BUSY_RATIO:
         why = f"above this host's reach: its CPUs were busy for {1 - transfer['idle_ratio']:.0%} of the time"
-        return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {about(measured, 'rate')}")
+        return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {_rate(measured)}")
     return judge.row("TCP goodput", "bit/s", pair.goodput_bps, measured, (below, above), note)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from labs import units
+from labs import host, units
+from labs.record import host_facts
 
 Verdict = Literal["good", "limited", "missing"]
 
@@ -58,23 +59,14 @@ def processors() -> Iterator[Finding]:
         meaning = "links share the only CPU with the hosts: delays are off by milliseconds"
         yield Finding("CPUs", "1", "limited", meaning)
     else:
-        yield Finding(
-            "CPUs", f"{len(cpus)} ({model()})", "good", f"links spin on CPU {cpus[-1]}, hosts run on the rest"
-        )
-    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        found = f"{len(cpus)} ({host_facts({}).cpu_model})"
+        yield Finding("CPUs", found, "good", f"links spin on CPU {cpus[-1]}, hosts run on the rest")
     yield Finding(
         "free memory",
-        units.about(pages, "size"),
+        units.about(host.free_memory_bytes(), "size"),
         "good",
         "holds what is in flight: rate × delay + queue, per direction",
     )
-
-
-def model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 # option → (name, where it is used, what its absence means)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from labs.record import Certificate, Row, Verdict, from_json, to_json
-from labs.units import NS_PER_MS, NS_PER_SECOND, PPB
+from labs.units import NS_PER_SECOND, PPB, scale
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
 
@@ -19,12 +19,12 @@ COLUMNS = ("link", "quantity", "configured", "measured", "error", "tolerance", "
 ARROWS = {"forward": "→", "backward": "←"}
 MANY_ROWS = 60
 
-_SCALES: dict[str, tuple[tuple[float, str], ...]] = {
-    "ns": ((NS_PER_SECOND, "s"), (NS_PER_MS, "ms"), (10**3, "µs"), (1, "ns")),
-    "bit/s": ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s"), (1, "bit/s")),
-    "bytes": ((10**6, "MB"), (10**3, "kB"), (1, "B")),
-    "ppb": ((PPB // 100, "%"),),
-    "ratio": ((1, ""),),
+_SCALES: dict[str, dict[str, int]] = {
+    "ns": {unit.replace("us", "µs"): size for unit, size in scale("time").items()},
+    "bit/s": scale("rate"),
+    "bytes": {unit: size for unit, size in scale("size").items() if unit != "GB"},
+    "ppb": {"%": PPB // 100},
+    "ratio": {"": 1},
 }
 
 
@@ -88,8 +88,9 @@ def quantity(value: float | None, unit: str, digits: int = 6) -> str:
         return "–"
     # What rounds up to the next unit is shown in it: 1 Gbit/s, not 1000 Mbit/s.
     nearly = abs(value) * (1 + 0.5 * 10.0 ** (1 - digits))
-    size, name = next((s for s in _SCALES[unit] if nearly >= s[0]), _SCALES[unit][-1])
-    return f"{_significant(value / size, digits)} {name}".rstrip()
+    units = _SCALES[unit]
+    name = next((name for name, size in units.items() if nearly >= size), list(units)[-1])
+    return f"{_significant(value / units[name], digits)} {name}".rstrip()
 
 
 def _error(row: Row) -> str:

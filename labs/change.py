@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from labs.compile.settings import Settings
+from labs.compile.settings import Settings, add
 from labs.compile.stages import Circumstances, Stages
 from labs.plan import Direction, Link, Plan, Queue
-from labs.spec import Spec, from_template
+from labs.spec import from_template
 from labs.spec.source import DescriptionError
 from labs.units import Duration, Rate, Size, UnitError
 
@@ -44,7 +44,8 @@ def compile_change(plan: Plan, link: Link, heading: str, words: Mapping[str, str
         raise DescriptionError("nothing to change: write for example rate=500Mbit/s")
     now: Direction = getattr(link, heading)
     written = from_template("dumbbell", {**_as_words(now), **words})
-    way = _settings(written)
+    way = Settings(("wan",))
+    add(way, ("wan",), written.description.wan)
     delay_ns = way.delay_ns if way.delay_ns is not None else _delay_ns(now)
     mtu = next(
         port.mtu
@@ -91,15 +92,6 @@ def delay_until(at: str) -> int:
         return Duration.parse(at[1:]).ns
     except UnitError as error:
         raise DescriptionError(f"at={at}: {error}") from None
-
-
-def _settings(written: Spec) -> Settings:
-    way = Settings(("wan",))
-    for key in written.description.wan.model_fields_set:
-        value = getattr(written.description.wan, key)
-        if value is not None:
-            way.values[key], way.paths[key] = value, ("wan", key)
-    return way
 
 
 def _delay_ns(now: Direction) -> int:

@@ -180,14 +180,14 @@ def grid(title: str, columns: list[str], rows: list[list[str]], most: int = MANY
 
 
 def bring_up(plan: Plan) -> None:
-    """Up, with the time it took on standard error."""
+    """Up, with progress and warnings on standard error."""
     warnings = []
     needed = sum(way.store_bytes for link in plan.links for way in (link.forward, link.backward))
     if needed > (free := host.free_memory_bytes()):
         warnings.append(f"full links would hold {about(needed, 'size')}, and {about(free, 'size')} of memory are free")
     with messages.status(f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"):
-        runtime().up(plan)
-    for warning in (*warnings, *runtime().status(plan.lab)["warnings"]):
+        warnings += runtime().up(plan)
+    for warning in warnings:
         messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
 
 
@@ -211,9 +211,9 @@ def compile_command(topology: str, output: Path, as_json: bool, **options: Any) 
         "picture": output / f"{plan.lab}.svg",
         "table": output / f"{plan.lab}.txt",
     }
+    drawn = tables(plan)
     sheet = Console(file=None, emoji=False, record=True, width=160, quiet=True)
-    for drawn in tables(plan):
-        sheet.print(drawn)
+    sheet.print(*drawn, sep="\n")
     made = not output.exists()
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -227,8 +227,7 @@ def compile_command(topology: str, output: Path, as_json: bool, **options: Any) 
     if as_json:
         emit({"lab": plan.lab, "plan_sha256": digest(plan), **{key: str(path) for key, path in files.items()}})
         return
-    for drawn in tables(plan):
-        console.print(drawn)
+    console.print(*drawn, sep="\n")
     console.print(f"plan {files['plan']}  picture {files['picture']}  table {files['table']}", soft_wrap=True)
 
 

@@ -101,7 +101,7 @@ def host_facts(versions: dict[str, str]) -> HostFacts:
     return HostFacts(
         kernel=platform.release(),
         machine=platform.machine(),
-        cpu_model=cpu.get("model name", "unknown"),
+        cpu_model=cpu.get("model name", platform.machine()),
         cpus=os.cpu_count() or 0,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         clock_source=_first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),

@@ -255,10 +255,14 @@ def parse_millihertz(text: object) -> int:
     return _whole(value, {"Hz": 1000}, "Hz", "thousandths of a hertz")
 
 
+def scale(kind: Literal["rate", "size", "time"]) -> dict[str, int]:
+    """Units in which measured amounts are shown, with how many bit/s, bytes or ns each is; the largest first."""
+    units = {"rate": _RATE, "size": {unit: _SIZE[unit] for unit in ("B", "kB", "MB", "GB")}, "time": _TIME}[kind]
+    return dict(sorted(units.items(), key=lambda unit: -unit[1]))
+
+
 def about(amount: float, kind: Literal["rate", "size", "time"], digits: int = 4) -> str:
     """A measured amount (bit/s, bytes, ns) rounded for reading: `941.2Mbit/s`. Never parsed again."""
-    scale = {"rate": _RATE, "size": {unit: _SIZE[unit] for unit in ("B", "kB", "MB", "GB")}, "time": _TIME}[kind]
-    unit, size = max(((u, s) for u, s in scale.items() if abs(amount) >= s), key=lambda each: each[1], default=("", 0))
-    if not size:
-        unit, size = min(scale.items(), key=lambda each: each[1])
-    return f"{float(f'{amount / size:.{digits}g}'):.12g}{unit}"
+    units = scale(kind)
+    unit = next((unit for unit, size in units.items() if abs(amount) >= size), list(units)[-1])
+    return f"{float(f'{amount / units[unit]:.{digits}g}'):.12g}{unit}"

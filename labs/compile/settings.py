@@ -98,13 +98,13 @@ class Resolver:
         mtu, mtu_path = description.mtu, ("mtu",)
         for path, link in layers:
             for way in (forward, backward):
-                _add(way, path, link)
+                add(way, path, link)
             if link.mtu is not None:
                 mtu, mtu_path = link.mtu, (*path, "mtu")  # type: ignore[assignment]
             for name, way in (("forward", forward), ("backward", backward)):
                 own = getattr(link, name)
                 if own is not None:
-                    _add(way, (*path, name), own)
+                    add(way, (*path, name), own)
         if (forward.delay_ns is None) != (backward.delay_ns is None):
             has, lacks = ("forward", "backward") if backward.delay_ns is None else ("backward", "forward")
             way = forward if backward.delay_ns is None else backward
@@ -114,7 +114,8 @@ class Resolver:
         return LinkSettings(forward, backward, mtu, mtu_path)
 
 
-def _add(way: Settings, path: Path, link: Any) -> None:
+def add(way: Settings, path: Path, link: Any) -> None:
+    """What `link` says, written at `path`, goes into `way` in place of what was there."""
     for key in link.model_fields_set - _ABSENT:
         value = getattr(link, key)
         if value is not None and key != "mtu":

@@ -24,11 +24,6 @@ def sheets(plan: Plan) -> list[Sheet]:
     ]
 
 
-def rows(plan: Plan) -> tuple[list[list[str]], list[list[str]]]:
-    """The rows of nodes and of links."""
-    return nodes(plan), links(plan)
-
-
 def nodes(plan: Plan) -> list[list[str]]:
     """Hosts and routers; an emulator has no addresses and stands among the links."""
     return [

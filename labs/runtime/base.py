@@ -26,8 +26,8 @@ class Loaded(NamedTuple):
 class Runtime(Protocol):
     """All methods raise LabError."""
 
-    def up(self, plan: Plan) -> None:
-        """Makes a lab, its links running; on any failure, and on Ctrl-C, nothing is left."""
+    def up(self, plan: Plan) -> list[str]:
+        """Makes a lab, its links running, and gives warnings; on any failure, and on Ctrl-C, nothing is left."""
         ...
 
     def down(self, name: str) -> dict[str, Any]:

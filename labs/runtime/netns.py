@@ -33,7 +33,7 @@ class NetnsRuntime:
         self._wanted = binary
         self._state = State(state or root_from_environment())
 
-    def up(self, plan: Plan) -> None:
+    def up(self, plan: Plan) -> list[str]:
         self._need_root("making a lab")
         binary = self._binary()
         spinners.check_cpus(plan.lab, plan.spinners)
@@ -53,6 +53,7 @@ class NetnsRuntime:
                     raise LabError(f"lab {plan.lab} vanished while it was made")
                 spinners.start(binary, directory, manifest["id"], plan.spinners, check)
                 check()
+                return self._warnings(plan.lab) or []
             except BaseException:
                 self._remove(binary, directory, lock)
                 raise
@@ -93,14 +94,14 @@ class NetnsRuntime:
             plan = plans.from_json(text)
         except ValueError:  # its writer died half way
             return status
-        applied = self._state.document(name, "applied.json")
+        warnings = self._warnings(name)
         status["plan"] = plans.digest(plan)
         status["nodes"] = _nodes(plan)
         status["spinners"] = self._spinners(name, plan, manifest["id"])
-        status["warnings"] = list((applied or {}).get("warnings", {}))
+        status["warnings"] = warnings or []
         missing = [node["name"] for node in status["nodes"] if not node["up"]]
         silent = [spinner for spinner in status["spinners"] if spinner["error"]]
-        if applied is None or missing:
+        if warnings is None or missing:
             return status
         if silent:
             status["note"] = "; ".join(f"spinner {spinner['spinner']}: {spinner['error']}" for spinner in silent)
@@ -124,7 +125,7 @@ class NetnsRuntime:
         try:
             return spinners.ask(self._state.directory(name), number, request)
         except OSError as error:
-            log = self._state.directory(name) / f"spinner-{number}.log"
+            log = spinners.log(self._state.directory(name), number)
             raise LabError(
                 f"lab {name}: spinner {number} does not answer ({error.strerror or error}), its links are dead; "
                 f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
@@ -152,6 +153,11 @@ class NetnsRuntime:
             except LabError as error:
                 found.append(health | {"stats": None, "error": str(error) if number in running else "not running"})
         return found
+
+    def _warnings(self, name: str) -> list[str] | None:
+        """What the node binary warned of; None where it did not come to its end."""
+        applied = self._state.document(name, "applied.json")
+        return None if applied is None else list(applied.get("warnings", {}))
 
     def _plan_text(self, name: str) -> bytes | None:
         try:

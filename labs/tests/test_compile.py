@@ -223,7 +223,7 @@ def test_a_host_that_uses_all_private_addresses() -> None:
 
 
 def test_a_star_of_ten_thousand_hosts_compiles_in_seconds() -> None:
-    """A sanity bound; `python -m labs.tests.bench_compile` measures."""
+    """A sanity bound; `python -m calibration.bench_compile` measures."""
     begin = time.perf_counter()
     plan = compiled("star", {"arms": "10000"})
     text = to_json(plan)

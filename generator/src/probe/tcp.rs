@@ -105,7 +105,8 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
         let mut stream = stream.try_clone().map_err(|e| format!("dup: {e}"))?;
         thread::spawn(move || while stream.write_all(&[0; 1 << 16]).is_ok() {})
     };
-    let series = watch(&stream, probe, &received);
+    let cpus = own_cpus();
+    let series = watch(&stream, probe, &received, &cpus);
     let info = Info::of(&stream);
     // Without lingering: what still waits is thrown away, so that it does not disturb the next probe.
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
@@ -119,7 +120,7 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     let first = series.iter().rev().find(|sample| sample.time_ns <= from_ns).unwrap_or(&series[0]).clone();
     let steady_ns = last.time_ns - first.time_ns;
     let segments = last.delivered_segments.wrapping_sub(first.delivered_segments);
-    let idle_ns = (last.idle_ns - first.idle_ns) as f64 / own_cpus().len().max(1) as f64;
+    let idle_ns = (last.idle_ns - first.idle_ns) as f64 / cpus.len().max(1) as f64;
     let bits = 8.0 * f64::from(segments) * f64::from(info.word(16));
     Ok(Measured {
         congestion: probe.congestion.clone(),
@@ -182,15 +183,15 @@ fn discard(sink: &TcpStream, received: &AtomicU64) {
     }
 }
 
-fn watch(stream: &TcpStream, probe: &Tcp, received: &AtomicU64) -> Result<Vec<Sample>, String> {
-    let (begun, cpus) = (Instant::now(), own_cpus());
+fn watch(stream: &TcpStream, probe: &Tcp, received: &AtomicU64, cpus: &[usize]) -> Result<Vec<Sample>, String> {
+    let begun = Instant::now();
     let mut series = Vec::new();
     for number in 0..=probe.duration_ns / probe.sample_ns {
         let due = Duration::from_nanos(number * probe.sample_ns);
         thread::sleep(due.saturating_sub(begun.elapsed()));
         let info = Info::of(stream)?;
         let time_ns = begun.elapsed().as_nanos() as u64;
-        series.push(info.sample(time_ns, received.load(Ordering::Relaxed), idle_ns(&cpus)?));
+        series.push(info.sample(time_ns, received.load(Ordering::Relaxed), idle_ns(cpus)?));
     }
     Ok(series)
 }

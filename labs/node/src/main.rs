@@ -20,7 +20,6 @@ mod namespace;
 mod netlink;
 mod plan;
 mod process;
-mod release;
 mod rtnl;
 
 #[derive(Parser)]
@@ -89,11 +88,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Apply { plan, state } => apply::run(&plan, &state),
         Command::Down { state } => down::run(&state),
         Command::Exec { state, node, command } => exec::run(&state, &node, &command),
-        Command::Link { state, spinner, id: _ } => {
-            let result = ewan_emulator::datapath::run(spinner_config(&state, spinner)?);
-            release::sockets();
-            result
-        }
+        Command::Link { state, spinner, id: _ } => ewan_emulator::datapath::run(spinner_config(&state, spinner)?),
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Timers => ewan_timers::report(std::io::stdout()),
     }

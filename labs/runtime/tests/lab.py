@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,20 @@ def traces(lab: str, state: Path) -> list[str]:
 def links_of_host() -> set[str]:
     """The interfaces of this process's own network namespace."""
     return {path.name for path in Path("/sys/class/net").iterdir()}
+
+
+@contextmanager
+def own_state(purpose: str) -> Iterator[Path]:
+    """A state root of one test's own; afterwards its labs are down, and the host has the interfaces it had before."""
+    assert os.geteuid() == 0, "these tests make network namespaces: run them as root"
+    root = Path(f"/run/ewan-test-{purpose}-{os.getpid()}")
+    before = links_of_host()
+    yield root
+    for directory in root.glob("*"):
+        run(str(BINARY), "down", "--state", str(directory))
+    if root.exists():
+        root.rmdir()
+    assert links_of_host() == before
 
 
 def run(

@@ -15,7 +15,7 @@ import pytest
 
 from labs.plan import to_json
 from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, links_of_host, run, small, traces
+from labs.runtime.tests.lab import BINARY, own_state, run, small, traces
 
 LAB = f"rk{os.getpid()}"
 MOST_STEPS = 1000
@@ -23,14 +23,8 @@ MOST_STEPS = 1000
 
 @pytest.fixture
 def state() -> Iterator[Path]:
-    assert os.geteuid() == 0, "these tests make network namespaces: run them as root"
-    root = Path(f"/run/ewan-test-killed-{os.getpid()}")
-    before = links_of_host()
-    yield root
-    run(str(BINARY), "down", "--state", str(root / LAB))
-    if root.exists():
-        root.rmdir()
-    assert links_of_host() == before
+    with own_state("killed") as root:
+        yield root
 
 
 def apply(state: Path, fault: int | None = None) -> int:

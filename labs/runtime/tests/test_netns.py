@@ -19,24 +19,17 @@ import pytest
 from labs.plan import Spinner, digest, to_json
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, links_of_host, run, small, traces
+from labs.runtime.tests.lab import BINARY, links_of_host, own_state, run, small, traces
 
 LAB = f"rt{os.getpid()}"
 
 
 @pytest.fixture
 def state() -> Iterator[Path]:
-    assert os.geteuid() == 0, "these tests make network namespaces: run them as root"
-    root = Path(f"/run/ewan-test-runtime-{os.getpid()}")
-    before = links_of_host()
-    yield root
-    left = [directory.name for directory in root.glob("*")]
-    for name in left:
-        run(str(BINARY), "down", "--state", str(root / name))
-    if root.exists():
-        root.rmdir()
+    with own_state("runtime") as root:
+        yield root
+        left = [directory.name for directory in root.glob("*")]
     assert not left, f"a test left {left}"
-    assert links_of_host() == before
 
 
 @pytest.fixture
