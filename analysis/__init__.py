@@ -1,1 +1,1 @@
-"""Analysis: run records → tables, plots, report. Nothing is here yet but the place."""
+"""Analysis: run records → tables, plots, report. The workloads bring the rest; here: bursts and their picture."""

@@ -1,0 +1,62 @@
+"""Figures as SVG: what was measured, on axes whose labels carry the unit.
+
+In: series of plain numbers. Out: SVG text, the same for the same numbers. Colours are Okabe and Ito's (2008), which
+colour-blind readers can tell apart, and each series has a marker of its own, for print.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from labs.units import NS_PER_MS
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+STYLE = {
+    "svg.hashsalt": "ewan",  # otherwise element names differ from run to run
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+}
+
+
+class Packets(NamedTuple):
+    """One packet a value: when it arrived, and how long it was under way."""
+
+    title: str
+    times_ns: Sequence[int]
+    latencies_ns: Sequence[int]
+
+
+def latencies(panels: Sequence[Packets]) -> str:
+    """The latency of each packet over time, one panel a series, on common axes (eWAN, figures 5 and 6)."""
+    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(3.4 * len(panels), 2.6), layout="constrained")
+        axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+        for number, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
+            start = panel.times_ns[0] if panel.times_ns else 0
+            times = [(time - start) / NS_PER_MS for time in panel.times_ns]
+            values = [latency / NS_PER_MS for latency in panel.latencies_ns]
+            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+            axis.plot(times, values, linestyle="none", marker=marker, markersize=2.5, color=colour)
+            axis.set_title(panel.title, loc="left", fontsize=9)
+            axis.set_xlabel("time of arrival (ms)")
+        axes[0].set_ylabel("latency (ms)")
+        axes[0].set_ylim(bottom=0)
+        return _svg(figure)
+
+
+def _svg(figure: Figure) -> str:
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
