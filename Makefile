@@ -1,7 +1,8 @@
 # Front door: every target delegates; `make help` lists them.
 #   make lab TOPO=dumbbell RTT=100
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, RUNTIME,
-# EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set.
+# EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
+# DO for batch (more than one: OPTS="--do '…' --service '…'").
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -19,14 +20,18 @@ LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate) $(call opti
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup lab compile up down ps exec shell verify set watch doctor test lint bench docs clean
+.PHONY: help setup kernel lab batch compile up down ps exec shell verify set watch doctor test lint bench docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 setup: ## what the project needs, checked and installed
 	@./setup.sh
-lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= PAIRS= BUFFER= LOSS= MTU= IP= NAME=
+kernel: setup ## the kernel of the virtual clock, built once
+	@images/kernel/build.sh >/dev/null
+lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= … RUNTIME=netns|virtual
 	@$(EWAN) lab '$(TOPO)' $(LAB_OPTIONS)
+batch: setup ## up, commands in nodes, down; DO='left1: ping -c 3 right1' RUNTIME= TOPO= …
+	@$(EWAN) batch '$(TOPO)' $(LAB_OPTIONS) $(call option,DO,do,$(subst ','\'',$(DO)))
 compile: setup ## plan, picture and table of a description into out/
 	@$(EWAN) compile '$(TOPO)' $(LAB_OPTIONS)
 up: setup ## as lab, without the verification

@@ -1,0 +1,370 @@
+"""Builds the virtual kernel: Debian's source, our patches and configuration in, one static program out.
+
+Called through build.sh. Standard output carries one line, the kernel's path; progress and errors (one line,
+status 2) go to standard error. Everything is kept below target/kernel: `cache` holds the source package, `tree`
+the patched source with its objects, so that a changed patch costs seconds, `<key>/linux` each finished kernel and
+`linux` a link to the latest. The key is the hash of all that goes in. A kernel takes its place only when it is
+complete, so a failing or interrupted build leaves the old one as it was.
+"""
+
+import argparse
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, NoReturn
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PACKAGE = "linux-source-6.12"
+VERSION = "6.12.117-1~deb12u1"
+INSTALLED = Path("/usr/src/linux-source-6.12.tar.xz")
+PSP = {
+    ROOT / "emulator/kernel/psp/sch_psp.c": "net/sched/sch_psp.c",
+    ROOT / "emulator/kernel/psp/pkt_sch_psp.h": "include/uapi/linux/pkt_sch_psp.h",
+}
+TOOLS = {  # command: Debian package
+    "gcc": "gcc",
+    "make": "make",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "xz": "xz-utils",
+    "tar": "tar",
+    "patch": "patch",
+}
+# What is never compiled for this architecture: two thirds of the source's bytes. Kconfig reads all of its files.
+OTHERS = "alpha arc arm arm64 csky hexagon loongarch m68k microblaze mips nios2 openrisc parisc powerpc"
+OTHERS += " riscv s390 sh sparc xtensa"
+NOT_NEEDED = [
+    *(f"*/arch/{name}/*.{ending}" for name in OTHERS.split() for ending in ("[chS]", "dts*")),
+    *(f"*/drivers/{name}/*.[ch]" for name in ("gpu", "media", "staging", "infiniband", "scsi", "iio", "usb")),
+    *(f"*/{name}/*.[ch]" for name in ("drivers/net/ethernet", "drivers/net/wireless", "sound")),
+    *(f"*/{name}/*" for name in ("Documentation/devicetree", "Documentation/translations", "tools/testing")),
+]
+GIGABYTES_NEEDED = 3
+KEPT = 8  # finished kernels
+# Nothing of the day, the user, the host or the number of builds goes into the kernel.
+REPRODUCIBLE = {
+    "KBUILD_BUILD_TIMESTAMP": "2025-01-01 00:00:00 UTC",
+    "KBUILD_BUILD_USER": "ewan",
+    "KBUILD_BUILD_HOST": "ewan",
+    "KBUILD_BUILD_VERSION": "1",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+}
+
+
+def fail(what: str) -> NoReturn:
+    print(f"kernel: {what}", file=sys.stderr)
+    sys.exit(2)
+
+
+def say(what: str) -> None:
+    print(f"kernel: {what}", file=sys.stderr, flush=True)
+
+
+def need(commands: dict[str, str]) -> None:
+    """Installs what is missing where that can be done without a question, else says what to install."""
+    missing = sorted({package for command, package in commands.items() if not shutil.which(command)})
+    if not missing:
+        return
+    wanted = "apt install " + " ".join(missing)
+    as_root: list[str] | None = [] if os.geteuid() == 0 else None
+    if as_root is None and shutil.which("sudo"):
+        asks = subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode != 0
+        as_root = None if asks and not sys.stdin.isatty() else ["sudo"]
+    if as_root is None or not shutil.which("apt-get"):
+        fail(f"{', '.join(missing)} missing: {wanted}")
+    say(f"installing {' '.join(missing)}")
+    for step in (["update", "-qq"], ["install", "-y", "-qq", *missing]):
+        command = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *step]
+        if subprocess.run(command, stdout=sys.stderr).returncode:
+            fail(f"could not install {' '.join(missing)}: {wanted}")
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Source:
+    """Debian's source archive: its version and hash, and how to stream it."""
+
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
+        self.note = cache / "source"  # "version sha256" of the archive the tree was made of
+        self.deb = next(iter(sorted(cache.glob(f"{PACKAGE}_{VERSION}_*.deb"))), None)
+
+    def identity(self) -> str:
+        """Version and hash; fetches the package when this is not known yet."""
+        if self.note.exists() and self.note.read_text().startswith(f"{VERSION} "):
+            return self.note.read_text().strip()
+        version = VERSION
+        if not self.deb and INSTALLED.exists():
+            version, archive = "installed", INSTALLED
+        else:
+            archive, version = self.fetch()
+        identity = f"{VERSION} {version} {sha256(archive)}"
+        self.note.write_text(identity + "\n")
+        return identity
+
+    def fetch(self) -> tuple[Path, str]:
+        if self.deb:
+            return self.deb, VERSION
+        if not shutil.which("apt-get"):
+            fail(f"no source: put {INSTALLED.name} of Debian's {PACKAGE} into {INSTALLED.parent}")
+        need({"dpkg-deb": "dpkg"})
+        for wanted in (f"{PACKAGE}={VERSION}", PACKAGE):
+            say(f"downloading {wanted} (150 MB)")
+            got = subprocess.run(["apt-get", "download", "-q", wanted], cwd=self.cache, capture_output=True, text=True)
+            found = sorted(self.cache.glob(f"{PACKAGE}_*.deb"), key=lambda path: path.stat().st_mtime)
+            if got.returncode == 0 and found:
+                self.deb = found[-1]
+                version = self.deb.name.split("_")[1].replace("%3a", ":")
+                if wanted == PACKAGE:
+                    say(f"note: version {VERSION} is not to be had, taking {version}")
+                return self.deb, version
+        reason = (got.stderr.strip().splitlines() or ["unknown reason"])[-1]
+        fail(f"apt-get download {PACKAGE} failed ({reason}): check the network and /etc/apt/sources.list")
+
+    def unpack(self, into: Path, log: IO[bytes]) -> None:
+        excludes = [f"--exclude={pattern}" for pattern in NOT_NEEDED]
+        tar = ["tar", "-x", "-J", "-f", "-", "--strip-components=1", "-C", str(into), *excludes]
+        if not self.deb and not INSTALLED.exists():
+            self.fetch()
+        if not self.deb:
+            with INSTALLED.open("rb") as archive:
+                done = [subprocess.run(tar, stdin=archive, stderr=log).returncode]
+        else:
+            outer = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(self.deb)], stdout=subprocess.PIPE, stderr=log)
+            member = f"./usr/src/{INSTALLED.name}"
+            inner = subprocess.Popen(
+                ["tar", "-x", "-O", "-f", "-", member], stdin=outer.stdout, stdout=subprocess.PIPE, stderr=log
+            )
+            done = [subprocess.run(tar, stdin=inner.stdout, stderr=log).returncode, inner.wait(), outer.wait()]
+        if any(done):
+            raise RuntimeError("unpacking the source failed")
+
+
+class Build:
+    def __init__(self, target: Path, patches: Path, lock: IO[str]) -> None:
+        self.target = target
+        self.lock = lock
+        self.tree = target / "tree"
+        self.log_path = target / "build.log"
+        self.patches = sorted(patches.glob("*.patch"))
+        self.psp = {path: name for path, name in PSP.items() if path.exists()}
+        if len(self.psp) < len(PSP):
+            self.psp = {}
+        self.source = Source(target / "cache")
+
+    def fragment(self) -> str:
+        text = (HERE / "fragment.config").read_text()
+        return text if self.psp else text.replace("CONFIG_NET_SCH_PSP=y", "")
+
+    def key(self) -> str:
+        """The hash of source, configuration, patches and the build itself."""
+        parts = [self.source.identity(), self.fragment()]
+        parts += [path.read_text() for path in (*self.patches, *self.psp, HERE / "build.py")]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def sync(self, log: IO[bytes]) -> None:
+        """Makes the tree Debian's source plus patches, touching only files that change: make rebuilds little."""
+        stamp = self.tree / ".ewan-source"
+        identity = self.source.identity()
+        if not stamp.exists() or stamp.read_text() != identity:
+            say("unpacking the source")
+            fresh = self.target / "tree.new"
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            self.source.unpack(fresh, log)
+            (fresh / ".ewan-source").write_text(identity)
+            shutil.rmtree(self.tree, ignore_errors=True)
+            shutil.rmtree(self.target / "pristine", ignore_errors=True)
+            fresh.rename(self.tree)
+        # Originals of every file that a patch ever touched; a file of which there is none was made by a patch.
+        pristine, patched = self.target / "pristine", self.target / "patched"
+        shutil.rmtree(patched, ignore_errors=True)
+        patched.mkdir()
+        names = set(self.psp.values())
+        for patch in self.patches:
+            names |= set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE))
+        listed = pristine / ".names"
+        known = set(listed.read_text().split()) if listed.exists() else set()
+        for name in sorted(names - known):
+            if (self.tree / name).exists():
+                copy(self.tree / name, pristine / name)
+        pristine.mkdir(exist_ok=True)
+        listed.write_text("\n".join(sorted(names | known)) + "\n")
+        for name in sorted(names | known):
+            if (pristine / name).exists():
+                copy(pristine / name, patched / name)
+        for patch in self.patches:
+            with patch.open("rb") as file:
+                command = ["patch", "-p1", "--no-backup-if-mismatch", "--fuzz=0", "-s", "-d", str(patched)]
+                if subprocess.run(command, stdin=file, stdout=log, stderr=log).returncode:
+                    raise RuntimeError(f"{patch.name} does not apply")
+        for path, name in self.psp.items():
+            copy(path, patched / name)
+        for name in sorted(names | known):
+            ours, theirs = patched / name, self.tree / name
+            if not ours.exists():
+                theirs.unlink(missing_ok=True)
+            elif not theirs.exists() or ours.read_bytes() != theirs.read_bytes():
+                copy(ours, theirs)
+
+    def make(self, log: IO[bytes], *arguments: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, **REPRODUCIBLE, "ARCH": "um"}
+        for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KCFLAGS", "CFLAGS", "LDFLAGS"):
+            environment.pop(name, None)
+        command = ["make", "ARCH=um", *arguments]
+        # make holds the lock as long as it lives, even where this process was killed.
+        return subprocess.Popen(
+            command,
+            cwd=self.tree,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(self.lock.fileno(),),
+        )
+
+    def configure(self, log: IO[bytes]) -> None:
+        (self.tree / ".ewan-fragment").write_text(self.fragment())
+        new = ["KCONFIG_ALLCONFIG=.ewan-fragment", "KCONFIG_CONFIG=.config.new", "allnoconfig"]
+        if self.make(log, *new).wait():
+            raise RuntimeError("the configuration failed")
+        got = (self.tree / ".config.new").read_text()
+        lost = []
+        for name, value in re.findall(r"^(CONFIG_\w+)=(\S+)", self.fragment(), re.MULTILINE):
+            there = re.search(rf"^{name}=(\S+)", got, re.MULTILINE)
+            if (there.group(1) if there else "n") != value:
+                lost.append(f"{name}={value}")
+        if lost:
+            raise RuntimeError(f"fragment.config: {', '.join(lost)} lost (unknown, or a dependency is missing)")
+        config = self.tree / ".config"
+        if not config.exists() or config.read_text() != got:
+            config.write_text(got)
+
+    def compile(self, log: IO[bytes]) -> None:
+        jobs = str(len(os.sched_getaffinity(0)))
+        begin, said = time.monotonic(), 0.0
+        offset = self.log_path.stat().st_size
+        make = self.make(log, f"-j{jobs}", "linux")
+        try:
+            with self.log_path.open("rb") as reader:
+                reader.seek(offset)
+                objects, folder = 0, b""
+                while True:
+                    ended = make.poll() is not None
+                    for line in reader:
+                        if found := re.match(rb"\s+(?:CC|AS|AR|LD)\s+(\S+)", line):
+                            objects, folder = objects + 1, found.group(1)
+                    passed = time.monotonic() - begin
+                    if ended:
+                        break
+                    if passed - said >= 3:
+                        said = passed
+                        say(f"{objects} objects in {passed:.0f} s, {folder.decode()}")
+                    time.sleep(0.2)
+        finally:
+            if make.poll() is None:
+                make.terminate()
+                make.wait()
+        if make.returncode:
+            raise RuntimeError("compiling failed")
+
+    def run(self, key: str) -> Path:
+        """The finished kernel; the link points at it."""
+        begin = time.monotonic()
+        if shutil.disk_usage(self.target).free < GIGABYTES_NEEDED << 30 and not (self.tree / "vmlinux").exists():
+            fail(f"no space: {self.target} needs {GIGABYTES_NEEDED} GB")
+        with self.log_path.open("wb", buffering=0) as log:
+            try:
+                self.sync(log)
+                self.configure(log)
+                self.compile(log)
+                scratch = self.target / f"{key}.new"
+                shutil.rmtree(scratch, ignore_errors=True)
+                scratch.mkdir()
+                for name in ("linux", ".config"):
+                    shutil.copy2(self.tree / name, scratch / name.lstrip("."))
+                shutil.rmtree(self.target / key, ignore_errors=True)
+                scratch.rename(self.target / key)
+            except (RuntimeError, OSError) as error:
+                full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+                if full or b"No space left on device" in self.log_path.read_bytes():
+                    fail(f"no space left in {self.target}: it needs {GIGABYTES_NEEDED} GB")
+                fail(f"{error}: see {self.log_path}")
+        self.publish(key)
+        say(f"built in {time.monotonic() - begin:.0f} s: {self.target / key / 'linux'}")
+        return self.target / key / "linux"
+
+    def publish(self, key: str) -> None:
+        link = self.target / "linux"
+        if link.is_symlink() and str(link.readlink()) == f"{key}/linux":
+            return
+        new = self.target / "linux.new"
+        new.unlink(missing_ok=True)
+        new.symlink_to(f"{key}/linux")
+        new.rename(link)
+        kernels = sorted(self.target.glob("*/linux"), key=lambda path: path.stat().st_mtime)
+        for old in [path for path in kernels if re.fullmatch("[0-9a-f]{16}", path.parent.name)][:-KEPT]:
+            if old.parent.name != key:
+                shutil.rmtree(old.parent, ignore_errors=True)
+
+
+def copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def lock(target: Path) -> IO[str]:
+    file = (target / ".lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("another build is running: waiting for it")
+        fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="build.sh", description="Builds the virtual kernel if needed.")
+    parser.add_argument("--path", action="store_true", help="never build: print the kernel there is, status 1 if none")
+    parser.add_argument("--patches", type=Path, default=HERE / "patches", help="folder of the patches")
+    parser.add_argument("--target", type=Path, default=ROOT / "target/kernel", help="where everything is kept")
+    options = parser.parse_args()
+    target: Path = options.target.resolve()
+    if options.path:
+        if not (target / "linux").exists():
+            sys.exit(1)
+        print((target / "linux").resolve())
+        return
+    try:
+        (target / "cache").mkdir(parents=True, exist_ok=True)
+        with lock(target) as held:
+            build = Build(target, options.patches, held)
+            key = build.key()
+            kernel = target / key / "linux"
+            if kernel.exists():
+                build.publish(key)
+            else:
+                need(TOOLS)
+                kernel = build.run(key)
+    except OSError as error:
+        fail(f"{error.filename or target}: {error.strerror}")
+    except KeyboardInterrupt:
+        fail("interrupted; what is built so far is kept, and so is the old kernel")
+    print(kernel)
+
+
+if __name__ == "__main__":
+    main()
