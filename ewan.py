@@ -8,6 +8,7 @@ from calibration.bench import bench_command
 from calibration.cli import doctor_command, lab_command, verify_command
 from labs import cli as labs
 from labs import use
+from labs.batch import batch_command
 from labs.watch import watch_command
 
 
@@ -25,6 +26,7 @@ def main() -> None:
 
 for command in (
     lab_command,
+    batch_command,
     labs.compile_command,
     labs.up_command,
     labs.down_command,

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from calibration import expect, probe, spinner
+from calibration import exact, expect, probe, spinner
 from calibration.compare import compare
 from labs.plan import Plan, digest
-from labs.record import Certificate, host_facts
+from labs.record import Certificate, HostFacts, host_facts
 
 Control = Callable[[str, dict[str, Any]], dict[str, Any]]
 """A link's name and a request → its spinner's answer."""
@@ -55,6 +55,55 @@ def verify(
         probes=_without_raw(answer),
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
+    )
+
+
+Probes = Callable[[dict[str, Any], int], dict[str, Any]]
+"""A probe request, and about how many ns it takes → the answer."""
+
+Kernel = Callable[[], tuple[str, str, int]]
+"""After the probes: the virtual kernel's version, its file's SHA-256, its memory in bytes."""
+
+
+def verify_virtual(
+    plan: Plan,
+    probes: Probes,
+    kernel: Kernel,
+    *,
+    tolerances: expect.Tolerances | None = None,
+    budget: exact.Budget | None = None,
+) -> Certificate:
+    """The same in the virtual clock, through a runtime that makes the lab for the probes alone.
+
+    The certificate holds nothing of this machine and none of its time: two of the same plan are the same bytes.
+    """
+    bounds = tolerances or exact.TOLERANCES
+    expected = expect.expectations(plan)
+    probing = exact.plan_probes(expected, plan.lab, budget)
+    request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probing.probes}
+    answer = probes(request, probing.duration_ns)
+    rows = compare(expected, probing, answer, {}, bounds)
+    version, digest_, memory_bytes = kernel()
+    return Certificate(
+        plan_sha256=digest(plan),
+        lab=plan.lab,
+        time="",
+        host=HostFacts(
+            kernel=version,
+            machine="um",
+            cpu_model="",
+            cpus=1,
+            memory_bytes=memory_bytes,
+            clock_source="virtual",
+            hypervisor=False,
+            versions={"kernel_sha256": digest_},
+        ),
+        tolerances={**dataclasses.asdict(bounds), "reasons": exact.REASONS},
+        rows=rows,
+        probes=_without_raw(answer),
+        spinners={},
+        elapsed_ns=sum(result["elapsed_ns"] for result in answer["results"]),
+        clock="virtual",
     )
 
 

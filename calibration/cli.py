@@ -6,23 +6,23 @@ what the user can put right.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from calibration import doctor, report, verify
-from labs import cli
+from calibration import doctor, report, verify, verify_virtual
+from labs import cli, clock, rundir
 from labs.plan import Plan, to_json
 from labs.record import Certificate
 from labs.record import to_json as certificate_json
+from labs.runtime import kernel
+from labs.runtime.program import Program
+from labs.runtime.virtual import Run
 
-RESULTS = Path("results")
 COLOURS = {
     "ok": "green",
     "outside": "bold red",
@@ -40,7 +40,7 @@ quick_note = "every link, both ways: delay, rate, loss, queue limit; then the pa
 @cli.json_option
 @cli.guarded
 def lab_command(topology: str, as_json: bool, **options: Any) -> None:
-    """Compile a description, bring the lab up, verify every link, leave it up.
+    """Compile a description, bring the lab up, verify every link, leave it up (in the virtual clock: and end).
 
     TOPOLOGY is a template (dumbbell, parking-lot, star, chain, ring, mesh, fishbone, four-domain, grid), the name of
     a ready lab in labs/library, or a file.
@@ -49,20 +49,23 @@ def lab_command(topology: str, as_json: bool, **options: Any) -> None:
     ewan lab dumbbell --rtt 100ms
     ewan lab parking-lot --rtt 60ms --rate 100M --buffer 255pkt
     ewan lab my.lab.yaml --loss 0.1%
+    ewan lab dumbbell --rtt 100ms --rate 10G --runtime virtual
     """
-    plan = cli.plan_of(topology, options)
+    virtual = cli.is_virtual(options["runtime_name"])
+    plan = cli.plan_of(topology, options, virtual)
+    if virtual:
+        lab_virtual(plan, as_json)
+        return
     cli.as_root()
     cli.bring_up(plan)
     if not as_json:
-        for drawn in cli.tables(plan):
-            cli.console.print(drawn)
-            cli.console.print()
+        describe(plan)
     try:
         certificate = certify(plan)
     except KeyboardInterrupt:
         cli.runtime().down(plan.lab)
         raise cli.fail(f"interrupted: {plan.lab} is down again") from None
-    show(certificate, plan, as_json)
+    show(certificate, rundir.make(plan.lab), plan, as_json)
     if not as_json:
         first, last = (
             (plan.pairs[0].source, plan.pairs[0].sink) if plan.pairs else (plan.nodes[0].name, plan.nodes[-1].name)
@@ -71,7 +74,41 @@ def lab_command(topology: str, as_json: bool, **options: Any) -> None:
     sys.exit(0 if certificate.passed else 1)
 
 
+def lab_virtual(plan: Plan, as_json: bool) -> None:
+    """The lab in the virtual clock: built, verified, ended."""
+    directory = rundir.make(plan.lab)
+    if not as_json:
+        describe(plan)
+    runs: list[Run] = []
+
+    def answer(request: dict[str, Any], expected_ns: int) -> dict[str, Any]:
+        run = clock.run(plan, Program(request, expected_ns=expected_ns), directory, "verifying")
+        runs.append(run)
+        if run.interrupted:
+            raise clock.interrupted(run)
+        return run.document("probe.json") or {}
+
+    certificate = verify_virtual(plan, answer, lambda: kernel_facts(runs[-1]))
+    show(certificate, directory, plan, as_json)
+    if not as_json:
+        cli.console.print(clock.summary(runs[-1]), soft_wrap=True)
+    sys.exit(0 if certificate.passed else 1)
+
+
+def kernel_facts(run: Run) -> tuple[str, str, int]:
+    """Of the kernel that the lab ran in: version, SHA-256, memory in bytes."""
+    return str(run.ended["kernel"]), kernel.digest(run.kernel), run.cost.memory_bytes
+
+
+def describe(plan: Plan) -> None:
+    """Nodes and links, before they are measured."""
+    for drawn in cli.tables(plan):
+        cli.console.print(drawn)
+        cli.console.print()
+
+
 @click.command("verify")
+@cli.live_option
 @click.argument("name", required=False)
 @cli.json_option
 @cli.guarded
@@ -88,7 +125,7 @@ def verify_command(name: str | None, as_json: bool) -> None:
         text = "links were changed since the lab came up (ewan ps): they are compared with the plan all the same"
         cli.messages.print(f"warning: {text}", style="yellow", soft_wrap=True)
     certificate = certify(plan)
-    show(certificate, plan, as_json)
+    show(certificate, rundir.make(plan.lab), plan, as_json)
     sys.exit(0 if certificate.passed else 1)
 
 
@@ -112,9 +149,9 @@ def certify(plan: Plan) -> Certificate:
     return certificate
 
 
-def show(certificate: Certificate, plan: Plan, as_json: bool) -> None:
-    """Prints a certificate, and keeps it with its plan in a directory of its own."""
-    directory = keep(certificate, plan)
+def show(certificate: Certificate, directory: Path, plan: Plan, as_json: bool) -> None:
+    """Prints a certificate, and keeps it with its plan in the run's directory."""
+    keep(certificate, directory, plan)
     if as_json:
         sys.stdout.buffer.write(certificate_json(certificate))
         return
@@ -130,23 +167,14 @@ def show(certificate: Certificate, plan: Plan, as_json: bool) -> None:
     )
 
 
-def keep(certificate: Certificate, plan: Plan) -> Path:
-    """results/<time>-<lab>/ with plan and certificate; belongs to whoever called sudo."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    directory = RESULTS / f"{stamp}-{plan.lab}"
+def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         (directory / "plan.json").write_bytes(to_json(plan))
         report.write(certificate, directory / "certificate.json")
+        rundir.give_back(directory)
     except OSError as error:
-        raise cli.fail(
-            f"{error.filename or directory}: {error.strerror}: the lab is up, its certificate could not be kept"
-        ) from None
-    if "SUDO_UID" in os.environ:
-        owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-        for path in (RESULTS, directory, *directory.iterdir()):
-            os.chown(path, *owner)
-    return directory
+        reason = f"{error.filename or directory}: {error.strerror}"
+        raise cli.fail(f"{reason}: the lab was measured, its certificate could not be kept") from None
 
 
 @click.command("doctor")

@@ -8,103 +8,18 @@ measured has a row that says why; nothing is guessed, nothing left out.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from calibration import statistic
-from calibration.expect import (
-    BYTE_NS,
-    Expectations,
-    LinkExpectation,
-    PairExpectation,
-    Tolerances,
-    framed_bytes,
-    serialisation_ns,
-)
+from calibration.expect import BYTE_NS, Expectations, LinkExpectation, Tolerances, framed_bytes, serialisation_ns
+from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
+from calibration.pairs import pair_rows
 from calibration.probe import PROBE_BYTES, Probing
-from calibration.report import quantity
 from calibration.spinner import Facts
-from labs.record import Row, Verdict
+from labs.record import Row
 from labs.units import PPB
-
-Stream = dict[str, Any]
-BUSY_RATIO = 0.05
-"""Hosts whose CPUs have less than this to spare are the limit themselves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """The answer of `ewan-node probe`, by kind and by the name of the stream (of the probe for TCP)."""
-
-    streams: Mapping[tuple[str, str], Stream]
-    transfers: Mapping[str, dict[str, Any]]
-    failures: Mapping[str, str]
-    """By the name of the probe."""
-    failed_streams: Mapping[tuple[str, str], str]
-    clock_steps: Mapping[tuple[str, str], int]
-
-    @classmethod
-    def of(cls, probing: Probing, answer: dict[str, Any]) -> Results:
-        streams, transfers, failures, failed, steps = {}, {}, {}, {}, {}
-        for asked, result in zip(probing.probes, answer["results"], strict=True):
-            if result["kind"] == "failed":
-                failures[asked["name"]] = result["error"]
-                for stream in asked.get("streams", ()):
-                    failed[asked["kind"], stream["name"]] = result["error"]
-            elif result["kind"] == "tcp":
-                transfers[result["name"]] = result
-            else:
-                for stream in result["streams"]:
-                    streams[result["kind"], stream["name"]] = stream
-                    steps[result["kind"], stream["name"]] = result["clock_step_ns"]
-        return cls(streams, transfers, failures, failed, steps)
-
-
-OTHERWISE = "is it set otherwise (ewan set), or is other traffic on it?"
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """What all rows of one link and direction (or pair) share."""
-
-    link: str
-    direction: str
-    cause: str
-    """What the link says was wrong; empty when nothing."""
-
-    def row(
-        self,
-        quantity: str,
-        unit: str,
-        configured: float,
-        measured: float,
-        tolerance: float | tuple[float, float],
-        note: str = "",
-        *,
-        steady: bool = False,
-    ) -> Row:
-        """Tolerance either way, or below and above. `steady`: a figure that a CPU taken away hardly moves."""
-        below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
-        error = measured - configured
-        ok = -below <= error <= above
-        verdict: Verdict = "ok" if ok else "outside"
-        parts = [note] if ok else [note, OTHERWISE if steady else "", self.cause]
-        shown = above if error >= 0 else below
-        note = "; ".join(part for part in parts if part)
-        return Row(self.link, self.direction, quantity, unit, configured, measured, error, shown, verdict, note)
-
-    def shown(self, quantity: str, unit: str, configured: float | None, measured: float, note: str = "") -> Row:
-        error = None if configured is None else measured - configured
-        return Row(self.link, self.direction, quantity, unit, configured, measured, error, None, "shown", note)
-
-    def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
-        return Row(self.link, self.direction, quantity, unit, configured, None, None, None, "not measured", why)
-
-    def dead(self, quantity: str, unit: str, configured: float, *why: str) -> Row:
-        """Nothing could be measured because nothing came through."""
-        note = "; ".join(part for part in why if part)
-        return dataclasses.replace(self.missing(quantity, unit, configured, note), verdict="outside")
 
 
 def compare(
@@ -123,10 +38,13 @@ def compare(
         own = facts.get(link.key, Facts())
         judge = Judge(link.link, link.name, own.cause())
         rows += _delay(link, judge, results, bounds, count)
-        rows += _release(judge, own, bounds)
-        rows += _throughput(link, judge, probing, results, bounds)
+        # Only a link of our own says how late it was.
+        if link.backend == "user" and (link.key in facts or not exact(bounds)):
+            rows += _release(judge, own, bounds)
+        near = dataclasses.replace(bounds, rate_share=0.001, queue_packets=2) if link.backend == "tbf" else bounds
+        rows += _throughput(link, judge, probing, results, near)
         rows += _loss(link, judge, results, bounds, count)
-        rows += _queue(link, judge, probing, results, bounds)
+        rows += _queue(link, judge, probing, results, near)
     for pair in expected.pairs:
         causes = [
             facts[f"{name} {way}"].cause()
@@ -135,22 +53,8 @@ def compare(
             if f"{name} {way}" in facts
         ]
         judge = Judge(pair.key, "", next((cause for cause in causes if cause), ""))
-        rows += _pair(pair, judge, probing, results, bounds)
+        rows += pair_rows(pair, judge, probing, results, bounds)
     return tuple(rows)
-
-
-def _why_not(results: Results, kind: str, key: str) -> str | None:
-    """Why a stream's result cannot be used, if it cannot."""
-    if (kind, key) in results.failed_streams:
-        return results.failed_streams[kind, key]
-    stream = results.streams.get((kind, key))
-    if stream is None:
-        return "not probed"
-    if abs(results.clock_steps[kind, key]) > 20_000:
-        return f"this host's clock was stepped by {results.clock_steps[kind, key]} ns meanwhile"
-    if stream["sent_packets"] == 0:
-        return f"nothing could be sent: {stream['refused_why'] or 'the host was too busy'}"
-    return None
 
 
 def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
@@ -158,7 +62,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     size = PROBE_BYTES if stream is None else stream["packet_bytes"]
     base = link.delay_ns(size)
     first = "delay p50" if link.line.constant else "delay mean"
-    why = _why_not(results, "delay", link.key)
+    why = why_not(results, "delay", link.key)
     if why or stream is None:
         yield judge.missing(first, "ns", base, why or "not probed")
         return
@@ -171,32 +75,48 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
             yield judge.missing(first, "ns", base, lost)
         return
     near = max(bounds.delay_ns, bounds.delay_share * base)
+    # A copy leaves right after its original.
+    copy = serialisation_ns(link.direction, size) if link.duplicates else 0.0
+    above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy
     if link.line.constant:
-        yield judge.row("delay p50", "ns", base, delay["p50_ns"], near, steady=True)
+        yield judge.row(
+            "delay p50", "ns", base, delay["p50_ns"], (near, above), dither_note(link.dither_ns), steady=True
+        )
         if arrived < 100:
             yield judge.missing("delay p99", "ns", base, f"{arrived} packets are too few for a p99")
         else:
-            yield judge.row("delay p99", "ns", base, delay["p99_ns"], (near, near + bounds.delay_p99_ns))
-        yield judge.shown("delay max", "ns", base, delay["max_ns"], f"of {arrived} packets")
+            yield judge.row("delay p99", "ns", base, delay["p99_ns"], (near, above + bounds.delay_p99_ns))
+        if exact(bounds):
+            yield judge.row("delay min", "ns", base, delay["min_ns"], (near, above))
+            yield judge.row("delay max", "ns", base, delay["max_ns"], (near, above), f"of {arrived} packets")
+        else:
+            yield judge.shown("delay max", "ns", base, delay["max_ns"], f"of {arrived} packets")
         return
     if arrived < 20:
         yield judge.missing("delay mean", "ns", base, f"{arrived} packets are too few for a delay that varies")
         return
     z = statistic.quantile(bounds.confidence, 2 * count)
     wander = z * link.line.deviation_ns / arrived**0.5
-    yield judge.row("delay mean", "ns", base, delay["mean_ns"], near + wander, f"of {arrived} packets")
+    yield judge.row(
+        "delay mean", "ns", base, delay["mean_ns"], (near + wander, above + wander), f"of {arrived} packets"
+    )
     own = serialisation_ns(link.direction, size)
     if link.line.deviation_ns < 5 * bounds.delay_ns:
         yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")
         return
     # The best fit within the tolerance for a fixed offset: the shape is judged here, the place above.
-    offset = max(-near, min(near, delay["mean_ns"] - base))
+    offset = max(-near, min(above, delay["mean_ns"] - base))
     values = [value - own - offset for value in stream["delays_ns"]]
     distance = statistic.kolmogorov(values, link.line.distribution)
     limit = (
         statistic.kolmogorov_limit(arrived, bounds.confidence, 2 * count) + bounds.delay_ns / link.line.deviation_ns / 5
     )
     yield judge.row("delay distribution", "ratio", 0, distance, limit, "Kolmogorov distance")
+
+
+def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, float]:
+    own = 0.0 if link.backend == "tbf" else serialisation_ns(link.direction, packet_bytes)
+    return own, link.source_exit.serialisation_ns(packet_bytes)
 
 
 def _release(judge: Judge, facts: Facts, bounds: Tolerances) -> Iterator[Row]:
@@ -206,10 +126,6 @@ def _release(judge: Judge, facts: Facts, bounds: Tolerances) -> Iterator[Row]:
     yield judge.row("release error p50", "ns", 0, facts.release_p50_ns, bounds.release_p50_ns)
     yield judge.row("release error p99", "ns", 0, facts.release_p99_ns, bounds.release_p99_ns)
     yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.cause())
-
-
-def _rate(bps: float) -> str:
-    return quantity(bps, "bit/s", 4)
 
 
 def _offered_bps(stream: Stream, framed: int) -> float:
@@ -224,7 +140,7 @@ def _throughput(
 ) -> Iterator[Row]:
     configured = link.direction.rate_bps
     stream = results.streams.get(("saturate", link.key))
-    why = probing.skipped.get((link.key, "rate")) or _why_not(results, "saturate", link.key)
+    why = probing.skipped.get((link.key, "rate")) or why_not(results, "saturate", link.key)
     if why or stream is None:
         yield judge.missing("rate", "bit/s", configured, why or "not probed")
         return
@@ -253,17 +169,19 @@ def _throughput(
         dropped = stream["socket_drops_packets"]
         yield judge.missing("rate", "bit/s", configured, f"the probe itself dropped {dropped} packets: CPU too slow")
     elif offered < 1.02 * configured and measured < configured + tolerance:
-        note = f"above this host's reach: it could offer {_rate(offered)}"
+        note = f"above this host's reach: it could offer {rate_text(offered)}"
         yield judge.missing("rate", "bit/s", configured, note)
     else:
-        yield judge.row("rate", "bit/s", configured, measured, tolerance, f"{_rate(offered)} were offered", steady=True)
+        yield judge.row(
+            "rate", "bit/s", configured, measured, tolerance, f"{rate_text(offered)} were offered", steady=True
+        )
 
 
 def _loss(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
     configured = link.loss.probability
     kind = "loss" if ("loss", link.key) in results.streams else "delay"
     stream = results.streams.get((kind, link.key))
-    why = _why_not(results, kind, link.key)
+    why = why_not(results, kind, link.key)
     if why or stream is None:
         yield judge.missing("loss", "ppb", configured * PPB, why or "not probed")
         return
@@ -309,7 +227,7 @@ def _queue(
     size = link.mtu_bytes if stream is None else stream["packet_bytes"]
     framed = framed_bytes(link.direction.framing, size)
     configured = link.queue_packets(size) * framed
-    why = probing.skipped.get((link.key, "queue limit")) or _why_not(results, "saturate", link.key)
+    why = probing.skipped.get((link.key, "queue limit")) or why_not(results, "saturate", link.key)
     if why or stream is None:
         yield judge.missing("queue limit", "bytes", configured, why or "not probed")
         return
@@ -319,66 +237,25 @@ def _queue(
     if steady is None or steady["packets"] < 8:
         yield judge.missing("queue limit", "bytes", configured, "too few packets arrived in the time there was")
         return
-    # The median: what came out late because a CPU was taken away must not decide. Packets sent in small bursts find
-    # the queue a few packets less than full, which the tolerance holds. The base is the probe's own first packet.
-    waited = steady["delay"]["p50_ns"] - stream["delay"]["min_ns"]
-    measured = waited * rate / BYTE_NS
-    tolerance = bounds.queue_share * configured + bounds.queue_packets * framed + bounds.instant_ns * rate / BYTE_NS
+    own = serialisation_ns(link.direction, size)
+    slack = bounds.queue_packets
+    if exact(bounds):
+        # The longest wait, of whole packets: one that found the last place, just after a packet had left.
+        waited = stream["delay"]["max_ns"] - link.delay_ns(size)
+        measured = math.ceil((waited - 2) / own) * framed
+        slack += math.ceil(link.dither_ns / own)
+    else:
+        # The median: what came out late because a CPU was taken away must not decide. Packets sent in small bursts find
+        # the queue a few packets less than full, which the tolerance holds. The base is the probe's own first packet.
+        waited = steady["delay"]["p50_ns"] - stream["delay"]["min_ns"]
+        measured = waited * rate / BYTE_NS
+    burst = 0.0 if exact(bounds) else bounds.instant_ns * rate / BYTE_NS
+    tolerance = bounds.queue_share * configured + slack * framed + burst
     excess = (offered - rate) * stream["sending_ns"] / BYTE_NS
-    if excess < 1.05 * configured and measured < configured - tolerance:
-        note = f"not filled: this host could offer {_rate(offered)}"
+    if excess < (1 if exact(bounds) else 1.05) * configured and measured < configured - tolerance:
+        note = f"not filled: this host could offer {rate_text(offered)}"
         yield judge.missing("queue limit", "bytes", configured, note)
     elif stream["refused_packets"] > 0 and measured > configured + tolerance:
         yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")
     else:
         yield judge.row("queue limit", "bytes", configured, measured, tolerance, steady=True)
-
-
-def _pair(pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances) -> Iterator[Row]:
-    stream = results.streams.get(("rtt", pair.key))
-    base = pair.round_trip_ns(PROBE_BYTES)
-    why = probing.skipped.get((pair.key, "base RTT")) or _why_not(results, "rtt", pair.key)
-    if why or stream is None:
-        yield judge.missing("base RTT", "ns", base, why or "not probed")
-    elif stream["delay"] is None:
-        lost = f"no answer to {stream['sent_packets']} packets"
-        yield judge.dead("base RTT", "ns", base, lost)
-    else:
-        near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
-        z = statistic.quantile(bounds.confidence, 10)
-        wander = z * pair.deviation_ns / stream["received_packets"] ** 0.5
-        value = stream["delay"]["p50_ns" if pair.deviation_ns == 0 else "mean_ns"]
-        yield judge.row(
-            "base RTT", "ns", base, value, near + wander, f"of {stream['received_packets']} round trips", steady=True
-        )
-    yield from _goodput(pair, judge, probing, results, bounds)
-
-
-def _goodput(
-    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
-) -> Iterator[Row]:
-    name = f"tcp {pair.key}"
-    if name in results.failures:
-        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, results.failures[name])
-    elif (pair.key, "TCP goodput") in probing.skipped:
-        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, probing.skipped[pair.key, "TCP goodput"])
-    elif name in results.transfers:
-        yield _transfer(pair, judge, results.transfers[name], bounds)
-
-
-def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bounds: Tolerances) -> Row:
-    """Above the ceiling the link does not limit. Below it, only a sender that had filled the pipe says something
-    of the link; one that was kept from it by losses, or still growing, says something of TCP."""
-    measured = transfer["goodput_bps"]
-    note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments sent again"
-    above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
-    start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
-    window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
-    carried = window * transfer["segment_bytes"] * BYTE_NS / pair.round_trip_ns(PROBE_BYTES)
-    if measured < pair.goodput_bps - below and (not pair.goodput_fair or carried < pair.goodput_bps):
-        why = f"its window was {window} segments" if pair.goodput_fair else "loss, jitter or a queue below the BDP"
-        return judge.shown("TCP goodput", "bit/s", pair.goodput_bps, measured, f"{note}; kept below: {why}")
-    if measured < pair.goodput_bps - below and transfer["idle_ratio"] < BUSY_RATIO:
-        why = f"above this host's reach: its CPUs were busy for {1 - transfer['idle_ratio']:.0%} of the time"
-        return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {_rate(measured)}")
-    return judge.row("TCP goodput", "bit/s", pair.goodput_bps, measured, (below, above), note)

@@ -19,6 +19,10 @@ from typing import Any, Literal
 
 from labs import host, units
 from labs.record import host_facts
+from labs.runtime.base import LabError
+from labs.runtime.kernel import built as kernel_of_virtual_clock
+from labs.runtime.memory import available
+from labs.runtime.virtual import SHARED_MEMORY, check_shared_memory
 
 Verdict = Literal["good", "limited", "missing"]
 
@@ -35,7 +39,7 @@ class Finding:
 
 def findings(binary: Path) -> list[Finding]:
     """All that was found; the timers are measured, which takes about two seconds."""
-    return [*privileges(), *processors(), *kernel(), *clocks(timers(binary)), *tools()]
+    return [*privileges(), *processors(), *kernel(), *clocks(timers(binary)), *virtual(), *tools()]
 
 
 def timers(binary: Path) -> dict[str, Any]:
@@ -50,7 +54,7 @@ def privileges() -> Iterator[Finding]:
     elif shutil.which("sudo"):
         yield Finding("privileges", "sudo", "good", "live labs can be brought up, under sudo")
     else:
-        yield Finding("privileges", "neither root nor sudo", "missing", "no live lab; compile works")
+        yield Finding("privileges", "neither root nor sudo", "limited", "no live lab; the virtual clock works")
 
 
 def processors() -> Iterator[Finding]:
@@ -137,6 +141,24 @@ def clocks(report: dict[str, Any]) -> Iterator[Finding]:
         found = f"late by {late['p50']} ns at the median, {late['p99']} ns at p99, {late['max']} ns at worst"
         good = limit is None or late["p50"] <= limit
         yield Finding(name, found, "good" if good else "limited", meaning)
+
+
+def virtual() -> Iterator[Finding]:
+    """What the virtual clock needs: its kernel, or what builds it, and shared memory to hold a lab in."""
+    built, compiler = kernel_of_virtual_clock(), shutil.which("gcc")
+    if built is not None:
+        yield Finding("virtual clock", "kernel built", "good", "labs run in simulated time, as anybody")
+    elif compiler:
+        yield Finding("virtual clock", "kernel not built yet", "good", "built on first use, or by make kernel")
+    else:
+        yield Finding("virtual clock", "no kernel, no compiler", "limited", "no simulated time: apt install gcc make")
+    try:
+        check_shared_memory()
+    except LabError as error:
+        yield Finding("shared memory", "not usable", "limited", str(error))
+    else:
+        free = units.about(available(SHARED_MEMORY), "size")
+        yield Finding("shared memory", f"{free} in {SHARED_MEMORY}", "good", "holds a lab of the virtual clock")
 
 
 def tools() -> Iterator[Finding]:

@@ -2,6 +2,12 @@
 
 In: a plan. Out: per link and direction the base delay, rate, loss, duplicates and queue limit; per pair the base
 RTT and the highest TCP goodput; and the tolerances with their reasons.
+
+In the virtual clock a host adds to each packet what `HostExit` says: the time that its access rate takes, which is in
+`delay_ns` and `round_trip_ns`, and a dither uniform in [0, `dither_ns`), which is not: a one-way delay from host or
+router lies in `delay_ns` + [0, `LinkExpectation.dither_ns`), a round trip in `round_trip_ns` + the sum of two
+uniforms, [0, `PairExpectation.source_exit.dither_ns`) and [0, `.sink_exit.dither_ns`). Links that the kernel emulates
+delay before they queue, and user links after; an empty queue shows no difference.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
 TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
+ETHERNET_HEADER_BYTES = 14
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
 
@@ -65,6 +72,26 @@ def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
     return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / direction.rate_bps
 
 
+def _own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
+    """What the rate adds to a lone packet; a token bucket lets it pass at once."""
+    return 0.0 if backend == "tbf" else serialisation_ns(direction, packet_bytes)
+
+
+_UNCOUNTED = Framing(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class HostExit:
+    """What a sender's own psp adds; nothing (the default) at routers and in the live clock."""
+
+    rate_bps: int = 0
+    framing: Framing = _UNCOUNTED
+    dither_ns: int = 0
+
+    def serialisation_ns(self, packet_bytes: int) -> float:
+        return framed_bytes(self.framing, packet_bytes) * BYTE_NS / self.rate_bps if self.rate_bps else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Ends:
     """Where a direction begins and ends: nodes and their addresses of one family."""
@@ -91,14 +118,22 @@ class LinkExpectation:
     line: DelayLine
     loss: Loss
     duplicates: float
+    backend: str = "user"
+    source_exit: HostExit = HostExit()
 
     @property
     def key(self) -> str:
         return f"{self.link} {self.name}"
 
+    @property
+    def dither_ns(self) -> int:
+        """A measured delay is longer than `delay_ns` by a time uniform from 0 to this."""
+        return self.source_exit.dither_ns
+
     def delay_ns(self, packet_bytes: int) -> float:
-        """Mean one-way delay through an empty queue."""
-        return self.line.mean_ns + serialisation_ns(self.direction, packet_bytes)
+        """Mean one-way delay through an empty queue, without dither."""
+        own = _own_ns(self.backend, self.direction, packet_bytes)
+        return self.line.mean_ns + own + self.source_exit.serialisation_ns(packet_bytes)
 
     def queue_packets(self, packet_bytes: int) -> int:
         """How many packets of this size may wait."""
@@ -138,13 +173,25 @@ class PairExpectation:
     """May TCP be expected to reach the ceiling: nothing lost on purpose, the queue holds the BDP."""
     directions: tuple[Direction, ...]
     lossless: bool
+    backends: tuple[str, ...]
+    """Of the links that `directions` belong to."""
+    source_exit: HostExit = HostExit()
+    sink_exit: HostExit = HostExit()
 
     @property
     def key(self) -> str:
         return f"{self.source} to {self.sink}"
 
+    @property
+    def dither_ns(self) -> int:
+        """A round trip is longer than `round_trip_ns` by less than this: a uniform time at each end."""
+        return self.source_exit.dither_ns + self.sink_exit.dither_ns
+
     def round_trip_ns(self, packet_bytes: int) -> float:
-        return self.rtt_ns + sum(serialisation_ns(direction, packet_bytes) for direction in self.directions)
+        """Of a packet and an answer of the same size, without dither."""
+        ways = zip(self.backends, self.directions, strict=True)
+        exits = (self.source_exit.serialisation_ns(packet_bytes), self.sink_exit.serialisation_ns(packet_bytes))
+        return self.rtt_ns + sum(_own_ns(*way, packet_bytes) for way in ways) + sum(exits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +240,17 @@ def _link(
         line=delay_line(direction.delay),
         loss=model,
         duplicates=duplicates,
+        backend=link.backend,
+        source_exit=_exit(interfaces[a.node, a.interface]),
     )
+
+
+def _exit(interface: Interface) -> HostExit:
+    egress = interface.egress
+    if egress["kind"] != "psp":
+        return HostExit()
+    framing = Framing(egress["overhead_bytes"] + ETHERNET_HEADER_BYTES, egress["minimum_bytes"])
+    return HostExit(egress["rate_bps"], framing, egress["dither_ns"])
 
 
 def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> Ends:
@@ -245,6 +302,9 @@ def _pair(
         goodput_fair=fair,
         directions=directions,
         lossless=lossless,
+        backends=tuple(link.backend for link, _, _ in ways for _ in DIRECTIONS),
+        source_exit=_exit(interfaces[first[pair.source].node, first[pair.source].interface]),
+        sink_exit=_exit(interfaces[first[pair.sink].node, first[pair.sink].interface]),
     )
 
 

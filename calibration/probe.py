@@ -67,7 +67,8 @@ class Probing:
         total = 0
         for probe in self.probes:
             sending = max((s["interval_ns"] * s["packets"] for s in probe.get("streams", ())), default=0)
-            total += sending + probe.get("drain_ns", 0) + probe.get("duration_ns", 0) + 10 * MS
+            flows = max((flow["duration_ns"] for flow in probe.get("flows", ())), default=0)
+            total += sending + flows + probe.get("drain_ns", 0) + probe.get("duration_ns", 0) + 10 * MS
         return total
 
     def add(self, kind: str, name: str, streams: Sequence[dict[str, Any]], drain_ns: float) -> None:
@@ -87,18 +88,20 @@ def plan_probes(expected: Expectations, lab: str, budget: Budget | None = None) 
     return probing
 
 
-def _stream(key: str, ends: Ends, lab: str, packet_bytes: int, interval_ns: float, packets: int) -> dict[str, Any]:
+def packet_stream(
+    key: str, ends: Ends, lab: str, packet_bytes: int, interval_ns: float, packets: int
+) -> dict[str, Any]:
     return {
         "name": key,
-        "from": _end(lab, ends.source, ends.source_address),
-        "to": _end(lab, ends.sink, ends.sink_address),
+        "from": end(lab, ends.source, ends.source_address),
+        "to": end(lab, ends.sink, ends.sink_address),
         "packet_bytes": packet_bytes,
-        "interval_ns": max(round(interval_ns), 1_000),
+        "interval_ns": max(round(interval_ns), 1),
         "packets": packets,
     }
 
 
-def _end(lab: str, node: str, address: str) -> dict[str, str]:
+def end(lab: str, node: str, address: str) -> dict[str, str]:
     return {"netns": f"/run/netns/ewan-{lab}-{node}", "address": address}
 
 
@@ -120,7 +123,7 @@ def _delays(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget
             # Closer together, packets would wait for each other in the delay line.
             interval = max(interval, link.line.spread_ns)
         duration = min(max(budget.delay_ns, 20 * interval), budget.delay_longest_ns)
-        stream = _stream(link.key, link.ends, lab, _size(link), interval, max(int(duration / interval), 3))
+        stream = packet_stream(link.key, link.ends, lab, _size(link), interval, max(int(duration / interval), 3))
         streams.append({**stream, "raw": not link.line.constant})
     own = max((serialisation_ns(link.direction, _size(link)) for link in links), default=0)
     probing.add("delay", "delay", streams, _stay_ns(links) + own)
@@ -132,7 +135,9 @@ def _losses(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget
     for link in lossy:
         own = serialisation_ns(link.direction, _size(link))
         interval = max(budget.loss_gap_ns * len(lossy), 4 * own)
-        streams.append(_stream(link.key, link.ends, lab, _size(link), interval, max(int(budget.loss_ns / interval), 3)))
+        streams.append(
+            packet_stream(link.key, link.ends, lab, _size(link), interval, max(int(budget.loss_ns / interval), 3))
+        )
     own = max((serialisation_ns(link.direction, _size(link)) for link in lossy), default=0)
     probing.add("loss", "loss", streams, _stay_ns(lossy) + own)
 
@@ -148,7 +153,7 @@ def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, b
         # As for delays: packets of pairs that share a link should not wait for each other.
         interval = max(10 * MS, max(4 * own, pair.spread_ns) * len(chosen))
         duration = min(max(budget.rtt_ns, 20 * interval), budget.delay_longest_ns)
-        streams.append(_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, max(int(duration / interval), 3)))
+        streams.append(packet_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, max(int(duration / interval), 3)))
         longest = max(longest, pair.round_trip_ns(PROBE_BYTES) + 5 * pair.deviation_ns)
     probing.add("rtt", "rtt", streams, longest + 100 * MS)
 
@@ -209,7 +214,7 @@ def _saturation(
     sending = fill + steady
     through = (1 - link.loss.probability) * (1 + link.duplicates)
     interval = max(own * max(through, 0.01) / above, 1_000)
-    stream = _stream(link.key, link.ends, lab, size, interval, max(int(sending / interval), 3))
+    stream = packet_stream(link.key, link.ends, lab, size, interval, max(int(sending / interval), 3))
     return {**stream, "skip_ns": round(fill)}, stay + min(full, (above - 1) * sending) + own
 
 
@@ -231,8 +236,8 @@ def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, bud
         tcp = {
             "kind": "tcp",
             "name": f"tcp {pair.key}",
-            "from": _end(lab, pair.ends.source, pair.ends.source_address),
-            "to": _end(lab, pair.ends.sink, pair.ends.sink_address),
+            "from": end(lab, pair.ends.source, pair.ends.source_address),
+            "to": end(lab, pair.ends.sink, pair.ends.sink_address),
             # Every kernel has Reno, and its slow start fills the pipe whatever a sample of the RTT says; CUBIC's
             # (HyStart) ends at the first late packet and then needs many seconds.
             "congestion": "reno",

@@ -116,7 +116,8 @@ def summary(certificate: Certificate) -> str:
     counts = ", ".join(f"{certificate.count(kind)} {kind}" for kind in kinds if certificate.count(kind))
     verdict = "verified" if certificate.passed else "NOT verified"
     seconds = certificate.elapsed_ns / NS_PER_SECOND
-    return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({seconds:.1f} s)"
+    unit = "s of virtual time" if certificate.clock == "virtual" else "s"
+    return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({seconds:.1f} {unit})"
 
 
 def write(certificate: Certificate, path: Path) -> None:

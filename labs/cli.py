@@ -25,18 +25,20 @@ from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest, to_json
 from labs.render import svg, table
 from labs.runtime.base import LabError
+from labs.runtime.binary import BUILT
 from labs.runtime.netns import NetnsRuntime
 from labs.spec import DescriptionError, Spec, from_template, load, override
 from labs.spec.fields import Topology
 from labs.units import about
 
 ROOT = Path(__file__).resolve().parent.parent
-BINARY = ROOT / "target/release/ewan-node"
+BINARY = Path(os.environ.get("EWAN_NODE") or BUILT)
 LIBRARY = ROOT / "labs/library"
 # Where nobody looks at a terminal (a pipe, a log), lines need not be short.
 console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
 messages = Console(stderr=True, highlight=False, emoji=False)
 MANY_ROWS = 24
+RUNTIMES = ("auto", "netns", "virtual")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,7 +53,8 @@ OVERRIDES = {
     "mtu": "largest IP packet in bytes",
     "ip": "4, 6 or dual",
     "seed": "of everything random",
-    "emulator": "auto or user",
+    "emulator": "auto, user, kernel or tbf",
+    "dither": 'virtual clock: a host\'s processing time, "auto", "0" or "10us"',
 }
 
 
@@ -93,10 +96,33 @@ def as_root() -> None:
     if os.geteuid() == 0:
         return
     if shutil.which("sudo") is None:
-        raise fail("the live clock needs root, and there is no sudo here: run this as root")
+        raise fail(
+            "the live clock needs root, and there is no sudo here: run this as root, or a lab in the virtual clock "
+            "(ewan lab … --runtime virtual, ewan batch … --runtime virtual)"
+        )
     messages.print("the live clock needs root: going on under sudo", style="dim")
-    keep = "--preserve-env=EWAN_STATE,EWAN_PORT,EWAN_SCHED"
+    keep = "--preserve-env=EWAN_STATE,EWAN_PORT,EWAN_SCHED,EWAN_KERNEL"
     os.execvp("sudo", ["sudo", keep, sys.executable, str(ROOT / "ewan.py"), *sys.argv[1:]])
+
+
+def is_virtual(runtime_name: str) -> bool:
+    """For commands that run a lab from start to end: auto is the live clock where root is to be had."""
+    live = os.geteuid() == 0 or shutil.which("sudo") is not None
+    return runtime_name == "virtual" or (runtime_name == "auto" and not live)
+
+
+def only_live(context: click.Context, parameter: click.Parameter | None, value: str | None) -> None:
+    """A lab of the virtual clock is there only while it runs: nothing to enter, to look at or to change."""
+    if value == "virtual":
+        raise fail(
+            f"ewan {context.info_name} needs a lab that stays up, and in the virtual clock a lab runs from its start "
+            "to its end: write ewan batch TOPOLOGY --do 'NODE: COMMAND' --runtime virtual, or use the live clock"
+        )
+
+
+live_option = click.option(
+    "--runtime", type=click.Choice(RUNTIMES), hidden=True, expose_value=False, callback=only_live, is_eager=True
+)
 
 
 def runtime() -> NetnsRuntime:
@@ -110,8 +136,8 @@ def description_options(command: Function) -> Function:
         command = click.option(f"--{key.replace('_', '-')}", metavar="N", help=f"of {', '.join(kinds)}")(command)
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
-    choice = click.Choice(["auto", "netns"])
-    command = click.option("--runtime", "runtime_name", type=choice, default="auto", help="auto takes netns")(command)
+    choice, text = click.Choice(RUNTIMES), "netns: live, as root; virtual: simulated time, as anybody; auto"
+    command = click.option("--runtime", "runtime_name", type=choice, default="auto", help=text)(command)
     return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
 
 
@@ -141,9 +167,9 @@ def describe(topology: str, options: dict[str, Any]) -> Spec:
     return from_template(topology, overrides)
 
 
-def plan_of(topology: str, options: dict[str, Any]) -> Plan:
-    """The plan for this machine."""
-    return compile_spec(describe(topology, options), host.facts())
+def plan_of(topology: str, options: dict[str, Any], virtual: bool = False) -> Plan:
+    """The plan for this machine, or for the virtual clock's, which is the same everywhere."""
+    return compile_spec(describe(topology, options), host.virtual_facts() if virtual else host.facts())
 
 
 def which(name: str | None) -> str:
@@ -205,7 +231,7 @@ def compile_command(topology: str, output: Path, as_json: bool, **options: Any) 
     ewan compile dumbbell --rtt 100ms --rate 1G
     ewan compile labs/library/parking-lot.lab.yaml -o out/
     """
-    plan = plan_of(topology, options)
+    plan = plan_of(topology, options, options["runtime_name"] == "virtual")
     files = {
         "plan": output / f"{plan.lab}.plan.json",
         "picture": output / f"{plan.lab}.svg",
@@ -245,6 +271,8 @@ def up_command(topology: str, **options: Any) -> None:
     \b
     ewan up star --rtt 20ms --name campus
     """
+    if options["runtime_name"] == "virtual":
+        only_live(click.get_current_context(), None, "virtual")
     as_root()
     plan = plan_of(topology, options)
     bring_up(plan)
@@ -252,6 +280,7 @@ def up_command(topology: str, **options: Any) -> None:
 
 
 @click.command("down")
+@live_option
 @click.argument("name", required=False)
 @click.option("--all", "every", is_flag=True, help="all labs that are up")
 @json_option
@@ -282,6 +311,7 @@ def down_command(name: str | None, every: bool, as_json: bool) -> None:
 
 
 @click.command("ps")
+@live_option
 @click.argument("name", required=False)
 @json_option
 @guarded

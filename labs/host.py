@@ -19,6 +19,11 @@ def facts(proc: Path = Path("/proc")) -> HostFacts:
     return HostFacts(cpus=tuple(sorted(os.sched_getaffinity(0))), networks=tuple(networks))
 
 
+def virtual_facts() -> HostFacts:
+    """Of the virtual clock's own kernel: one CPU, no networks; the same on every machine."""
+    return HostFacts(cpus=(0,), networks=(), clock="virtual")
+
+
 def free_memory_bytes(proc: Path = Path("/proc")) -> int:
     """What the kernel could give to new programs without swapping (MemAvailable)."""
     for line in (proc / "meminfo").read_text().splitlines():

@@ -67,6 +67,7 @@ class Interface:
     addresses: tuple[str, ...]
     neighbours: tuple[Neighbour, ...]
     egress: dict[str, Any]
+    """The root queueing discipline by `kind`: none, fifo, tbf, and psp at hosts of the virtual clock."""
     steer: bool
 
 
@@ -100,11 +101,14 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An emulated link: a node of its own between two neighbours; `forward` goes from a to b."""
+    """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
+
+    `backend`: user, our own process; kernel, netem with psp below it; tbf, netem with a token bucket below it.
+    """
 
     name: str
     role: Literal["wan", "access"]
-    backend: Literal["user"]
+    backend: Literal["user", "kernel", "tbf"]
     node: str
     port_a: str
     port_b: str

@@ -23,7 +23,7 @@ Verdict = Literal["ok", "outside", "not measured", "shown"]
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """The machine: what a figure depends on, apart from the plan."""
+    """The machine (or the virtual kernel): what a figure depends on, apart from the plan."""
 
     kernel: str
     machine: str
@@ -53,7 +53,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from."""
+    """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from.
+
+    In the virtual clock `host` tells of the virtual kernel, `time` is empty and `elapsed_ns` is virtual: nothing
+    depends on the machine.
+    """
 
     plan_sha256: str
     lab: str
@@ -64,6 +68,7 @@ class Certificate:
     probes: dict[str, Any]
     spinners: dict[str, Any]
     elapsed_ns: int
+    clock: Literal["live", "virtual"] = "live"
     format: str = CERTIFICATE_FORMAT
 
     @property

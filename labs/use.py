@@ -14,6 +14,7 @@ from labs import change, cli
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@cli.live_option
 @cli.lab_option
 @click.argument("node")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -32,6 +33,7 @@ def exec_command(lab: str | None, node: str, command: tuple[str, ...]) -> None:
 
 
 @click.command("shell")
+@cli.live_option
 @cli.lab_option
 @click.argument("node")
 @cli.guarded
@@ -49,6 +51,7 @@ def shell_command(lab: str | None, node: str) -> None:
 
 
 @click.command("set")
+@cli.live_option
 @cli.lab_option
 @click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
 @cli.json_option

@@ -39,6 +39,7 @@ CAUSES = ("lost", "queue_full", "aqm", "store_full")
 
 
 @click.command("watch")
+@cli.live_option
 @click.argument("name", required=False)
 @click.option("--once", is_flag=True, help="one view, then end")
 @cli.json_option

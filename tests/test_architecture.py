@@ -19,7 +19,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.topologies": ("labs.units", "labs.spec", "labs.topologies"),
     "labs.compile": ("labs.units", "labs.spec", "labs.topologies", "labs.plan", "labs.compile"),
     "labs.render": ("labs.plan", "labs.units", "labs.render"),
-    "labs.runtime": ("labs.plan", "labs.runtime"),
+    "labs.runtime": ("labs.plan", "labs.units", "labs.runtime"),
     "labs": ("labs",),
     "generator": ("labs", "generator"),
     "calibration": ("labs", "generator", "analysis", "calibration"),

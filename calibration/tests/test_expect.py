@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any, Literal
 
 import pytest
 
 from calibration.expect import expectations
 from calibration.tests.plans import DROP_TAIL, plan
-from labs.plan import Framing, Queue
+from labs.plan import Framing, Plan, Queue
 
 
 def test_a_link_of_one_gigabit_and_50_ms() -> None:
@@ -89,3 +90,53 @@ def test_corrupt_packets_are_lost_packets_but_not_their_copies() -> None:
 def test_framing_of_ip_adds_nothing() -> None:
     forward = expectations(plan(framing=Framing(0, 0))).links[0]
     assert math.isclose(forward.delay_ns(1500), 50_000_000 + 12_000)
+
+
+def psp(rate_bps: int, dither_ns: int) -> dict[str, Any]:
+    limits = {"limit_bytes": 1_538_000, "limit_packets": None, "seed": 1}
+    return {
+        "kind": "psp",
+        "rate_bps": rate_bps,
+        "overhead_bytes": 24,
+        "minimum_bytes": 84,
+        "dither_ns": dither_ns,
+        **limits,
+    }
+
+
+def with_egress(old: Plan, egresses: dict[str, dict[str, Any]]) -> Plan:
+    nodes = tuple(
+        dataclasses.replace(
+            node,
+            interfaces=tuple(dataclasses.replace(i, egress=egresses.get(node.name, i.egress)) for i in node.interfaces),
+        )
+        for node in old.nodes
+    )
+    return dataclasses.replace(old, nodes=nodes)
+
+
+def test_hosts_of_the_virtual_clock_add_their_rate_and_a_dither() -> None:
+    lab = with_egress(plan(), {"left": psp(10_000_000_000, 12_304), "right": psp(0, 1_000)})
+    (pair,) = expectations(lab).pairs
+    # 138 bytes at 1 bit/ns each way, and once at 10 bit/ns.
+    assert pair.round_trip_ns(100) == 100_000_000 + 2 * 138 * 8 + 138 * 0.8
+    assert (pair.source_exit.dither_ns, pair.sink_exit.dither_ns, pair.dither_ns) == (12_304, 1_000, 13_304)
+    assert expectations(plan()).pairs[0].dither_ns == 0
+
+
+def test_a_probe_that_begins_at_a_host_has_the_dither_on_its_way() -> None:
+    forward, backward = expectations(with_egress(plan(), {"r1": psp(0, 12_304)})).links
+    assert (forward.dither_ns, backward.dither_ns) == (12_304, 0)
+    assert forward.delay_ns(100) == backward.delay_ns(100) == 50_000_000 + 138 * 8
+
+
+def test_a_token_bucket_lets_a_lone_packet_pass_at_once() -> None:
+    old = plan()
+    backends: tuple[Literal["user", "kernel", "tbf"], ...] = ("user", "kernel", "tbf")
+    by_backend = {
+        name: expectations(dataclasses.replace(old, links=(dataclasses.replace(old.links[0], backend=name),)))
+        for name in backends
+    }
+    assert by_backend["kernel"].links[0].delay_ns(100) == by_backend["user"].links[0].delay_ns(100)
+    assert by_backend["tbf"].links[0].delay_ns(100) == 50_000_000
+    assert by_backend["tbf"].pairs[0].round_trip_ns(100) == 100_000_000

@@ -13,12 +13,15 @@ use nix::unistd::Pid;
 use serde::Serialize;
 
 mod request;
-mod socket;
 mod stats;
 mod tcp;
 mod udp;
 
-pub use request::{Endpoint, Probe, Request, Stream, Tcp, Udp};
+pub use request::{Probe, Request, Stream, Tcp, Udp};
+
+use crate::bulk;
+use crate::clock::Clock;
+use crate::socket::Namespaces;
 
 pub const FORMAT: &str = "ewan-probe/1";
 
@@ -45,6 +48,7 @@ enum Measured {
     Rtt(udp::Measured),
     Saturate(udp::Measured),
     Tcp(tcp::Measured),
+    Bulk(bulk::Measured),
     Failed { error: String },
 }
 
@@ -61,14 +65,14 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), String> {
     input.read_to_string(&mut text).map_err(|error| format!("probe request: {error}"))?;
     let request = Request::parse(&text)?;
     prepare(&request)?;
-    let namespaces = socket::Namespaces::open()?;
+    let namespaces = Namespaces::open()?;
     let of = request.probes.len();
     let mut results = Vec::with_capacity(of);
     for (index, probe) in request.probes.iter().enumerate() {
         let name = probe.name();
         report(&Event::Started { probe: name, index, of, longest_ns: probe.longest_ns() });
         let begun = Instant::now();
-        let measured = measure(&namespaces, probe).unwrap_or_else(|error| Measured::Failed { error });
+        let measured = measure(&namespaces, probe, request.clock).unwrap_or_else(|error| Measured::Failed { error });
         let elapsed_ns = begun.elapsed().as_nanos() as u64;
         report(&Event::Finished { probe: name, index, of, elapsed_ns });
         results.push(Outcome { name: name.to_string(), elapsed_ns, measured });
@@ -78,17 +82,18 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), String> {
     output.write_all(b"\n").and_then(|()| output.flush()).map_err(|error| format!("answer: {error}"))
 }
 
-fn measure(namespaces: &socket::Namespaces, probe: &Probe) -> Result<Measured, String> {
+fn measure(namespaces: &Namespaces, probe: &Probe, clock: Clock) -> Result<Measured, String> {
     Ok(match probe {
-        Probe::Delay(probe) => Measured::Delay(udp::run(namespaces, probe, false)?),
-        Probe::Loss(probe) => Measured::Loss(udp::run(namespaces, probe, false)?),
-        Probe::Saturate(probe) => Measured::Saturate(udp::run(namespaces, probe, false)?),
-        Probe::Rtt(probe) => Measured::Rtt(udp::run(namespaces, probe, true)?),
+        Probe::Delay(probe) => Measured::Delay(udp::run(namespaces, probe, clock, false)?),
+        Probe::Loss(probe) => Measured::Loss(udp::run(namespaces, probe, clock, false)?),
+        Probe::Saturate(probe) => Measured::Saturate(udp::run(namespaces, probe, clock, false)?),
+        Probe::Rtt(probe) => Measured::Rtt(udp::run(namespaces, probe, clock, true)?),
         Probe::Tcp(probe) => Measured::Tcp(tcp::run(namespaces, probe)?),
+        Probe::Bulk(probe) => Measured::Bulk(bulk::run(namespaces, probe)?),
     })
 }
 
-/// CPUs for this thread and its children, room for the sockets, and timers without the usual 50 µs of slack.
+/// CPUs for this thread and its children, timers that fire on time, and room for the sockets.
 fn prepare(request: &Request) -> Result<(), String> {
     if !request.cpus.is_empty() {
         let mut set = CpuSet::new();
@@ -97,10 +102,7 @@ fn prepare(request: &Request) -> Result<(), String> {
         }
         sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| format!("cpus {:?}: {error}", request.cpus))?;
     }
-    // Other programs on these CPUs should not decide what a link seems to carry. Without the right, as it is.
-    // SAFETY: touches only this process's priority.
-    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
-    nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
+    request.clock.prepare()?;
     use nix::sys::resource::{getrlimit, setrlimit, Resource};
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| format!("open files: {error}"))?;
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(|error| format!("open files: {error}"))

@@ -142,3 +142,69 @@ fn a_probe_of_a_node_that_is_not_there_fails_and_names_it() {
         {"name": "s", "from": end, "to": end, "packet_bytes": 100, "interval_ns": 1, "packets": 1}]}));
     assert!(result["error"].as_str().is_some_and(|error| error.contains("/run/netns/probe-test-none")), "{result}");
 }
+
+#[test]
+fn bulk_flows_end_with_their_last_byte_or_in_time() {
+    let pair = Pair::new("bulk");
+    sh(&format!("tc -n {}-a qdisc add dev eth0 root tbf rate 100mbit burst 15140 limit 300000", pair.tag));
+    let flow = |name: &str, more: Value| {
+        let mut flow = json!({"name": name, "from": pair.end("a", name == "v6"), "to": pair.end("b", name == "v6"),
+                              "congestion": "cubic"});
+        flow.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        flow
+    };
+    let flows = [
+        flow("bytes", json!({"bytes": 1_000_000})),
+        flow("v6", json!({"start_ns": 100 * MS, "duration_ns": 400 * MS})),
+    ];
+    let result = probe(json!({"kind": "bulk", "name": "b", "flows": flows, "sample_ns": 50 * MS,
+                              "series_ns": 50 * MS}));
+    let [bytes, lasting] = [&result["flows"][0], &result["flows"][1]];
+    assert_eq!(bytes["received_bytes"], json!(1_000_000), "{result}");
+    // 8 Mbit at 100 Mbit/s, and what the framing takes; other programs on this machine may take their time.
+    let took = number(bytes, "/completion_ns");
+    assert!(took > 80e6 && took < 400e6, "{result}");
+    assert_eq!(bytes.get("error"), None, "{result}");
+    let sum = |flow: &Value| {
+        let bins = flow["received_series_bytes"].as_array().expect("bins");
+        bins.iter().map(|bin| bin.as_u64().expect("bytes")).sum::<u64>()
+    };
+    assert_eq!((sum(bytes), Some(sum(lasting))), (1_000_000, lasting["received_bytes"].as_u64()), "{result}");
+    let span = number(lasting, "/ended_ns") - number(lasting, "/started_ns");
+    assert!((span - 400e6).abs() < 50e6 && lasting["completion_ns"] == json!(null), "{result}");
+    let rate = number(lasting, "/goodput_bps");
+    assert!(rate > 40e6 && rate < 105e6, "{rate} bit/s: {result}");
+    let series = lasting["series"].as_array().expect("a series");
+    assert!(series.len() >= 6 && number(&series[5], "/cwnd_segments") >= 10.0, "{result}");
+}
+
+#[test]
+fn a_bulk_flow_that_cannot_be_says_why_and_the_others_go_on() {
+    let pair = Pair::new("none");
+    let flow = |to: Value, congestion: &str| json!({"name": "f", "from": pair.end("a", false), "to": to, "bytes": 10, "congestion": congestion});
+    let ask = |flows: &[Value]| probe(json!({"kind": "bulk", "name": "b", "flows": flows, "longest_ns": 300 * MS}));
+    let refused = ask(&[flow(pair.end("b", false), "no-such")]);
+    assert!(refused["error"].as_str().is_some_and(|error| error.contains("no-such")), "{refused}");
+    // The receiver's queue drops everything, so the connection never comes about.
+    sh(&format!("tc -n {}-a qdisc add dev eth0 root tbf rate 8bit burst 1 limit 1", pair.tag));
+    let result = ask(&[flow(pair.end("b", false), "reno"), flow(pair.end("b", false), "cubic")]);
+    for flow in result["flows"].as_array().expect("flows") {
+        assert!(flow["error"].as_str().is_some_and(|error| error.contains("longest time")), "{result}");
+        assert_eq!((&flow["received_bytes"], &flow["completion_ns"]), (&json!(0), &json!(null)));
+    }
+}
+
+#[test]
+fn a_thousand_flows_at_once() {
+    let pair = Pair::new("many");
+    let flows: Vec<Value> = (0..1000)
+        .map(|k| {
+            json!({"name": format!("f{k}"), "from": pair.end("a", false), "to": pair.end("b", false),
+                          "congestion": "reno", "start_ns": k * MS / 10, "bytes": 20_000})
+        })
+        .collect();
+    let result = probe(json!({"kind": "bulk", "name": "b", "flows": flows}));
+    let flows = result["flows"].as_array().unwrap_or_else(|| panic!("{result}"));
+    assert!(flows.iter().all(|flow| flow["completion_ns"].is_u64()), "{result}");
+    assert_eq!(flows.iter().map(|flow| number(flow, "/received_bytes")).sum::<f64>(), 20e6);
+}

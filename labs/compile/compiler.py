@@ -9,45 +9,32 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from labs.compile import sysctls
+from labs.compile import backends, sysctls
 from labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
+from labs.compile.egress import BARE, Clock, Exits
 from labs.compile.paths import Paths
 from labs.compile.placement import place
 from labs.compile.settings import Resolver, Settings
-from labs.compile.stages import (
-    ACCESS_BUFFER,
-    ACCESS_RATE,
-    ETHERNET_HEADER,
-    WAN_RATE,
-    Circumstances,
-    Stages,
-    buffer_limits,
-    framed,
-    framing_of,
-)
-from labs.plan import End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Wire
+from labs.compile.stages import ACCESS_RATE, WAN_RATE, Circumstances, Stages, framed, framing_of
+from labs.plan import Direction, End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Wire
 from labs.spec import Spec
 from labs.spec.source import nearest
 from labs.spec.values import LONGEST_NAME, NAME
 from labs.topologies import Edge, Layout, build
-from labs.units import Buffer, Rate, Size, bytes_in
+from labs.units import Rate, bytes_in, time_for
 
 LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
-TBF_BURST_NS = 100_000
-TBF_BURST_PACKETS = 4
-UINT32 = 2**32 - 1
-BARE: dict[str, Any] = {"kind": "none"}
-FIFO: dict[str, Any] = {"kind": "fifo", "limit_packets": 10000}
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What the compiler must know of the machine: CPUs that may be used, networks (CIDR) that are in use."""
+    """What the compiler must know of the machine: CPUs that may be used, networks (CIDR) in use, whose clock runs."""
 
     cpus: tuple[int, ...]
     networks: tuple[str, ...]
+    clock: Clock = "live"
 
 
 def compile(spec: Spec, host: HostFacts) -> Plan:
@@ -84,6 +71,8 @@ class _Compiler:
         self._check_mtus()
         self._paths = Paths(spec, self._layout, self._settings)
         self._stages = Stages(spec)
+        packet_ns = self._packet_times() if host.clock == "virtual" else {}
+        self._exits = Exits(spec, host.clock, self._paths.longest_rtt_ns, packet_ns)
         self._with_v4 = self._description.ip != "6"
         self._with_v6 = self._description.ip != "4"
         self._machines: dict[str, _Machine] = {}
@@ -102,7 +91,8 @@ class _Compiler:
         for index, edge in enumerate(self._layout.edges):
             self._wire(index, edge)
         self._route(owned)
-        spinners, host_cpus = place(self._spec, self._host.cpus, [link.name for link in self._links])
+        own = [link.name for link in self._links if link.backend == "user"]
+        spinners, host_cpus = place(self._spec, self._host.cpus, own, chosen=self._host.clock == "live")
         values = self._sysctls()
         return Plan(
             lab=self._description.name or self._description.topology.kind,
@@ -218,6 +208,7 @@ class _Compiler:
         mtu = link.mtu
         there, back = self._paths.forward_ns[index], self._paths.backward_ns[index]
         emulated = edge.role == "wan" or link.impaired or there > 0 or back > 0
+        forward, backward, backend = self._directions(index, edge) if emulated else (None, None, None)
         mac_a, mac_b = self._mac(), self._mac()
         addresses_a, addresses_b = self._addresses(index, 1), self._addresses(index, 2)
         lengths = (["/30"] if self._with_v4 else []) + (["/64"] if self._with_v6 else [])
@@ -227,20 +218,21 @@ class _Compiler:
             (edge.b, mac_b, addresses_b, mac_a, addresses_a, link.backward),
         ):
             machine = self._machines[name]
+            exit_of = self._exits.before_emulator if emulated else self._exits.card
             interface = Interface(
                 name=f"eth{len(machine.interfaces)}",
                 mac=mac,
                 mtu=mtu,
                 addresses=tuple(a + length for a, length in zip(own, lengths, strict=True)),
                 neighbours=tuple(Neighbour(a, far_mac) for a in far),
-                egress=FIFO if emulated else self._card(way, mtu),
-                steer=emulated,
+                egress=exit_of(name, machine.kind == "host", way, mtu),
+                steer=backend == "user" and self._host.clock == "live",
             )
             machine.interfaces.append(interface)
             ends.append(End(name, interface.name))
             self._reach[name, index] = interface.name, far
         a, b = ends
-        if not emulated:
+        if forward is None or backward is None or backend is None:
             self._wires.append(Wire(a, b))
             return
         name = edge.name
@@ -248,58 +240,25 @@ class _Compiler:
         for port in ("eth0", "eth1"):
             emulator.interfaces.append(Interface(port, self._mac(), mtu, (), (), BARE, False))
         self._wires += [Wire(a, End(name, "eth0")), Wire(End(name, "eth1"), b)]
-        longest = self._paths.longest_rtt_ns
-        self._links.append(
-            Link(
-                name=name,
-                role=edge.role,
-                backend="user",
-                node=name,
-                port_a="eth0",
-                port_b="eth1",
-                a=a,
-                b=b,
-                forward=self._stages.direction(
-                    link.forward, Circumstances(name, edge.role, there, mtu, longest), "forward"
-                ),
-                backward=self._stages.direction(
-                    link.backward, Circumstances(name, edge.role, back, mtu, longest), "backward"
-                ),
-            )
-        )
+        self._links.append(Link(name, edge.role, backend, name, "eth0", "eth1", a, b, forward, backward))
         self._emulated[index] = name
+
+    def _directions(self, index: int, edge: Edge) -> tuple[Direction, Direction, backends.Backend]:
+        """Both directions of an emulated link, and what emulates it."""
+        link, longest = self._settings[index], self._paths.longest_rtt_ns
+        there, back = (
+            Circumstances(edge.name, edge.role, delays[index], link.mtu, longest)
+            for delays in (self._paths.forward_ns, self._paths.backward_ns)
+        )
+        forward = self._stages.direction(link.forward, there, "forward")
+        backward = self._stages.direction(link.backward, back, "backward")
+        backend = backends.choose(self._spec, self._host.clock, edge.name, link, forward, backward)
+        return forward, backward, backend
 
     def _addresses(self, index: int, end: int) -> tuple[str, ...]:
         number = self._number[index]
         v4 = (self._pool.v4(number, end),) if self._with_v4 else ()
         return (*v4, self._pool.v6(number, end)) if self._with_v6 else v4
-
-    def _card(self, way: Settings, mtu: int) -> dict[str, Any]:
-        """A plain access link's rate and queue, held by a token bucket as by a network card.
-
-        The kernel counts the Ethernet header and at most adds to it: with `framing: ip` the rate is raised so
-        that it is exact for full packets.
-        """
-        rate, framing = way.values["rate"], framing_of(way)
-        bps = rate.bps
-        if framing.overhead_bytes < ETHERNET_HEADER:
-            bps = bps * (mtu + ETHERNET_HEADER) // (mtu + framing.overhead_bytes)
-        packet = framed(framing, mtu)
-        buffer: Buffer = way.get("buffer", ACCESS_BUFFER)
-        packets, size = buffer_limits(buffer, rate, self._paths.longest_rtt_ns)
-        limit = size if size is not None else (packets or 0) * packet
-        if limit < packet:
-            message = f'holds less than one packet of {Size(packet)}: write at least "1pkt"'
-            raise self._spec.error(way.path("buffer"), message, buffer)
-        if limit > UINT32:
-            raise self._spec.error(way.path("buffer"), f'is {Size(limit)}: write at most "4GB"', buffer)
-        return {
-            "kind": "tbf",
-            "rate_bps": bps,
-            "burst_bytes": max(bytes_in(bps, TBF_BURST_NS), TBF_BURST_PACKETS * packet),
-            "limit_bytes": limit,
-            "overhead_bytes": max(0, framing.overhead_bytes - ETHERNET_HEADER),
-        }
 
     # Routes, pairs
 
@@ -334,6 +293,20 @@ class _Compiler:
         links = tuple(self._emulated[index] for index, _ in steps if index in self._emulated)
         return Pair(source, sink, rtt, min(rates), links)
 
+    def _packet_times(self) -> dict[str, int]:
+        """Each host's longest packet time, in ns, at the bottlenecks of its pairs; without a pair, of the lab."""
+        times: dict[str, int] = {}
+        for ends in self._layout.pairs:
+            crossed = [(self._settings[index], forward) for index, forward in self._paths.of_pair(*ends)]
+            longest = max(
+                packet_time(link.forward if forward else link.backward, link.mtu) for link, forward in crossed
+            )
+            for host in ends:
+                times[host] = max(times.get(host, 0), longest)
+        ways = [(way, link.mtu) for link in self._settings for way in (link.forward, link.backward)]
+        slowest = max(packet_time(way, mtu) for way, mtu in ways) if len(times) < len(self._layout.hosts) else 0
+        return {host: times.get(host, slowest) for host in self._layout.hosts}
+
     def _sysctls(self) -> dict[str, dict[str, str]]:
         """Socket buffers hold twice what the longest path and the largest queue hold."""
         rate, queue = 0, 0
@@ -344,3 +317,8 @@ class _Compiler:
                 queue = max(queue, waiting)
         rate = rate or self._access_rate.bps
         return sysctls.of_nodes(bytes_in(rate, self._paths.longest_rtt_ns), queue, self._with_v6)
+
+
+def packet_time(way: Settings, mtu: int) -> int:
+    """Nanoseconds that the largest packet takes on a link, rounded up."""
+    return time_for(framed(framing_of(way), mtu), way.get("rate", WAN_RATE).bps)

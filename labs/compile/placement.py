@@ -7,28 +7,34 @@ from __future__ import annotations
 
 from labs.plan import Spinner
 from labs.spec import Spec
+from labs.spec.fields import CpuPlan
 
 CPUS_PER_SPINNER = 4
 
 
-def place(spec: Spec, cpus: tuple[int, ...], links: list[str]) -> tuple[tuple[Spinner, ...], tuple[int, ...]]:
-    """One spinner, on the last CPU; one more for each four CPUs beyond. Hosts get what is left."""
-    wanted = spec.description.cpus
+def place(
+    spec: Spec, cpus: tuple[int, ...], links: list[str], chosen: bool = True
+) -> tuple[tuple[Spinner, ...], tuple[int, ...]]:
+    """One spinner, on the last CPU; one more for each four CPUs beyond. Hosts get what is left.
+
+    `chosen`: as the description's `cpus:` says, which means this machine's CPUs and not those of the virtual clock.
+    """
+    wanted = spec.description.cpus if chosen else CpuPlan()
     if not cpus:
         raise spec.error(("cpus",), "this process may use no CPU: allow one (taskset, cpuset)")
-    for key, chosen in (("spin", wanted.spin), ("hosts", wanted.hosts)):
-        if chosen is not None:
-            if not chosen or len(set(chosen)) != len(chosen):
+    for key, own in (("spin", wanted.spin), ("hosts", wanted.hosts)):
+        if own is not None:
+            if not own or len(set(own)) != len(own):
                 raise spec.error(("cpus", key), f'write each CPU once, like "[{cpus[-1]}]"')
-            missing = sorted(set(chosen) - set(cpus))
+            missing = sorted(set(own) - set(cpus))
             if missing:
                 have = ", ".join(str(cpu) for cpu in cpus)
                 raise spec.error(("cpus", key), f"this process may not use CPU {missing[0]}: write some of {have}")
     count = max(1, min(len(cpus) // CPUS_PER_SPINNER, len(links)))
     left = [cpu for cpu in cpus if wanted.hosts is None or cpu not in wanted.hosts]
     spin = wanted.spin or tuple(left[-count:]) or cpus[-1:]
-    hosts = wanted.hosts or tuple(cpu for cpu in cpus if cpu not in spin) or spin
     if not links:
-        return (), hosts
+        return (), wanted.hosts or cpus
+    hosts = wanted.hosts or tuple(cpu for cpu in cpus if cpu not in spin) or spin
     used = spin[: len(links)]
     return tuple(Spinner(cpu, tuple(links[index :: len(used)])) for index, cpu in enumerate(used)), hosts

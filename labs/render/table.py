@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from labs.plan import Direction, Plan
+from labs.plan import Direction, Node, Plan
 from labs.units import Duration, Fraction, Rate, Size, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
+_BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}
 _WHAT_LENGTHS_COUNT = {38: "wire", 18: "ethernet", 0: "ip"}
 
 
@@ -27,17 +28,23 @@ def sheets(plan: Plan) -> list[Sheet]:
 def nodes(plan: Plan) -> list[list[str]]:
     """Hosts and routers; an emulator has no addresses and stands among the links."""
     return [
-        [node.name, node.kind, " ".join(address for port in node.interfaces for address in port.addresses)]
+        [node.name, _kind(node), " ".join(address for port in node.interfaces for address in port.addresses)]
         for node in plan.nodes
         if node.kind != "emulator"
     ]
+
+
+def _kind(node: Node) -> str:
+    """With a host's processing time in the virtual clock, which is uniform below that."""
+    dither_ns = max((port.egress.get("dither_ns", 0) for port in node.interfaces), default=0)
+    return f"{node.kind}, dither {Duration(dither_ns)}" if dither_ns else node.kind
 
 
 def links(plan: Plan) -> list[list[str]]:
     """A row a link where both directions are equal, else one each; then the plain wires with their cards' rates."""
     table = []
     for link in plan.links:
-        there, back = stages(link.forward), stages(link.backward)
+        there, back = (stages(way, link.backend) for way in (link.forward, link.backward))
         if there == back:
             table.append([link.name, f"{link.a.node} ↔ {link.b.node}", *there])
         else:
@@ -46,7 +53,7 @@ def links(plan: Plan) -> list[list[str]]:
     cards = {(node.name, port.name): port.egress for node in plan.nodes for port in node.interfaces}
     for wire in plan.wires:
         ends = [cards[end.node, end.interface] for end in (wire.a, wire.b)]
-        if all(card["kind"] == "tbf" for card in ends):
+        if all(card.get("rate_bps") for card in ends):
             rate = " / ".join(dict.fromkeys(str(Rate(card["rate_bps"])) for card in ends))
             limit = " / ".join(dict.fromkeys(str(Size(card["limit_bytes"])) for card in ends))
             table.append(["", f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", "wire"])
@@ -60,18 +67,23 @@ def pairs(plan: Plan) -> list[list[str]]:
     ]
 
 
-def stages(way: Direction) -> list[str]:
+def stages(way: Direction, backend: str) -> list[str]:
     """Rate, delay, buffer, queue, loss, other of one direction."""
     queue = way.queue
     limits = [str(Size(queue.limit_bytes))] if queue.limit_bytes is not None else []
     limits += [f"{queue.limit_packets}pkt"] if queue.limit_packets is not None else []
-    other = [_WHAT_LENGTHS_COUNT.get(way.framing.overhead_bytes, f"+{way.framing.overhead_bytes}B")]
-    other += [f"corrupt {Fraction(way.corrupt_ppb)}"] if way.corrupt_ppb else []
-    other += [f"duplicate {Fraction(way.duplicate_ppb)}"] if way.duplicate_ppb else []
-    other += ["reorder"] if way.reorder else []
     discipline = str(queue.discipline["kind"]).replace("_", "-")
-    values = [str(Rate(way.rate_bps)), delay(way.delay), " ".join(limits), discipline, loss(way.loss), ", ".join(other)]
-    return values
+    values = [str(Rate(way.rate_bps)), delay(way.delay), " ".join(limits), discipline, loss(way.loss)]
+    return [*values, _other(way, backend)]
+
+
+def _other(way: Direction, backend: str) -> str:
+    words = [_WHAT_LENGTHS_COUNT.get(way.framing.overhead_bytes, f"+{way.framing.overhead_bytes}B")]
+    words += [f"corrupt {Fraction(way.corrupt_ppb)}"] if way.corrupt_ppb else []
+    words += [f"duplicate {Fraction(way.duplicate_ppb)}"] if way.duplicate_ppb else []
+    words += ["reorder"] if way.reorder else []
+    words += [_BELOW_NETEM[backend]] if backend in _BELOW_NETEM else []
+    return ", ".join(words)
 
 
 def delay(stage: Mapping[str, Any]) -> str:

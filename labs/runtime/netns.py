@@ -7,9 +7,10 @@ this module starts the links, watches over both, and answers for them.
 from __future__ import annotations
 
 import os
-import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from labs import plan as plans
 from labs.plan import Plan
 from labs.runtime import spinners
 from labs.runtime.base import LabError, Loaded
+from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
+from labs.runtime.program import Program
 from labs.runtime.state import State, root_from_environment
 
 NAMESPACES = Path("/run/netns")
-BUILT = Path(__file__).resolve().parents[2] / "target/release/ewan-node"
+BATCH_POLL_S = 0.1
 
 
 class NetnsRuntime:
@@ -35,7 +38,7 @@ class NetnsRuntime:
 
     def up(self, plan: Plan) -> list[str]:
         self._need_root("making a lab")
-        binary = self._binary()
+        binary = node_binary(self._wanted)
         spinners.check_cpus(plan.lab, plan.spinners)
         directory = self._state.directory(plan.lab)
         with self._state.locked() as lock, deferred() as check:
@@ -60,7 +63,7 @@ class NetnsRuntime:
 
     def down(self, name: str) -> dict[str, Any]:
         self._need_root("removing a lab")
-        binary, directory = self._binary(), self._state.directory(name)
+        binary, directory = node_binary(self._wanted), self._state.directory(name)
         # Before the lock is ours nothing can be said: an `up` that was killed may have left a binary at work.
         with self._state.locked() as lock, deferred():
             return self._remove(binary, directory, lock)
@@ -113,12 +116,36 @@ class NetnsRuntime:
         directory = self._state.directory(name)
         if self._state.manifest(name) is None:
             raise self._absent(name)
-        command = [str(self._binary()), "exec", "--state", str(directory), node, "--", *argv]
+        command = [str(node_binary(self._wanted)), "exec", "--state", str(directory), node, "--", *argv]
         process = subprocess.Popen(command)
         # Ctrl-C is the command's; it was started with the default handling, and we wait for it.
         with deferred(process.send_signal):
             status = process.wait()
         return 128 - status if status < 0 else status
+
+    def batch(self, name: str, program: Program, directory: Path) -> None:
+        """Runs a program in a lab that is up; its results are in the directory, also when Ctrl-C ended it early."""
+        self._need_root("entering a node")
+        if self._state.manifest(name) is None:
+            raise self._absent(name)
+        file = directory / "program.json"
+        file.write_bytes(program.to_json())
+        command = [str(node_binary(self._wanted)), "batch", "--state", str(self._state.directory(name))]
+        command += ["--program", str(file), "--out", str(directory)]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        said = b""
+        with deferred() as check:
+            while process.returncode is None:
+                with suppress(subprocess.TimeoutExpired):
+                    _, said = process.communicate(timeout=BATCH_POLL_S)
+                try:
+                    check()
+                except (KeyboardInterrupt, SystemExit):
+                    # It ends its commands then, and writes what there is; we wait for it.
+                    process.send_signal(signal.SIGINT)
+        if process.returncode != 0:
+            words = said.decode(errors="replace").strip().splitlines()
+            raise LabError(words[-1] if words else f"the program ended with status {process.returncode}")
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         number = target if isinstance(target, int) else self._serving(name, target)
@@ -169,14 +196,6 @@ class NetnsRuntime:
         if name in self._state.names():
             return LabError(f"lab {name} is there only in part: remove it with `ewan down {name}`")
         return LabError(f"no lab named {name} is up ({', '.join(self._state.names()) or 'none is'})")
-
-    def _binary(self) -> Path:
-        found = shutil.which("ewan-node")
-        for candidate in (self._wanted, BUILT, Path(found) if found else None):
-            if candidate is not None and candidate.exists():
-                # The real name: a lab's processes are told by it.
-                return candidate.resolve()
-        raise LabError(f"{self._wanted or BUILT} is not there: build it with `make setup`")
 
     def _remove(self, binary: Path, directory: Path, lock: int) -> dict[str, Any]:
         removed: dict[str, Any] = orjson.loads(self._run([str(binary), "down", "--state", str(directory)], lock))

@@ -23,7 +23,7 @@ __all__ = ["DescriptionError", "Spec", "from_template", "json_schema", "load", "
 
 # Words of the command line → where they are in a description; topology settings come from the topology itself.
 _ON_COMMAND_LINE: dict[str, Path] = {
-    **{key: (key,) for key in ("name", "rtt", "mtu", "ip", "seed", "emulator", "routing")},
+    **{key: (key,) for key in ("name", "rtt", "mtu", "ip", "seed", "emulator", "dither", "routing")},
     **{
         key: ("wan", key)
         for key in ("rate", "buffer", "loss", "delay", "jitter", "distribution", "corrupt", "duplicate", "queue")

@@ -15,6 +15,7 @@ from labs.spec.values import (
     BufferText,
     Count,
     DelayText,
+    DitherText,
     DurationText,
     FractionText,
     GainText,
@@ -305,6 +306,17 @@ class Description(Model):
     mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")
     ip: Ip = Field("dual", description="IPv4, IPv6 or both; dual if absent")
     seed: Seed = Field(1, description="of everything random; 1 if absent")
-    emulator: Literal["auto", "user"] = Field("auto", description="what emulates links; auto takes user")
+    emulator: Literal["auto", "user", "kernel", "tbf"] = Field(
+        "auto",
+        description="what emulates links: user, our own process; kernel, netem with psp and the queue below it; tbf, "
+        "a token bucket in place of psp. auto takes user in the live clock, and in the virtual clock kernel for each "
+        "link that it can express",
+    )
+    dither: DitherText = Field(
+        "auto",
+        description="virtual clock: each packet of a host waits for a seeded time, uniform from 0 to this, so that "
+        "exact timing does not synchronise flows; auto is the time of the largest packet at the bottleneck of the "
+        "host's pairs; 0 for none",
+    )
     routing: Literal["static"] = Field("static", description="shortest delay, fixed")
-    cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs; by the compiler if absent")
+    cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs, in the live clock; by the compiler if absent")

@@ -42,6 +42,14 @@ loss, corruption and duplication; the queue; the rate; the delay line. The buffe
 
 A plain access link (a rate, a drop-tail buffer) is a pair of virtual network cards; one with a delay, a loss or
 another queue discipline is emulated like a wide-area link.
+
+`emulator: kernel` makes a link of netem with psp and the queue below it, `emulator: tbf` with a token bucket in place
+of psp. They say what netem says: loss as a fraction, `gilbert-elliott` or `markov`; a constant delay, or `uniform`
+with `reorder: true`. What differs from our own link (`user`): the delay line comes before the queue, not after it, so
+a queue answers later by the delay, and overload fills the delay line too; losses and copies are drawn on their own,
+so that one of two copies may be lost; a flipped bit may be in the Ethernet header; RED is not gentle; CoDel and PIE
+limit packets, RED bytes, so a `buffer` in the other unit becomes as many of the largest packet; their times are whole
+microseconds, and PIE's update interval is what the kernel's ticks make of it.
 """
 
 _SECTIONS: list[tuple[str, type[fields.Model], str]] = [

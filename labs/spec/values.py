@@ -114,6 +114,15 @@ def _one_rtt(value: object) -> Duration:
     return Duration.parse(value, 2 * Duration.LONGEST)
 
 
+def _dither(value: object) -> Duration | Literal["auto"]:
+    """0 needs no unit."""
+    if value == "auto":
+        return "auto"
+    if not isinstance(value, bool) and str(value) == "0":
+        return Duration(0)
+    return Duration.parse(value)
+
+
 def _ip(value: object) -> str:
     if not isinstance(value, bool) and str(value) in ("4", "6", "dual"):
         return str(value)
@@ -133,6 +142,9 @@ BufferText = Annotated[Buffer, PlainValidator(Buffer.parse), _text("buffer", "1B
 GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125Hz")]
 DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]
 PatternText = Annotated[str, PlainValidator(_pattern), _text("pattern", "0001", "{file: losses.txt}")]
+DitherText = Annotated[
+    Duration | Literal["auto"], PlainValidator(_dither), _text("`auto`, `0` or a duration", "0", "10us")
+]
 RttText = Annotated[Duration | tuple[Duration, ...], PlainValidator(_rtt), _text("RTT", "100ms", "[10ms, 40ms]")]
 Mtu = Annotated[int, PlainValidator(_mtu), WithJsonSchema({"type": "integer", "minimum": 576, "maximum": 65535})]
 Seed = Annotated[int, Count(0, 2**63 - 1)]

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from labs import host
 from labs.compile import HostFacts, compile
 from labs.plan import Plan, digest, from_json, to_json
 from labs.spec import Spec, from_template, load
@@ -15,17 +16,20 @@ GOLDEN = Path(__file__).parents[2] / "tests/golden"
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/16", "fd65:7761:6e00::/48"))
 
 
-def specs() -> list[tuple[str, Spec]]:
+def specs() -> list[tuple[str, Spec, HostFacts]]:
+    dumbbell, stages = from_template("dumbbell", {"rtt": "100ms", "pairs": "2"}), load(GOLDEN / "stages.lab.yaml")
     return [
-        ("dumbbell", from_template("dumbbell", {"rtt": "100ms", "pairs": "2"})),
-        ("stages", load(GOLDEN / "stages.lab.yaml")),
+        ("dumbbell", dumbbell, HOST),
+        ("stages", stages, HOST),
+        ("dumbbell-virtual", dumbbell, host.virtual_facts()),
+        ("stages-virtual", stages, host.virtual_facts()),
     ]
 
 
-@pytest.mark.parametrize(("name", "spec"), specs(), ids=["dumbbell", "stages"])
-def test_the_golden_plan(name: str, spec: Spec) -> None:
+@pytest.mark.parametrize(("name", "spec", "facts"), specs(), ids=[name for name, _, _ in specs()])
+def test_the_golden_plan(name: str, spec: Spec, facts: HostFacts) -> None:
     """ewan-node reads the same files; `python -m labs.tests.test_plan` writes them anew."""
-    plan = compile(spec, HOST)
+    plan = compile(spec, facts)
     text = (GOLDEN / f"{name}.plan.json").read_bytes()
     assert to_json(plan) == text
     assert from_json(text) == plan
@@ -54,7 +58,7 @@ def test_what_another_version_wrote_is_refused() -> None:
 
 
 def _plans() -> dict[str, Plan]:
-    return {name: compile(spec, HOST) for name, spec in specs()}
+    return {name: compile(spec, facts) for name, spec, facts in specs()}
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def refusal_of(text: str, folder: Path) -> str:
             f"topology: star\nname: {'a' * 40}",
             f'x.lab.yaml:2: name "{"a" * 40}": has 40 characters: write a name of at most 32',
         ),
-        ("topology: star\nemulator: netem", 'x.lab.yaml:2: emulator "netem": write "auto" or "user"'),
+        ("topology: star\nemulator: netem", 'x.lab.yaml:2: emulator "netem": write "auto", "user", "kernel" or "tbf"'),
         (
             "topology: star\nlinks: {arm9: {loss: 1%}}",
             'x.lab.yaml:2: links.arm9: there is no such link, write "arm3"',
@@ -277,7 +277,7 @@ def test_refused_in_a_graph(old: str, new: str, message: str, tmp_path: Path) ->
         ("star", {"loss": "0.1"}, 'LOSS "0.1": write a fraction as "10%" or "0.1%"'),
         ("star", {"buffer": "100"}, 'BUFFER "100": write a buffer as "1BDP", "255pkt", "500kB" or "100ms"'),
         ("star", {"mtu": "1000"}, 'MTU "1000": IPv6 needs 1280 (RFC 8200): write at least "1280", or ip 4'),
-        ("star", {"emulator": "x"}, 'EMULATOR "x": write "auto" or "user"'),
+        ("star", {"emulator": "x"}, 'EMULATOR "x": write "auto", "user", "kernel" or "tbf"'),
         ("dumbbell", {"rtt": "1ms,2ms"}, 'RTT "1ms,2ms": lists 2 RTTs for 1 pairs: write one for each pair'),
     ],
 )

@@ -158,6 +158,7 @@ impl Control {
             })
             .collect::<Result<_, String>>()?;
         self.shared.changes_waiting.store(true, Release);
+        let _ = self.shared.wake.write(1);
         Ok(json!({"ok": true, "ids": ids, "at_ns": at.saturating_sub(self.shared.started)}))
     }
 
@@ -361,7 +362,7 @@ mod tests {
 
     fn error_of(request: &str) -> String {
         let (changes, _) = std::sync::mpsc::channel();
-        let shared = Arc::new(Shared::new(1, "test", 0, vec![]));
+        let shared = Arc::new(Shared::new(1, "test", 0, vec![]).unwrap());
         let control = Control { clock: Clock::kernel(), shared, changes, next_id: Arc::default() };
         let answer = control.answer(request);
         assert_eq!(answer["ok"], false, "{answer}");

@@ -1,5 +1,6 @@
 //! Runs link models on real packets: one thread spins on a CPU of its own and serves many links, a second answers
-//! the control socket, the first (which called `run`) waits for the signal to stop.
+//! the control socket, the first (which called `run`) waits for the signal to stop. In a kernel with virtual time the
+//! one thread sleeps between frames instead.
 
 mod arena;
 mod bpf;
@@ -38,6 +39,8 @@ pub struct SpinnerConfig {
     pub control_cpus: Vec<u32>,
     pub control_socket: PathBuf,
     pub links: Vec<LinkConfig>,
+    /// Never spin, and take the time from the kernel: for a kernel with virtual time.
+    pub sleep: bool,
 }
 
 /// One link: two ports in the emulator node's namespace.
@@ -72,7 +75,7 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     if !config.control_cpus.is_empty() {
         sys::set_affinity(&config.control_cpus)?;
     }
-    let clock = Clock::new();
+    let clock = if config.sleep { Clock::kernel() } else { Clock::new() };
     let choice = Choice::from_environment()?;
     let opened = open_all(&config, choice)?;
 
@@ -92,40 +95,68 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
             directions: [DirectionState::new(milliseconds), DirectionState::new(milliseconds)],
         });
     }
-    if let Err(error) = sys::lock_memory() {
-        println!("memory is not locked: {error}");
+    if !config.sleep {
+        if let Err(error) = sys::lock_memory() {
+            println!("memory is not locked: {error}");
+        }
     }
-    let registration = Registration::new(config.cpu)?;
-    let one_cpu = sys::cpus_online() == 1;
-    let shared = Arc::new(Shared::new(config.cpu, clock.source().name(), clock.now(), links));
-    shared.give_way.store(one_cpu || registration.is_shared(), Relaxed);
+    let turns = if config.sleep { None } else { Some(Turns::new(config.cpu)?) };
+    let shared = Arc::new(Shared::new(config.cpu, clock.source().name(), clock.now(), links)?);
+    let give_way = || shared.give_way.store(turns.as_ref().is_some_and(Turns::are_needed), Relaxed);
+    give_way();
     let (sender, receiver) = mpsc::channel();
     let spinner = Spinner::new(clock, shared.clone(), ports, directions, receiver);
     let (cpu, state, wanted) = (config.cpu, shared.clone(), Policy::from_environment()?);
+    let one_cpu = turns.as_ref().is_some_and(|turns| turns.one_cpu);
     let thread = std::thread::Builder::new()
         .name("spinner".into())
         .spawn(move || -> Result<Vec<Box<dyn Port>>, String> {
-            sys::set_affinity(&[cpu])?;
-            let policy = take_priority(wanted, one_cpu);
+            let policy = if config.sleep {
+                sleep_exactly()
+            } else {
+                sys::set_affinity(&[cpu])?;
+                take_priority(wanted, one_cpu)
+            };
             println!("spinner on CPU {cpu}: {policy}, clock {}", state.clock);
             if let Ok(mut place) = state.policy.lock() {
                 *place = policy;
             }
-            Ok(spinner.run(wanted))
+            if config.sleep {
+                spinner.run_sleeping()
+            } else {
+                Ok(spinner.run(wanted))
+            }
         })
         .map_err(|error| format!("starting the spinner: {error}"))?;
     let control = Control { clock, shared: shared.clone(), changes: sender, next_id: Default::default() };
     control::serve(control, &config.control_socket)?;
 
     while !thread.is_finished() && !signalled(&signals) {
-        shared.give_way.store(one_cpu || registration.is_shared(), Relaxed);
+        give_way();
     }
     shared.stop.store(true, Relaxed);
+    let _ = shared.wake.write(1);
     let result = thread.join().unwrap_or_else(|_| Err("the spinner failed".into()));
     let _ = std::fs::remove_file(&config.control_socket);
     control::summary(&shared).iter().for_each(|line| println!("{line}"));
     close_all(result?);
     Ok(())
+}
+
+/// Who else spins on this CPU.
+struct Turns {
+    registration: Registration,
+    one_cpu: bool,
+}
+
+impl Turns {
+    fn new(cpu: u32) -> Result<Turns, String> {
+        Ok(Turns { registration: Registration::new(cpu)?, one_cpu: sys::cpus_online() == 1 })
+    }
+
+    fn are_needed(&self) -> bool {
+        self.one_cpu || self.registration.is_shared()
+    }
 }
 
 /// How the spinner is scheduled: `EWAN_SCHED=fifo` is for a CPU that the system keeps free of everything else.
@@ -213,6 +244,11 @@ fn take_priority(wanted: Policy, one_cpu: bool) -> String {
     }
     sys::raise_session();
     sys::set_nice(-20).map_or_else(|error| format!("normal ({error})"), |()| "nice -20".into())
+}
+
+/// Timers of a real-time thread have no slack; one that mostly sleeps takes nobody's turn.
+fn sleep_exactly() -> String {
+    sys::set_realtime(1).map_or_else(|error| format!("asleep ({error})"), |()| "asleep, SCHED_FIFO".into())
 }
 
 /// For every thread that starts from here on, so that `signalled` alone receives them.

@@ -3,7 +3,7 @@
 //!
 //! Version 2, not 3: version 3 hands over blocks of frames, the last of them up to a timer late.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ struct Statistics {
 
 pub struct AfPacket {
     /// The ring's.
-    _receiver: Arc<OwnedFd>,
+    receiver: Arc<OwnedFd>,
     sender: OwnedFd,
     ring: Map,
     frame_size: usize,
@@ -117,7 +117,7 @@ impl AfPacket {
             drops.fetch_add(new, Ordering::Relaxed) + new
         };
         Ok(AfPacket {
-            _receiver: receiver,
+            receiver,
             sender,
             ring,
             frame_size,
@@ -208,5 +208,9 @@ impl Port for AfPacket {
 
     fn facts(&self) -> Arc<Facts> {
         self.facts.clone()
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.receiver.as_raw_fd()
     }
 }

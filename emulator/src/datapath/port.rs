@@ -2,6 +2,7 @@
 //! interface; `open` takes the better one that works and says why. In: an interface name, inside whose namespace
 //! the caller is. Out: frames with the time they arrived.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub trait Port: Send {
     /// Hands the staged frames to the kernel; false if it did not take all of them and wants to be asked again.
     fn flush(&mut self) -> bool;
     fn facts(&self) -> Arc<Facts>;
+    /// Readable when a frame has come.
+    fn descriptor(&self) -> RawFd;
 }
 
 /// What a port tells whoever asks, from whichever thread.

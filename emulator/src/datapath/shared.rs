@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
 use super::histogram::Histogram;
 use super::port::Facts;
 use super::series::Series;
@@ -21,6 +23,8 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Something was sent by the channel of changes.
     pub changes_waiting: AtomicBool,
+    /// Written to when `stop` or `changes_waiting` was set, for a thread that sleeps.
+    pub wake: EventFd,
     pub gaps: Gaps,
     /// Times at which it slept of its own accord.
     pub rests: Gaps,
@@ -31,8 +35,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(cpu: u32, clock: &'static str, started: Nanos, links: Vec<Link>) -> Shared {
-        Shared {
+    pub fn new(cpu: u32, clock: &'static str, started: Nanos, links: Vec<Link>) -> Result<Shared, String> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(Shared {
             cpu,
             clock,
             policy: Mutex::default(),
@@ -40,12 +45,13 @@ impl Shared {
             give_way: false.into(),
             stop: false.into(),
             changes_waiting: false.into(),
+            wake: EventFd::from_flags(flags).map_err(|error| format!("eventfd: {error}"))?,
             gaps: Gaps::default(),
             rests: Gaps::default(),
             busy_ns: 0.into(),
             links,
             applied: Mutex::default(),
-        }
+        })
     }
 }
 

@@ -17,6 +17,8 @@ use super::Policy;
 use crate::config::{Direction, Framing};
 use crate::model::{Counters, DirectionModel, Drop, Meta, Nanos};
 
+mod sleep;
+
 /// Frames taken from one port before the others, and what is due, get their turn.
 const RECEIVE_BURST: usize = 16;
 /// Frames handed to the kernel by one call.

@@ -2,7 +2,7 @@
 //! read from a ring in shared memory without a system call. Out: frames copied into the shared memory, and one
 //! `sendto` per burst that makes the kernel take them.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -247,5 +247,9 @@ impl Port for AfXdp {
 
     fn facts(&self) -> Arc<Facts> {
         self.facts.clone()
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 }

@@ -2,21 +2,22 @@
 //!
 //! The receiver counts what its kernel delivered without copying it (MSG_TRUNC, tcp(7)); the sender writes zeros.
 
-use std::io::{self, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{sched_getaffinity, CpuSet};
-use nix::sys::socket::{bind, connect, socket, AddressFamily, SockFlag, SockType, SockaddrStorage};
+use nix::sys::socket::{connect, SockaddrStorage};
 use nix::unistd::Pid;
 use serde::Serialize;
 
-use super::request::{Endpoint, Tcp};
-use super::socket::{get, set, Namespaces};
+use super::request::Tcp;
+use crate::socket::{forget_when_closed, set, Namespaces};
+use crate::tcp_info::Info;
 
 #[derive(Serialize)]
 pub struct Measured {
@@ -53,41 +54,8 @@ struct Sample {
     idle_ns: u64,
 }
 
-/// The kernel's `struct tcp_info` (linux/tcp.h), as bytes: longer than the libc crate's.
-#[derive(Clone, Copy)]
-struct Info([u8; 256]);
-
-impl Info {
-    fn of(stream: &TcpStream) -> Result<Self, String> {
-        let bytes = get(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, [0; 256]);
-        bytes.map(Self).map_err(|error| format!("TCP_INFO: {error}"))
-    }
-
-    fn word(&self, at: usize) -> u32 {
-        u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
-    }
-
-    fn microseconds(&self, at: usize) -> u64 {
-        u64::from(self.word(at)) * 1000
-    }
-
-    fn sample(&self, time_ns: u64, received_bytes: u64, idle_ns: u64) -> Sample {
-        Sample {
-            time_ns,
-            received_bytes,
-            idle_ns,
-            delivered_segments: self.word(192),
-            lost_segments: self.word(32),
-            srtt_ns: self.microseconds(68),
-            ssthresh_segments: self.word(76),
-            cwnd_segments: self.word(80),
-            retransmitted_segments: self.word(100),
-        }
-    }
-}
-
 pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
-    let listener = listen(namespaces, &probe.to)?;
+    let listener = namespaces.listen(&probe.to)?;
     let to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
     let begun = Instant::now();
     let stream = dial(namespaces, probe, to)?;
@@ -108,9 +76,7 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     let cpus = own_cpus();
     let series = watch(&stream, probe, &received, &cpus);
     let info = Info::of(&stream);
-    // Without lingering: what still waits is thrown away, so that it does not disturb the next probe.
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    set(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger, "SO_LINGER")?;
+    forget_when_closed(stream.as_raw_fd())?;
     let _ = (stream.shutdown(Shutdown::Both), sink.shutdown(Shutdown::Both));
     let _ = (writer.join(), reader.join());
     let (series, info) = (series?, info?);
@@ -121,15 +87,15 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     let steady_ns = last.time_ns - first.time_ns;
     let segments = last.delivered_segments.wrapping_sub(first.delivered_segments);
     let idle_ns = (last.idle_ns - first.idle_ns) as f64 / cpus.len().max(1) as f64;
-    let bits = 8.0 * f64::from(segments) * f64::from(info.word(16));
+    let bits = 8.0 * f64::from(segments) * f64::from(info.segment_bytes());
     Ok(Measured {
         congestion: probe.congestion.clone(),
         connect_ns,
         goodput_bps: if steady_ns == 0 { 0.0 } else { bits * 1e9 / steady_ns as f64 },
         steady_ns,
         received_bytes: last.received_bytes,
-        segment_bytes: info.word(16),
-        min_rtt_ns: info.microseconds(148),
+        segment_bytes: info.segment_bytes(),
+        min_rtt_ns: info.min_rtt_ns(),
         srtt_ns: last.srtt_ns,
         retransmitted_segments: last.retransmitted_segments,
         idle_ratio: if steady_ns == 0 { 0.0 } else { (idle_ns / steady_ns as f64).min(1.0) },
@@ -137,35 +103,15 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     })
 }
 
-fn listen(namespaces: &Namespaces, end: &Endpoint) -> Result<TcpListener, String> {
-    namespaces.within(&end.netns, || {
-        let at = SocketAddr::new(end.address, 0);
-        TcpListener::bind(at).map_err(|error| format!("{}: listen on {at}: {error}", end.netns.display()))
-    })
-}
-
 fn dial(namespaces: &Namespaces, probe: &Tcp, to: SocketAddr) -> Result<TcpStream, String> {
-    let from = SockaddrStorage::from(SocketAddr::new(probe.from.address, 0));
-    let family = if to.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
-    let fd: OwnedFd = namespaces.within(&probe.from.netns, || {
-        socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(|error| format!("socket: {error}"))
-    })?;
+    let fd = namespaces.tcp(&probe.from, &probe.congestion)?;
     let raw = fd.as_raw_fd();
-    let name = probe.congestion.as_bytes();
-    // SAFETY: the kernel reads `name.len()` bytes.
-    let set_name = unsafe {
-        libc::setsockopt(raw, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_ptr().cast(), name.len() as u32)
-    };
-    if set_name != 0 {
-        return Err(format!("congestion control {:?}: {}", probe.congestion, io::Error::last_os_error()));
-    }
     let timeout = libc::timeval {
         tv_sec: (probe.connect_timeout_ns / 1_000_000_000) as i64,
         tv_usec: (probe.connect_timeout_ns % 1_000_000_000 / 1000) as i64,
     };
     // Bounds connect(2) as well (socket(7)).
     set(raw, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &timeout, "SO_SNDTIMEO")?;
-    bind(raw, &from).map_err(|error| format!("bind {}: {error}", probe.from.address))?;
     connect(raw, &SockaddrStorage::from(to))
         .map_err(|error| format!("connect {} to {to}: {error}", probe.from.address))?;
     // Later writes end by shutdown, not by this timeout.
@@ -191,7 +137,17 @@ fn watch(stream: &TcpStream, probe: &Tcp, received: &AtomicU64, cpus: &[usize]) 
         thread::sleep(due.saturating_sub(begun.elapsed()));
         let info = Info::of(stream)?;
         let time_ns = begun.elapsed().as_nanos() as u64;
-        series.push(info.sample(time_ns, received.load(Ordering::Relaxed), idle_ns(cpus)?));
+        series.push(Sample {
+            time_ns,
+            received_bytes: received.load(Ordering::Relaxed),
+            delivered_segments: info.delivered_segments(),
+            cwnd_segments: info.cwnd_segments(),
+            ssthresh_segments: info.ssthresh_segments(),
+            srtt_ns: info.srtt_ns(),
+            retransmitted_segments: info.retransmitted_segments(),
+            lost_segments: info.lost_segments(),
+            idle_ns: idle_ns(cpus)?,
+        });
     }
     Ok(series)
 }

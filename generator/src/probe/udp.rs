@@ -2,21 +2,24 @@
 //!
 //! Each packet carries its sequence number and the time it was handed to the kernel; the kernel stamps its arrival,
 //! so nothing depends on when this thread reads it, and the thread may sleep between packets. Packets that are due
-//! go out in one system call; a sender that was stopped catches up and the longest pause is reported.
+//! go out in one system call; a sender that was stopped catches up and the longest pause is reported. In the virtual
+//! clock each packet (or batch) goes out at exactly its instant, and the sockets are read as rarely as they allow.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use serde::Serialize;
 
 use super::request::{Stream, Udp};
-use super::socket::{clock_offset_ns, dropped_packets, now_ns, Namespaces};
 use super::stats::{self, Arrival, Counts, Percentiles, Steady};
+
+use crate::clock::{offset_ns, real_ns, sleep_until_real, timespec, Clock};
+use crate::socket::{dropped_packets, Namespaces};
 
 mod batch;
 
@@ -29,6 +32,8 @@ const BATCH_NS: u64 = 100_000;
 /// would have to queue; a slow one (that measures delay) for less.
 const STALL_NS: i64 = 20_000_000;
 const SHORT_STALL_NS: i64 = 1_000_000;
+/// A shorter sleep than this takes longer than it should.
+const LEAST_SLEEP_NS: i64 = 5_000;
 const DRAIN_EVERY_NS: i64 = 1_000_000;
 /// What an arriving packet costs of a receive buffer, beyond its bytes.
 const BUFFER_OVERHEAD_BYTES: usize = 2048;
@@ -74,6 +79,8 @@ struct Flow<'a> {
     to: UdpSocket,
     to_address: SocketAddr,
     from_address: SocketAddr,
+    /// Of each socket's buffer.
+    room_bytes: usize,
     batch: u64,
     start_ns: i64,
     /// What is not sent by then stays unsent.
@@ -90,29 +97,34 @@ struct Flow<'a> {
 }
 
 /// Runs one probe; with `echo` the receiving end answers each packet and the round trip is measured.
-pub fn run(namespaces: &Namespaces, probe: &Udp, echo: bool) -> Result<Measured, String> {
-    let mut flows = open(namespaces, probe)?;
-    let offset = clock_offset_ns();
-    exchange(&mut flows, probe, echo)?;
-    let clock_step_ns = clock_offset_ns() - offset;
+pub fn run(namespaces: &Namespaces, probe: &Udp, clock: Clock, echo: bool) -> Result<Measured, String> {
+    let mut flows = open(namespaces, probe, clock)?;
+    let offset = offset_ns();
+    exchange(&mut flows, probe, clock, echo)?;
+    let clock_step_ns = offset_ns() - offset;
     Ok(Measured { clock_step_ns, streams: flows.into_iter().map(|flow| flow.measured(probe)).collect() })
 }
 
-fn open<'a>(namespaces: &Namespaces, probe: &'a Udp) -> Result<Vec<Flow<'a>>, String> {
+fn open<'a>(namespaces: &Namespaces, probe: &'a Udp, clock: Clock) -> Result<Vec<Flow<'a>>, String> {
     let count = probe.streams.len();
     let flow = |stream: &'a Stream| {
         let room = (stream.packets as usize + 64).saturating_mul(stream.packet_bytes + BUFFER_OVERHEAD_BYTES);
         let room = room.min(BUFFER_BYTES / count.clamp(1, 64)).max(1 << 18);
         let (from, to) = (namespaces.udp(&stream.from, room)?, namespaces.udp(&stream.to, room)?);
         let address = |socket: &UdpSocket| socket.local_addr().map_err(|error| format!("getsockname: {error}"));
-        let batch = (BATCH_NS / stream.interval_ns).clamp(1, batch::MOST as u64);
+        let batch = match (stream.batch_packets, clock) {
+            (0, Clock::Live) => BATCH_NS / stream.interval_ns,
+            (0, Clock::Virtual) => 1,
+            (asked, _) => asked,
+        };
         Ok(Flow {
             stream,
             from_address: address(&from)?,
             to_address: address(&to)?,
             from,
             to,
-            batch,
+            room_bytes: room,
+            batch: batch.clamp(1, batch::MOST as u64),
             start_ns: 0,
             give_up_ns: 0,
             offered: 0,
@@ -128,7 +140,7 @@ fn open<'a>(namespaces: &Namespaces, probe: &'a Udp) -> Result<Vec<Flow<'a>>, St
     probe.streams.iter().map(flow).collect()
 }
 
-fn exchange(flows: &mut [Flow], probe: &Udp, echo: bool) -> Result<(), String> {
+fn exchange(flows: &mut [Flow], probe: &Udp, clock: Clock, echo: bool) -> Result<(), String> {
     let failed = |what: &'static str| move |error| format!("{what}: {error}");
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed("epoll_create"))?;
     for (index, flow) in flows.iter().enumerate() {
@@ -139,10 +151,11 @@ fn exchange(flows: &mut [Flow], probe: &Udp, echo: bool) -> Result<(), String> {
             epoll.add(flow.from.as_fd(), event(2 * index as u64 + 1)).map_err(failed("epoll_ctl"))?;
         }
     }
-    let run = now_ns() as u32;
+    let run = real_ns() as u32;
     let largest = flows.iter().map(|flow| flow.stream.payload_bytes()).max().unwrap_or(HEADER_BYTES);
     let (mut sender, mut receiver) = (Sender::new(largest), Receiver::new());
-    let begin = now_ns() + DRAIN_EVERY_NS;
+    let begin = real_ns() + DRAIN_EVERY_NS;
+    let drain_every = drain_every_ns(flows, clock);
     let mut due: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
     let count = flows.len() as u64;
     for (index, flow) in flows.iter_mut().enumerate() {
@@ -157,18 +170,18 @@ fn exchange(flows: &mut [Flow], probe: &Udp, echo: bool) -> Result<(), String> {
     let mut drain_at = begin;
     let mut events = vec![EpollEvent::empty(); 256];
     loop {
-        let now = now_ns();
+        let now = real_ns();
         if let Some(&Reverse((when, index))) = due.peek() {
             if when <= now {
                 due.pop();
-                if let Some(next) = flows[index].send(&mut sender, run, index as u32, now) {
+                if let Some(next) = flows[index].send(&mut sender, clock, run, index as u32, now) {
                     due.push(Reverse((next, index)));
                 } else if due.is_empty() {
-                    end = now_ns() + probe.drain_ns as i64;
+                    end = real_ns() + probe.drain_ns as i64;
                 }
             }
         }
-        if now >= drain_at {
+        if now >= drain_at || now >= end {
             loop {
                 let ready = epoll.wait(&mut events, EpollTimeout::ZERO).map_err(failed("epoll_wait"))?;
                 for event in &events[..ready] {
@@ -181,23 +194,58 @@ fn exchange(flows: &mut [Flow], probe: &Udp, echo: bool) -> Result<(), String> {
                     break;
                 }
             }
-            drain_at = now_ns() + DRAIN_EVERY_NS;
+            drain_at = real_ns() + drain_every;
         }
         // All sent and each here once: what may still come are copies.
         if now >= end || (missing == 0 && due.is_empty()) {
             return Ok(());
         }
-        let next = due.peek().map_or(end, |&Reverse((when, _))| when).min(drain_at);
-        let pause = next - now_ns();
-        if pause > 5_000 {
-            std::thread::sleep(Duration::from_nanos(pause as u64));
+        let next = due.peek().map_or(end, |&Reverse((when, _))| when);
+        match clock {
+            Clock::Live => {
+                let pause = next.min(drain_at) - real_ns();
+                if pause > LEAST_SLEEP_NS {
+                    std::thread::sleep(Duration::from_nanos(pause as u64));
+                }
+            }
+            // Who answers must be awake when the question comes.
+            Clock::Virtual if echo => {
+                if wait_until_real(&epoll, next)? {
+                    drain_at = 0;
+                }
+            }
+            Clock::Virtual => sleep_until_real(next.min(drain_at)),
         }
+    }
+}
+
+/// True when a socket has something to read before then.
+fn wait_until_real(epoll: &Epoll, at_ns: i64) -> Result<bool, String> {
+    let timeout = timespec(at_ns - real_ns());
+    let mut ready = libc::pollfd { fd: epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one pollfd and one timespec that live here; no signal mask.
+    match unsafe { libc::ppoll(&mut ready, 1, &timeout, std::ptr::null()) } {
+        -1 => Err(format!("ppoll: {}", io::Error::last_os_error())),
+        count => Ok(count > 0),
+    }
+}
+
+/// How long packets may wait in the sockets: in the virtual clock, where each look costs wall time, until the first is
+/// half full.
+fn drain_every_ns(flows: &[Flow], clock: Clock) -> i64 {
+    let fills = |flow: &Flow| {
+        let packets = flow.room_bytes / (flow.stream.packet_bytes + BUFFER_OVERHEAD_BYTES);
+        flow.stream.interval_ns.saturating_mul(packets as u64 / 2)
+    };
+    match clock {
+        Clock::Live => DRAIN_EVERY_NS,
+        Clock::Virtual => flows.iter().map(fills).min().unwrap_or(0).min(i64::MAX as u64 / 4) as i64,
     }
 }
 
 impl Flow<'_> {
     /// Sends what is due, at most one batch; returns when to come back, or `None` when all is sent.
-    fn send(&mut self, sender: &mut Sender, run: u32, index: u32, now: i64) -> Option<i64> {
+    fn send(&mut self, sender: &mut Sender, clock: Clock, run: u32, index: u32, now: i64) -> Option<i64> {
         let interval = self.stream.interval_ns as i64;
         let late = now - self.start_ns - self.offered as i64 * interval;
         if late > if self.batch == 1 { SHORT_STALL_NS } else { STALL_NS } {
@@ -207,7 +255,8 @@ impl Flow<'_> {
         let count = by_now.min(self.stream.packets).saturating_sub(self.offered).min(batch::MOST as u64);
         let header = Header { run, index, sequence: self.offered, sent_ns: 0, forward_ns: 0 };
         let payload = self.stream.payload_bytes();
-        match sender.send(&self.from, self.to_address, payload, header, count as usize) {
+        let still = (clock == Clock::Virtual).then_some(now);
+        match sender.send(&self.from, self.to_address, payload, header, count as usize, still) {
             Ok((sent, at)) => {
                 if self.first_sent_ns == 0 {
                     self.first_sent_ns = at;
@@ -240,7 +289,7 @@ impl Flow<'_> {
             if echo && !answers {
                 // As long as what it answers. Refused, it counts as lost: its socket's queue is otherwise empty.
                 let mut answer = vec![0; payload_bytes];
-                let head = Header { sent_ns: now_ns(), forward_ns: delay_ns, ..header };
+                let head = Header { sent_ns: real_ns(), forward_ns: delay_ns, ..header };
                 answer[..HEADER_BYTES].copy_from_slice(&head.to_bytes());
                 let _ = socket.send_to(&answer, back);
             } else {

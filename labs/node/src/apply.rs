@@ -21,7 +21,7 @@ use crate::layout::{ip, mac, prefix, Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
 use crate::netlink::{Batch, Socket};
 use crate::plan::{self, Plan};
-use crate::{down, exec, fault, hosts, namespace, rtnl};
+use crate::{down, exec, fault, hosts, namespace, qdisc, rtnl};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -283,6 +283,9 @@ fn fill(
             notes.warn(format!("received packets are not steered away from the spinners' CPUs (RPS): {error}"));
         });
     }
+    if let Some(warning) = placed.link.and_then(|(link, _)| qdisc::warning(link)) {
+        notes.warn(warning);
+    }
     fault::step();
     made.socket.run(requests(placed)?)
 }
@@ -298,11 +301,15 @@ fn requests(placed: &PlacedNode) -> Result<Batch, String> {
     let name = &placed.node.name;
     let mut batch = Batch::default();
     rtnl::up(&mut batch, 1, format!("{name}: loopback"));
+    if let Some((link, [a, b])) = placed.link {
+        let (a, b) = (&placed.ports[a], &placed.ports[b]);
+        qdisc::link(&mut batch, link, a.index, b.index, a.interface.mtu);
+    }
     for port in &placed.ports {
         let (interface, index) = (port.interface, port.index);
         let at = format!("{name}:{}", interface.name);
         let wrong = |error: String| format!("{at}: {error}");
-        rtnl::egress(&mut batch, index, &interface.egress, &at);
+        qdisc::egress(&mut batch, index, interface.mtu, &interface.egress, &at);
         rtnl::up(&mut batch, index, format!("{at}: bringing the interface up"));
         for text in &interface.addresses {
             let (address, length) = prefix(text).map_err(wrong)?;

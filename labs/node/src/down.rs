@@ -98,7 +98,8 @@ fn check_gone(manifest: &Manifest, namespaces: &[PathBuf]) -> Result<(), String>
     }
 }
 
-fn last_stats(state: &Path, spinner: usize) -> Value {
+/// A spinner's counters, or why there are none.
+pub fn last_stats(state: &Path, spinner: usize) -> Value {
     let ask = || -> std::io::Result<Value> {
         let mut stream = UnixStream::connect(state.join(format!("spinner-{spinner}.sock")))?;
         stream.set_read_timeout(Some(ANSWER))?;

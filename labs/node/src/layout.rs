@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::plan::{End, Interface, Node, Plan};
+use crate::plan::{Backend, End, Interface, Link, Node, Plan};
 
 /// Numbers of interfaces start after the loopback's and are unique in the lab: both ends of a veth know the other's.
 const FIRST_INDEX: u32 = 2;
@@ -19,6 +19,8 @@ pub struct Layout<'a> {
 pub struct PlacedNode<'a> {
     pub node: &'a Node,
     pub ports: Vec<PlacedPort<'a>>,
+    /// The link that this node is, if the kernel emulates it, and its two ports.
+    pub link: Option<(&'a Link, [usize; 2])>,
 }
 
 pub struct PlacedPort<'a> {
@@ -64,6 +66,8 @@ impl<'a> Layout<'a> {
         let mut index = FIRST_INDEX..;
         let mut nodes = Vec::new();
         let mut numbers = HashMap::new();
+        let of_kernel = plan.links.iter().filter(|link| link.backend != Backend::User);
+        let mut links: HashMap<_, _> = of_kernel.map(|link| (link.node.as_str(), link)).collect();
         for node in &plan.nodes {
             check_name("node", &node.name, 100)?;
             if numbers.insert(node.name.as_str(), nodes.len()).is_some() {
@@ -79,8 +83,12 @@ impl<'a> Layout<'a> {
                 let mac = mac(&interface.mac).map_err(|error| at(node, interface, &error))?;
                 Ok(PlacedPort { interface, index, mac })
             });
-            let ports = ports.collect::<Result<_, String>>()?;
-            nodes.push(PlacedNode { node, ports });
+            let ports = ports.collect::<Result<Vec<_>, String>>()?;
+            let link = links.remove(node.name.as_str()).map(|link| link_ports(link, &ports)).transpose()?;
+            nodes.push(PlacedNode { node, ports, link });
+        }
+        if let Some((node, link)) = links.into_iter().next() {
+            return Err(format!("link {}: the plan has no node {node}", link.name));
         }
         let mut wired = HashSet::new();
         let mut find = |end: &End| {
@@ -102,6 +110,14 @@ impl<'a> Layout<'a> {
         }
         Ok(Layout { nodes, wires })
     }
+}
+
+fn link_ports<'a>(link: &'a Link, ports: &[PlacedPort]) -> Result<(&'a Link, [usize; 2]), String> {
+    let find = |name: &String| {
+        let port = ports.iter().position(|port| port.interface.name == *name);
+        port.ok_or_else(|| format!("link {}: the plan has no interface {}:{name}", link.name, link.node))
+    };
+    Ok((link, [find(&link.port_a)?, find(&link.port_b)?]))
 }
 
 fn at(node: &Node, interface: &Interface, what: &str) -> String {
@@ -150,6 +166,23 @@ mod tests {
         assert_eq!(said(&plan(forward, &wire.replace(r#""b", "i"#, r#""c", "i"#))), "the plan has no node c");
         assert!(said(&plan("kernel/panic", wire)).contains("is the host's"));
         assert!(said(&plan("net/../kernel/panic", wire)).contains("is the host's"));
+    }
+
+    #[test]
+    fn a_link_of_the_kernel_needs_its_node_and_both_ports() {
+        let text = std::fs::read_to_string(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../tests/golden/dumbbell-virtual.plan.json"
+        ));
+        let plan = crate::plan::parse(text.expect("a file").as_bytes(), std::path::Path::new("plan")).expect("a plan");
+        let said = |change: &dyn Fn(&mut Link)| {
+            let mut changed = plan.clone();
+            change(&mut changed.links[0]);
+            Layout::of(&changed).err().unwrap_or_default()
+        };
+        assert_eq!(said(&|_| {}), "");
+        assert_eq!(said(&|link| link.node = "nowhere".into()), "link core: the plan has no node nowhere");
+        assert_eq!(said(&|link| link.port_b = "eth9".into()), "link core: the plan has no interface core:eth9");
     }
 
     #[test]

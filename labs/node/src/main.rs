@@ -8,11 +8,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apply;
+mod batch;
 mod down;
 mod ethtool;
 mod exec;
 mod fault;
 mod hosts;
+mod init;
 mod kernel_files;
 mod layout;
 mod manifest;
@@ -20,7 +22,9 @@ mod namespace;
 mod netlink;
 mod plan;
 mod process;
+mod qdisc;
 mod rtnl;
+mod signals;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
@@ -66,11 +70,39 @@ enum Command {
         /// The manifest's id: `down` finds this process by it
         #[arg(long)]
         id: String,
+        /// Sleep between frames: for a kernel with virtual time
+        #[arg(long)]
+        sleep: bool,
     },
     /// Send and receive probes between namespaces: a request on standard input, its answer on standard output
     Probe,
+    /// Run a program in a lab that is up: probes, then commands in their nodes, each at its time
+    Batch {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        /// What to run
+        #[arg(long)]
+        program: PathBuf,
+        /// Where results go
+        #[arg(long)]
+        out: PathBuf,
+    },
     /// Measure this host's clocks and timers
     Timers,
+    /// The first process of the virtual kernel: makes a lab, runs a program, powers off
+    #[command(hide = true)]
+    Init {
+        /// What the kernel adds of its own
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<std::ffi::OsString>,
+    },
+    /// Become the virtual kernel: at fixed addresses, and not beyond the death of who started it
+    #[command(hide = true)]
+    Launch {
+        #[arg(last = true, required = true)]
+        command: Vec<std::ffi::OsString>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -88,13 +120,22 @@ fn run(command: Command) -> Result<(), String> {
         Command::Apply { plan, state } => apply::run(&plan, &state),
         Command::Down { state } => down::run(&state),
         Command::Exec { state, node, command } => exec::run(&state, &node, &command),
-        Command::Link { state, spinner, id: _ } => ewan_emulator::datapath::run(spinner_config(&state, spinner)?),
+        Command::Link { state, spinner, id: _, sleep } => {
+            ewan_emulator::datapath::run(spinner_config(&state, spinner, sleep)?)
+        }
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
+        Command::Batch { state, program, out } => batch::run(&state, &program, &out),
+        Command::Init { rest: _ } => init::run(),
+        Command::Launch { command } => Err(process::launch(&command)),
         Command::Timers => ewan_timers::report(std::io::stdout()),
     }
 }
 
-fn spinner_config(state: &std::path::Path, index: usize) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
+fn spinner_config(
+    state: &std::path::Path,
+    index: usize,
+    sleep: bool,
+) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
     let plan = plan::read(&state.join("plan.json"))?;
     let spinner = plan.spinners.get(index).ok_or_else(|| format!("the plan has no spinner {index}"))?;
     let links = spinner.links.iter().map(|name| {
@@ -115,5 +156,6 @@ fn spinner_config(state: &std::path::Path, index: usize) -> Result<ewan_emulator
         control_cpus: plan.host_cpus.clone(),
         control_socket: state.join(format!("spinner-{index}.sock")),
         links: links.collect::<Result<_, String>>()?,
+        sleep,
     })
 }

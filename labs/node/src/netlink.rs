@@ -28,7 +28,12 @@ struct Request {
 /// The attributes of a request under construction.
 pub struct Attributes<'a>(&'a mut Vec<u8>);
 
-impl Attributes<'_> {
+impl<'a> Attributes<'a> {
+    #[cfg(test)]
+    pub fn new(bytes: &'a mut Vec<u8>) -> Self {
+        Attributes(bytes)
+    }
+
     pub fn bytes(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         let length = (4 + value.len()) as u16;
         self.0.extend_from_slice(&length.to_ne_bytes());
@@ -128,6 +133,37 @@ impl Socket {
         Ok(())
     }
 
+    /// All that the kernel tells of one kind; each message without its netlink header.
+    pub fn dump(&self, kind: u16, header: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let mut request = Batch::default();
+        request.add(kind, libc::NLM_F_DUMP, header, String::new(), |_| {});
+        self.send(&request.bytes)?;
+        let mut messages = Vec::new();
+        let mut buffer = vec![0u8; 64 * 1024];
+        loop {
+            let got = match self.receive(&mut buffer) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                got => got.map_err(|error| format!("reading a netlink dump: {error}"))?,
+            };
+            let mut rest = &buffer[..got];
+            while rest.len() >= HEADER {
+                let length = (u32_at(rest, 0) as usize).clamp(HEADER, rest.len());
+                match i32::from(u32_at(rest, 4) as u16) {
+                    libc::NLMSG_DONE => return Ok(messages),
+                    libc::NLMSG_ERROR => return Err(format!("the kernel refuses a netlink dump of kind {kind}")),
+                    _ => messages.push(rest[HEADER..length].to_vec()),
+                }
+                rest = &rest[length.next_multiple_of(4).min(rest.len())..];
+            }
+        }
+    }
+
+    fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        // SAFETY: the buffer outlives the call.
+        let got = unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        usize::try_from(got).map_err(|_| std::io::Error::last_os_error())
+    }
+
     fn send(&self, bytes: &[u8]) -> Result<(), String> {
         // SAFETY: the slice outlives the call.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
@@ -141,17 +177,13 @@ impl Socket {
         let mut refused = None;
         let mut buffer = vec![0u8; 32 * 1024];
         loop {
-            // SAFETY: the buffer outlives the call.
-            let got = unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-            if got < 0 {
-                let error = std::io::Error::last_os_error();
+            let got = match self.receive(&mut buffer) {
+                Ok(got) => got,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 // ENOBUFS: answers were lost; the ones that came are still worth more than this.
-                match error.kind() {
-                    std::io::ErrorKind::Interrupted => continue,
-                    _ => return Err(refused.unwrap_or_else(|| format!("reading netlink answers: {error}"))),
-                }
-            }
-            let mut rest = &buffer[..got as usize];
+                Err(error) => return Err(refused.unwrap_or_else(|| format!("reading netlink answers: {error}"))),
+            };
+            let mut rest = &buffer[..got];
             while rest.len() >= HEADER + 4 {
                 let length = (u32_at(rest, 0) as usize).clamp(HEADER, rest.len());
                 let index = (u32_at(rest, 8) as usize).wrapping_sub(1);
@@ -168,7 +200,23 @@ impl Socket {
     }
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+/// Attributes one after the other: kind, value.
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let head = rest.get(..4).map(|head| u32_at(head, 0))?;
+        let (length, kind) = ((head & 0xffff) as usize, (head >> 16) as u16 & !NESTED);
+        let value = rest.get(4..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
@@ -192,17 +240,8 @@ fn kernel_words(answer: &[u8]) -> Option<String> {
         return None;
     }
     let echoed = if flags & CAPPED != 0 { HEADER } else { u32_at(answer, HEADER + 4) as usize };
-    let mut rest = answer.get(HEADER + 4 + echoed..)?;
-    while rest.len() >= 4 {
-        let head = u32_at(rest, 0);
-        let (length, kind) = ((head & 0xffff) as usize, head >> 16);
-        let value = rest.get(4..length)?;
-        if kind == 1 {
-            return Some(String::from_utf8_lossy(value).trim_end_matches('\0').to_owned());
-        }
-        rest = rest.get(length.next_multiple_of(4)..)?;
-    }
-    None
+    let words = attributes(answer.get(HEADER + 4 + echoed..)?).find(|(kind, _)| *kind == 1);
+    words.map(|(_, value)| String::from_utf8_lossy(value).trim_end_matches('\0').to_owned())
 }
 
 #[cfg(test)]

@@ -82,6 +82,32 @@ pub enum Egress {
         limit_bytes: u32,
         overhead_bytes: u32,
     },
+    /// A host of the virtual clock: seeded processing time, then the access link's rate, if it has one.
+    Psp {
+        /// 0: no rate.
+        rate_bps: u64,
+        /// What a packet counts beyond its Ethernet frame without FCS, and the least that it counts.
+        overhead_bytes: i32,
+        minimum_bytes: u32,
+        limit_bytes: u32,
+        /// If set, it holds in place of `limit_bytes`.
+        limit_packets: Option<u32>,
+        /// Each packet waits for a time uniform in [0, dither_ns), in order.
+        dither_ns: u64,
+        seed: u64,
+    },
+}
+
+/// What emulates a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// A process of ours (`ewan-node link`).
+    User,
+    /// netem, below it psp, below that the queue.
+    Kernel,
+    /// netem, below it tbf, below that the queue: for comparison.
+    Tbf,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,8 +141,7 @@ pub struct Link {
     pub name: String,
     /// "wan" or "access".
     pub role: String,
-    /// "user".
-    pub backend: String,
+    pub backend: Backend,
     /// The emulator node, and its two ports: `port_a` faces `a`.
     pub node: String,
     pub port_a: String,

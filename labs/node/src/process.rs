@@ -4,7 +4,9 @@
 //! looked at, whatever happens to its number in between.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -92,6 +94,18 @@ impl Process {
         // SAFETY: one pollfd, which outlives the call.
         unsafe { libc::poll(&raw mut poll, 1, wait.as_millis() as i32) == 1 }
     }
+}
+
+/// Becomes `command`, which then lies at the same addresses each time (personality(2)) and is killed when the process
+/// that started this one dies. Returns only the reason why that failed.
+pub fn launch(command: &[OsString]) -> String {
+    // SAFETY: plain system calls about this process.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+    }
+    let error = std::process::Command::new(&command[0]).args(&command[1..]).exec();
+    format!("{}: {error}", command[0].to_string_lossy())
 }
 
 /// After SIGKILL: the kernel lets go of a process's sockets one after the other, tens of milliseconds each.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labs.plan import End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
-from labs.runtime.netns import BUILT
+from labs.runtime.binary import BUILT
 
 BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
 FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1", "net/ipv4/tcp_no_metrics_save": "1"}

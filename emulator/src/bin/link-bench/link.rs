@@ -88,9 +88,9 @@ impl Drop for Link {
     }
 }
 
-/// In the child: socket, namespace, MTU, direction.
+/// In the child: socket, namespace, MTU, direction; and `sleep` for a link that does not spin.
 pub fn serve(arguments: &[String]) -> Result<(), String> {
-    let [socket, netns, mtu, direction] = arguments else { return Err("serve: four arguments".into()) };
+    let [socket, netns, mtu, direction, rest @ ..] = arguments else { return Err("serve: four arguments".into()) };
     let direction: Direction = serde_json::from_str(direction).map_err(|error| error.to_string())?;
     run(SpinnerConfig {
         cpu: LINK_CPU,
@@ -105,5 +105,6 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
             forward: direction.clone(),
             backward: direction,
         }],
+        sleep: rest.iter().any(|word| word == "sleep"),
     })
 }

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 
-use super::super::socket::now_ns;
+use crate::clock::real_ns;
 
 pub const HEADER_BYTES: usize = 32;
 pub const MOST: usize = 16;
@@ -62,7 +62,8 @@ impl Sender {
     }
 
     /// Sends `count` packets with sequence numbers from `first.sequence` on. Returns how many went and when the
-    /// last was handed over; an error means that the first was refused and none went.
+    /// last was handed over; an error means that the first was refused and none went. `still` is the time where
+    /// time stands still meanwhile, so that nobody need ask for it.
     pub fn send(
         &mut self,
         socket: &UdpSocket,
@@ -70,13 +71,14 @@ impl Sender {
         payload_bytes: usize,
         first: Header,
         count: usize,
+        still: Option<i64>,
     ) -> io::Result<(usize, i64)> {
         let to = SockaddrStorage::from(to);
         // SAFETY: all-zero iovecs and message headers are valid.
         let (mut vectors, mut messages): ([[libc::iovec; 2]; MOST], [libc::mmsghdr; MOST]) = unsafe { zeroed() };
         let mut at = 0;
         for k in 0..count {
-            at = now_ns();
+            at = still.unwrap_or_else(real_ns);
             self.headers[k] = Header { sequence: first.sequence + k as u64, sent_ns: at, ..first }.to_bytes();
             vectors[k][0] = libc::iovec { iov_base: self.headers[k].as_mut_ptr().cast(), iov_len: HEADER_BYTES };
             let rest = payload_bytes - HEADER_BYTES;
@@ -135,7 +137,7 @@ impl Receiver {
             }
             for (message, header) in messages.iter().zip(&self.headers).take(got as usize) {
                 if message.msg_len as usize >= HEADER_BYTES {
-                    take(Header::from_bytes(header), stamp_ns(&message.msg_hdr).unwrap_or_else(now_ns));
+                    take(Header::from_bytes(header), stamp_ns(&message.msg_hdr).unwrap_or_else(real_ns));
                 }
             }
             if (got as usize) < MOST_RECEIVED {

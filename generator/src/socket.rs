@@ -3,14 +3,22 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
-use std::path::Path;
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sched::{setns, CloneFlags};
+use nix::sys::socket::{bind, socket, AddressFamily, SockFlag, SockType, SockaddrStorage};
+use serde::Deserialize;
 
-use super::request::Endpoint;
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// Path of the network namespace.
+    pub netns: PathBuf,
+    pub address: IpAddr,
+}
 
 const SO_MEMINFO: libc::c_int = 55;
 const SK_MEMINFO_DROPS: usize = 8;
@@ -70,6 +78,39 @@ impl Namespaces {
         }
         Ok(socket)
     }
+
+    /// A TCP socket that waits for connections on any port of `end`.
+    pub fn listen(&self, end: &Endpoint) -> Result<TcpListener, String> {
+        self.within(&end.netns, || {
+            let at = SocketAddr::new(end.address, 0);
+            TcpListener::bind(at).map_err(|error| format!("{}: listen on {at}: {error}", end.netns.display()))
+        })
+    }
+
+    /// A TCP socket of `end`, bound to its address, that will use this congestion control; not connected.
+    pub fn tcp(&self, end: &Endpoint, congestion: &str) -> Result<OwnedFd, String> {
+        let family = if end.address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
+        let fd = self.within(&end.netns, || {
+            socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(|error| format!("socket: {error}"))
+        })?;
+        // SAFETY: the kernel reads as many bytes as the name has.
+        let set_name = unsafe {
+            let (name, length) = (congestion.as_ptr().cast(), congestion.len() as u32);
+            libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name, length)
+        };
+        if set_name != 0 {
+            return Err(format!("congestion control {congestion:?}: {}", io::Error::last_os_error()));
+        }
+        let from = SockaddrStorage::from(SocketAddr::new(end.address, 0));
+        bind(fd.as_raw_fd(), &from).map_err(|error| format!("bind {}: {error}", end.address))?;
+        Ok(fd)
+    }
+}
+
+/// Closing this socket throws away what still waits, so that it does not disturb what comes next.
+pub fn forget_when_closed(fd: RawFd) -> Result<(), String> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    set(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger, "SO_LINGER")
 }
 
 pub fn set<T>(fd: RawFd, level: libc::c_int, option: libc::c_int, value: &T, what: &str) -> Result<(), String> {
@@ -94,23 +135,4 @@ pub fn get<T: Copy>(fd: RawFd, level: libc::c_int, option: libc::c_int, mut valu
 /// Packets that arrived and found no room in the socket's buffer.
 pub fn dropped_packets(socket: &UdpSocket) -> u64 {
     get(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, [0u32; 16]).map_or(0, |info| info[SK_MEMINFO_DROPS].into())
-}
-
-/// CLOCK_REALTIME, the clock of the kernel's packet time stamps.
-pub fn now_ns() -> i64 {
-    clock_ns(libc::CLOCK_REALTIME)
-}
-
-/// How far CLOCK_REALTIME is from CLOCK_MONOTONIC: a change between two readings is a step of the clock.
-pub fn clock_offset_ns() -> i64 {
-    let before = clock_ns(libc::CLOCK_MONOTONIC);
-    let real = now_ns();
-    real - (before + clock_ns(libc::CLOCK_MONOTONIC)) / 2
-}
-
-fn clock_ns(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec; both clocks always exist.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

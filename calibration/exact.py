@@ -1,0 +1,244 @@
+"""The verification in the virtual clock: which probes, how exact they must be, and why. Pure.
+
+In: a plan's expectations. Out: the probes (`plan_probes`), and `TOLERANCES` with `REASONS` for `compare`. Nothing there
+is ever late, so few packets tell all that can be told, and what they take is counted in packets: virtual time is free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibration.expect import (
+    BYTE_NS,
+    Expectations,
+    LinkExpectation,
+    PairExpectation,
+    Tolerances,
+    framed_bytes,
+    serialisation_ns,
+)
+from calibration.probe import MS, PROBE_BYTES, Probing, end, packet_stream
+from labs.plan import Direction
+
+TOLERANCES = Tolerances(
+    delay_ns=0,
+    delay_share=0.0,
+    delay_p99_ns=0,
+    rtt_ns=0,
+    rate_share=0.0,
+    instant_ns=1,
+    queue_share=0.0,
+    queue_packets=0.0,
+    confidence=0.9999,
+    goodput_above=0.001,
+    goodput_below=0.005,
+    release_p50_ns=0,
+    release_p99_ns=0,
+)
+
+REASONS = {
+    "delay": "0 ns, for every packet; where a packet's time at the rate is no whole number of ns, 1 ns, as it is "
+    "rounded up; more by what the sender's dither says, where the sender is a host that has one",
+    "rate": "1 ns at each end of the window in which packets were counted, as instants are whole ns",
+    "loss": "none where none is configured; otherwise the configured probability must lie in the Wilson interval of "
+    "the count, 99.99 % for all comparisons of a certificate together (Bonferroni), widened by the correlation of the "
+    "configured model",
+    "queue": "0 packets: as many as the longest wait of any packet took to be sent; one more where the sender's dither "
+    "adds to that wait",
+    "rtt": "0 ns, or the sum of the roundings of all ways; more by the dither of both hosts",
+    "goodput": "of those two round trips in which most was delivered: 0.1 % and four segments above what headers leave "
+    "of the rate, as acknowledgements tell of two segments at a time and are dithered too; 0.5 % below it by a sender "
+    "whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
+    "tbf": "a token bucket sends bursts and counts time in ticks of 64 ns: rate 0.1 %, queue 2 packets; a lone packet "
+    "passes without its time at the rate",
+    "release": "0 ns: a link of our own that sleeps until a packet is due",
+}
+
+ABOVE = 4
+"""A saturating stream offers this many times the link's rate: the queue fills with little waste."""
+BATCH_PACKETS = 16
+BURST_NS = 100_000
+"""Of a token bucket."""
+BUSY_SAMPLES = 8
+"""Of the part of a transfer over which its goodput is counted: two round trips."""
+SEGMENT_BYTES = 1500
+INITIAL_SEGMENTS = 10  # RFC 6928
+SERVED_PACKETS = 400
+"""Packets that a link sends while it is measured, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many packets a verification may take; a host of today does some 100 000 of them in a second."""
+
+    delay_packets: int = 200
+    spread_packets: int = 1_000
+    """Where the delay varies."""
+    all_delay_packets: int = 50_000
+    loss_packets: int = 20_000
+    all_loss_packets: int = 200_000
+    pairs: int = 64
+    round_trips: int = 20
+    fill_packets: int = 150_000
+    all_fill_packets: int = 400_000
+    transfers: int = 3
+    transfer_packets: int = 1_500_000
+    all_transfer_packets: int = 2_000_000
+
+
+def plan_probes(expected: Expectations, lab: str, budget: Budget | None = None) -> Probing:
+    budget = budget or Budget()
+    probing = Probing()
+    _delays(probing, expected.links, lab, budget)
+    _losses(probing, expected.links, lab, budget)
+    _round_trips(probing, expected.pairs, lab, budget)
+    _rates(probing, expected.links, lab, budget)
+    _transfers(probing, expected.pairs, lab, budget)
+    return probing
+
+
+def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
+    """Packets this far apart never wait for each other before the delay line."""
+    return 4 * serialisation_ns(link.direction, packet_bytes) + 4 * link.source_exit.serialisation_ns(packet_bytes)
+
+
+def _stay_ns(link: LinkExpectation, packet_bytes: int) -> float:
+    """By then a packet has come through, or never will."""
+    line = link.line.mean_ns + 12 * link.line.deviation_ns
+    return line + 2 * _alone_ns(link, packet_bytes) + link.dither_ns + MS
+
+
+def _size(link: LinkExpectation) -> int:
+    return min(PROBE_BYTES, link.mtu_bytes)
+
+
+def _delays(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+    streams = []
+    share = budget.all_delay_packets // max(len(links), 1)
+    for link in links:
+        constant = link.line.constant
+        interval = max(MS, _alone_ns(link, _size(link)), 2 * link.dither_ns)
+        if not link.direction.reorder:
+            interval = max(interval, link.line.spread_ns)
+        packets = max(min(budget.delay_packets if constant else budget.spread_packets, share), 3)
+        stream = packet_stream(link.key, link.ends, lab, _size(link), interval, packets)
+        streams.append({**stream, "raw": not constant})
+    probing.add("delay", "delay", streams, max((_stay_ns(link, _size(link)) for link in links), default=0))
+
+
+def _losses(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+    lossy = [link for link in links if not link.lossless or link.duplicates > 0]
+    packets = max(min(budget.loss_packets, budget.all_loss_packets // max(len(lossy), 1)), 3)
+    streams = [
+        packet_stream(link.key, link.ends, lab, _size(link), max(10_000, _alone_ns(link, _size(link))), packets)
+        for link in lossy
+    ]
+    probing.add("loss", "loss", streams, max((_stay_ns(link, _size(link)) for link in lossy), default=0))
+
+
+def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
+    for pair in pairs[budget.pairs :]:
+        probing.skip(pair.key, "base RTT", f"only {budget.pairs} pairs are measured")
+    chosen = pairs[: budget.pairs]
+    streams, longest = [], 0.0
+    for pair in chosen:
+        # Each turn is over before the next pair's begins.
+        turn = pair.round_trip_ns(PROBE_BYTES) + pair.dither_ns + 12 * pair.deviation_ns + MS
+        interval = turn * len(chosen)
+        streams.append(packet_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, budget.round_trips))
+        longest = max(longest, turn)
+    probing.add("rtt", "rtt", streams, longest)
+
+
+def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+    """One direction after the other: side by side they would cost the same."""
+    left = budget.all_fill_packets
+    for link in sorted(links, key=lambda link: link.queue_packets(link.mtu_bytes)):
+        above = float(ABOVE)
+        if link.source_exit.rate_bps:
+            above = min(above, 0.99 * link.source_exit.rate_bps / link.direction.rate_bps)
+        if above < 1.02:
+            for what in ("rate", "queue limit"):
+                probing.skip(link.key, what, "its sender's own access rate is not above it")
+            continue
+        limit = link.queue_packets(link.mtu_bytes)
+        fill = math.ceil(limit * above / (above - 1)) + 4 * BATCH_PACKETS
+        if link.active_queue is not None:
+            probing.skip(link.key, "queue limit", f"{link.active_queue} drops before the limit")
+        elif not link.line.constant:
+            probing.skip(link.key, "queue limit", "the delay varies, so it does not show how long a packet waited")
+        elif fill > min(budget.fill_packets, left):
+            probing.skip(link.key, "queue limit", f"filling this queue takes {fill} packets")
+        fills = (link.key, "queue limit") not in probing.skipped
+        left -= fill if fills else 0
+        through = max((1 - link.loss.probability) * (1 + link.duplicates), 0.01)
+        own = serialisation_ns(link.direction, link.mtu_bytes)
+        # Long enough to send them all, whatever of it is lost, and for a window that a delay that varies hardly moves.
+        burst = math.ceil(BURST_NS / own) if link.backend == "tbf" else 0
+        served = SERVED_PACKETS + burst + math.ceil(100 * link.line.spread_ns / own)
+        packets = math.ceil((max(fill, served * above) if fills else served * above) / through)
+        if packets > budget.fill_packets * 4:
+            for what in ("rate", "queue limit"):
+                probing.skip(link.key, what, f"that takes {packets} packets")
+            continue
+        # As small as the queue is short: a burst may neither overflow it nor leave it empty.
+        batch = max(1, min(BATCH_PACKETS, limit // 8)) if link.line.constant else 1
+        interval = math.floor(own * through / above)
+        stream = packet_stream(link.key, link.ends, lab, link.mtu_bytes, interval, packets)
+        stream |= {"batch_packets": batch, "skip_ns": round((2 * BATCH_PACKETS + burst) * own)}
+        stay = _stay_ns(link, link.mtu_bytes) + limit * own
+        probing.add("saturate", f"rate {link.key}", [stream], stay)
+
+
+def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
+    """TCP over one pair for each bottleneck."""
+    seen: set[tuple[tuple[str, ...], int]] = set()
+    left = budget.all_transfer_packets
+    for pair in pairs:
+        if (pair.links, pair.bottleneck_bps) in seen:
+            continue
+        if len(seen) == budget.transfers:
+            probing.skip(pair.key, "TCP goodput", f"only {budget.transfers} transfers are made")
+            continue
+        seen.add((pair.links, pair.bottleneck_bps))
+        duration, packets = _transfer(pair)
+        if packets > min(budget.transfer_packets, left):
+            probing.skip(pair.key, "TCP goodput", f"a transfer takes {packets} packets")
+            continue
+        left -= packets
+        flow = {
+            "name": pair.key,
+            "from": end(lab, pair.ends.source, pair.ends.source_address),
+            "to": end(lab, pair.ends.sink, pair.ends.sink_address),
+            # Its slow start fills the pipe, whatever a sample of the RTT says.
+            "congestion": "reno",
+            "duration_ns": round(duration),
+        }
+        part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * _segment_ns(pair))
+        bulk = {"kind": "bulk", "name": f"tcp {pair.key}", "flows": [flow], "longest_ns": round(duration) + 1}
+        probing.probes.append({**bulk, "sample_ns": max(round(part / BUSY_SAMPLES), MS // 10)})
+
+
+def _segment_ns(pair: PairExpectation) -> float:
+    return SEGMENT_BYTES * BYTE_NS / pair.bottleneck_bps
+
+
+def _transfer(pair: PairExpectation) -> tuple[float, int]:
+    """How long slow start takes to fill the pipe and the queue, and what then is seen of a link that is never idle; and
+    about how many packets all of that is."""
+    segment, empty = _segment_ns(pair), pair.round_trip_ns(SEGMENT_BYTES)
+    queues = (direction for direction in pair.directions if direction.rate_bps == pair.bottleneck_bps)
+    full = empty + max((_queue_ns(direction) for direction in queues), default=0.0)
+    doublings = math.ceil(math.log2(max(full / segment / INITIAL_SEGMENTS, 1)))
+    busy = 2 * full + 400 * segment
+    # Slow start sends twice what fits in the end.
+    return (doublings + 1) * empty + busy, math.ceil((2 * full + busy) / segment)
+
+
+def _queue_ns(direction: Direction) -> float:
+    size = framed_bytes(direction.framing, SEGMENT_BYTES)
+    limits = direction.queue.limit_bytes, direction.queue.limit_packets
+    held = min(limit * unit for limit, unit in zip(limits, (1, size), strict=True) if limit is not None)
+    return held * BYTE_NS / direction.rate_bps

@@ -1,0 +1,140 @@
+"""What rows are made with: the probes' results by name, and a judge of one link and direction (or pair). Pure.
+
+In: the answer of `ewan-node probe`. Out: rows with their verdicts, and reasons why a result cannot be used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.exact import BUSY_SAMPLES
+from calibration.expect import BYTE_NS, Tolerances
+from calibration.probe import Probing
+from calibration.report import quantity
+from labs.record import Row, Verdict
+
+Stream = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The answer of `ewan-node probe`, by kind and by the name of the stream (of the probe for TCP)."""
+
+    streams: Mapping[tuple[str, str], Stream]
+    transfers: Mapping[str, dict[str, Any]]
+    failures: Mapping[str, str]
+    """By the name of the probe."""
+    failed_streams: Mapping[tuple[str, str], str]
+    clock_steps: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, probing: Probing, answer: dict[str, Any]) -> Results:
+        streams, transfers, failures, failed, steps = {}, {}, {}, {}, {}
+        for asked, result in zip(probing.probes, answer["results"], strict=True):
+            if result["kind"] == "failed":
+                failures[asked["name"]] = result["error"]
+                for stream in asked.get("streams", ()):
+                    failed[asked["kind"], stream["name"]] = result["error"]
+            elif result["kind"] == "tcp":
+                transfers[result["name"]] = result
+            elif result["kind"] == "bulk":
+                transfers[result["name"]] = _busiest_part(result["flows"][0])
+            else:
+                for stream in result["streams"]:
+                    streams[result["kind"], stream["name"]] = stream
+                    steps[result["kind"], stream["name"]] = result["clock_step_ns"]
+        return cls(streams, transfers, failures, failed, steps)
+
+
+def _busiest_part(flow: Stream) -> dict[str, Any]:
+    """A bulk flow as a transfer: the goodput of those samples in a row between which most was delivered."""
+    series = flow.get("series", [])  # none of a flow that never connected
+    if "error" in flow or len(series) <= BUSY_SAMPLES:
+        return {"error": flow.get("error", "it was too short to tell")}
+    parts = [series[k : k + BUSY_SAMPLES + 1] for k in range(len(series) - BUSY_SAMPLES)]
+    part = max(parts, key=lambda part: part[-1]["delivered_segments"] - part[0]["delivered_segments"])
+    busy_ns = part[-1]["time_ns"] - part[0]["time_ns"]
+    segments = part[-1]["delivered_segments"] - part[0]["delivered_segments"]
+    goodput = segments * flow["segment_bytes"] * BYTE_NS / busy_ns
+    return {**flow, "series": part, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
+
+
+OTHERWISE = "is it set otherwise (ewan set), or is other traffic on it?"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What all rows of one link and direction (or pair) share."""
+
+    link: str
+    direction: str
+    cause: str
+    """What the link says was wrong; empty when nothing."""
+
+    def row(
+        self,
+        quantity: str,
+        unit: str,
+        configured: float,
+        measured: float,
+        tolerance: float | tuple[float, float],
+        note: str = "",
+        *,
+        steady: bool = False,
+    ) -> Row:
+        """Tolerance either way, or below and above. `steady`: a figure that a CPU taken away hardly moves."""
+        below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
+        error = measured - configured
+        ok = -below <= error <= above
+        verdict: Verdict = "ok" if ok else "outside"
+        parts = [note] if ok else [note, OTHERWISE if steady else "", self.cause]
+        shown = above if error >= 0 else below
+        note = "; ".join(part for part in parts if part)
+        return Row(self.link, self.direction, quantity, unit, configured, measured, error, shown, verdict, note)
+
+    def shown(self, quantity: str, unit: str, configured: float | None, measured: float, note: str = "") -> Row:
+        error = None if configured is None else measured - configured
+        return Row(self.link, self.direction, quantity, unit, configured, measured, error, None, "shown", note)
+
+    def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
+        return Row(self.link, self.direction, quantity, unit, configured, None, None, None, "not measured", why)
+
+    def dead(self, quantity: str, unit: str, configured: float, *why: str) -> Row:
+        """Nothing could be measured because nothing came through."""
+        note = "; ".join(part for part in why if part)
+        return dataclasses.replace(self.missing(quantity, unit, configured, note), verdict="outside")
+
+
+def why_not(results: Results, kind: str, key: str) -> str | None:
+    """Why a stream's result cannot be used, if it cannot."""
+    if (kind, key) in results.failed_streams:
+        return results.failed_streams[kind, key]
+    stream = results.streams.get((kind, key))
+    if stream is None:
+        return "not probed"
+    if abs(results.clock_steps[kind, key]) > 20_000:
+        return f"this host's clock was stepped by {results.clock_steps[kind, key]} ns meanwhile"
+    if stream["sent_packets"] == 0:
+        return f"nothing could be sent: {stream['refused_why'] or 'the host was too busy'}"
+    return None
+
+
+def exact(bounds: Tolerances) -> bool:
+    """Of the virtual clock, where nothing is ever late."""
+    return bounds.delay_ns == 0
+
+
+def rounding_ns(parts: Iterable[float]) -> float:
+    """Each time that is no whole number of ns is rounded up."""
+    return float(sum(1 for part in parts if part % 1))
+
+
+def dither_note(dither_ns: int) -> str:
+    return f"and a dither below {dither_ns} ns" if dither_ns else ""
+
+
+def rate_text(bps: float) -> str:
+    return quantity(bps, "bit/s", 4)

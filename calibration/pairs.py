@@ -1,0 +1,80 @@
+"""Pairs of hosts: the base RTT and what TCP gets through. Pure.
+
+In: a pair's expectation and the probes' results. Out: its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from calibration import statistic
+from calibration.expect import BYTE_NS, PairExpectation, Tolerances, serialisation_ns
+from calibration.judge import Judge, Results, dither_note, exact, rate_text, rounding_ns, why_not
+from calibration.probe import PROBE_BYTES, Probing
+from labs.record import Row
+
+BUSY_RATIO = 0.05
+"""Hosts whose CPUs have less than this to spare are the limit themselves."""
+
+
+def pair_rows(
+    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+) -> Iterator[Row]:
+    stream = results.streams.get(("rtt", pair.key))
+    base = pair.round_trip_ns(PROBE_BYTES)
+    why = probing.skipped.get((pair.key, "base RTT")) or why_not(results, "rtt", pair.key)
+    if why or stream is None:
+        yield judge.missing("base RTT", "ns", base, why or "not probed")
+    elif stream["delay"] is None:
+        lost = f"no answer to {stream['sent_packets']} packets"
+        yield judge.dead("base RTT", "ns", base, lost)
+    else:
+        ways = zip(pair.backends, pair.directions, strict=True)
+        parts = [0.0 if backend == "tbf" else serialisation_ns(way, PROBE_BYTES) for backend, way in ways]
+        parts += [exit_.serialisation_ns(PROBE_BYTES) for exit_ in (pair.source_exit, pair.sink_exit)]
+        near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
+        z = statistic.quantile(bounds.confidence, 10)
+        wander = z * pair.deviation_ns / stream["received_packets"] ** 0.5
+        value = stream["delay"]["p50_ns" if pair.deviation_ns == 0 else "mean_ns"]
+        note = "; ".join(
+            part for part in (f"of {stream['received_packets']} round trips", dither_note(pair.dither_ns)) if part
+        )
+        tolerance = near + wander, max(near, rounding_ns(parts)) + wander + pair.dither_ns
+        yield judge.row("base RTT", "ns", base, value, tolerance, note, steady=True)
+    yield from _goodput(pair, judge, probing, results, bounds)
+
+
+def _goodput(
+    pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+) -> Iterator[Row]:
+    name = f"tcp {pair.key}"
+    if name in results.failures:
+        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, results.failures[name])
+    elif (pair.key, "TCP goodput") in probing.skipped:
+        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, probing.skipped[pair.key, "TCP goodput"])
+    elif name in results.transfers and "error" in results.transfers[name]:
+        yield judge.missing("TCP goodput", "bit/s", pair.goodput_bps, results.transfers[name]["error"])
+    elif name in results.transfers:
+        yield _transfer(pair, judge, results.transfers[name], bounds)
+
+
+def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bounds: Tolerances) -> Row:
+    """Above the ceiling the link does not limit. Below it, only a sender that had filled the pipe says something
+    of the link; one that was kept from it by losses, or still growing, says something of TCP."""
+    measured = transfer["goodput_bps"]
+    note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments sent again"
+    above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
+    if exact(bounds):
+        # An acknowledgement tells of two segments, and comes earlier or later by the dither of both hosts.
+        above += 4 * transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
+    start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
+    window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
+    carried = window * transfer["segment_bytes"] * BYTE_NS / pair.round_trip_ns(PROBE_BYTES)
+    if measured < pair.goodput_bps - below and (not pair.goodput_fair or carried < pair.goodput_bps):
+        why = f"its window was {window} segments" if pair.goodput_fair else "loss, jitter or a queue below the BDP"
+        return judge.shown("TCP goodput", "bit/s", pair.goodput_bps, measured, f"{note}; kept below: {why}")
+    if measured < pair.goodput_bps - below and transfer["idle_ratio"] < BUSY_RATIO:
+        why = f"above this host's reach: its CPUs were busy for {1 - transfer['idle_ratio']:.0%} of the time"
+        return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {rate_text(measured)}")
+    return judge.row("TCP goodput", "bit/s", pair.goodput_bps, measured, (below, above), note)

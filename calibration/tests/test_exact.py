@@ -1,0 +1,214 @@
+"""The virtual clock's verification: which probes, and verdicts to the nanosecond and to the packet."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from calibration import exact
+from calibration.compare import compare
+from calibration.expect import Expectations, expectations
+from calibration.probe import SECOND, Probing
+from calibration.tests.plans import DROP_TAIL, delays, direction, plan
+from labs.plan import Plan, Queue
+from labs.record import Row
+
+SEED = {
+    "kind": "psp",
+    "overhead_bytes": 24,
+    "minimum_bytes": 84,
+    "limit_bytes": 10**7,
+    "limit_packets": None,
+    "seed": 1,
+}
+
+
+def virtual(backend: Any = "kernel", dither_ns: int = 0, **changes: Any) -> Plan:
+    """The plan of a dumbbell without spinners, whose hosts have a dither."""
+    lab = plan(**changes)
+    links = tuple(dataclasses.replace(link, backend=backend) for link in lab.links)
+    egress = {**SEED, "rate_bps": 0, "dither_ns": dither_ns}
+    nodes = tuple(
+        dataclasses.replace(
+            node, interfaces=tuple(dataclasses.replace(interface, egress=egress) for interface in node.interfaces)
+        )
+        if node.kind == "host"
+        else node
+        for node in lab.nodes
+    )
+    return dataclasses.replace(lab, links=links, nodes=nodes, spinners=())
+
+
+def prepared(lab: Plan) -> tuple[Expectations, Probing]:
+    expected = expectations(lab)
+    return expected, exact.plan_probes(expected, lab.lab)
+
+
+def answered(probing: Probing, lab: Plan, **changes: Any) -> dict[str, Any]:
+    """What an exact link would say; `changes` to every stream of one kind: `delay={...}`, `saturate={...}`."""
+    ways = dict(zip((link.key for link in expectations(lab).links), expectations(lab).links, strict=True))
+    results = []
+    for probe in probing.probes:
+        result = {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": 1, "clock_step_ns": 0}
+        if probe["kind"] == "bulk":
+            results.append({**result, "flows": [{**flow(), **changes.get("bulk", {})}]})
+            continue
+        streams = []
+        for asked in probe["streams"]:
+            way = ways.get(asked["name"])
+            base = 100_002_208 if way is None else round(way.delay_ns(asked["packet_bytes"]))
+            stream = {
+                "name": asked["name"],
+                "packet_bytes": asked["packet_bytes"],
+                "sent_packets": asked["packets"],
+                "refused_packets": 0,
+                "refused_why": None,
+                "sending_ns": (asked["packets"] - 1) * asked["interval_ns"],
+                "longest_sender_gap_ns": asked.get("batch_packets", 1) * asked["interval_ns"],
+                "received_packets": asked["packets"],
+                "lost_packets": 0,
+                "duplicated_packets": 0,
+                "socket_drops_packets": 0,
+                "delay": delays(base, 0),
+                "steady": None,
+            }
+            if probe["kind"] == "saturate" and way is not None:
+                own = round((asked["packet_bytes"] + 38) * 8e9 / way.direction.rate_bps)
+                waited = way.queue_packets(asked["packet_bytes"]) * own - own // 3
+                stream["delay"]["max_ns"] = base + waited
+                steady = {"packets": 1000, "window_ns": 1000 * own, "fitted_window_ns": 1000.0 * own}
+                stream["steady"] = {**steady, "delay": delays(base + waited, 0)}
+            change = changes.get(probe["kind"], {})
+            streams.append({**stream, **{key: make(stream) for key, make in change.items()}})
+        results.append({**result, "streams": streams})
+    return {"format": "ewan-probe/1", "results": results}
+
+
+def flow(segments_a_ms: float = 81.274, window: int = 20_000) -> dict[str, Any]:
+    """A bulk flow at 81.274 segments of 1448 bytes a ms: 941.48 Mbit/s."""
+    series = [
+        {"time_ns": k * 25_000_000, "cwnd_segments": window, "delivered_segments": int(k * 25 * segments_a_ms)}
+        for k in range(60)
+    ]
+    return {"name": "f", "congestion": "reno", "retransmitted_segments": 0, "segment_bytes": 1448, "series": series}
+
+
+def judged(lab: Plan, **changes: Any) -> dict[str, Row]:
+    """The rows of the forward direction and of the pair, by quantity."""
+    expected, probing = prepared(lab)
+    rows = compare(expected, probing, answered(probing, lab, **changes), {}, exact.TOLERANCES)
+    return {row.quantity: row for row in rows if row.direction != "backward"}
+
+
+def off(key: str, ns: int) -> Any:
+    return lambda stream: {**stream["delay"], key: stream["delay"][key] + ns}
+
+
+def test_an_exact_link_passes_and_says_that_it_is_exact() -> None:
+    rows = judged(virtual())
+    assert {name: row.verdict for name, row in rows.items()} == dict.fromkeys(
+        (
+            "delay p50",
+            "delay p99",
+            "delay min",
+            "delay max",
+            "rate",
+            "loss",
+            "queue limit",
+            "base RTT",
+            "TCP goodput",
+        ),
+        "ok",
+    )
+    assert [(rows[name].error, rows[name].tolerance) for name in ("delay p50", "delay max", "queue limit")] == [
+        (0, 0)
+    ] * 3
+
+
+@pytest.mark.parametrize("key", ["min_ns", "p50_ns", "p99_ns", "max_ns"])
+@pytest.mark.parametrize("ns", [-1, 1])
+def test_one_nanosecond_is_outside(key: str, ns: int) -> None:
+    rows = judged(virtual(), delay={"delay": off(key, ns)})
+    assert rows[f"delay {key.removesuffix('_ns')}"].verdict == "outside"
+
+
+def test_where_a_packet_takes_a_fraction_it_is_rounded_up() -> None:
+    lab = virtual(rate_bps=7_000_000_000)  # 138 bytes in 157.7 ns
+    verdicts = [judged(lab, delay={"delay": off("p50_ns", ns)})["delay p50"].verdict for ns in (-1, 0, 1)]
+    assert verdicts == ["outside", "ok", "outside"]
+
+
+@pytest.mark.parametrize("ns, verdict", [(0, "ok"), (2_000, "ok"), (2_001, "outside"), (-1, "outside")])
+def test_a_round_trip_may_be_longer_by_the_dither_of_both_hosts(ns: int, verdict: str) -> None:
+    row = judged(virtual(dither_ns=1_000), rtt={"delay": off("p50_ns", ns)})["base RTT"]
+    assert row.verdict == verdict and "a dither below 2000 ns" in row.note
+
+
+def test_a_rate_one_in_a_million_off_is_outside() -> None:
+    def slower(stream: dict[str, Any]) -> dict[str, Any]:
+        steady = stream["steady"]
+        return {**steady, "fitted_window_ns": steady["fitted_window_ns"] * (1 + 1e-6)}
+
+    row = judged(virtual(), saturate={"steady": slower})["rate"]
+    assert row.verdict == "outside"
+    assert row.tolerance is not None and row.tolerance < 1e9 * 2e-7
+
+
+@pytest.mark.parametrize("packets", [-1, 1])
+def test_a_queue_one_packet_off_is_outside(packets: int) -> None:
+    assert judged(virtual(), saturate={"delay": off("max_ns", packets * 12_304)})["queue limit"].verdict == "outside"
+
+
+@pytest.mark.parametrize(
+    "pace, window, verdict", [(80.5, 20_000, "outside"), (81.5, 20_000, "outside"), (40, 100, "shown")]
+)
+def test_goodput_of_a_window_that_filled_the_pipe(pace: float, window: int, verdict: str) -> None:
+    assert judged(virtual(), bulk=flow(pace, window))["TCP goodput"].verdict == verdict
+
+
+def test_a_transfer_that_failed_says_why() -> None:
+    row = judged(virtual(), bulk={"error": "connect: no"})["TCP goodput"]
+    assert (row.verdict, row.note) == ("not measured", "connect: no")
+
+
+def test_a_token_bucket_gets_what_a_token_bucket_needs() -> None:
+    lab = virtual("tbf")
+    assert judged(lab, saturate={"delay": off("max_ns", -12_304)})["queue limit"].verdict == "ok"
+    assert judged(lab)["delay p50"].configured == 50_000_000
+
+
+def packets_of(probing: Probing) -> int:
+    return sum(stream["packets"] for probe in probing.probes for stream in probe.get("streams", ()))
+
+
+@pytest.mark.parametrize("rate_bps", [8_000, 1_000_000, 10_000_000_000, 100_000_000_000])
+def test_what_it_takes_is_bounded_in_packets(rate_bps: int) -> None:
+    queue = Queue(None, max(rate_bps // 80, 4_000), DROP_TAIL)
+    _, probing = prepared(virtual(rate_bps=rate_bps, queue=queue))
+    assert packets_of(probing) < 300_000
+    full = ("core forward", "queue limit") not in probing.skipped
+    assert full == (rate_bps <= 10_000_000_000)
+
+
+def test_a_queue_is_filled_by_bursts_that_it_can_hold() -> None:
+    for packets in (1, 5, 50, 10_000):
+        _, probing = prepared(virtual(queue=Queue(packets, None, DROP_TAIL)))
+        streams = [probe["streams"][0] for probe in probing.probes if probe["kind"] == "saturate"]
+        assert len(streams) == 2
+        for stream in streams:
+            assert stream["batch_packets"] <= max(1, packets // 8)
+            assert 12_304 / stream["interval_ns"] >= exact.ABOVE
+            # Three of four stay: enough to fill it, and to see that it stays full.
+            assert stream["packets"] * (1 - 1 / exact.ABOVE) > packets
+
+
+def test_a_star_of_five_hundred_is_measured_in_part_and_says_so() -> None:
+    (link,) = virtual().links
+    both = direction(delay={"kind": "constant", "delay_ns": 5_000_000}, queue=Queue(1_000, None, DROP_TAIL))
+    links = tuple(dataclasses.replace(link, name=f"arm{k}", forward=both, backward=both) for k in range(500))
+    _, probing = prepared(dataclasses.replace(virtual(), links=links, pairs=()))
+    assert packets_of(probing) < 2_500_000
+    assert any(what == "queue limit" and "packets" in why for (_, what), why in probing.skipped.items())
+    assert all(probe["drain_ns"] < SECOND for probe in probing.probes)

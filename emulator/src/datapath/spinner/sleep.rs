@@ -1,0 +1,96 @@
+//! The same thread without spinning, for a kernel with virtual time, which does not move while a program runs: it
+//! sleeps until the next frame comes or is due, whichever is first. In: descriptors to listen to. Out: as the spinner's.
+//! On a live machine this works too, as late as that machine wakes a thread.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use super::{Spinner, MS};
+use crate::datapath::events::NEVER;
+use crate::datapath::port::Port;
+use crate::datapath::sys;
+use crate::model::Nanos;
+
+impl Spinner {
+    /// Until told to stop; gives the ports back.
+    pub fn run_sleeping(mut self) -> Result<Vec<Box<dyn Port>>, String> {
+        let shared = self.shared.clone();
+        let mut descriptors: Vec<RawFd> = self.ports.iter().map(|port| port.descriptor()).collect();
+        descriptors.push(shared.wake.as_raw_fd());
+        let waiting = listen(&descriptors)?;
+        let mut next_refresh = 0;
+        loop {
+            self.seen = self.clock.now();
+            if self.seen >= next_refresh {
+                self.clock.refresh();
+                next_refresh = self.seen + MS;
+            }
+            if shared.stop.load(Relaxed) {
+                return Ok(self.ports);
+            }
+            self.hand_over_applied();
+            if shared.changes_waiting.swap(false, Acquire) {
+                let _ = shared.wake.read();
+                self.look_for_changes();
+            }
+            let mut worked = 0;
+            for port in 0..self.ports.len() {
+                worked += self.receive(port);
+            }
+            worked += self.release();
+            if worked > 0 {
+                continue;
+            }
+            for _ in 0..self.directions.len() {
+                self.sweep();
+            }
+            self.publish();
+            let until = self.next_turn();
+            wait(&waiting, until.saturating_sub(self.clock.now()))?;
+        }
+    }
+
+    /// So that who asks while this thread sleeps gets the present counters.
+    fn publish(&mut self) {
+        for (index, lane) in self.directions.iter_mut().enumerate().filter(|(_, lane)| lane.window.dirty) {
+            lane.publish_totals(&self.shared.links[index / 2].directions[index % 2]);
+        }
+    }
+
+    /// A frame is due, a change is, or the millisecond that is being counted is over.
+    fn next_turn(&self) -> Nanos {
+        let change = self.scheduled.last().map_or(NEVER, |change| change.at);
+        let counting = self.directions.iter().any(|lane| lane.window.dirty);
+        let row = if counting { self.shared.started + (self.ms(self.seen) + 1) * MS } else { NEVER };
+        self.events.earliest().min(change).min(row)
+    }
+}
+
+fn listen(descriptors: &[RawFd]) -> Result<Epoll, String> {
+    let failed = |what: &'static str| move |error| format!("{what}: {error}");
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed("epoll_create"))?;
+    for &descriptor in descriptors {
+        // SAFETY: the caller holds the ports and the waker, whose descriptors these are, for as long as this is used.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        epoll.add(borrowed, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(failed("epoll_ctl"))?;
+    }
+    Ok(epoll)
+}
+
+/// ppoll(2), whose timeout is in nanoseconds; under a real-time policy it has no slack, sched(7).
+fn wait(epoll: &Epoll, at_most: Nanos) -> Result<(), String> {
+    let timeout = libc::timespec {
+        tv_sec: (at_most / 1_000_000_000).min(86_400) as i64,
+        tv_nsec: (at_most % 1_000_000_000) as i64,
+    };
+    let mut ready = libc::pollfd { fd: epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one pollfd and one timespec that live here; no signal mask.
+    let result = unsafe { libc::ppoll(&mut ready, 1, &timeout, std::ptr::null()) };
+    if result < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+        return Err(sys::failed("ppoll"));
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+"""Generator: what goes over a lab: flows, later scenarios and suites."""

@@ -1,0 +1,101 @@
+//! What the kernel tells of a TCP connection: `struct tcp_info` (linux/tcp.h), by the names of its fields.
+
+use std::os::fd::AsRawFd;
+
+use serde::Serialize;
+
+use crate::socket::get;
+
+/// As bytes: longer than the libc crate's structure. What an older kernel does not know is 0.
+#[derive(Clone, Copy)]
+pub struct Info([u8; 256]);
+
+/// The sending end at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    /// Since the flows' common start.
+    pub time_ns: u64,
+    pub acked_bytes: u64,
+    /// Acknowledged, cumulatively or selectively.
+    pub delivered_segments: u32,
+    pub cwnd_segments: u32,
+    pub ssthresh_segments: u32,
+    pub srtt_ns: u64,
+    pub rttvar_ns: u64,
+    pub retransmitted_segments: u32,
+    pub lost_segments: u32,
+    /// At which it may send at most, headers included; null: as fast as it can.
+    pub pacing_rate_bps: Option<u64>,
+}
+
+impl Info {
+    pub fn of(socket: &impl AsRawFd) -> Result<Self, String> {
+        let bytes = get(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, [0; 256]);
+        bytes.map(Self).map_err(|error| format!("TCP_INFO: {error}"))
+    }
+
+    pub fn sample(&self, time_ns: u64) -> Sample {
+        let pacing = self.long(104);
+        Sample {
+            time_ns,
+            acked_bytes: self.long(120),
+            delivered_segments: self.delivered_segments(),
+            cwnd_segments: self.cwnd_segments(),
+            ssthresh_segments: self.ssthresh_segments(),
+            srtt_ns: self.srtt_ns(),
+            rttvar_ns: self.microseconds(72),
+            retransmitted_segments: self.retransmitted_segments(),
+            lost_segments: self.lost_segments(),
+            pacing_rate_bps: (pacing != u64::MAX).then(|| pacing.saturating_mul(8)),
+        }
+    }
+
+    pub fn segment_bytes(&self) -> u32 {
+        self.word(16)
+    }
+
+    pub fn lost_segments(&self) -> u32 {
+        self.word(32)
+    }
+
+    pub fn srtt_ns(&self) -> u64 {
+        self.microseconds(68)
+    }
+
+    pub fn ssthresh_segments(&self) -> u32 {
+        self.word(76)
+    }
+
+    pub fn cwnd_segments(&self) -> u32 {
+        self.word(80)
+    }
+
+    pub fn retransmitted_segments(&self) -> u32 {
+        self.word(100)
+    }
+
+    /// In order, whether or not the application has taken them.
+    pub fn received_bytes(&self) -> u64 {
+        self.long(128)
+    }
+
+    pub fn min_rtt_ns(&self) -> u64 {
+        self.microseconds(148)
+    }
+
+    pub fn delivered_segments(&self) -> u32 {
+        self.word(192)
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    fn long(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(self.0[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    fn microseconds(&self, at: usize) -> u64 {
+        u64::from(self.word(at)) * 1000
+    }
+}

@@ -1,0 +1,102 @@
+"""What holds packets at the exit of a host or router: an access link's network card, or a queue before an emulator.
+
+Comes in: the settings of a link's direction, and the clock. Goes out: an interface's `egress`. In the virtual clock
+a host's is psp: exact timing synchronises flows in ways that life does not (phase effects; Floyd and Jacobson, "On
+Traffic Phase Effects in Packet-Switched Gateways", 1992), so each packet waits there for a seeded processing time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from labs.compile.settings import Settings
+from labs.compile.stages import ACCESS_BUFFER, ETHERNET_HEADER, buffer_limits, framed, framing_of
+from labs.spec import Spec
+from labs.units import Buffer, Duration, Size, bytes_in
+
+Clock = Literal["live", "virtual"]
+
+TBF_BURST_NS = 100_000
+TBF_BURST_PACKETS = 4
+UINT32 = 2**32 - 1
+FIFO_PACKETS = 10_000
+BARE: dict[str, Any] = {"kind": "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    packets: int | None
+    bytes: int
+
+
+class Exits:
+    """Egresses of one lab; `packet_ns` gives each host a packet's time at the bottleneck of its pairs."""
+
+    def __init__(self, spec: Spec, clock: Clock, longest_rtt_ns: int, packet_ns: Mapping[str, int]) -> None:
+        self._spec, self._clock, self._longest_rtt_ns, self._packet_ns = spec, clock, longest_rtt_ns, packet_ns
+        self._dither = spec.description.dither
+        if clock == "live" and isinstance(self._dither, Duration) and self._dither.ns:
+            message = "dither is of the virtual clock: leave it out, or choose the virtual runtime"
+            raise spec.error(("dither",), message, self._dither)
+
+    def before_emulator(self, node: str, is_host: bool, way: Settings, mtu: int) -> dict[str, Any]:
+        """A queue that a full port of the emulator pushes back into."""
+        if self._clock == "virtual" and is_host:
+            limits = _Limits(FIFO_PACKETS, FIFO_PACKETS * framed(framing_of(way), mtu))
+            return self._psp(node, 0, way, limits)
+        return {"kind": "fifo", "limit_packets": FIFO_PACKETS}
+
+    def card(self, node: str, is_host: bool, way: Settings, mtu: int) -> dict[str, Any]:
+        """A plain access link's rate and queue."""
+        limits = self._limits(way, mtu)
+        if self._clock == "virtual" and is_host:
+            return self._psp(node, way.values["rate"].bps, way, limits)
+        return _tbf(way, mtu, limits.bytes)
+
+    def _limits(self, way: Settings, mtu: int) -> _Limits:
+        packet = framed(framing_of(way), mtu)
+        buffer: Buffer = way.get("buffer", ACCESS_BUFFER)
+        packets, size = buffer_limits(buffer, way.values["rate"], self._longest_rtt_ns)
+        limit = size if size is not None else (packets or 0) * packet
+        if limit < packet:
+            message = f'holds less than one packet of {Size(packet)}: write at least "1pkt"'
+            raise self._spec.error(way.path("buffer"), message, buffer)
+        if limit > UINT32:
+            raise self._spec.error(way.path("buffer"), f'is {Size(limit)}: write at most "4GB"', buffer)
+        return _Limits(packets, limit)
+
+    def _psp(self, host: str, rate_bps: int, way: Settings, limits: _Limits) -> dict[str, Any]:
+        framing = framing_of(way)
+        dither_ns = self._dither.ns if isinstance(self._dither, Duration) else self._packet_ns[host]
+        seed = hashlib.blake2b(f"{self._spec.description.seed}/{host}/dither".encode(), digest_size=8).digest()
+        return {
+            "kind": "psp",
+            "rate_bps": rate_bps,
+            "overhead_bytes": framing.overhead_bytes - ETHERNET_HEADER,
+            "minimum_bytes": framing.minimum_bytes,
+            "limit_bytes": min(limits.bytes, UINT32),
+            "limit_packets": limits.packets,
+            "dither_ns": dither_ns,
+            "seed": int.from_bytes(seed, "big"),
+        }
+
+
+def _tbf(way: Settings, mtu: int, limit_bytes: int) -> dict[str, Any]:
+    """A token bucket, which passes a burst at once, as a network card does.
+
+    The kernel counts the Ethernet header and at most adds to it: with `framing: ip` the rate is raised so that it
+    is exact for full packets.
+    """
+    framing, bps = framing_of(way), way.values["rate"].bps
+    if framing.overhead_bytes < ETHERNET_HEADER:
+        bps = bps * (mtu + ETHERNET_HEADER) // (mtu + framing.overhead_bytes)
+    return {
+        "kind": "tbf",
+        "rate_bps": bps,
+        "burst_bytes": max(bytes_in(bps, TBF_BURST_NS), TBF_BURST_PACKETS * framed(framing, mtu)),
+        "limit_bytes": limit_bytes,
+        "overhead_bytes": max(0, framing.overhead_bytes - ETHERNET_HEADER),
+    }

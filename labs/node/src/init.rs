@@ -1,0 +1,203 @@
+//! The first process of the virtual kernel: makes a lab with the very code of the live clock, runs a program in it,
+//! writes what came of it, powers off.
+//!
+//! In: EWAN_RUN in the environment (set on the kernel's command line), the host's directory of this run, mounted at
+//! /run/lab: plan.json and program.json. Out, there: what batch.rs writes, links.json (the links' last counters) and,
+//! last of all, ended.json. The root is read-only; everything else that is written lives in memory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::mount::{mount, MsFlags};
+use serde_json::{json, Value};
+
+use crate::batch::{Program, Surroundings};
+use crate::plan::{self, Plan};
+use crate::signals::Signals;
+use crate::{apply, down, manifest, qdisc};
+
+const RUN: &str = "/run/lab";
+/// The host's file tree, for commands.
+const HOST: &str = "/host";
+const FIRST_SECOND: Duration = Duration::from_secs(1);
+const LINK_STARTS: Duration = Duration::from_secs(30);
+const LINK_POLL: Duration = Duration::from_millis(1);
+
+/// Powers off at its end; returns only where it is not the first process.
+pub fn run() -> Result<(), String> {
+    if std::process::id() != 1 {
+        return Err("init is for the virtual kernel to start: ewan lab dumbbell --rtt 100ms --runtime virtual".into());
+    }
+    let mut warnings = Vec::new();
+    let result = serve(&mut warnings);
+    let (how, error) = match result {
+        Ok(false) => ("completed", None),
+        Ok(true) => ("interrupted", None),
+        Err(error) => ("failed", Some(error)),
+    };
+    if let Some(error) = &error {
+        eprintln!("ewan-node: {error}");
+    }
+    let ended = json!({
+        "format": "ewan-ended/1", "how": how, "error": error, "warnings": warnings,
+        "virtual_ns": uptime_ns(), "kernel": kernel(),
+    });
+    if let Err(error) = write("ended.json", &ended) {
+        eprintln!("ewan-node: {error}");
+    }
+    nix::unistd::sync();
+    // SAFETY: the last call of this system.
+    unsafe { libc::reboot(libc::RB_POWER_OFF) };
+    Err("powering off failed".into())
+}
+
+/// True when a signal ended it early.
+fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
+    // SAFETY: only changes what ctrl-alt-del does, here: it becomes SIGINT to this process.
+    unsafe { libc::reboot(libc::RB_DISABLE_CAD) };
+    let signals = Signals::block()?;
+    mount_system()?;
+    widen();
+    nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
+    let plan_file = Path::new(RUN).join("plan.json");
+    let plan = plan::read(&plan_file)?;
+    let program = Program::read(&Path::new(RUN).join("program.json"))?;
+    let state = Path::new("/run/ewan").join(&plan.lab);
+    apply::run(&plan_file, &state)?;
+    warnings.extend(warned(&state));
+    start_links(&plan, &state)?;
+    // Programs take a clock at zero for one that was never read (ping does).
+    std::thread::sleep(FIRST_SECOND);
+    let tree = if program.commands.is_empty() { None } else { Some(mount_host()?) };
+    let directory = PathBuf::from(std::env::var("EWAN_DIRECTORY").unwrap_or_else(|_| "/".into()));
+    if tree.is_some() {
+        show_directory(&directory)?;
+    }
+    let around = Surroundings { state: &state, tree, out: Path::new(RUN), directory };
+    let interrupted = program.run(&plan, &signals, &around)?;
+    write("links.json", &counters(&plan, &state)?)?;
+    Ok(interrupted)
+}
+
+fn attach(what: &str, kind: &str, at: &str, flags: MsFlags, options: Option<&str>) -> Result<(), String> {
+    std::fs::create_dir_all(at).map_err(|error| format!("{at}: {error}"))?;
+    mount(Some(what), at, Some(kind), flags, options).map_err(|error| format!("mounting {what} on {at}: {error}"))
+}
+
+fn mount_system() -> Result<(), String> {
+    let plain = MsFlags::empty();
+    for (kind, at) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
+        attach(kind, kind, at, plain, None)?;
+    }
+    for at in ["/dev/shm", "/dev/pts", "/run", "/tmp", "/etc"] {
+        attach("tmpfs", if at == "/dev/pts" { "devpts" } else { "tmpfs" }, at, plain, None)?;
+    }
+    let run = std::env::var("EWAN_RUN").map_err(|_| "EWAN_RUN is not on the kernel's command line".to_owned())?;
+    attach("run", "hostfs", RUN, plain, Some(&run)).map_err(|error| format!("{error} ({run} on the host)"))
+}
+
+/// The host's tree, read-only, with this system's own directories in it.
+fn mount_host() -> Result<&'static Path, String> {
+    attach("host", "hostfs", HOST, MsFlags::MS_RDONLY, Some("/"))?;
+    for at in ["/proc", "/dev", "/tmp", "/run"] {
+        let onto = format!("{HOST}{at}");
+        mount(Some(at), onto.as_str(), None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)
+            .map_err(|error| format!("mounting {at} on the host's: {error}"))?;
+    }
+    Ok(Path::new(HOST))
+}
+
+/// Makes the directory where commands begin visible where this system's own directories hide it.
+fn show_directory(directory: &Path) -> Result<(), String> {
+    let Some(text) = directory.to_str() else { return Ok(()) };
+    if !["/tmp/", "/run/", "/dev/"].iter().any(|hidden| text.starts_with(hidden)) {
+        return Ok(());
+    }
+    attach("directory", "hostfs", &format!("{HOST}{text}"), MsFlags::MS_RDONLY, Some(text))
+}
+
+/// Limits that a kernel of one lab need not have: what the plan says decides, not shares of a small memory.
+fn widen() {
+    let pages = nix::sys::sysinfo::sysinfo().map_or(1 << 18, |info| info.ram_total() >> 12);
+    let memory = format!("{} {} {}", pages / 2, pages / 4 * 3, pages);
+    for (key, value) in [
+        ("net/ipv4/tcp_mem", memory.as_str()),
+        ("net/ipv4/udp_mem", memory.as_str()),
+        ("net/core/rmem_max", "2147483647"),
+        ("net/core/wmem_max", "2147483647"),
+        ("net/core/netdev_max_backlog", "1000000"),
+        // No sit0 and the like in each namespace: a node has the interfaces that its plan gives it.
+        ("net/core/fb_tunnels_only_for_init_net", "2"),
+        ("fs/file-max", "1000000"),
+        ("user/max_net_namespaces", "1000000"),
+    ] {
+        let path = format!("/proc/sys/{key}");
+        if let Err(error) = std::fs::write(&path, value) {
+            eprintln!("{path}: {error}");
+        }
+    }
+}
+
+/// What `apply` did without, and how often.
+fn warned(state: &Path) -> Vec<String> {
+    let applied = std::fs::read(state.join("applied.json")).unwrap_or_default();
+    let applied: Value = serde_json::from_slice(&applied).unwrap_or_default();
+    applied["warnings"].as_object().map_or(Vec::new(), |warnings| warnings.keys().cloned().collect())
+}
+
+/// Links of the user's kind: processes that sleep between packets, for here nothing moves while one spins.
+fn start_links(plan: &Plan, state: &Path) -> Result<(), String> {
+    let Some(manifest) = manifest::Manifest::read(state)? else { return Err("the lab has no manifest".into()) };
+    for number in 0..plan.spinners.len() {
+        let log = state.join(format!("spinner-{number}.log"));
+        let say = |error: std::io::Error| format!("spinner {number}: {error}");
+        let output = File::create(&log).map_err(say)?;
+        let mut child = std::process::Command::new("/proc/self/exe")
+            .args(["link", "--sleep", "--state"])
+            .arg(state)
+            .args(["--spinner", &number.to_string(), "--id", &manifest.id])
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().map_err(say)?)
+            .stderr(output)
+            .spawn()
+            .map_err(say)?;
+        let mut waited = Duration::ZERO;
+        while std::os::unix::net::UnixStream::connect(state.join(format!("spinner-{number}.sock"))).is_err() {
+            let ended = child.try_wait().map_err(say)?;
+            if ended.is_some() || waited > LINK_STARTS {
+                let text = std::fs::read_to_string(&log).unwrap_or_default();
+                let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+                return Err(format!("spinner {number} does not start: {last}"));
+            }
+            std::thread::sleep(LINK_POLL);
+            waited += LINK_POLL;
+        }
+    }
+    Ok(())
+}
+
+/// What the links counted.
+fn counters(plan: &Plan, state: &Path) -> Result<Value, String> {
+    let spinners: Vec<_> = (0..plan.spinners.len()).map(|number| down::last_stats(state, number)).collect();
+    let links = qdisc::statistics(plan)?;
+    Ok(json!({ "format": "ewan-links/1", "links": links, "spinners": spinners }))
+}
+
+fn write(name: &str, value: &Value) -> Result<(), String> {
+    let path = Path::new(RUN).join(name);
+    let text = format!("{value:#}\n");
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn uptime_ns() -> i64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+    now.map_or(0, |now| now.tv_sec() * 1_000_000_000 + now.tv_nsec())
+}
+
+fn kernel() -> String {
+    nix::sys::utsname::uname().map_or(String::new(), |name| {
+        format!("{} {}", name.release().to_string_lossy(), name.version().to_string_lossy())
+    })
+}

@@ -1,0 +1,183 @@
+//! What the kernel counted in its links.
+//!
+//! In: the plan of a lab that is up. Out: per kernel or tbf link and direction, packets and bytes through each level.
+//! Bytes are as the link's framing counts them. Formats: linux/rtnetlink.h, linux/gen_stats.h.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::{tcmsg, Place, QUEUE, RATE, ROOT};
+use crate::layout::Layout;
+use crate::namespace;
+use crate::netlink::{attributes, u32_at, u64_at, Socket};
+use crate::plan::{Backend, Plan};
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LinkStatistics {
+    pub name: String,
+    /// "forward" or "backward".
+    pub direction: &'static str,
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    /// By the queue: it was full, or its discipline dropped.
+    pub dropped_queue: u64,
+    /// By netem: lost on purpose, or its own limit was reached.
+    pub dropped_impair_or_limit: u64,
+    /// In the queue and in service.
+    pub backlog_packets: u64,
+    pub backlog_bytes: u64,
+    /// In the delay line.
+    pub delayed_packets: u64,
+    pub delayed_bytes: u64,
+    /// Packets that psp released after their instant, and the largest lateness; null under tbf.
+    pub late_packets: Option<u64>,
+    pub late_max_ns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    packets: u64,
+    bytes: u64,
+    drops: u64,
+    waiting_packets: u64,
+    waiting_bytes: u64,
+    late: Option<Late>,
+}
+
+/// Of psp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Late {
+    packets: u64,
+    max_ns: u64,
+}
+
+/// All links with a back end of the kernel, in the plan's order, forward before backward.
+pub fn statistics(plan: &Plan) -> Result<Vec<LinkStatistics>, String> {
+    let layout = Layout::of(plan)?;
+    // Namespaces are entered by a thread of its own: the caller stays where it is.
+    let read = || -> Result<Vec<LinkStatistics>, String> {
+        let mut all = Vec::new();
+        let at: HashMap<_, _> = layout.nodes.iter().map(|placed| (placed.node.name.as_str(), placed)).collect();
+        for link in plan.links.iter().filter(|link| link.backend != Backend::User) {
+            let path = plan.netns_path(&link.node);
+            let namespace = namespace::open(&path).ok_or_else(|| format!("link {} is not up", link.name))?;
+            namespace::enter(&namespace).map_err(|error| format!("link {}: {error}", link.name))?;
+            let counts = levels(&Socket::open()?).map_err(|error| format!("link {}: {error}", link.name))?;
+            for (direction, exit) in [("forward", &link.port_b), ("backward", &link.port_a)] {
+                let port = at[link.node.as_str()].ports.iter().find(|port| port.interface.name == *exit);
+                let index = port.ok_or_else(|| format!("link {} has no port {exit}", link.name))?.index;
+                let level = |handle| counts.get(&(index, handle)).copied();
+                let found = level(ROOT).zip(level(RATE)).zip(level(QUEUE));
+                let ((root, rate), queue) =
+                    found.ok_or_else(|| format!("link {} {direction}: its qdiscs are gone", link.name))?;
+                all.push(of(&link.name, direction, root, rate, queue));
+            }
+        }
+        Ok(all)
+    };
+    std::thread::scope(|scope| scope.spawn(read).join()).map_err(|_| "reading counters failed".to_owned())?
+}
+
+/// A drop is counted at its own level and at each above it.
+fn of(name: &str, direction: &'static str, root: Counts, rate: Counts, queue: Counts) -> LinkStatistics {
+    LinkStatistics {
+        name: name.to_owned(),
+        direction,
+        sent_packets: root.packets,
+        sent_bytes: root.bytes,
+        dropped_queue: queue.drops,
+        dropped_impair_or_limit: root.drops.saturating_sub(rate.drops.max(queue.drops)),
+        backlog_packets: rate.waiting_packets,
+        backlog_bytes: rate.waiting_bytes,
+        delayed_packets: root.waiting_packets.saturating_sub(rate.waiting_packets),
+        delayed_bytes: root.waiting_bytes.saturating_sub(rate.waiting_bytes),
+        late_packets: rate.late.map(|late| late.packets),
+        late_max_ns: rate.late.map(|late| late.max_ns),
+    }
+}
+
+/// Interface and handle → counts, for all qdiscs of the socket's namespace.
+fn levels(socket: &Socket) -> Result<HashMap<(u32, u32), Counts>, String> {
+    const TCA_STATS2: u16 = 7;
+    const TCA_KIND: u16 = 1;
+    let everywhere = tcmsg(Place { index: 0, parent: 0, handle: 0 }, 0);
+    let header = everywhere.len();
+    let messages = socket.dump(libc::RTM_GETQDISC, &everywhere)?;
+    Ok(messages
+        .iter()
+        .filter(|message| message.len() >= header)
+        .map(|message| {
+            let value = |wanted| {
+                attributes(&message[header..]).find(|(kind, _)| *kind == wanted).map_or(&[][..], |(_, value)| value)
+            };
+            let is_psp = value(TCA_KIND).starts_with(b"psp\0");
+            ((u32_at(message, 4), u32_at(message, 8)), counts(value(TCA_STATS2), is_psp))
+        })
+        .collect())
+}
+
+fn counts(stats: &[u8], is_psp: bool) -> Counts {
+    const TCA_STATS_BASIC: u16 = 1;
+    const TCA_STATS_QUEUE: u16 = 3;
+    const TCA_STATS_APP: u16 = 4;
+    const TCA_STATS_PKT64: u16 = 8;
+    let mut counts = Counts::default();
+    for (kind, value) in attributes(stats) {
+        match kind {
+            // struct gnet_stats_basic: bytes in 64 bits, packets in 32.
+            TCA_STATS_BASIC if value.len() >= 12 => {
+                counts.bytes = u64_at(value, 0);
+                counts.packets = counts.packets.max(u64::from(u32_at(value, 8)));
+            }
+            // Only where 32 bits were too few.
+            TCA_STATS_PKT64 if value.len() >= 8 => counts.packets = u64_at(value, 0),
+            // struct gnet_stats_queue: packets, bytes, drops, requeues, overlimits.
+            TCA_STATS_QUEUE if value.len() >= 20 => {
+                counts.waiting_packets = u64::from(u32_at(value, 0));
+                counts.waiting_bytes = u64::from(u32_at(value, 4));
+                counts.drops = u64::from(u32_at(value, 8));
+            }
+            // struct tc_psp_xstats (emulator/kernel/psp): 64 bits each, the fifth and the seventh.
+            TCA_STATS_APP if is_psp && value.len() >= 56 => {
+                counts.late = Some(Late { packets: u64_at(value, 32), max_ns: u64_at(value, 48) });
+            }
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_the_kernels_structures() {
+        let mut stats = Vec::new();
+        let mut attribute = |kind: u16, value: &[u8]| {
+            stats.extend_from_slice(&(4 + value.len() as u16).to_ne_bytes());
+            stats.extend_from_slice(&kind.to_ne_bytes());
+            stats.extend_from_slice(value);
+        };
+        attribute(1, &[1_538_000u64.to_ne_bytes().as_slice(), &1000u32.to_ne_bytes(), &[0; 4]].concat());
+        attribute(3, &[7u32, 10_766, 3, 0, 0].map(u32::to_ne_bytes).concat());
+        attribute(4, &[1000u64, 1_538_000, 3, 0, 2, 90, 60, 0, 0, 0, 0].map(u64::to_ne_bytes).concat());
+        let found = counts(&stats, true);
+        assert_eq!((found.packets, found.bytes, found.drops), (1000, 1_538_000, 3));
+        assert_eq!((found.waiting_packets, found.waiting_bytes), (7, 10_766));
+        assert_eq!(found.late, Some(Late { packets: 2, max_ns: 60 }));
+        assert_eq!(counts(&stats, false).late, None, "another qdisc's own statistics");
+    }
+
+    #[test]
+    fn each_drop_is_told_once_and_where() {
+        let root = Counts { packets: 90, bytes: 900, drops: 10, waiting_packets: 30, waiting_bytes: 300, late: None };
+        let rate = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 11, waiting_bytes: 110, late: None };
+        let queue = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 10, waiting_bytes: 100, late: None };
+        let told = of("core", "forward", root, rate, queue);
+        assert_eq!((told.dropped_queue, told.dropped_impair_or_limit), (4, 6));
+        assert_eq!((told.backlog_packets, told.delayed_packets), (11, 19));
+    }
+}

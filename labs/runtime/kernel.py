@@ -1,0 +1,55 @@
+"""Which virtual kernel to start: EWAN_KERNEL, or the one that images/kernel builds, on demand.
+
+In: the environment, images/kernel/build.sh. Out: its path, or LabError with one line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from labs.runtime.base import LabError
+
+BUILD = Path(__file__).resolve().parents[2] / "images/kernel/build.sh"
+
+
+def built() -> Path | None:
+    """The kernel if it is there; never builds."""
+    wanted = os.environ.get("EWAN_KERNEL")
+    if wanted:
+        return Path(wanted).resolve() if os.access(wanted, os.X_OK) else None
+    shown = subprocess.run([BUILD, "--path"], capture_output=True, text=True, check=False)
+    return Path(shown.stdout.split("\n")[-2]) if shown.returncode == 0 and shown.stdout.strip() else None
+
+
+def kernel(tell: Callable[[str], None]) -> Path:
+    """Builds it where it is not there; `tell` gets what the build says, line by line."""
+    found = built()
+    if found is not None:
+        return found
+    wanted = os.environ.get("EWAN_KERNEL")
+    if wanted:
+        raise LabError(f"EWAN_KERNEL={wanted}: no program there: name a virtual kernel, or leave it to `make kernel`")
+    last = ""
+    with subprocess.Popen([BUILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as build:
+        assert build.stdout is not None and build.stderr is not None
+        try:
+            for line in build.stderr:
+                last = line.strip() or last
+                tell(last)
+            lines = build.stdout.read().split()
+        except BaseException:
+            build.terminate()
+            raise
+    if build.returncode != 0 or not lines:
+        raise LabError(last.removeprefix("kernel: ") or f"{BUILD} ended with status {build.returncode}")
+    return Path(lines[-1])
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of the kernel's file: names it in records."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

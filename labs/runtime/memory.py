@@ -1,0 +1,83 @@
+"""How much memory the virtual kernel needs for a lab, and whether this machine has it. Pure but for `available`.
+
+In: a plan. Out: bytes, with the arithmetic for whoever has too little. What counts is packets: a link's own limits say
+how many it may hold, and TCP's buffers hold about as many again (sent and not acknowledged, received out of order).
+The memory is taken as it is touched, so a lab that fills nothing costs little.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs.plan import Plan
+from labs.runtime.base import LabError
+from labs.units import about
+
+MIB = 1 << 20
+# The kernel itself, and the pages of the programs that run in it.
+BASE_BYTES = 192 * MIB
+# A network namespace, its interfaces, routes and sysctls.
+NODE_BYTES = MIB
+# Of a packet beyond its bytes: two `struct sk_buff` (the packet and TCP's copy of its head) and a `skb_shared_info`.
+PACKET_HEAD_BYTES = 1024
+# Packets are stored in slabs of powers of two from here on.
+SMALLEST_SLAB_BYTES = 512
+STEP_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """`packets`: what all links may hold, delay lines and queues, both ways; `packet_bytes`: what one then takes."""
+
+    nodes: int
+    packets: int
+    packet_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Rounded up, with an eighth more for what the kernel keeps free."""
+        needed = BASE_BYTES + self.nodes * NODE_BYTES + 2 * self.packets * self.packet_bytes
+        return -(-(needed + needed // 8) // STEP_BYTES) * STEP_BYTES
+
+    def arithmetic(self) -> str:
+        return (
+            f"{about(BASE_BYTES, 'size')} for the system, {self.nodes} nodes × {about(NODE_BYTES, 'size')}, "
+            f"2 × {self.packets} packets on the links and in TCP's buffers × {self.packet_bytes}B, and an eighth"
+        )
+
+
+def need(plan: Plan) -> Need:
+    mtu = max((interface.mtu for node in plan.nodes for interface in node.interfaces), default=1500)
+    slab = SMALLEST_SLAB_BYTES
+    while slab < mtu + 400:  # headroom and skb_shared_info lie in the same slab
+        slab *= 2
+    packets = 0
+    for link in plan.links:
+        for way in (link.forward, link.backward):
+            # Of full packets: small ones fill a link's packet count long before TCP would send that many.
+            packets += min(way.store_packets, way.store_bytes // mtu + 1)
+    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES)
+
+
+def refuse(lab: str, wanted: Need, directory: Path) -> None:
+    """LabError, with the arithmetic, when neither memory nor the memory file's directory can hold it."""
+    places = {"of memory are free": free_memory_bytes(), f"are free in {directory}": available(directory)}
+    for where, free in places.items():
+        if wanted.bytes > free:
+            raise LabError(
+                f"lab {lab} needs {about(wanted.bytes, 'size')} in the virtual clock ({wanted.arithmetic()}), and "
+                f"{about(free, 'size')} {where}: lower rate, RTT or buffer"
+            )
+
+
+def available(directory: Path) -> int:
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize
+
+
+def free_memory_bytes() -> int:
+    """What the host could give to new programs without swapping."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

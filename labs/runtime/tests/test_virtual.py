@@ -1,0 +1,296 @@
+"""The virtual clock, in its own kernel (built on demand): what runs in it, what it refuses, what it leaves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from labs import host
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime import kernel, memory, virtual
+from labs.runtime.base import LabError
+from labs.runtime.program import Command, Program
+from labs.runtime.sweep import sweep
+from labs.runtime.tests.lab import BINARY
+from labs.runtime.virtual import Run, VirtualRuntime
+from labs.spec import from_template
+from labs.units import NS_PER_MS, NS_PER_SECOND
+
+MINUTE = 60 * NS_PER_SECOND
+# 84 bytes of IP and 38 of Ethernet that count in wire framing, there and back: at 100 Mbit/s, and at the hosts' rate.
+PING_NS = 2 * 122 * 80 + 2 * 98
+
+
+@pytest.fixture(scope="session")
+def image() -> Path:
+    return kernel.kernel(print)
+
+
+@pytest.fixture
+def runtime(image: Path) -> VirtualRuntime:
+    return VirtualRuntime(BINARY, image)
+
+
+def lab(**overrides: str) -> Plan:
+    settings = {"rtt": "100ms", "rate": "100M", "dither": "0", "ip": "4", **overrides}
+    return compile(from_template("dumbbell", settings), host.virtual_facts())
+
+
+def do(*commands: Command, longest_ns: int = MINUTE) -> Program:
+    return Program(commands=commands, longest_ns=longest_ns)
+
+
+def ping(count: int = 3) -> Command:
+    return Command("left1", ("ping", "-D", "-c", str(count), "right1"))
+
+
+def shell(node: str, script: str, at_ns: int = 0, service: bool = False) -> Command:
+    return Command(node, ("sh", "-c", script), at_ns, service)
+
+
+def output(run: Run, number: int, node: str) -> str:
+    return (run.directory / f"commands/{number}-{node}.out").read_text()
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """What a run left, but for what tells of the machine."""
+    found = {str(path.relative_to(directory)): path for path in directory.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if name not in ("wall.json", "console.log")}
+
+
+def guests() -> list[int]:
+    """Virtual kernels that this process started and that are still there."""
+    found = subprocess.run(["ps", "-wwo", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if "time-travel" in line]
+
+
+def test_a_ping_takes_the_delay_and_the_serialisation_to_the_microsecond(
+    runtime: VirtualRuntime, tmp_path: Path
+) -> None:
+    run = runtime.run(lab(), do(ping()), tmp_path / "run")
+    times = re.findall(r"time=([\d.]+) ms", output(run, 1, "left1"))
+    assert times == ["100"] * 3
+    statistics = re.search(r"rtt min/avg/max/mdev = ([\d.]+)/[\d.]+/([\d.]+)/", output(run, 1, "left1"))
+    assert statistics is not None
+    # ping itself reads whole µs at both ends.
+    late_us = {round(float(text) * 1000) - 100_000 for text in statistics.groups()}
+    assert late_us <= {PING_NS // 1000, PING_NS // 1000 + 1}
+    entry = (run.document("commands.json") or {})["commands"][0]
+    assert entry["status"] == 0
+    assert entry["ended_ns"] == pytest.approx(2102 * NS_PER_MS, abs=5 * NS_PER_MS)
+
+
+def test_commands_start_at_their_times_and_services_end_with_them(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    program = do(
+        shell("left1", "sleep 2; exit 3", at_ns=NS_PER_SECOND),
+        shell("right1", "trap 'echo bye; exit' TERM; while :; do sleep 1000 & wait $!; done", service=True),
+        Command("r1", ("no-such-program",)),
+    )
+    run = runtime.run(lab(), program, tmp_path / "run")
+    late, service, absent = (run.document("commands.json") or {})["commands"]
+    assert late["started_ns"] == pytest.approx(NS_PER_SECOND, abs=1000)
+    assert late["ended_ns"] == pytest.approx(3 * NS_PER_SECOND, abs=NS_PER_MS)
+    assert late["status"] == 3
+    assert service["stopped"] and output(run, 2, "right1") == "bye\n"
+    assert absent["error"] == "no-such-program: there is no such program" and absent["started_ns"] is None
+
+
+def test_what_still_runs_at_the_end_of_time_is_ended(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    program = do(shell("left1", "trap '' TERM; sleep 100000"), longest_ns=3600 * NS_PER_SECOND)
+    run = runtime.run(lab(), program, tmp_path / "run")
+    (entry,) = (run.document("commands.json") or {})["commands"]
+    assert entry["stopped"] and entry["signal"] == "SIGKILL"
+    assert entry["ended_ns"] == pytest.approx(3601 * NS_PER_SECOND, abs=NS_PER_MS)
+    assert run.cost.wall_ns < 10 * NS_PER_SECOND
+
+
+def test_the_same_plan_and_program_give_the_same_bytes(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    program = do(ping(20), shell("right1", "od -An -tx8 -N16 /dev/urandom; date +%s.%N; echo $$"))
+    left = files(runtime.run(lab(loss="10%"), program, tmp_path / "a").directory)
+    right = files(runtime.run(lab(loss="10%"), program, tmp_path / "b").directory)
+    assert left == right
+    other = files(runtime.run(lab(loss="10%", seed="7"), program, tmp_path / "c").directory)
+    for name in ("commands/1-left1.out", "commands/2-right1.out"):
+        assert other[name] != left[name]
+
+
+def test_commands_see_the_host_read_only_and_write_to_the_run(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    script = "touch /etc/ewan-was-here; cat /etc/hosts | grep right1; ls /sys/class/net; echo kept > $EWAN_OUT/file"
+    run = runtime.run(lab(), do(shell("left1", script)), tmp_path / "run")
+    assert not Path("/etc/ewan-was-here").exists()
+    assert output(run, 1, "left1").split()[1:] == ["right1", "eth0", "lo"]
+    assert "Read-only file system" in (run.directory / "commands/1-left1.err").read_text()
+    assert (run.directory / "commands/file").read_text() == "kept\n"
+
+
+def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    shared, home = set(virtual.SHARED_MEMORY.iterdir()), Path.home() / ".uml"
+    was = home.exists()
+    run = runtime.run(lab(), do(ping(1)), tmp_path / "run")
+    results = {"plan.json", "program.json", "commands.json", "links.json", "ended.json", "console.log", "commands"}
+    assert {path.name for path in run.directory.iterdir()} == results
+    assert set(virtual.SHARED_MEMORY.iterdir()) <= shared and home.exists() == was
+    assert guests() == []
+
+
+ORDINARY = """
+import os, sys
+from pathlib import Path
+from labs import plan as plans
+from labs.runtime.program import Command, Program
+from labs.runtime.virtual import VirtualRuntime
+binary, image, plan, directory = map(Path, sys.argv[1:])
+plan = plans.from_json(plan.read_bytes())
+os.chdir(directory)
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+program = Program(commands=(Command("left1", ("ping", "-c", "2", "right1")),), longest_ns=10**10)
+run = VirtualRuntime(binary, image).run(plan, program, directory / "run")
+print(run.ended["how"], run.document("commands.json")["commands"][0]["status"])
+"""
+
+
+def test_an_ordinary_user_needs_no_right_at_all(image: Path) -> None:
+    place = Path(f"/tmp/ewan-test-{os.getpid()}")  # pytest's own directories are for one user only
+    place.mkdir(mode=0o755)
+    try:
+        for program, name in ((BINARY, "ewan-node"), (image, "linux")):
+            shutil.copy(program, place / name)
+        (place / "plan.json").write_bytes(orjson.dumps(lab()))
+        own = place / "own"
+        own.mkdir()
+        os.chown(own, 65534, 65534)
+        arguments = [str(place / name) for name in ("ewan-node", "linux", "plan.json", "own")]
+        command = [sys.executable, "-c", ORDINARY, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert result.stdout == "completed 0\n", result.stderr
+        assert all(path.stat().st_uid == 65534 for path in own.rglob("*"))
+    finally:
+        shutil.rmtree(place)
+
+
+def run_in_thread(call: Callable[[threading.Event], Run]) -> tuple[threading.Event, list[Run], threading.Thread]:
+    stop, runs = threading.Event(), list[Run]()
+    thread = threading.Thread(target=lambda: runs.append(call(stop)))
+    thread.start()
+    return stop, runs, thread
+
+
+def test_what_was_measured_before_an_interruption_is_kept(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    program = do(Command("left1", ("ping", "-i", "0.001", "right1")), longest_ns=10**6 * NS_PER_SECOND)
+    stop, runs, thread = run_in_thread(lambda stop: runtime.run(lab(), program, tmp_path / "run", stop))
+    time.sleep(2)
+    stop.set()
+    thread.join(20)
+    (run,) = runs
+    assert run.interrupted and run.ended["how"] == "interrupted"
+    assert "packets transmitted" in output(run, 1, "left1"), "ping got SIGINT and told what it had measured"
+    assert (run.document("commands.json") or {})["interrupted"] is True
+    assert (run.document("links.json") or {})["links"][0]["sent_packets"] > 100
+
+
+def test_a_program_that_never_waits_is_named(image: Path, tmp_path: Path) -> None:
+    program = do(shell("left1", "sleep 1; while :; do :; done"))
+    begun = time.monotonic()
+    with pytest.raises(LabError, match=r"stood still at 2\.\d+s for 2.* of wall time: task \d+ \(sh\)"):
+        VirtualRuntime(BINARY, image, stall_s=2).run(lab(), program, tmp_path / "run")
+    assert time.monotonic() - begun < 15
+    assert guests() == []
+
+
+def test_a_lab_larger_than_the_machine_is_refused_with_the_arithmetic(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    big = lab(rate="20G", rtt="1s", pairs="5")
+    wanted = memory.need(big)
+    assert wanted.packets > 2 * 20e9 / 8 / 1538, "1 s of 20 Gbit/s, both ways"
+    with pytest.raises(LabError) as refused:
+        memory.refuse(big.lab, memory.Need(wanted.nodes, wanted.packets * 1000, wanted.packet_bytes), tmp_path)
+    words = str(refused.value)
+    assert f"2 × {wanted.packets * 1000} packets" in words and "free" in words and "lower rate" in words
+
+
+def test_memory_follows_the_lab() -> None:
+    small, large = memory.need(lab()), memory.need(lab(rate="10G"))
+    assert large.packets > 50 * small.packets
+    assert small.bytes < 512 * memory.MIB < large.bytes
+
+
+def test_what_needs_a_lab_that_stays_up_is_refused(runtime: VirtualRuntime) -> None:
+    with pytest.raises(LabError, match="ewan batch TOPOLOGY --do 'left1: ping right1'"):
+        runtime.exec("dumbbell", "left1", ["ping", "right1"])
+    with pytest.raises(LabError, match="from its start to its end"):
+        runtime.up(lab())
+
+
+@pytest.mark.parametrize("name", ["with blank", 'with"quote', "x" * 250])
+def test_paths_that_a_kernel_command_line_cannot_carry_are_refused(
+    runtime: VirtualRuntime, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(LabError, match="from another directory"):
+        runtime.run(lab(), do(ping()), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_shared_memory_that_is_missing_or_full_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="not there or not writable: mount -t tmpfs"):
+        virtual.check_shared_memory(tmp_path / "absent")
+
+
+def test_errors_inside_come_out_as_one_line(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    program = do(Command("nowhere", ("true",)))
+    with pytest.raises(LabError, match="lab dumbbell has no node nowhere: nearest are") as refused:
+        runtime.run(lab(), program, tmp_path / "run")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_kernel_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EWAN_KERNEL", "/nowhere/linux")
+    with pytest.raises(LabError, match="EWAN_KERNEL=/nowhere/linux: no program there"):
+        kernel.kernel(print)
+
+
+def test_a_sweep_keeps_all_cores_busy_and_gives_results_in_order(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    plans = [lab(rtt=f"{rtt}ms") for rtt in (10, 20, 30, 40)]
+    most, lock = [0, 0], threading.Lock()
+
+    def job(number: int) -> Callable[[threading.Event], float]:
+        def run(stop: threading.Event) -> float:
+            with lock:
+                most[0] += 1
+                most[1] = max(most)
+            found = runtime.run(plans[number], do(ping(1)), tmp_path / str(number), stop)
+            with lock:
+                most[0] -= 1
+            match = re.search(r"time=([\d.]+) ms", output(found, 1, "left1"))
+            assert match is not None
+            return round(float(match[1]))
+
+        return run
+
+    assert sweep([job(number) for number in range(4)]) == [10, 20, 30, 40]
+    assert most[1] == min(4, len(os.sched_getaffinity(0)))
+
+
+def test_the_first_error_of_a_sweep_stops_the_rest(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    endless = do(Command("left1", ("ping", "-i", "0.01", "right1")), longest_ns=10**6 * NS_PER_SECOND)
+    wrong = do(Command("nowhere", ("true",)))
+
+    def job(number: int, program: Program) -> Callable[[threading.Event], Run]:
+        return lambda stop: runtime.run(lab(), program, tmp_path / str(number), stop)
+
+    begun = time.monotonic()
+    with pytest.raises(LabError, match="no node nowhere"):
+        sweep([job(0, endless), job(1, wrong), job(2, endless)], workers=2)
+    assert time.monotonic() - begun < 20
+    assert guests() == []

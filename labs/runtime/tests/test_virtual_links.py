@@ -1,0 +1,128 @@
+"""Links of the kernel in the virtual clock, measured from outside: each packet's delay and spacing, to the ns."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import orjson
+import pytest
+
+from labs import host
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime.program import Command, Program
+from labs.runtime.tests.lab import BINARY
+from labs.runtime.virtual import VirtualRuntime
+from labs.spec import from_template
+
+SECOND = 10**9
+FRAMED, ACCESS_BPS, DELAY_NS = 1538, 10_000_000_000, 50_000_000
+
+RECEIVE = """
+import json, socket, struct
+socket_ = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+socket_.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+socket_.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
+socket_.bind(("", 5000))
+socket_.settimeout({wait})
+arrived = []
+try:
+    while True:
+        data, about, _, _ = socket_.recvmsg(2048, 64)
+        seconds, ns = struct.unpack("qq", about[0][2])
+        arrived.append([struct.unpack("q", data[:8])[0], seconds * 10**9 + ns])
+except TimeoutError:
+    print(json.dumps(arrived))
+"""
+
+SEND = """
+import socket, struct, time
+socket_ = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+socket_.setsockopt(socket.SOL_SOCKET, 32, 1 << 26)  # SO_SNDBUFFORCE
+socket_.connect(("{address}", 5000))
+time.sleep(0.2)
+for _ in range({count}):
+    socket_.send(struct.pack("q", time.time_ns()) + bytes(1464))
+    if {gap}:
+        time.sleep({gap})
+"""
+
+
+def lab(**settings: str) -> Plan:
+    """A dumbbell with 50 ms each way; hosts send at 10 Gbit/s and have no dither unless told."""
+    words = {"name": f"vl{os.getpid()}", "rtt": "100ms", "ip": "4", "dither": "0", "access": "10G", **settings}
+    return compile(from_template("dumbbell", words), host.virtual_facts())
+
+
+def times(plan: Plan, place: Path, count: int, gap_s: float = 0, wait_s: float = 2) -> list[tuple[int, int]]:
+    """When each full packet from left1 was sent and when it came to right1, in ns."""
+    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    receive, send = RECEIVE.format(wait=wait_s), SEND.format(address=address, count=count, gap=gap_s)
+    commands = (
+        Command("right1", ("python3", "-c", receive)),
+        Command("left1", ("python3", "-c", send)),
+    )
+    place.mkdir()
+    run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * SECOND), place)
+    assert run.ended["how"] == "completed"
+    return [(sent, came) for sent, came in orjson.loads((place / "commands/1-right1.out").read_bytes())]
+
+
+def service_ns(rate_bps: int) -> Fraction:
+    return Fraction(FRAMED * 8 * SECOND, rate_bps)
+
+
+@pytest.mark.parametrize(
+    ("rate", "bps", "count"),
+    [
+        ("8kbit/s", 8_000, 6),
+        ("100Mbit/s", 100_000_000, 300),
+        ("1Gbit/s", 10**9, 300),
+        ("9999999999bit/s", 9_999_999_999, 300),
+        ("40Gbit/s", 40 * 10**9, 300),
+        ("100Gbit/s", 100 * 10**9, 300),
+    ],
+)
+def test_packets_leave_a_bottleneck_one_service_time_apart(tmp_path: Path, rate: str, bps: int, count: int) -> None:
+    seen = times(lab(rate=rate, access="100G", buffer="400pkt"), tmp_path / "run", count, wait_s=3)
+    assert len(seen) == count
+    exact, first = service_ns(bps), seen[0][1]
+    # Rounded up to the ns in which the last bit is out; the remainder is carried, so the error does not grow.
+    off = [came - first - number * exact for number, (_, came) in enumerate(seen)]
+    assert max(off) - min(off) < 1
+    alone = DELAY_NS + exact + service_ns(100 * 10**9)
+    assert 0 <= seen[0][1] - seen[0][0] - alone < 2, "one rounding at the host, one at the link"
+
+
+def test_a_link_of_the_kernel_and_our_own_deliver_at_the_same_instants(tmp_path: Path) -> None:
+    kernel, own = (
+        times(lab(rate="100M", emulator=emulator), tmp_path / emulator, 200) for emulator in ("kernel", "user")
+    )
+    assert [came - sent for sent, came in kernel] == [came - sent for sent, came in own]
+
+
+@pytest.mark.parametrize("buffer", ["100pkt", "153800B", "154000B"])
+def test_the_buffer_limits_what_waits_and_nothing_else(tmp_path: Path, buffer: str) -> None:
+    plan = lab(rate="100M", buffer=buffer)
+    seen = times(plan, tmp_path / "run", 600)
+    # 100 wait, and as long as the burst lasts at 10 Gbit/s, one is served for each 100 that come.
+    assert len(seen) == 100 + 6
+    (forward, _) = orjson.loads((tmp_path / "run/links.json").read_bytes())["links"]
+    assert (forward["dropped_queue"], forward["dropped_impair_or_limit"], forward["late_packets"]) == (494, 0, 0)
+    assert forward["sent_bytes"] == 106 * FRAMED
+
+
+def test_a_host_waits_a_seeded_time_below_its_dither(tmp_path: Path) -> None:
+    first, again, other = (
+        [came - sent for sent, came in times(lab(rate="100M", dither="auto", seed=seed), tmp_path / name, 500, 0.001)]
+        for name, seed in (("first", "1"), ("again", "1"), ("other", "2"))
+    )
+    assert first == again != other
+    dither = service_ns(100_000_000)
+    added = [delay - DELAY_NS - dither - service_ns(ACCESS_BPS) for delay in first]
+    assert min(added) >= 0 and max(added) < dither + 2
+    # 500 uniform draws: the mean within 4 standard errors.
+    assert abs(float(sum(added) / len(added) - dither / 2)) < 4 * float(dither) / (12 * 500) ** 0.5
+    assert max(added) - min(added) > dither * 9 / 10

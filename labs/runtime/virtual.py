@@ -1,0 +1,346 @@
+"""The virtual clock: a lab inside a Linux kernel of its own, a process whose time is simulated (User-Mode Linux).
+
+In: a plan, a program, a directory for the run. Out: results in that directory, and nowhere else. Batch only: when all
+programs in it wait, time jumps. The kernel's first process is `ewan-node init` (labs/node/src/init.rs), which makes the
+lab with the code of the live clock. Works as an ordinary user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import orjson
+
+from labs import plan as plans
+from labs.plan import Plan
+from labs.runtime import kernel, memory
+from labs.runtime.base import LabError, Loaded
+from labs.runtime.binary import node_binary
+from labs.runtime.interrupt import deferred
+from labs.runtime.program import Program
+from labs.runtime.progress import Page, Progress, Reading, Watch
+from labs.units import NS_PER_SECOND, about
+
+SHARED_MEMORY = Path("/dev/shm")
+START_UNIX_NS = 1_700_000_000 * NS_PER_SECOND
+"""When virtual time begins: 2023-11-14 22:13:20 UTC, always."""
+STALL_S = 20.0
+# Making a large lab takes wall time but no virtual time; it ends within the first virtual second (init.rs).
+MAKING_S = 300.0
+MADE_NS = NS_PER_SECOND
+POLL_S = 0.1
+ENDS_S = 10.0
+# What the kernel's command line (2048 bytes) and its parser carry.
+LONGEST_PATH = 200
+MOUNT_POINTS = ("proc", "sys", "dev", "run", "tmp", "etc", "host")
+ONLY_LIVE = "the virtual clock runs a lab from its start to its end and then it is gone: write {instead}"
+
+Show = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run took on this machine; of virtual time and packets only what the kernel told."""
+
+    wall_ns: int
+    virtual_ns: int | None
+    packets: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run left in its directory."""
+
+    directory: Path
+    kernel: Path
+    ended: dict[str, Any]
+    cost: Cost
+
+    @property
+    def interrupted(self) -> bool:
+        return bool(self.ended["how"] != "completed")
+
+    def document(self, name: str) -> dict[str, Any] | None:
+        """probe.json, commands.json or links.json; None where the run did not come so far."""
+        try:
+            content: dict[str, Any] = orjson.loads((self.directory / name).read_bytes())
+        except FileNotFoundError:
+            return None
+        return content
+
+
+class VirtualRuntime:
+    """See `labs.runtime.base.Runtime`; what needs a lab that stays up is refused."""
+
+    def __init__(
+        self,
+        binary: Path | None = None,
+        kernel_path: Path | None = None,
+        *,
+        stall_s: float = STALL_S,
+        show: Show = lambda progress: None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._wanted = binary
+        self._kernel = kernel_path
+        self._stall_s = stall_s
+        self._show = show
+        self._tell = tell
+
+    def kernel(self) -> Path:
+        """Built on demand."""
+        if self._kernel is None:
+            self._kernel = kernel.kernel(self._tell)
+        return self._kernel
+
+    def run(self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None) -> Run:
+        """Runs `program` in the lab of `plan`; raises LabError when it could not be done.
+
+        Ctrl-C, and `stop`, end it early: what was measured until then is kept (`Run.interrupted`); Ctrl-C a second
+        time, or no end within ten seconds, kills it.
+        """
+        binary, image = node_binary(self._wanted), self.kernel()
+        directory = check_path(directory)
+        wanted = memory.need(plan)
+        check_shared_memory()
+        memory.refuse(plan.lab, wanted, SHARED_MEMORY)
+        begun = time.monotonic_ns()
+        with _prepared(directory, binary) as root:
+            (directory / "plan.json").write_bytes(plans.to_json(plan))
+            (directory / "program.json").write_bytes(program.to_json())
+            page = Page(directory / "progress")
+            watch = Watch(page, program.expected_ns)
+            last: Progress
+            try:
+                parameters = _parameters(plan, wanted.bytes, directory, root, page.path)
+                command: list[Path | str] = [binary, "launch", "--", image, *parameters]
+                with _guest(command, directory) as guest, deferred() as check:
+                    asked = self._wait(guest, page, watch, plan.lab, check, stop)
+                    last = watch.progress()
+            finally:
+                page.close()
+        cost = Cost(time.monotonic_ns() - begun, last.virtual_ns, last.packets, wanted.bytes)
+        ended = _ended(directory, plan.lab, asked)
+        return Run(directory, image, ended, cost)
+
+    def _wait(
+        self,
+        guest: subprocess.Popen[bytes],
+        page: Page,
+        watch: Watch,
+        lab: str,
+        check: Callable[[], None],
+        stop: threading.Event | None,
+    ) -> bool:
+        """Until the guest has ended; true if it was asked to. Raises LabError when its time stands still."""
+        kill_at: float | None = None
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                guest.wait(POLL_S)
+                return kill_at is not None
+            if kill_at is None:
+                try:
+                    check()
+                except (KeyboardInterrupt, SystemExit):
+                    kill_at = time.monotonic() + ENDS_S
+                if stop is not None and stop.is_set():
+                    kill_at = time.monotonic() + ENDS_S
+                if kill_at is not None:
+                    page.stop()
+            elif time.monotonic() > kill_at:
+                return True
+            still_ns, reading = watch.still()
+            making = reading is None or reading.virtual_ns < MADE_NS
+            if reading is not None and still_ns > (MAKING_S if making else self._stall_s) * NS_PER_SECOND:
+                raise LabError(_stalled(lab, still_ns, reading))
+            self._show(watch.progress())
+
+    def up(self, plan: Plan) -> list[str]:
+        self._refuse("`ewan lab` to verify it, `ewan batch` to run programs in it, or --runtime netns (as root)")
+
+    def down(self, name: str) -> dict[str, Any]:
+        self._refuse("nothing: there is nothing to remove")
+
+    def names(self) -> list[str]:
+        return []
+
+    def load(self, name: str) -> Loaded:
+        self._refuse("`ewan compile --runtime virtual` for its plan")
+
+    def status(self, name: str) -> dict[str, Any]:
+        self._refuse("`ewan batch`; its progress is shown while it runs")
+
+    def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        self._refuse(f"`ewan batch TOPOLOGY --do '{node}: {' '.join(argv)}'`")
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        self._refuse("the link as it should be into the description")
+
+    @staticmethod
+    def _refuse(instead: str) -> NoReturn:
+        raise LabError(ONLY_LIVE.format(instead=instead))
+
+
+def check_path(directory: Path) -> Path:
+    """The directory's absolute path, if the kernel's command line can carry it."""
+    absolute = directory.absolute()
+    text = str(absolute)
+    if any(character.isspace() or character in "\"'\\" for character in text) or len(text.encode()) > LONGEST_PATH:
+        raise LabError(
+            f"{text}: the virtual kernel takes no directory with blanks, quotes or more than {LONGEST_PATH} bytes in "
+            "its path: run it from another directory"
+        )
+    return absolute
+
+
+def check_shared_memory(directory: Path = SHARED_MEMORY) -> None:
+    """The virtual kernel's memory is a file there, which its processes map, also to execute."""
+    remedy = f"mount -t tmpfs tmpfs {directory} (in a container: --shm-size, or --ipc=host)"
+    if not directory.is_dir() or not os.access(directory, os.W_OK):
+        raise LabError(f"the virtual clock needs {directory}, and it is not there or not writable: {remedy}")
+    if os.statvfs(directory).f_flag & os.ST_NOEXEC:
+        raise LabError(f"the virtual clock executes from {directory}, which is mounted noexec: {remedy}")
+
+
+def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, page: Path) -> list[str]:
+    """The kernel's command line; KEY=VALUE pairs that it does not know become init's environment."""
+    working = str(Path.cwd())
+    carried = not any(character.isspace() or character in "\"'\\" for character in working)
+    return [
+        f"mem={memory_bytes // memory.MIB}M",
+        f"uml_dir={directory}/uml/",
+        "umid=guest",
+        "root=98:0",
+        "rootfstype=hostfs",
+        f"rootflags={root}",
+        "ro",
+        "init=/ewan-node",
+        "time-travel=inf-cpu",
+        f"time-travel-start={START_UNIX_NS}",
+        "norandmaps",
+        f"ewan_seed={plan.seed}",
+        f"ewan_progress={page}",
+        "con=null",
+        "con0=null,fd:1",
+        "ssl=null",
+        "panic=-1",
+        "quiet",
+        f"EWAN_RUN={directory}",
+        *([f"EWAN_DIRECTORY={working}"] if carried and len(working) <= LONGEST_PATH else []),
+        "--",
+        "init",
+    ]
+
+
+@contextlib.contextmanager
+def _prepared(directory: Path, binary: Path) -> Iterator[Path]:
+    """Gives the guest's small root; it and all else that is no result is removed again."""
+    root, uml = directory / "root", directory / "uml"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in MOUNT_POINTS:
+            (root / name).mkdir(parents=True)
+        uml.mkdir()
+        _put(binary, root / "ewan-node")
+    except OSError as error:
+        for path in (root, uml):
+            shutil.rmtree(path, ignore_errors=True)
+        remedy = "make room there" if error.errno == errno.ENOSPC else "run it where you may write"
+        raise LabError(f"{directory}: {error.strerror}: {remedy}") from None
+    try:
+        yield root
+    finally:
+        for path in (root, uml):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _put(binary: Path, place: Path) -> None:
+    """A second name for the binary; a copy on another file system, or where it is somebody else's."""
+    try:
+        place.hardlink_to(binary)
+    except OSError:
+        shutil.copy(binary, place)
+
+
+@contextlib.contextmanager
+def _guest(command: Sequence[Path | str], directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The kernel's process, in a session of its own; whatever happens, it and all its children are gone afterwards."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(directory),
+        "TMPDIR": str(SHARED_MEMORY),
+        # The kernel's child processes replace all their memory, and with it what glibc registers with the host (rseq).
+        "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+    }
+    with (directory / "console.log").open("wb") as console:
+        guest = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        yield guest
+    finally:
+        guest.kill()
+        for pid in _session(guest.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        guest.wait()
+
+
+def _session(leader: int) -> list[int]:
+    """Processes of the session that `leader` began; its number is nobody else's while one of them is there."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != leader:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == leader:
+                    found.append(int(entry.name))
+    return found
+
+
+def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:
+    """What init said last; LabError when that was an error, or when it said nothing."""
+    try:
+        ended: dict[str, Any] = orjson.loads((directory / "ended.json").read_bytes())
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        if asked:
+            return {"how": "killed", "error": None, "warnings": []}
+        if os.statvfs(directory).f_bavail == 0:
+            raise LabError(f"no space left in {directory}") from None
+        raise LabError(f"lab {lab}: {_last_words(directory / 'console.log')} ({directory / 'console.log'})") from None
+    if ended["error"]:
+        raise LabError(f"lab {lab}: {ended['error']}")
+    return ended
+
+
+def _last_words(console: Path) -> str:
+    """The line of the virtual kernel's console that says why it ended."""
+    lines = [line.strip() for line in console.read_text(errors="replace").splitlines() if line.strip()]
+    telling = [line for line in lines if "Kernel panic" in line or line.startswith("ewan-node: ")]
+    return (telling or lines or ["the virtual kernel ended without a word"])[-1 if not telling else 0]
+
+
+def _stalled(lab: str, still_ns: int, reading: Reading) -> str:
+    return (
+        f"lab {lab}: virtual time has stood still at {about(reading.virtual_ns, 'time', 6)} for "
+        f"{about(still_ns, 'time', 2)} of wall time: task {reading.pid} ({reading.task}) in the lab works without ever "
+        "waiting, and time moves only when all wait: run a program that sleeps, or this one in the live clock"
+    )

@@ -1,0 +1,182 @@
+"""Plans of the virtual clock: which links the kernel emulates, what hosts send through, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from labs import host
+from labs.compile import HostFacts, compile
+from labs.plan import Plan, to_json
+from labs.spec import DescriptionError, from_template, parse
+from labs.tests.walk import Network
+
+LIVE = HostFacts(cpus=(0, 1), networks=())
+VIRTUAL = host.virtual_facts()
+
+
+def virtual(template: str = "dumbbell", **overrides: str) -> Plan:
+    return compile(from_template(template, {"rtt": "100ms", "rate": "100M", **overrides}), VIRTUAL)
+
+
+def written(text: str, facts: HostFacts = VIRTUAL) -> Plan:
+    return compile(parse(text, Path("x.lab.yaml")), facts)
+
+
+def refusal(text: str, facts: HostFacts = VIRTUAL) -> str:
+    with pytest.raises(DescriptionError) as refused:
+        written(text, facts)
+    return str(refused.value)
+
+
+def backend(wan: str) -> str:
+    (core,) = written(f"topology: dumbbell\nwan: {wan}").links
+    return core.backend
+
+
+@pytest.mark.parametrize(
+    "wan",
+    [
+        "{}",
+        "{loss: 0.1%, corrupt: 1ppm, duplicate: 1ppb}",
+        "{loss: {gilbert-elliott: {to_bad: 1%, to_good: 20%}}}",
+        "{loss: {markov: {p13: 1%, p31: 20%}}}",
+        "{jitter: 1ms, distribution: uniform, reorder: true}",
+        "{queue: codel}",
+        "{queue: pie, buffer: 100pkt}",
+        "{queue: red, rate: 10Mbit/s}",
+        "{rate: 8kbit/s, framing: ip}",
+        "{rate: 100Gbit/s, buffer: 1GB}",
+    ],
+)
+def test_auto_takes_the_kernel_where_it_says_the_same(wan: str) -> None:
+    assert backend(wan) == "kernel"
+
+
+REFUSED = {
+    "{loss: {every: 100}}": 'x.lab.yaml:2: wan.loss.every "100"',
+    '{loss: {pattern: "001"}}': "x.lab.yaml:2: wan.loss",
+    "{jitter: 1ms}": 'x.lab.yaml:2: wan.jitter "1ms": on core, netem has no normal distribution',
+    "{jitter: 1ms, distribution: pareto}": 'x.lab.yaml:2: wan.distribution "pareto"',
+    "{jitter: 1ms, distribution: uniform}": 'x.lab.yaml:2: wan.jitter "1ms": on core, netem lets packets overtake',
+    "{delay: 4s, jitter: 3s, distribution: uniform, reorder: true}": 'x.lab.yaml:2: wan.jitter "3s"',
+    "{rate: 100Gbit/s, buffer: 5GB}": 'x.lab.yaml:2: wan.buffer "5GB"',
+    "{queue: red, rate: 1Gbit/s}": "x.lab.yaml:2: wan.queue",
+    "{queue: {codel: {target: 500ns}}}": "x.lab.yaml:2: wan.queue",
+    "{queue: {pie: {alpha: 0.1Hz}}}": "x.lab.yaml:2: wan.queue",
+    "{backward: {loss: {every: 100}}}": "x.lab.yaml:2: wan.backward.loss",
+}
+
+
+@pytest.mark.parametrize(("wan", "says"), REFUSED.items())
+def test_what_netem_cannot_say_our_own_link_does(wan: str, says: str) -> None:
+    assert backend(wan) == "user"
+    for wanted in ("kernel", "tbf"):
+        said = refusal(f"topology: dumbbell\nwan: {wan}\nemulator: {wanted}")
+        assert said.startswith(says.split(' "')[0].split(".every")[0]), said
+        assert "write" in said and said.endswith("emulator: user") and "\n" not in said
+
+
+def test_a_refusal_says_which_setting_and_what_to_write() -> None:
+    said = refusal("topology: dumbbell\nwan: {jitter: 1ms, distribution: uniform}\nemulator: kernel")
+    assert said == (
+        'x.lab.yaml:2: wan.jitter "1ms": on core, netem lets packets overtake under jitter: '
+        'write "reorder: true", or emulator: user'
+    )
+
+
+def test_a_spinner_serves_only_our_own_links() -> None:
+    plan = written("topology: {star: {arms: 3}}\nlinks: {arm2: {loss: {every: 100}}}")
+    assert [(link.name, link.backend) for link in plan.links] == [
+        ("arm1", "kernel"),
+        ("arm2", "user"),
+        ("arm3", "kernel"),
+    ]
+    assert [spinner.links for spinner in plan.spinners] == [("arm2",)]
+    assert virtual().spinners == ()
+    assert [spinner.links for spinner in virtual(emulator="user").spinners] == [("core",)]
+
+
+def test_the_live_clock_takes_our_own_link_unless_told() -> None:
+    for wanted, taken in (("auto", "user"), ("user", "user"), ("kernel", "kernel"), ("tbf", "tbf")):
+        plan = written(f"topology: dumbbell\nemulator: {wanted}", LIVE)
+        assert [link.backend for link in plan.links] == [taken]
+        # Without a spinner, no CPU is kept from hosts and nothing steered away from one.
+        assert plan.host_cpus == ((0,) if taken == "user" else (0, 1))
+        assert any(port.steer for port in Network(plan).ports.values()) == (taken == "user")
+
+
+def test_hosts_send_through_psp_at_their_access_rate() -> None:
+    network = Network(virtual(access="1G"))
+    egress = network.ports["left1", "eth0"].egress
+    assert egress["kind"] == "psp"
+    assert (egress["rate_bps"], egress["overhead_bytes"], egress["minimum_bytes"]) == (1_000_000_000, 24, 84)
+    assert (egress["limit_packets"], egress["limit_bytes"]) == (1000, 1_538_000)
+    assert network.ports["r1", "eth1"].egress["kind"] == "tbf"
+    assert not any(port.steer for port in network.ports.values())
+
+
+def test_ip_framing_takes_the_ethernet_header_off() -> None:
+    plan = written("topology: dumbbell\naccess: {framing: ip, rate: 10Mbit/s}")
+    egress = Network(plan).ports["left1", "eth0"].egress
+    assert (egress["rate_bps"], egress["overhead_bytes"], egress["minimum_bytes"]) == (10_000_000, -14, 0)
+
+
+def test_a_host_on_an_emulated_link_has_no_rate_of_its_own() -> None:
+    egress = Network(virtual("star")).ports["host1", "eth0"].egress
+    assert (egress["kind"], egress["rate_bps"], egress["limit_packets"]) == ("psp", 0, 10_000)
+
+
+def dithers(plan: Plan) -> dict[str, int]:
+    return {n.name: n.interfaces[0].egress["dither_ns"] for n in plan.nodes if n.kind == "host"}
+
+
+def test_a_host_dithers_by_a_packets_time_at_the_bottleneck() -> None:
+    # 1538 bytes at 100 Mbit/s.
+    assert dithers(virtual()) == {"left1": 123_040, "right1": 123_040}
+    assert dithers(virtual(access="10M"))["left1"] == 1_230_400
+    slow = written("topology: {parking-lot: {hops: 2}}\nwan: {rate: 1Gbit/s}\nlinks: {hop2: {rate: 10Mbit/s}}")
+    found = dithers(slow)
+    assert found["left1"] == 1_230_400, "its way has the slow hop in it"
+    assert found["in1-1"] == 12_304, "its way has not"
+
+
+def test_a_host_without_a_pair_goes_by_the_slowest_link() -> None:
+    graph = "topology: {graph: {hosts: [a, b, c], routers: [r], pairs: [[a, b]], links: [%s]}}"
+    links = "{between: [a, r]}, {between: [b, r]}, {between: [c, r], rate: 1Mbit/s, delay: 5ms}"
+    assert dithers(written(graph % links)) == {"a": 1_231, "b": 1_231, "c": 12_304_000}
+
+
+def test_dither_can_be_chosen_or_left_out() -> None:
+    assert dithers(virtual(dither="0")) == {"left1": 0, "right1": 0}
+    assert dithers(virtual(dither="10us")) == {"left1": 10_000, "right1": 10_000}
+    assert dithers(virtual(dither="auto")) == dithers(virtual())
+    assert dithers(written("topology: dumbbell\ndither: 0")) == {"left1": 0, "right1": 0}
+
+
+def test_each_host_has_a_seed_of_its_own_that_follows_the_plans() -> None:
+    def seeds(seed: str, pairs: str) -> dict[str, int]:
+        plan = virtual(seed=seed, pairs=pairs)
+        return {n.name: n.interfaces[0].egress["seed"] for n in plan.nodes if n.kind == "host"}
+
+    few, many = seeds("1", "1"), seeds("1", "4")
+    assert len(set(many.values())) == 8
+    assert few["left1"] == many["left1"] != seeds("2", "1")["left1"]
+
+
+def test_dither_is_of_the_virtual_clock() -> None:
+    said = refusal("topology: dumbbell\ndither: 10us", LIVE)
+    assert said.startswith('x.lab.yaml:2: dither "10us": dither is of the virtual clock')
+    for fine in ("0", "auto", "0ms"):
+        assert written(f"topology: dumbbell\ndither: {fine}", LIVE) == written("topology: dumbbell", LIVE)
+
+
+def test_a_dither_without_a_unit_is_refused() -> None:
+    assert refusal("topology: dumbbell\ndither: 5") == 'x.lab.yaml:2: dither "5": write a duration as "5ms"'
+
+
+def test_a_plan_does_not_depend_on_the_machine() -> None:
+    plan = written("topology: dumbbell\ncpus: {spin: [7], hosts: [6]}")
+    assert plan.host_cpus == (0,)
+    assert to_json(plan) == to_json(written("topology: dumbbell"))

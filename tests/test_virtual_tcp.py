@@ -1,0 +1,101 @@
+"""TCP in the virtual clock is the kernel's own: every variant transfers over a long fat pipe, and flows that share a
+bottleneck share it fairly, because hosts have a dither (without one, exact timing may favour one of them for ever)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator import bulk
+from labs import host
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime.program import Program
+from labs.runtime.sweep import sweep
+from labs.runtime.tests.lab import BINARY
+from labs.runtime.virtual import VirtualRuntime
+from labs.spec import from_template
+
+SECOND = 10**9
+# All that Linux 6.12 has.
+VARIANTS = ["bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno"]
+VARIANTS += ["scalable", "vegas", "veno", "westwood", "yeah"]
+TRANSFER_BYTES = 20_000_000
+GROUP = 5
+SEEDS = range(1, 11)
+FAIR_NS = 300 * SECOND
+FAIREST = 0.98
+
+Flows = list[dict[str, Any]]
+
+
+def lab(**words: str) -> Plan:
+    return compile(from_template("dumbbell", {"name": f"vt{os.getpid()}", **words}), host.virtual_facts())
+
+
+def ran(plan: Plan, requests: list[dict[str, Any]], directory: Path, stop: threading.Event) -> list[Flows]:
+    """The flows of each request; one after the other in one lab."""
+    directory.mkdir()
+    together = {**requests[0], "probes": [probe for request in requests for probe in request["probes"]]}
+    answer = VirtualRuntime(BINARY).run(plan, Program(together), directory, stop).document("probe.json")
+    assert answer is not None
+    return [bulk.flows_of({"results": [result]}) for result in answer["results"]]
+
+
+@pytest.fixture(scope="module")
+def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """One flow of each variant over 1 Gbit/s × 100 ms, by its name."""
+    place, plan = tmp_path_factory.mktemp("variants"), lab(rate="1Gbit/s", rtt="100ms")
+
+    def job(variants: list[str]) -> Callable[[threading.Event], list[Flows]]:
+        flows = [bulk.Flow("left1", "right1", variant, bytes=TRANSFER_BYTES) for variant in variants]
+        requests = [bulk.request(plan, [flow], "virtual", sample_ns=SECOND // 20) for flow in flows]
+        return lambda stop: ran(plan, requests, place / variants[0], stop)
+
+    groups = [VARIANTS[k : k + GROUP] for k in range(0, len(VARIANTS), GROUP)]
+    found = sweep([job(group) for group in groups])
+    return {flow["congestion"]: flow for group in found for (flow,) in group}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_transfers_and_its_window_is_in_the_record(
+    transfers: dict[str, dict[str, Any]], variant: str
+) -> None:
+    flow = transfers[variant]
+    assert flow["received_bytes"] == TRANSFER_BYTES
+    # Connecting takes a round trip, and slow start from ten segments eleven more; the link alone takes 0.17 s.
+    assert 0.7 * SECOND < flow["completion_ns"] < 60 * SECOND
+    assert abs(flow["min_rtt_ns"] - 100_000_000) < 100_000
+    windows = [sample["cwnd_segments"] for sample in flow["series"]]
+    assert windows[0] == (4 if variant == "hybla" else 10), "RFC 6928; Hybla: RTT / 25 ms"
+    assert len(windows) >= flow["completion_ns"] // (SECOND // 20) - 3
+    assert max(windows) > 50
+
+
+def test_the_variants_differ(transfers: dict[str, dict[str, Any]]) -> None:
+    assert len({flow["completion_ns"] for flow in transfers.values()}) > len(VARIANTS) / 2
+
+
+def jain(rates: list[float]) -> float:
+    """Jain, Chiu, Hawe (1984): 1 when all are equal, 1/n when one has everything."""
+    return sum(rates) ** 2 / (len(rates) * sum(rate**2 for rate in rates))
+
+
+def test_two_reno_flows_share_a_bottleneck_fairly_on_ten_seeds_of_ten(tmp_path: Path) -> None:
+    def job(seed: int) -> Callable[[threading.Event], list[Flows]]:
+        plan = lab(rate="100Mbit/s", rtt="20ms", pairs="2", seed=str(seed))
+        flows = [bulk.Flow(f"left{n}", f"right{n}", "reno", duration_ns=FAIR_NS) for n in (1, 2)]
+        return lambda stop: ran(plan, [bulk.request(plan, flows, "virtual")], tmp_path / f"{seed}", stop)
+
+    fairness = {}
+    for seed, (flows,) in zip(SEEDS, sweep([job(seed) for seed in SEEDS]), strict=True):
+        rates = [flow["goodput_bps"] for flow in flows]
+        assert 88e6 < sum(rates) < 94.2e6, "the bottleneck is used"
+        fairness[seed] = jain(rates)
+    assert min(fairness.values()) >= FAIREST, fairness
+    assert len(set(fairness.values())) == len(SEEDS), "each seed is a run of its own"

@@ -1,0 +1,118 @@
+"""sch_psp on Debian's own kernels, 6.1 and 6.12, in software-emulated machines: it loads, paces, fills gaps, unloads.
+
+The emulated processor is slow and shares the host, so rates are held to 2 % over seconds; spacing to the nanosecond
+is the virtual clock's matter. Gaps are counted in bytes and must be right to the byte.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from tests.vm.machine import Kernel, MissingError
+
+KERNELS = {
+    "6.1": ("linux-image-amd64", "linux-headers-amd64"),
+    "6.12": ("linux-image-6.12-amd64", "linux-headers-6.12-amd64"),
+}
+BOOT_S = 220
+pytestmark = pytest.mark.timeout(420)
+
+Values = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def kernels() -> dict[str, Kernel]:
+    try:
+        return {name: Kernel(*packages) for name, packages in KERNELS.items()}
+    except MissingError as missing:
+        pytest.fail(str(missing), pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def runs(kernels: dict[str, Kernel]) -> Iterator[dict[str, Future[Values]]]:
+    """Both machines, side by side where there is more than one processor."""
+    with ThreadPoolExecutor(2 if (os.cpu_count() or 1) > 1 else 1) as pool:
+        yield {name: pool.submit(kernel.boot, BOOT_S) for name, kernel in kernels.items()}
+
+
+@pytest.fixture(params=KERNELS)
+def seen(request: pytest.FixtureRequest, runs: dict[str, Future[Values]]) -> Values:
+    return runs[request.param].result()
+
+
+def near(value: str, wanted: float, tolerance: float) -> bool:
+    return abs(float(value) - wanted) <= tolerance * wanted
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_builds_without_a_warning(kernels: dict[str, Kernel], name: str) -> None:
+    _, said = kernels[name].build()
+    assert "warning" not in said, said
+
+
+def test_loads_and_unloads_without_a_word_from_the_kernel(seen: Values) -> None:
+    assert "failed" not in seen, seen
+    assert seen["loaded"] == "1"
+    assert seen["unloaded"] == "0"
+    assert seen["trouble"] == "0"
+
+
+def test_tc_configures_and_shows(seen: Values) -> None:
+    assert seen["qdisc"].startswith("qdisc psp 1: root")
+    assert "mode timer default 0x1" in seen["qdisc"]
+    assert "rate 4Mbit overhead 24 mpu 84 departure end" in seen["class"]
+
+
+def test_refuses_in_words(seen: Values) -> None:
+    assert "above 1 Tbit/s" in seen["refused-rate"]
+    assert "the mode stays as created" in seen["refused-mode"]
+    assert '"speed" is unknown' in seen["refused-word"]
+    assert "filters point to this class" in seen["in-use"]
+
+
+def test_timer_mode_paces_udp_and_follows_a_change(seen: Values) -> None:
+    assert near(seen["udp-4mbit"], 4e6, 0.02)
+    assert near(seen["udp-2mbit"], 2e6, 0.02)
+
+
+def test_tcp_gets_its_share_whatever_ip_and_mtu(seen: Values) -> None:
+    # 10 Mbit/s on the wire: 1448 of 1538 bytes are payload, 1428 with IPv6, 8948 of 9038 with jumbo frames.
+    assert near(seen["tcp"], 10e6 * 1448 / 1538, 0.05)
+    assert near(seen["tcp6"], 10e6 * 1428 / 1538, 0.05)
+    assert near(seen["tcp-jumbo"], 10e6 * 8948 / 9038, 0.05)
+    assert int(seen["segmented"]) > 100, "no GSO packet met psp"
+
+
+def test_filters_choose_the_class(seen: Values) -> None:
+    assert seen["filtered"] == "5"
+
+
+def test_dither_adds_half_of_its_width(seen: Values) -> None:
+    # Uniform in 0 to 3 ms: mean 1.5 ms, of 40 packets within 0.3; the machine itself adds some.
+    assert 1.1 <= float(seen["dithered"]) <= 4.0
+    assert seen["backlog"] == "0b 0p"
+
+
+def test_netem_with_psp_as_its_child(seen: Values) -> None:
+    assert 20 <= float(seen["netem-rtt"]) < 30
+    assert near(seen["netem-udp-4mbit"], 4e6, 0.02)
+    assert near(seen["netem-tcp"], 4e6 * 1448 / 1538, 0.1)
+    assert set(re.findall(r"\S+ \S+", seen["netem-backlog"])) == {"0b 0p"}, "packets are counted that are not there"
+
+
+def test_gap_mode_fills_the_line_with_pause_frames(seen: Values) -> None:
+    # 1066 bytes at 200 kbit/s of 1 Mbit/s: the next may begin 5330 bytes later, so 4264 bytes of gap, in 3 frames.
+    assert int(seen["gap-pairs"]) > 300
+    assert int(seen["gap-of-4264"]) >= int(seen["gap-pairs"]) - 1
+    frames, sent = re.findall(r"(\d+) (?:frames|bytes)", seen["gap-stats"])
+    assert (frames, sent) == (seen["pause-frames"], seen["pause-bytes"]), "not every frame arrived"
+    least, most = map(int, seen["pause-sizes"].split())
+    assert least >= 60
+    assert most <= 1514
+    assert "01:80:c2:00:00:01" in seen["pause"]
+    assert re.search(r"8808 0001\s+0x0010:\s+0000", seen["pause"]), "opcode 1, pause time 0"
