@@ -1,7 +1,7 @@
-"""What a run does in its lab: probes, then commands side by side. Pure.
+"""What a run does in its lab: preparations, then probes, then commands side by side. Pure.
 
-In: a probe request, commands with their nodes and start times. Out: the JSON that `ewan-node init` (virtual clock) and
-`ewan-node batch` (live clock) execute, the same in both.
+In: a probe request, commands with their nodes and start times, and what must be done before both. Out: the JSON that
+`ewan-node init` (virtual clock) and `ewan-node batch` (live clock) execute, the same in both.
 """
 
 from __future__ import annotations
@@ -26,6 +26,14 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A program and its arguments in a node, that runs before the probe; one that fails ends the run."""
+
+    node: str
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress."""
 
@@ -33,12 +41,15 @@ class Program:
     commands: tuple[Command, ...] = ()
     longest_ns: int = 0
     expected_ns: int = 0
+    prepare: tuple[Step, ...] = ()
 
     def to_json(self) -> bytes:
-        document = {
+        document: dict[str, Any] = {
             "format": FORMAT,
             "probe": self.probe,
             "commands": self.commands,
             "longest_ns": self.longest_ns,
         }
+        if self.prepare:
+            document["prepare"] = self.prepare
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

@@ -39,6 +39,7 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/prefetch.h>
 #include <linux/rbtree.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
@@ -254,6 +255,29 @@ static void psp_gap_resume(struct psp_sched *q, u64 now)
 
 /* ---- from the child to the line ---- */
 
+/*
+ * Packets come cold out of a long queue. Fetch the structure of the third that
+ * waits, and what the second one, fetched at the last turn, points to. Other
+ * kinds of children than one plain list have no head here.
+ */
+static void psp_prefetch(const struct Qdisc *child)
+{
+	const struct sk_buff *second, *third;
+
+	if (!child->q.head || !child->q.head->next)
+		return;
+	second = child->q.head->next;
+	prefetch(second->data);
+	prefetch(skb_end_pointer(second));
+	third = second->next;
+	if (third) {
+		prefetch(third);
+		prefetch((const char *)third + 64);
+		prefetch((const char *)third + 128);
+		prefetch((const char *)third + 192);
+	}
+}
+
 /* Begin the next packet of a class whose last one has gone. */
 static void psp_next(struct psp_sched *q, struct psp_class *cl)
 {
@@ -271,6 +295,7 @@ static void psp_next(struct psp_sched *q, struct psp_class *cl)
 			return;
 		}
 		cl->held = skb;
+		psp_prefetch(cl->qdisc);
 		psp_advance(q, cl, psp_len(cl, skb));
 	}
 	psp_place(q, cl);

@@ -264,10 +264,11 @@ fn fill(
 ) -> Result<(), String> {
     let name = &placed.node.name;
     fault::step();
+    let checksums = plan.links.iter().any(|link| link.backend == plan::Backend::User);
     for port in &placed.ports {
         let interface = &port.interface.name;
         let socket = made.socket.as_raw_fd();
-        let known = offloads.get_or_init(|| Offloads::of(socket, interface));
+        let known = offloads.get_or_init(|| Offloads::of(socket, interface, checksums));
         let off = known.as_ref().map_err(Clone::clone).and_then(|known| known.off(socket, interface));
         off.map_err(|error| format!("{name}:{interface}: {error}"))?;
     }

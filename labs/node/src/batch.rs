@@ -1,9 +1,9 @@
-//! A program: probes, then commands side by side in their nodes, each started at its time after T0. The same code in
-//! both clocks.
+//! A program: preparations one after the other, then probes, then commands side by side in their nodes, each started at
+//! its time after T0. The same code in both clocks.
 //!
 //! In: a plan whose lab is up, a program (JSON, written by labs/runtime/program.py), a directory. Out: DIR/probe.json,
-//! DIR/commands/<n>-<node>.{out,err} and DIR/commands.json with what became of each. One thread waits for whatever
-//! comes next: a start, an end, a signal.
+//! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, and DIR/commands.json with what became
+//! of each command. One thread waits for whatever comes next: a start, an end, a signal.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -39,16 +39,27 @@ const ENVIRONMENT: [(&str, &str); 4] = [
 #[serde(deny_unknown_fields)]
 pub struct Program {
     format: String,
+    /// One after the other, before all else.
+    #[serde(default)]
+    prepare: Vec<Step>,
     /// A request for `ewan_generator::probe`.
     probe: Option<Value>,
-    pub commands: Vec<Command>,
+    commands: Vec<Command>,
     /// From T0; what still runs then is ended.
     longest_ns: u64,
 }
 
-#[derive(Clone, Deserialize)]
+/// What the rest relies on, a queueing discipline changed with tc for one: when it fails, nothing else is run.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Command {
+struct Step {
+    node: String,
+    argv: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
     node: String,
     argv: Vec<String>,
     /// From T0.
@@ -76,14 +87,26 @@ impl Program {
         if program.format != FORMAT {
             return Err(format!("{}: format is {:?}, not {FORMAT:?}", path.display(), program.format));
         }
-        if let Some(command) = program.commands.iter().find(|command| command.argv.is_empty()) {
-            return Err(format!("{}: node {}: a command without words", path.display(), command.node));
+        let commands = program.commands.iter().map(|command| (&command.node, &command.argv));
+        let mut all = commands.chain(program.prepare.iter().map(|step| (&step.node, &step.argv)));
+        if let Some((node, _)) = all.find(|(_, argv)| argv.is_empty()) {
+            return Err(format!("{}: node {node}: a command without words", path.display()));
         }
         Ok(program)
     }
 
+    /// Whether it needs the host's programs.
+    pub fn runs_programs(&self) -> bool {
+        !self.commands.is_empty() || !self.prepare.is_empty()
+    }
+
     /// Runs all of it; true when a signal ended it early, with all that was measured until then written.
     pub fn run(&self, plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bool, String> {
+        for (index, step) in self.prepare.iter().enumerate() {
+            if step.run(index + 1, plan, signals, around)? {
+                return Ok(true);
+            }
+        }
         if let Some(request) = &self.probe {
             if probe(request, signals, around.out)? {
                 return Ok(true);
@@ -93,6 +116,35 @@ impl Program {
             return Ok(false);
         }
         Batch::prepare(self, plan, around)?.run(signals, Duration::from_nanos(self.longest_ns), around.out)
+    }
+}
+
+impl Step {
+    /// Until it has ended, and whatever it left behind in its group with it; true when a signal came instead.
+    fn run(&self, number: usize, plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bool, String> {
+        let name = format!("prepare-{number}-{}", self.node);
+        let mut prepared = prepare(&self.node, &self.argv, plan, around, &name)?;
+        let said = around.out.join("commands").join(format!("{name}.err"));
+        let mut child = prepared.spawn().map_err(|error| why_not(&error, &self.argv[0], &said))?;
+        let group = Pid::from_raw(child.id() as i32);
+        let mut interrupted = false;
+        let ended = loop {
+            let ended = child.try_wait().map_err(|error| format!("{name}: {error}"))?;
+            if ended.is_some() || interrupted {
+                break ended;
+            }
+            interrupted = signals.wait(None).is_some_and(|signal| signal != Signal::SIGCHLD);
+        };
+        let _ = killpg(group, Signal::SIGKILL);
+        match ended {
+            None => child.wait().map(|_| true).map_err(|error| format!("{name}: {error}")),
+            Some(status) if status.success() => Ok(false),
+            Some(status) => {
+                let said = std::fs::read_to_string(&said).unwrap_or_default();
+                let why = said.lines().last().map_or_else(|| status.to_string(), str::to_owned);
+                Err(format!("preparing {}: {}: {why}", self.node, self.argv.join(" ")))
+            }
+        }
     }
 }
 
@@ -184,13 +236,10 @@ struct Batch {
 
 impl Batch {
     fn prepare(program: &Program, plan: &Plan, around: &Surroundings) -> Result<Self, String> {
-        let directory = around.out.join("commands");
-        std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let entry = |(number, command): (usize, &Command)| {
-            let name = format!("commands/{}-{}", number + 1, command.node);
-            let (out, err) = (format!("{name}.out"), format!("{name}.err"));
+            let name = format!("{}-{}", number + 1, command.node);
             Ok(Entry {
-                prepared: Some(prepare(command, plan, around, [&out, &err])?),
+                prepared: Some(prepare(&command.node, &command.argv, plan, around, &name)?),
                 node: command.node.clone(),
                 argv: command.argv.clone(),
                 at_ns: command.at_ns,
@@ -201,8 +250,8 @@ impl Batch {
                 signal: None,
                 stopped: false,
                 error: None,
-                out,
-                err,
+                out: format!("commands/{name}.out"),
+                err: format!("commands/{name}.err"),
                 process: None,
             })
         };
@@ -321,32 +370,36 @@ fn why_not(error: &std::io::Error, program: &str, said: &Path) -> String {
     }
 }
 
-/// The command in its node, ready to be started.
+/// A program in its node, ready to be started; what it writes goes to commands/<name>.{out,err}.
 fn prepare(
-    command: &Command,
+    node: &str,
+    argv: &[String],
     plan: &Plan,
     around: &Surroundings,
-    files: [&str; 2],
+    name: &str,
 ) -> Result<std::process::Command, String> {
     let place = Place {
-        namespace: exec::namespace_of(plan, &command.node)?,
+        namespace: exec::namespace_of(plan, node)?,
         hosts: around.state.join("hosts"),
         tree: around.tree.map(Path::to_owned),
     };
     let (cpus, directory) = (plan.host_cpus.clone(), around.directory.clone());
-    let create = |name: &str| {
-        let path = around.out.join(name);
-        File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+    let files = around.out.join("commands");
+    let say = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    std::fs::create_dir_all(&files).map_err(|error| say(&files, error))?;
+    let create = |ending: &str| {
+        let path = files.join(format!("{name}.{ending}"));
+        File::create(&path).map_err(|error| say(&path, error))
     };
-    let mut prepared = std::process::Command::new(&command.argv[0]);
+    let mut prepared = std::process::Command::new(&argv[0]);
     prepared
-        .args(&command.argv[1..])
+        .args(&argv[1..])
         .env_clear()
         .envs(ENVIRONMENT)
-        .env("EWAN_OUT", around.out.join("commands"))
+        .env("EWAN_OUT", &files)
         .stdin(Stdio::null())
-        .stdout(create(files[0])?)
-        .stderr(create(files[1])?)
+        .stdout(create("out")?)
+        .stderr(create("err")?)
         .process_group(0);
     let enter = move || {
         Signals::unblock();

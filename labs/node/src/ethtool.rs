@@ -1,4 +1,5 @@
-//! Offloads off: every packet on a lab's interface is one packet of at most the MTU with a complete checksum.
+//! Offloads off: every packet on a lab's interface is one packet of at most the MTU. Where a program of ours carries
+//! it, its checksum is complete too; within the kernel an unfinished one costs less and means the same.
 //!
 //! In: a socket of the interface's namespace and its name. Out: nothing, or what stayed on. One `ioctl` an
 //! interface; the features' numbers differ between kernels, so they are looked up by name once
@@ -17,10 +18,9 @@ const SIOCETHTOOL: libc::Ioctl = 0x8946;
 /// Which features to clear, as 32-bit blocks.
 pub struct Offloads(Vec<u32>);
 
-/// Checksums and segmentation left to a card, packets merged on receipt, and VLAN tags kept beside the packet.
+/// Segmentation left to a card, packets merged on receipt, and VLAN tags kept beside the packet.
 fn beyond_one_packet(name: &str) -> bool {
-    name.starts_with("tx-checksum-")
-        || name.starts_with("tx-") && (name.ends_with("-segmentation") || name.starts_with("tx-gso-"))
+    name.starts_with("tx-") && (name.ends_with("-segmentation") || name.starts_with("tx-gso-"))
         || name.starts_with("rx-gro")
         || name == "rx-lro"
         || name == "rx-udp-gro-forwarding"
@@ -46,7 +46,8 @@ fn ioctl(socket: RawFd, interface: &str, request: &mut [u32]) -> Result<i32, Str
 
 impl Offloads {
     /// Looks the features up on one interface; all of a kernel's veths have the same.
-    pub fn of(socket: RawFd, interface: &str) -> Result<Self, String> {
+    /// With `checksums`, these are not left to a card either, and then pages of a file are copied into packets.
+    pub fn of(socket: RawFd, interface: &str, checksums: bool) -> Result<Self, String> {
         let mut info = [GSSET_INFO, 0, 1 << SET_OF_FEATURES, 0, 0];
         ioctl(socket, interface, &mut info)?;
         let count = info[4] as usize;
@@ -63,7 +64,8 @@ impl Offloads {
             let bytes: Vec<u8> =
                 words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
             let changeable = features[2 + index / 32 * 4] >> (index % 32) & 1 == 1;
-            if changeable && beyond_one_packet(&String::from_utf8_lossy(&bytes)) {
+            let name = String::from_utf8_lossy(&bytes);
+            if changeable && (beyond_one_packet(&name) || checksums && name.starts_with("tx-checksum-")) {
                 clear[index / 32] |= 1 << (index % 32);
             }
         }

@@ -70,14 +70,14 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     start_links(&plan, &state)?;
     // Programs take a clock at zero for one that was never read (ping does).
     std::thread::sleep(FIRST_SECOND);
-    let tree = if program.commands.is_empty() { None } else { Some(mount_host()?) };
+    let tree = if program.runs_programs() { Some(mount_host()?) } else { None };
     let directory = PathBuf::from(std::env::var("EWAN_DIRECTORY").unwrap_or_else(|_| "/".into()));
     if tree.is_some() {
         show_directory(&directory)?;
     }
     let around = Surroundings { state: &state, tree, out: Path::new(RUN), directory };
     let interrupted = program.run(&plan, &signals, &around)?;
-    write("links.json", &counters(&plan, &state)?)?;
+    write("links.json", &counters(&plan, &state, warnings)?)?;
     Ok(interrupted)
 }
 
@@ -179,9 +179,10 @@ fn start_links(plan: &Plan, state: &Path) -> Result<(), String> {
 }
 
 /// What the links counted.
-fn counters(plan: &Plan, state: &Path) -> Result<Value, String> {
+fn counters(plan: &Plan, state: &Path, warnings: &mut Vec<String>) -> Result<Value, String> {
     let spinners: Vec<_> = (0..plan.spinners.len()).map(|number| down::last_stats(state, number)).collect();
-    let links = qdisc::statistics(plan)?;
+    let (links, left_out) = qdisc::statistics(plan)?;
+    warnings.extend(left_out);
     Ok(json!({ "format": "ewan-links/1", "links": links, "spinners": spinners }))
 }
 

@@ -53,12 +53,12 @@ struct Late {
     max_ns: u64,
 }
 
-/// All links with a back end of the kernel, in the plan's order, forward before backward.
-pub fn statistics(plan: &Plan) -> Result<Vec<LinkStatistics>, String> {
+/// All links with a back end of the kernel, in the plan's order, forward before backward; and why some are left out.
+pub fn statistics(plan: &Plan) -> Result<(Vec<LinkStatistics>, Vec<String>), String> {
     let layout = Layout::of(plan)?;
     // Namespaces are entered by a thread of its own: the caller stays where it is.
-    let read = || -> Result<Vec<LinkStatistics>, String> {
-        let mut all = Vec::new();
+    let read = || -> Result<(Vec<LinkStatistics>, Vec<String>), String> {
+        let (mut all, mut missing) = (Vec::new(), Vec::new());
         let at: HashMap<_, _> = layout.nodes.iter().map(|placed| (placed.node.name.as_str(), placed)).collect();
         for link in plan.links.iter().filter(|link| link.backend != Backend::User) {
             let path = plan.netns_path(&link.node);
@@ -69,13 +69,17 @@ pub fn statistics(plan: &Plan) -> Result<Vec<LinkStatistics>, String> {
                 let port = at[link.node.as_str()].ports.iter().find(|port| port.interface.name == *exit);
                 let index = port.ok_or_else(|| format!("link {} has no port {exit}", link.name))?.index;
                 let level = |handle| counts.get(&(index, handle)).copied();
-                let found = level(ROOT).zip(level(RATE)).zip(level(QUEUE));
-                let ((root, rate), queue) =
-                    found.ok_or_else(|| format!("link {} {direction}: its qdiscs are gone", link.name))?;
-                all.push(of(&link.name, direction, root, rate, queue));
+                // A program of the run may have put others in their place.
+                match (level(ROOT), level(RATE), level(QUEUE)) {
+                    (Some(root), Some(rate), Some(queue)) => all.push(of(&link.name, direction, root, rate, queue)),
+                    _ => missing.push(format!(
+                        "link {} {direction}: its queueing disciplines were replaced, so links.json leaves it out",
+                        link.name
+                    )),
+                }
             }
         }
-        Ok(all)
+        Ok((all, missing))
     };
     std::thread::scope(|scope| scope.spawn(read).join()).map_err(|_| "reading counters failed".to_owned())?
 }
