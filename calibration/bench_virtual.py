@@ -1,8 +1,8 @@
 """The figures of the virtual clock, each beside a reference in the same run: ns-3, one flow, one run at a time.
 
-In: the virtual kernel, the node binary, ns-3 from the distribution's packages. Out: figures; `bench.py` prints and
-keeps them. Packets are those that crossed the bottleneck, both ways; wall time is that of the whole run, boot
-included, but for ns-3, whose set-up is left out.
+In: the virtual kernel, the node binary, ns-3 from the distribution's packages. Out: figures, and tables of them for
+`bench.py`. Packets are those that crossed the bottleneck, both ways. Wall time is that of the whole command, boot, lab
+and power-off included; of ns-3 that of the simulation alone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calibration.certify import Probes, verify_virtual
 from generator import bulk
 from labs import host
 from labs.compile import compile
@@ -24,132 +26,244 @@ from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.sweep import sweep
-from labs.runtime.virtual import Run, VirtualRuntime
+from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND
 
 NS3_SOURCE = Path(__file__).parent / "ns3/dumbbell.cc"
 NS3_MODULES = ("applications", "internet", "point-to-point", "network", "core")
 RTT_NS = NS_PER_SECOND // 10
+RATES = ("8kbit/s", "1Mbit/s", "100Mbit/s", "1Gbit/s", "10Gbit/s", "100Gbit/s")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Bulk flows over a dumbbell of RTT 100 ms and a buffer of one BDP."""
+    """Bulk flows over a dumbbell of RTT 100 ms and a buffer of one BDP; up to eleven pairs of hosts share the flows."""
 
     rate: str
-    rate_bps: int
     duration_ns: int
     flows: int = 1
     congestion: str = "cubic"
+    pairs: int = 1
 
 
-def plan_of(case: Case, pairs: int = 1) -> Plan:
-    settings = {"rate": case.rate, "rtt": "100ms", "buffer": "1BDP", "pairs": str(pairs), "name": "bench"}
+class Bench:
+    """Runs cases in a scratch directory, says what it is at."""
+
+    def __init__(self, quick: bool, say: Callable[[str], None], scratch: Path) -> None:
+        self._quick, self._say, self._scratch = quick, say, scratch
+        self._runtime = VirtualRuntime(tell=say)
+        self._runs = 0
+
+    def run(self, case: Case, plan: Plan | None = None, stop: threading.Event | None = None) -> dict[str, float]:
+        """One case: packets over the bottleneck, bytes received, seconds of both clocks."""
+        plan = plan or dumbbell(case)
+        flows = [
+            bulk.Flow(
+                f"left{n % case.pairs + 1}", f"right{n % case.pairs + 1}", case.congestion, 0, None, case.duration_ns
+            )
+            for n in range(case.flows)
+        ]
+        program = Program(probe=bulk.request(plan, flows, "virtual"), expected_ns=case.duration_ns)
+        self._runs += 1
+        begun = time.perf_counter()
+        finished = self._runtime.run(plan, program, self._scratch / str(self._runs), stop)
+        wall_s = time.perf_counter() - begun
+        answer, counted = finished.document("probe.json"), finished.document("links.json")
+        assert answer is not None and counted is not None
+        return {
+            "packets": sum(way["sent_packets"] for way in counted["links"]),
+            "received_bytes": sum(flow["received_bytes"] for flow in bulk.flows_of(answer)),
+            "flows_s": case.duration_ns / NS_PER_SECOND,
+            "virtual_s": finished.ended["virtual_ns"] / NS_PER_SECOND,
+            "wall_s": wall_s,
+        }
+
+    def seconds(self, full: float, quick: float) -> int:
+        return round((quick if self._quick else full) * NS_PER_SECOND)
+
+    def against_ns3(self) -> list[dict[str, Any]]:
+        """One CUBIC flow over the same dumbbell in both simulators, one after the other."""
+        binary = self.ns3()
+        rows = []
+        for rate, rate_bps, ns3_s in (("100Mbit/s", 10**8, 20.0), ("1Gbit/s", 10**9, 1.5)):
+            seconds = ns3_s / 4 if self._quick else ns3_s
+            self._say(f"ns-3, {rate}")
+            command = [str(binary), str(rate_bps), str(RTT_NS), str(seconds)]
+            reference = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            self._say(f"one flow, {rate}")
+            ours = self.run(Case(rate, self.seconds(20, 5)))
+            rows.append({"rate": rate, "ns3": reference, "virtual": ours})
+        return rows
+
+    def ns3(self) -> Path:
+        """The reference, compiled."""
+        binary = self._scratch / "dumbbell"
+        modules = [f"ns3-{module}" for module in NS3_MODULES]
+        ask = ["pkg-config", "--cflags", "--libs", *modules]
+        try:
+            flags = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.split()
+            build = ["g++", "-O2", "-std=c++17", "-o", str(binary), str(NS3_SOURCE), *flags]
+            subprocess.run(build, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError):
+            needed = "apt install libns3-dev libgsl-dev g++ pkg-config"
+            raise LabError(f"ns-3, the reference of `bench virtual`, is not there (Debian: {needed})") from None
+        return binary
+
+    def ten_gigabit(self) -> dict[str, float]:
+        self._say("one flow, 10 Gbit/s")
+        return self.run(Case("10Gbit/s", self.seconds(12, 3)))
+
+    def many_flows(self) -> dict[str, dict[str, float]]:
+        """110 flows and one on the same lab, long; and with one second of flows, which is mostly their start."""
+        found = {}
+        for name, flows in (("one", 1), ("many", 110)):
+            for part, duration_ns in (("start", NS_PER_SECOND), ("long", self.seconds(20, 5))):
+                self._say(f"{flows} flows, {part}")
+                found[f"{name}_{part}"] = self.run(Case("1Gbit/s", duration_ns, flows, "bic", pairs=11))
+        return found
+
+    def boot(self) -> dict[str, float]:
+        """From the command to the end of a lab in which one segment crosses: boot, lab, packets, power-off."""
+        self._say("boot")
+        plan = dumbbell(Case("1Gbit/s", 0))
+        program = Program(probe=bulk.request(plan, [bulk.Flow("left1", "right1", bytes=1)], "virtual"))
+        walls = []
+        for number in range(5):
+            begun = time.perf_counter()
+            self._runtime.run(plan, program, self._scratch / f"boot{number}")
+            walls.append(time.perf_counter() - begun)
+        return {"best_s": min(walls), "worst_s": max(walls)}
+
+    def all_cores(self) -> dict[str, float]:
+        """Independent runs one after the other, and side by side."""
+        cpus = len(os.sched_getaffinity(0))
+        case = Case("100Mbit/s", self.seconds(60, 10))
+        walls = []
+        for workers in (1, cpus):
+            self._say(f"{2 * cpus} runs, {workers} at a time")
+            begun = time.perf_counter()
+            sweep([lambda stop: self.run(case, stop=stop)] * (2 * cpus), workers)
+            walls.append(time.perf_counter() - begun)
+        return {"runs": 2 * cpus, "cpus": cpus, "one_at_a_time_s": walls[0], "all_cores_s": walls[1]}
+
+    def exactness(self) -> list[dict[str, Any]]:
+        """What a verification without dither finds: the largest errors over both directions."""
+        rows = []
+        for emulator in ("kernel", "user", "tbf"):
+            for rate in RATES if emulator == "kernel" else RATES[2:4]:
+                self._say(f"exactness: {emulator}, {rate}")
+                settings = {"rate": rate, "rtt": "20ms", "buffer": "100pkt", "dither": "0", "emulator": emulator}
+                plan = compile(from_template("dumbbell", {**settings, "name": "bench"}), host.virtual_facts())
+                certificate = verify_virtual(plan, self._probes(plan), no_kernel)
+                row: dict[str, Any] = {"link": emulator, "of": rate}
+                for quantity in ("delay max", "rate", "queue limit"):
+                    errors = [abs(r.error) for r in certificate.rows if r.quantity == quantity and r.error is not None]
+                    row[quantity] = max(errors, default=None)
+                rows.append(row)
+        return rows
+
+    def _probes(self, plan: Plan) -> Probes:
+        def answer(request: dict[str, Any], expected_ns: int) -> dict[str, Any]:
+            self._runs += 1
+            finished = self._runtime.run(plan, Program(request), self._scratch / str(self._runs))
+            return finished.document("probe.json") or {}
+
+        return answer
+
+
+def no_kernel() -> tuple[str, str, int]:
+    return "", "", 0
+
+
+def dumbbell(case: Case) -> Plan:
+    settings = {"rate": case.rate, "rtt": "100ms", "buffer": "1BDP", "pairs": str(case.pairs), "name": "bench"}
     return compile(from_template("dumbbell", settings), host.virtual_facts())
 
 
-def run(runtime: VirtualRuntime, case: Case, directory: Path) -> dict[str, float]:
-    """One case: packets over the bottleneck, virtual and wall seconds, bytes received."""
-    pairs = min(case.flows, 11)
-    plan = plan_of(case, pairs)
-    flows = [
-        bulk.Flow(f"left{n % pairs + 1}", f"right{n % pairs + 1}", case.congestion, duration_ns=case.duration_ns)
-        for n in range(case.flows)
-    ]
-    program = Program(probe=bulk.request(plan, flows, "virtual"), expected_ns=case.duration_ns)
-    begun = time.perf_counter()
-    finished = runtime.run(plan, program, directory)
-    wall_s = time.perf_counter() - begun
-    answer = finished.document("probe.json")
-    assert answer is not None
-    received = sum(flow["received_bytes"] for flow in bulk.flows_of(answer))
-    return {
-        "packets": crossed(finished),
-        "received_bytes": received,
-        "virtual_s": finished.ended["virtual_ns"] / NS_PER_SECOND,
-        "wall_s": wall_s,
-    }
+def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="ewan-bench-") as scratch:
+        bench = Bench(quick, say, Path(scratch))
+        return {
+            "exactness": bench.exactness(),
+            "ns3": bench.against_ns3(),
+            "ten_gigabit": bench.ten_gigabit(),
+            "flows": bench.many_flows(),
+            "boot": bench.boot(),
+            "sweep": bench.all_cores(),
+        }
 
 
-def crossed(finished: Run) -> int:
-    """Packets that the bottleneck carried, both ways."""
-    counted = finished.document("links.json")
-    assert counted is not None
-    return sum(way["sent_packets"] for way in counted["links"])
+Sheet = tuple[str, list[str], list[list[str]]]
 
 
-def against_ns3(runtime: VirtualRuntime, quick: bool, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """The same dumbbell, one CUBIC flow, in both simulators, one after the other."""
+def tables(found: dict[str, Any]) -> list[Sheet]:
+    """Title, columns, rows."""
+    return [exactness_table(found["exactness"]), speed_table(found), *cost_tables(found)]
+
+
+def exactness_table(rows: list[dict[str, Any]]) -> Sheet:
+    drawn = []
+    for row in rows:
+        units = (("delay max", "{:.0f} ns"), ("rate", "{:.3g} bit/s"), ("queue limit", "{:.0f} B"))
+        drawn.append([row["link"], row["of"], *("" if row[k] is None else form.format(row[k]) for k, form in units)])
+    columns = ["link", "of", "delay, any packet", "rate", "queue limit"]
+    return "Virtual clock: largest errors, no dither", columns, drawn
+
+
+def speed_table(found: dict[str, Any]) -> Sheet:
     rows = []
-    cases = [(Case("100Mbit/s", 10**8, 20 * NS_PER_SECOND), 5.0 if quick else 20.0)]
-    cases += [(Case("1Gbit/s", 10**9, 20 * NS_PER_SECOND), 0.8 if quick else 2.0)]
-    with tempfile.TemporaryDirectory() as scratch:
-        binary = ns3(Path(scratch))
-        for case, ns3_s in cases:
-            say(f"ns-3 {case.rate}")
-            command = [str(binary), str(case.rate_bps), str(RTT_NS), str(ns3_s)]
-            reference = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            say(f"virtual {case.rate}")
-            rows.append(
-                {"rate": case.rate, "ns3": reference, "virtual": run(runtime, case, Path(scratch) / case.rate[:3])}
-            )
-    return rows
+    for each in found["ns3"]:
+        reference, ours = each["ns3"], each["virtual"]
+        pace = reference["packets"] / reference["wall_s"]
+        rows.append([f"ns-3, {each['rate']}", *speed(reference), ""])
+        rows.append([f"virtual, {each['rate']}", *speed(ours), f"{ours['packets'] / ours['wall_s'] / pace:.0f}"])
+    rows.append(["virtual, 10Gbit/s", *speed(found["ten_gigabit"]), ""])
+    columns = ["one CUBIC flow, RTT 100 ms", "virtual", "wall", "wall / virtual", "packets", "packets/s", "× ns-3"]
+    return "Virtual clock: speed", columns, rows
 
 
-def ns3(directory: Path) -> Path:
-    """The reference, compiled."""
-    binary = directory / "dumbbell"
-    modules = [f"ns3-{module}" for module in NS3_MODULES]
-    try:
-        flags = subprocess.run(
-            ["pkg-config", "--cflags", "--libs", *modules], check=True, capture_output=True, text=True
-        ).stdout.split()
-        build = ["g++", "-O2", "-std=c++17", "-o", str(binary), str(NS3_SOURCE), *flags]
-        subprocess.run(build, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError):
-        needed = "apt install libns3-dev libgsl-dev g++ pkg-config"
-        raise LabError(f"ns-3, the reference of `bench virtual`, is not there (Debian: {needed})") from None
-    return binary
+def speed(found: dict[str, float]) -> list[str]:
+    virtual_s, wall_s, packets = found["virtual_s"], found["wall_s"], found["packets"]
+    return [
+        f"{virtual_s:.1f} s",
+        f"{wall_s:.1f} s",
+        f"{wall_s / virtual_s:.2f}",
+        f"{packets:,}",
+        f"{packets / wall_s:,.0f}",
+    ]
 
 
-def ten_gigabit(runtime: VirtualRuntime, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
-    """10 Gbit/s × 100 ms; and what 110 flows cost beside one, per packet."""
-    with tempfile.TemporaryDirectory() as scratch:
-        seconds = 3 if quick else 12
-        say("virtual 10 Gbit/s")
-        long = run(runtime, Case("10Gbit/s", 10**10, seconds * NS_PER_SECOND), Path(scratch) / "long")
-        short = Case("1Gbit/s", 10**9, (3 if quick else 10) * NS_PER_SECOND, congestion="bic")
-        say("one flow")
-        one = run(runtime, short, Path(scratch) / "one")
-        say("110 flows")
-        many = run(runtime, Case(short.rate, short.rate_bps, short.duration_ns, 110, "bic"), Path(scratch) / "many")
-    return {"long": long, "one_flow": one, "flows_110": many}
-
-
-def boot(runtime: VirtualRuntime) -> dict[str, float]:
-    """Wall time from the command to the end of a lab in which one packet crosses: boot, lab, packet, power off."""
-    plan = plan_of(Case("1Gbit/s", 10**9, 0))
-    program = Program(probe=bulk.request(plan, [bulk.Flow("left1", "right1", bytes=1)], "virtual"))
-    best = float("inf")
-    with tempfile.TemporaryDirectory() as scratch:
-        for number in range(3):
-            begun = time.perf_counter()
-            runtime.run(plan, program, Path(scratch) / str(number))
-            best = min(best, time.perf_counter() - begun)
-    return {"best_s": best}
-
-
-def all_cores(runtime: VirtualRuntime, quick: bool) -> dict[str, float]:
-    """Independent runs one after the other, and side by side."""
-    cpus = len(os.sched_getaffinity(0))
-    case = Case("100Mbit/s", 10**8, (10 if quick else 60) * NS_PER_SECOND)
-    walls = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for workers in (1, cpus):
-            places = [Path(scratch) / f"{workers}-{n}" for n in range(2 * cpus)]
-            jobs = [lambda stop, place=place: run(runtime, case, place) for place in places]
-            begun = time.perf_counter()
-            sweep(jobs, workers)
-            walls.append(time.perf_counter() - begun)
-    return {"runs": 2 * cpus, "cpus": cpus, "one_at_a_time_s": walls[0], "all_cores_s": walls[1]}
+def cost_tables(found: dict[str, Any]) -> list[Sheet]:
+    flows, boot, runs = found["flows"], found["boot"], found["sweep"]
+    per_packet = {}
+    for name in ("one", "many"):
+        start, long = flows[f"{name}_start"], flows[f"{name}_long"]
+        per_packet[name] = (long["wall_s"] - start["wall_s"]) / (long["packets"] - start["packets"]) * NS_PER_SECOND
+    ratio = per_packet["many"] / per_packet["one"]
+    whole = flows["many_long"]["wall_s"] / flows["one_long"]["wall_s"]
+    gain = runs["one_at_a_time_s"] / runs["all_cores_s"]
+    return [
+        (
+            "Virtual clock: 110 BIC flows beside one, 1 Gbit/s, 11 pairs of hosts",
+            ["a packet of one", "of 110", "ratio", "whole run, start included: ratio"],
+            [[f"{per_packet['one']:.0f} ns", f"{per_packet['many']:.0f} ns", f"{ratio:.2f}", f"{whole:.2f}"]],
+        ),
+        (
+            "Virtual clock: start, and all cores",
+            [
+                "boot, lab, one transfer, end",
+                f"{runs['runs']} runs, one at a time",
+                f"on {runs['cpus']} cores",
+                "ratio",
+            ],
+            [
+                [
+                    f"{boot['best_s']:.2f} to {boot['worst_s']:.2f} s",
+                    f"{runs['one_at_a_time_s']:.1f} s",
+                    f"{runs['all_cores_s']:.1f} s",
+                    f"{gain:.2f}",
+                ]
+            ],
+        ),
+    ]

@@ -154,7 +154,7 @@ class Source:
 
 
 class Build:
-    def __init__(self, target: Path, patches: Path, lock: IO[str]) -> None:
+    def __init__(self, target: Path, patches: Path, lock: IO[str] | None) -> None:
         self.target = target
         self.lock = lock
         self.tree = target / "tree"
@@ -164,6 +164,12 @@ class Build:
         if len(self.psp) < len(PSP):
             self.psp = {}
         self.source = Source(target / "cache")
+
+    @staticmethod
+    def finished(target: Path, patches: Path) -> Path | None:
+        """The kernel of today's sources, if it is there; fetches nothing."""
+        build = Build(target, patches, None)
+        return target / build.key() / "linux" if build.source.note.exists() else None
 
     def fragment(self) -> str:
         text = (HERE / "fragment.config").read_text()
@@ -233,7 +239,7 @@ class Build:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=(self.lock.fileno(),),
+            pass_fds=(self.lock.fileno(),) if self.lock else (),
         )
 
     def configure(self, log: IO[bytes]) -> None:
@@ -338,15 +344,17 @@ def lock(target: Path) -> IO[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="build.sh", description="Builds the virtual kernel if needed.")
-    parser.add_argument("--path", action="store_true", help="never build: print the kernel there is, status 1 if none")
+    parser.add_argument("--path", action="store_true", help="never build: print this source's kernel, or status 1")
+    parser.add_argument("--last", action="store_true", help="never build: print the kernel built last, or status 1")
     parser.add_argument("--patches", type=Path, default=HERE / "patches", help="folder of the patches")
     parser.add_argument("--target", type=Path, default=ROOT / "target/kernel", help="where everything is kept")
     options = parser.parse_args()
     target: Path = options.target.resolve()
-    if options.path:
-        if not (target / "linux").exists():
+    if options.path or options.last:
+        found = Build.finished(target, options.patches) if options.path else target / "linux"
+        if not found or not found.exists():
             sys.exit(1)
-        print((target / "linux").resolve())
+        print(found.resolve())
         return
     try:
         (target / "cache").mkdir(parents=True, exist_ok=True)

@@ -10,23 +10,27 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from labs.runtime.base import LabError
 
 BUILD = Path(__file__).resolve().parents[2] / "images/kernel/build.sh"
 
 
-def built() -> Path | None:
-    """The kernel if it is there; never builds."""
+def built(how: Literal["--path", "--last"] = "--path") -> Path | None:
+    """The kernel of these sources, or the one built last, if it is there; never builds."""
     wanted = os.environ.get("EWAN_KERNEL")
     if wanted:
         return Path(wanted).resolve() if os.access(wanted, os.X_OK) else None
-    shown = subprocess.run([BUILD, "--path"], capture_output=True, text=True, check=False)
+    shown = subprocess.run([BUILD, how], capture_output=True, text=True, check=False)
     return Path(shown.stdout.split("\n")[-2]) if shown.returncode == 0 and shown.stdout.strip() else None
 
 
 def kernel(tell: Callable[[str], None]) -> Path:
-    """Builds it where it is not there; `tell` gets what the build says, line by line."""
+    """Builds it where it is not there; `tell` gets what the build says, line by line.
+
+    Where that fails and an older one is there, that one serves: `tell` says so, and records name each kernel by hash.
+    """
     found = built()
     if found is not None:
         return found
@@ -44,9 +48,14 @@ def kernel(tell: Callable[[str], None]) -> Path:
         except BaseException:
             build.terminate()
             raise
-    if build.returncode != 0 or not lines:
-        raise LabError(last.removeprefix("kernel: ") or f"{BUILD} ended with status {build.returncode}")
-    return Path(lines[-1])
+    if build.returncode == 0 and lines:
+        return Path(lines[-1])
+    why = last.removeprefix("kernel: ") or f"{BUILD} ended with status {build.returncode}"
+    older = built("--last")
+    if older is None:
+        raise LabError(why)
+    tell(f"warning: {why}; the kernel built before serves")
+    return older
 
 
 def digest(path: Path) -> str:

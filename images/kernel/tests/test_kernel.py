@@ -221,7 +221,7 @@ def test_a_failing_build_leaves_the_old_kernel(kernel: Path, tmp_path: Path) -> 
     broken = subprocess.run([BUILD, "--patches", tmp_path], capture_output=True, text=True)
     assert broken.returncode == 2
     assert broken.stderr.splitlines()[-1].startswith("kernel: 0001-broken.patch does not apply: see ")
-    path = subprocess.run([BUILD, "--path"], capture_output=True, text=True, check=True).stdout.strip()
+    path = subprocess.run([BUILD, "--last"], capture_output=True, text=True, check=True).stdout.strip()
     assert Path(path) == kernel and kernel.exists()
     assert subprocess.run([kernel, "--version"], capture_output=True, text=True, check=True).stdout.startswith("6.12")
 
