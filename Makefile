@@ -20,7 +20,7 @@ LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate) $(call opti
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup kernel lab batch compile up down ps exec shell verify set watch doctor test lint bench docs clean
+.PHONY: help setup kernel lab batch compile up down ps exec shell verify set watch doctor test lint bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -63,6 +63,8 @@ lint: setup ## rustfmt, clippy, ruff, mypy
 bench: setup ## figures, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-emulator --bins
 	@$(EWAN) bench $(PART)
+figures: setup ## figures of papers, measured again in the virtual clock, into results/figures/
+	@$(EWAN) figures
 docs: setup ## docs/description.md from the schema
 	@$(EWAN) docs
 clean: ## what was built (labs that are up stay up)

@@ -6,6 +6,7 @@ import click
 
 from calibration.bench import bench_command
 from calibration.cli import doctor_command, lab_command, verify_command
+from calibration.figures import figures_command
 from labs import cli as labs
 from labs import use
 from labs.batch import batch_command
@@ -38,6 +39,7 @@ for command in (
     watch_command,
     doctor_command,
     bench_command,
+    figures_command,
     labs.completion_command,
     labs.docs_command,
 ):

@@ -52,7 +52,8 @@ def latencies(panels: Sequence[Packets]) -> str:
             axis.set_title(panel.title, loc="left", fontsize=9)
             axis.set_xlabel("time of arrival (ms)")
         axes[0].set_ylabel("latency (ms)")
-        axes[0].set_ylim(bottom=0)
+        # Room above, so that no marker is cut.
+        axes[0].set_ylim(0, 1.15 * max(max(panel.latencies_ns, default=0) for panel in panels) / NS_PER_MS or None)
         return _svg(figure)
 
 

@@ -66,7 +66,7 @@ def summary(result: Run) -> str:
     pace = cost.packets / cost.wall_ns * NS_PER_SECOND
     return (
         f"{about(cost.virtual_ns, 'time', 4)} of virtual time in {wall} of wall time "
-        f"({cost.packets} packets, {pace:,.0f} a second)"
+        f"({cost.packets:,} packets received by nodes, {pace:,.0f} a second)"
     )
 
 

@@ -1,0 +1,156 @@
+"""How netem turns a smooth stream into bursts, and psp below it does not: eWAN, section IV.B, figures 5 and 6.
+
+In: the runtime of the virtual clock. Out: three series of packets, each with its arrival and its latency. The stream
+is UDP at a constant 100 Mbit/s (wire framing, full packets) into a link of 1 ms. The paper's kernels (2.6, HZ=1000)
+had netem release packets on the timer tick; today's netem has timers of 1 ns, and its `slot` models the tick: what is
+due waits for the next release, 1 ms after the last. With psp, latency includes the time that smoothing takes.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.bursts import largest_bunch, largest_burst_bytes
+from calibration.expect import expectations, framed_bytes, serialisation_ns
+from calibration.probe import packet_stream
+from labs import host
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime.base import LabError
+from labs.runtime.program import Program, Step
+from labs.runtime.sweep import sweep
+from labs.runtime.virtual import VirtualRuntime
+from labs.spec import from_template
+from labs.units import NS_PER_MS
+
+DURATION_NS = 20 * NS_PER_MS
+DRAIN_NS = 20 * NS_PER_MS
+# Where programs of a run are looked for (labs/node/src/batch.rs).
+PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TICK = ("delay", "1ms", "slot", "1ms", "1ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What tc makes of the link; `1:` is the plan's netem, with psp below it, and another handle has nothing below."""
+
+    key: str
+    title: str
+    tc: tuple[str, ...]
+    """The words after `tc qdisc`, with DEV for the interface."""
+
+
+SETTINGS = (
+    Setting(
+        "netem-tick",
+        "netem, 1 ms tick (figure 5)",
+        ("replace", "dev", "DEV", "root", "handle", "10:", "netem", *TICK),
+    ),
+    Setting(
+        "netem-tick-psp",
+        "netem, 1 ms tick, and psp (figure 6)",
+        ("change", "dev", "DEV", "root", "handle", "1:", "netem", *TICK),
+    ),
+    Setting(
+        "netem-today",
+        "netem of today, 1 ns timers",
+        ("replace", "dev", "DEV", "root", "handle", "10:", "netem", "delay", "1ms"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The packets of one setting in order of arrival; times since the first one was sent."""
+
+    key: str
+    title: str
+    times_ns: tuple[int, ...]
+    latencies_ns: tuple[int, ...]
+    packet_bytes: int
+    """As the link counts them."""
+    rate_bps: int
+
+    @property
+    def largest_bunch(self) -> int:
+        return largest_bunch(self.times_ns)
+
+    @property
+    def largest_burst_bytes(self) -> float:
+        return largest_burst_bytes(self.times_ns, [self.packet_bytes] * len(self.times_ns), self.rate_bps)
+
+
+def plan_of(name: str = "bursts") -> Plan:
+    words = {"rtt": "2ms", "rate": "100Mbit/s", "buffer": "100pkt", "emulator": "kernel", "dither": "0", "ip": "4"}
+    return compile(from_template("dumbbell", {"name": name, **words}), host.virtual_facts())
+
+
+def program_of(plan: Plan, setting: Setting) -> Program:
+    """tc on the emulator's exit, then packets between the link's own ends, as many as the rate carries."""
+    link, expected = plan.links[0], expectations(plan).links[0]
+    tc = ("tc", "qdisc", *(link.port_b if word == "DEV" else word for word in setting.tc))
+    interval_ns = int(serialisation_ns(expected.direction, expected.mtu_bytes))
+    packets = -(-DURATION_NS // interval_ns)
+    stream = packet_stream(setting.key, expected.ends, plan.lab, expected.mtu_bytes, interval_ns, packets)
+    probe = {"kind": "delay", "name": "stream", "drain_ns": DRAIN_NS, "streams": [{**stream, "raw": True}]}
+    request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": [probe]}
+    return Program(request, prepare=(Step(link.node, tc),))
+
+
+def series_of(plan: Plan, setting: Setting, program: Program, answer: dict[str, Any]) -> Series:
+    """What was measured; RuntimeError when packets are missing, for then arrivals cannot be told from delays."""
+    assert program.probe is not None
+    (asked,) = program.probe["probes"][0]["streams"]
+    (result,) = answer["results"]
+    if result["kind"] == "failed":
+        raise RuntimeError(f"{setting.key}: {result['error']}")
+    (found,) = result["streams"]
+    if found["received_packets"] != asked["packets"]:
+        raise RuntimeError(f"{setting.key}: {found['received_packets']} of {asked['packets']} packets arrived")
+    direction = expectations(plan).links[0].direction
+    delays = tuple(found["delays_ns"])
+    return Series(
+        key=setting.key,
+        title=setting.title,
+        # No packet overtakes another here: the k-th to arrive was the k-th sent.
+        times_ns=tuple(number * asked["interval_ns"] + delay for number, delay in enumerate(delays)),
+        latencies_ns=delays,
+        packet_bytes=framed_bytes(direction.framing, asked["packet_bytes"]),
+        rate_bps=direction.rate_bps,
+    )
+
+
+def measure(runtime: VirtualRuntime, place: Path) -> list[Series]:
+    """All settings, each in a lab of its own; their run directories are made in `place`."""
+    if shutil.which("tc", path=PROGRAM_PATH) is None:
+        raise LabError("tc, which sets netem's slots, is not there: install iproute2 (Debian: apt install iproute2)")
+    runtime.kernel()
+    plan = plan_of()
+
+    def job(setting: Setting) -> Callable[[threading.Event], Series]:
+        def run(stop: threading.Event) -> Series:
+            program = program_of(plan, setting)
+            result = runtime.run(plan, program, place / setting.key, stop)
+            if result.interrupted:
+                raise LabError("interrupted")
+            return series_of(plan, setting, program, result.document("probe.json") or {})
+
+        return run
+
+    return sweep([job(setting) for setting in SETTINGS])
+
+
+def csv(series: Sequence[Series]) -> str:
+    """One line a packet."""
+    text = io.StringIO()
+    text.write("time_ns,latency_ns,series\n")
+    for each in series:
+        for time, latency in zip(each.times_ns, each.latencies_ns, strict=True):
+            text.write(f"{time},{latency},{each.key}\n")
+    return text.getvalue()
