@@ -52,7 +52,8 @@ watch: setup ## live view of rates, queues and drops
 	@$(EWAN) watch $(LAB)
 doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
-test: setup ## every test
+test: ## every test
+	@./setup.sh tests
 	@cargo test --release --locked --quiet
 	@.venv/bin/python -m pytest
 lint: setup ## rustfmt, clippy, ruff, mypy

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
-# lock file, the node binary. Does nothing, quickly and silently, when all is there. Called by make.
+# lock file, the node binary; `setup.sh tests` also what the tests run. Does nothing, quickly and silently, when all
+# is there. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -18,10 +19,14 @@ cargo_version=$(cargo --version | cut -d' ' -f2)
     fail "cargo $cargo_version is too old: install Rust $oldest or newer from rustup.rs"
 command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: apt install gcc)"
 
-# Tools that people and tests run inside nodes.
+# Tools that people and tests run inside nodes; for the tests also a machine with a stock kernel, which QEMU emulates.
+tools="ip:iproute2 ping:iputils-ping"
+[ "${1-}" != tests ] || tools="$tools tc:iproute2 iperf3:iperf3 tcpdump:tcpdump busybox:busybox-static
+    qemu-system-x86_64:qemu-system-x86"
 missing=
-command -v ip >/dev/null || missing="$missing iproute2"
-command -v ping >/dev/null || missing="$missing iputils-ping"
+for tool in $tools; do
+    command -v "${tool%%:*}" >/dev/null || [ -x "/usr/sbin/${tool%%:*}" ] || missing="$missing ${tool#*:}"
+done
 if [ -n "$missing" ]; then
     command -v apt-get >/dev/null || fail "install these first:$missing"
     say "installing$missing"

@@ -121,6 +121,9 @@ class Source:
         if not shutil.which("apt-get"):
             fail(f"no source: put {INSTALLED.name} of Debian's {PACKAGE} into {INSTALLED.parent}")
         need({"dpkg-deb": "dpkg"})
+        known = subprocess.run(["apt-cache", "show", PACKAGE], capture_output=True).returncode == 0
+        if not known and os.geteuid() == 0:
+            subprocess.run(["apt-get", "update", "-qq"], stdout=sys.stderr)
         for wanted in (f"{PACKAGE}={VERSION}", PACKAGE):
             say(f"downloading {wanted} (150 MB)")
             got = subprocess.run(["apt-get", "download", "-q", wanted], cwd=self.cache, capture_output=True, text=True)
