@@ -24,7 +24,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import kernel, memory
+from labs.runtime import cpu, kernel, memory
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -284,7 +284,7 @@ def _guest(command: Sequence[Path | str], directory: Path) -> Iterator[subproces
         # The kernel's child processes replace all their memory, and with it what glibc registers with the host (rseq).
         "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
     }
-    with (directory / "console.log").open("wb") as console:
+    with cpu.reserved() as own, (directory / "console.log").open("wb") as console:
         guest = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -294,14 +294,17 @@ def _guest(command: Sequence[Path | str], directory: Path) -> Iterator[subproces
             env=environment,
             start_new_session=True,
         )
-    try:
-        yield guest
-    finally:
-        guest.kill()
-        for pid in _session(guest.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        guest.wait()
+        if own is not None:
+            with contextlib.suppress(OSError):  # it is ours to say where; without the right, or its end, as it is
+                os.sched_setaffinity(guest.pid, {own})
+        try:
+            yield guest
+        finally:
+            guest.kill()
+            for pid in _session(guest.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            guest.wait()
 
 
 def _session(leader: int) -> list[int]:

@@ -123,7 +123,7 @@ struct psp_sched {
 };
 
 struct psp_skb_cb {
-	u64 release;
+	u64 release;		/* ns: not before this, 0 without dither */
 };
 
 static struct psp_skb_cb *psp_skb_cb(struct sk_buff *skb)
@@ -186,6 +186,17 @@ static bool psp_holds(const struct psp_sched *q, const struct psp_class *cl)
 {
 	return q->mode == PSP_MODE_TIMER && cl->rate &&
 	       cl->departure == PSP_DEPARTURE_END;
+}
+
+/*
+ * A plain FIFO keeps what is noted in a packet, so dither can be waited for
+ * together with the packet before: one timer for both instead of one each.
+ */
+static bool psp_dithers_late(const struct psp_sched *q,
+			     const struct psp_class *cl)
+{
+	return psp_holds(q, cl) && (cl->qdisc->ops == &pfifo_qdisc_ops ||
+				    cl->qdisc->ops == &bfifo_qdisc_ops);
 }
 
 /* ---- the order of classes ---- */
@@ -296,6 +307,8 @@ static void psp_next(struct psp_sched *q, struct psp_class *cl)
 		}
 		cl->held = skb;
 		psp_prefetch(cl->qdisc);
+		if (psp_dithers_late(q, cl))
+			psp_not_before(cl, psp_skb_cb(skb)->release);
 		psp_advance(q, cl, psp_len(cl, skb));
 	}
 	psp_place(q, cl);
@@ -392,6 +405,8 @@ static int psp_dither(struct psp_sched *q, struct psp_class *cl,
 	cl->dither_last = release;
 	cl->xstats.dither_ns += release - now;
 	psp_skb_cb(skb)->release = release;
+	if (psp_dithers_late(q, cl) && !cl->dithered.head)
+		return psp_admit(q, cl, skb, sch, false, now, to_free);
 	sch->qstats.backlog += qdisc_pkt_len(skb);
 	sch->q.qlen++;
 	__qdisc_enqueue_tail(skb, &cl->dithered);
@@ -471,6 +486,8 @@ static int psp_enqueue_class(struct psp_sched *q, struct psp_class *cl,
 {
 	if (cl->dither || cl->dithered.head)
 		return psp_dither(q, cl, skb, sch, to_free);
+	if (psp_dithers_late(q, cl))
+		psp_skb_cb(skb)->release = 0;
 	return psp_admit(q, cl, skb, sch, false, 0, to_free);
 }
 
