@@ -7,6 +7,7 @@ import click
 from calibration.bench import bench_command
 from calibration.cli import doctor_command, lab_command, verify_command
 from calibration.figures import figures_command
+from generator.cli import transfer_command
 from labs import cli as labs
 from labs import use
 from labs.batch import batch_command
@@ -28,6 +29,7 @@ def main() -> None:
 for command in (
     lab_command,
     batch_command,
+    transfer_command,
     labs.compile_command,
     labs.up_command,
     labs.down_command,

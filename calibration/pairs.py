@@ -16,6 +16,8 @@ from labs.record import Row
 
 BUSY_RATIO = 0.05
 """Hosts whose CPUs have less than this to spare are the limit themselves."""
+HELD_NS = 1_100_000
+HELD_ACKS = 44
 
 
 def pair_rows(
@@ -67,7 +69,9 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     if exact(bounds):
         # An acknowledgement tells of two segments, and comes earlier or later by the dither of both hosts.
-        above += 4 * transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
+        one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
+        above += (4 + _held_segments(pair, transfer)) * one
+        below += 2 * one
     start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
     window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
     carried = window * transfer["segment_bytes"] * BYTE_NS / pair.round_trip_ns(PROBE_BYTES)
@@ -78,3 +82,12 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
         why = f"above this host's reach: its CPUs were busy for {1 - transfer['idle_ratio']:.0%} of the time"
         return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {rate_text(measured)}")
     return judge.row("TCP goodput", "bit/s", pair.goodput_bps, measured, (below, above), note)
+
+
+def _held_segments(pair: PairExpectation, transfer: dict[str, Any]) -> float:
+    """How many segments one acknowledgement may tell of at once where some were lost: Linux receivers hold selective
+    acknowledgements back (tcp_comp_sack_delay_ns and its slack, tcp_comp_sack_nr)."""
+    if not transfer["series"][-1].get("retransmitted_segments", 0):
+        return 0.0
+    held = HELD_NS * pair.goodput_bps / (BYTE_NS * int(transfer["segment_bytes"]))
+    return min(float(HELD_ACKS), held)

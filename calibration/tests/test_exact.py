@@ -168,6 +168,12 @@ def test_goodput_of_a_window_that_filled_the_pipe(pace: float, window: int, verd
     assert judged(virtual(), bulk=flow(pace, window))["TCP goodput"].verdict == verdict
 
 
+def test_acknowledgements_that_come_at_once_after_a_loss_are_no_error() -> None:
+    transfer = flow(81.5)
+    transfer["series"] = [{**sample, "retransmitted_segments": 7} for sample in transfer["series"]]
+    assert judged(virtual(), bulk=transfer)["TCP goodput"].verdict == "ok"
+
+
 def test_a_transfer_that_failed_says_why() -> None:
     row = judged(virtual(), bulk={"error": "connect: no"})["TCP goodput"]
     assert (row.verdict, row.note) == ("not measured", "connect: no")

@@ -153,11 +153,20 @@ impl Running {
     }
 
     /// True as soon as none is left, false at `at_ns`.
+    ///
+    /// Not `wait_timeout_while`: that goes on waiting for nothing at the very instant it was to end at, and in the virtual
+    /// clock this instant lasts until somebody sleeps.
     fn none_before(&self, at_ns: i64) -> bool {
-        let flows = self.flows.lock().expect("no thread fails with the lock held");
-        let wait = Duration::from_nanos((at_ns - monotonic_ns()).max(0) as u64);
-        let (flows, _) = self.none.wait_timeout_while(flows, wait, |flows| *flows > 0).expect("as above");
-        *flows == 0
+        let mut flows = self.flows.lock().expect("no thread fails with the lock held");
+        while *flows > 0 {
+            let left_ns = at_ns - monotonic_ns();
+            if left_ns <= 0 {
+                return false;
+            }
+            let left = Duration::from_nanos(left_ns as u64);
+            flows = self.none.wait_timeout(flows, left).expect("as above").0;
+        }
+        true
     }
 }
 

@@ -1,0 +1,179 @@
+"""The command `transfer`: bulk TCP over a lab, a run for each congestion control, in either clock.
+
+In: a description, variants, how long or how much. Out: a table, and for each variant a run directory with the record of
+its flows (probe.json) and their TCP_INFO over time (series.csv).
+"""
+
+from __future__ import annotations
+
+import csv
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import orjson
+
+from generator import bulk
+from labs import cli, rundir
+from labs.batch import LONGEST_NS, live
+from labs.batch import duration as time_of
+from labs.plan import Plan
+from labs.runtime.base import LabError
+from labs.runtime.program import Program
+from labs.runtime.sweep import sweep
+from labs.runtime.virtual import VirtualRuntime
+from labs.units import NS_PER_SECOND, Size, UnitError, about
+
+MOST_FLOWS = 10_000
+LONGEST_LIVE_NS = 600 * NS_PER_SECOND
+
+
+@click.command("transfer")
+@cli.description_options
+@click.option("--cc", default="cubic", show_default=True, help='congestion control, or several: "reno,cubic,bbr"')
+@click.option("--for", "duration", metavar="TIME", help="how long each flow sends (default: 10s)")
+@click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')
+@click.option("--flows", default=1, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="side by side")
+@click.option("--sample", default="10ms", show_default=True, metavar="TIME", help="between two looks at TCP_INFO")
+@cli.json_option
+@cli.guarded
+def transfer_command(
+    topology: str,
+    cc: str,
+    duration: str | None,
+    volume: str | None,
+    flows: int,
+    sample: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Send bulk TCP from pair to pair, and keep cwnd and the rest of TCP_INFO over time.
+
+    Each congestion control has a run of its own; in the virtual clock as many at once as there are CPUs.
+
+    \b
+    ewan transfer dumbbell --rtt 100ms --cc reno,cubic,bbr --for 20s --runtime virtual
+    ewan transfer dumbbell --rtt 20ms --rate 100M --pairs 2 --flows 2 --cc reno --volume 50MB
+    """
+    virtual = cli.is_virtual(options["runtime_name"])
+    plan = cli.plan_of(topology, options, virtual)
+    if not plan.pairs:
+        raise cli.fail(f"lab {plan.lab} has no pair of hosts: write them as pairs in its description")
+    if duration is None and volume is None:
+        duration = "10s"
+    lasting = None if duration is None else time_of(duration, "--for")
+    size = None if volume is None else size_of(volume)
+    sample_ns = time_of(sample, "--sample")
+    if 0 in (lasting, size):
+        raise cli.fail('there is nothing to send: write --for "10s" or --volume "100MB"')
+    variants = list(dict.fromkeys(word for word in cc.replace(",", " ").split()))
+    if not variants:
+        raise cli.fail('--cc: write the name of a congestion control, "cubic"')
+    if not virtual:
+        cli.as_root()
+
+    def program(variant: str) -> Program:
+        ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
+        wanted = [bulk.Flow(end.source, end.sink, variant, bytes=size, duration_ns=lasting) for end in ends]
+        in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
+        longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
+        request = bulk.request(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
+        return Program(request, expected_ns=lasting or 0)
+
+    place = rundir.make(plan.lab)
+    answers = (in_virtual if virtual else in_live)(plan, {variant: program(variant) for variant in variants}, place)
+    found = {variant: flows_of(variant, answers[variant]) for variant in variants}
+    for variant in variants:
+        write_series(place / variant / "series.csv", found[variant])
+    rundir.give_back(place)
+    if as_json:
+        cli.emit({"lab": plan.lab, "directory": str(place), "flows": found})
+        return
+    columns = [
+        "congestion control",
+        "flows",
+        "received",
+        "goodput",
+        "fairness",
+        "sent again",
+        "largest cwnd",
+        "longest",
+    ]
+    cli.console.print(cli.grid(f"Transfers over {plan.lab}", columns, [row(v, found[v]) for v in variants]))
+    cli.console.print(f"flows and series: {place}/*/probe.json, series.csv", soft_wrap=True)
+
+
+def size_of(text: str) -> int:
+    try:
+        return Size.parse(text).bytes
+    except UnitError as error:
+        raise cli.fail(f'--volume "{text}": {error}') from None
+
+
+def in_virtual(plan: Plan, programs: dict[str, Program], place: Path) -> dict[str, dict[str, Any]]:
+    """The probes' answers; each variant in a lab of its own, on all cores."""
+    runtime = VirtualRuntime(cli.BINARY, tell=lambda line: cli.messages.print(line, soft_wrap=True))
+    runtime.kernel()
+    ended: list[str] = []
+
+    def job(variant: str) -> Callable[[threading.Event], dict[str, Any]]:
+        def run(stop: threading.Event) -> dict[str, Any]:
+            result = runtime.run(plan, programs[variant], place / variant, stop)
+            ended.append(variant)
+            status.update(f"transfers over {plan.lab}: {len(ended)} of {len(programs)} have ended")
+            if result.interrupted:
+                raise LabError(f"interrupted: what has ended is in {place}")
+            return result.document("probe.json") or {}
+
+        return run
+
+    with cli.messages.status(f"transfers over {plan.lab}: {', '.join(programs)}") as status:
+        return dict(zip(programs, sweep([job(variant) for variant in programs]), strict=True))
+
+
+def in_live(plan: Plan, programs: dict[str, Program], place: Path) -> dict[str, dict[str, Any]]:
+    """The same, one after the other, each in a fresh lab."""
+    answers = {}
+    for variant, program in programs.items():
+        (place / variant).mkdir()
+        live(plan, program, place / variant)
+        answers[variant] = orjson.loads((place / variant / "probe.json").read_bytes())
+    return answers
+
+
+def flows_of(variant: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return bulk.flows_of(answer)
+    except RuntimeError as error:
+        raise cli.fail(f"{variant}: {error}") from None
+
+
+def write_series(path: Path, flows: list[dict[str, Any]]) -> None:
+    """One line for each sample of each flow; the units are in the names."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        names = next((list(sample) for flow in flows for sample in flow.get("series", ())), [])
+        writer.writerow(["flow", *names])
+        for number, flow in enumerate(flows):
+            writer.writerows([number, *(sample[name] for name in names)] for sample in flow.get("series", ()))
+
+
+def row(variant: str, flows: list[dict[str, Any]]) -> list[str]:
+    goodputs = [flow["goodput_bps"] for flow in flows]
+    # Jain, Chiu, Hawe 1984.
+    squares = sum(goodput**2 for goodput in goodputs)
+    fairness = sum(goodputs) ** 2 / (len(goodputs) * squares) if squares else 0.0
+    cwnd = max((sample["cwnd_segments"] for flow in flows for sample in flow.get("series", ())), default=0)
+    longest = max(((flow["ended_ns"] or 0) - flow["started_ns"] for flow in flows), default=0)
+    return [
+        variant,
+        str(len(flows)),
+        about(sum(flow["received_bytes"] for flow in flows), "size"),
+        about(sum(goodputs), "rate"),
+        f"{fairness:.4f}",
+        str(sum(flow["retransmitted_segments"] for flow in flows)),
+        f"{cwnd} segments",
+        f"{longest / NS_PER_SECOND:.6f} s",
+    ]
