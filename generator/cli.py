@@ -28,6 +28,7 @@ from labs.units import NS_PER_SECOND, Size, UnitError, about
 
 MOST_FLOWS = 10_000
 LONGEST_LIVE_NS = 600 * NS_PER_SECOND
+SHORTEST_SAMPLE_NS = 100_000
 
 
 @click.command("transfer")
@@ -66,6 +67,8 @@ def transfer_command(
     lasting = None if duration is None else time_of(duration, "--for")
     size = None if volume is None else size_of(volume)
     sample_ns = time_of(sample, "--sample")
+    if 0 < sample_ns < SHORTEST_SAMPLE_NS:
+        raise cli.fail(f'--sample "{sample}": write at least "0.1ms", or "0s" for none')
     if 0 in (lasting, size):
         raise cli.fail('there is nothing to send: write --for "10s" or --volume "100MB"')
     variants = list(dict.fromkeys(word for word in cc.replace(",", " ").split()))

@@ -32,6 +32,17 @@ pub struct Namespaces {
     _stamping: UdpSocket,
 }
 
+/// Why a socket cannot have this congestion control, with those that it can.
+fn no_congestion(name: &str, error: &io::Error) -> String {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let reason = match error.raw_os_error() {
+        Some(libc::ENOENT) => "unknown to this kernel".to_owned(),
+        Some(libc::EPERM) => "allowed to the host alone (sysctl net.ipv4.tcp_allowed_congestion_control)".to_owned(),
+        _ => error.to_string(),
+    };
+    format!("congestion control {name:?}: {reason}: there are {}", known.trim())
+}
+
 impl Namespaces {
     pub fn open() -> Result<Self, String> {
         let own =
@@ -99,7 +110,7 @@ impl Namespaces {
             libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name, length)
         };
         if set_name != 0 {
-            return Err(format!("congestion control {congestion:?}: {}", io::Error::last_os_error()));
+            return Err(no_congestion(congestion, &io::Error::last_os_error()));
         }
         let from = SockaddrStorage::from(SocketAddr::new(end.address, 0));
         bind(fd.as_raw_fd(), &from).map_err(|error| format!("bind {}: {error}", end.address))?;
