@@ -118,7 +118,19 @@ A tc class del dev a0 classid 1:1; A ping -q -c 3 10.0.0.2 >/dev/null || say fai
 A tc class add dev a0 parent 1: classid 1:1 psp rate 8kbit
 A ping -q -c 20 -i 0.01 -W 1 10.0.0.2 >/dev/null
 ip -n a link set a0 down; ip -n a link set a0 up
-ip netns del a; ip netns del b; sleep 1
+ip netns del a; ip netns del b
+
+# A live lab of kernel links, made by ewan-node with this kernel's netem and our psp; then nothing of it is left.
+ewan-node apply --plan /plan.json --state /run/ewan/vm >/run/applied || say failed "ewan-node apply"
+left() { ip netns exec ewan-vm-left1 "$@"; }
+right1=$(awk '$2 == "right1" { print $1 }' /run/ewan/vm/hosts)
+say lab-qdiscs "$(ip netns exec ewan-vm-core /tools/tc qdisc show dev eth1 | tr '\n' ' ')"
+say lab-rtt "$(left ping -q -c 10 -i 0.2 $right1 | awk -F/ '/rtt/ { print $5 }')"
+ip netns exec ewan-vm-right1 iperf3 -s -1 -D >/dev/null; sleep 0.5
+say lab-tcp "$(left iperf3 -c $right1 -t 8 -O 2 -f k | awk '/receiver/ { print int($7 * 1000) }')"
+ewan-node down --state /run/ewan/vm >/dev/null || say failed "ewan-node down"
+say lab-left "$(ls /run/netns | wc -l)"
+sleep 1
 rmmod sch_psp; say unloaded "$(grep -c ^sch_psp /proc/modules)"
 say trouble "$(dmesg | grep -c -E 'WARNING|BUG|Oops|Call Trace|refcount|leak')"
 dmesg | grep -E -A12 'WARNING|BUG|Oops|Call Trace' | head -60

@@ -19,7 +19,7 @@ CACHE = ROOT / "target" / "vm"
 MODULE = ROOT / "emulator" / "kernel" / "psp"
 HERE = Path(__file__).parent
 # What the guest needs of the kernel beside psp, with the modules these depend on.
-MODULES = ("veth", "sch_netem", "cls_u32")
+MODULES = ("veth", "sch_netem", "cls_u32", "sch_ingress", "cls_matchall", "act_mirred", "sch_tbf")
 # Command → Debian package.
 TOOLS = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -129,11 +129,11 @@ class Kernel:
             found[name] = data
         return found
 
-    def boot(self, timeout_s: float) -> dict[str, str]:
-        """Runs guest.sh in a machine of 2 processors, and returns its "name: value" lines."""
+    def boot(self, more: dict[str, bytes], timeout_s: float) -> dict[str, str]:
+        """Runs guest.sh, with `more` files, in a machine of 2 processors, and returns its "name: value" lines."""
         module, _ = self.build()
         archive = self.root / "initramfs.gz"
-        pack(self.files(module), archive)
+        pack(self.files(module) | more, archive)
         console = self.root / "console.log"
         # threads run in parallel; no network card, no disk, no display
         command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "512"]

@@ -13,6 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from labs.compile import HostFacts, compile
+from labs.plan import Plan, to_json
+from labs.runtime.tests.lab import BINARY
+from labs.spec import from_template
 from tests.vm.machine import Kernel, MissingError
 
 KERNELS = {
@@ -33,11 +37,18 @@ def kernels() -> dict[str, Kernel]:
         pytest.fail(str(missing), pytrace=False)
 
 
+def lab() -> Plan:
+    """A live dumbbell of 4 Mbit/s and 40 ms whose link is the kernel's."""
+    words = {"name": "vm", "rtt": "40ms", "rate": "4Mbit/s", "buffer": "50pkt", "emulator": "kernel", "ip": "4"}
+    return compile(from_template("dumbbell", words), HostFacts(cpus=(0, 1), networks=(), clock="live"))
+
+
 @pytest.fixture(scope="module")
 def runs(kernels: dict[str, Kernel]) -> Iterator[dict[str, Future[Values]]]:
     """Both machines, side by side where there is more than one processor."""
     with ThreadPoolExecutor(2 if (os.cpu_count() or 1) > 1 else 1) as pool:
-        yield {name: pool.submit(kernel.boot, BOOT_S) for name, kernel in kernels.items()}
+        more = {"plan.json": to_json(lab()), "tools/ewan-node": BINARY.read_bytes()}
+        yield {name: pool.submit(kernel.boot, more, BOOT_S) for name, kernel in kernels.items()}
 
 
 @pytest.fixture(params=KERNELS)
@@ -116,3 +127,13 @@ def test_gap_mode_fills_the_line_with_pause_frames(seen: Values) -> None:
     assert most <= 1514
     assert "01:80:c2:00:00:01" in seen["pause"]
     assert re.search(r"8808 0001\s+0x0010:\s+0000", seen["pause"]), "opcode 1, pause time 0"
+
+
+def test_a_live_lab_of_kernel_links(seen: Values) -> None:
+    assert re.search(
+        r"qdisc netem 1: root .* delay 20ms.*qdisc psp 2: parent 1:1 .*qdisc pfifo 3: parent 2:1 limit 50p",
+        seen["lab-qdiscs"],
+    )
+    assert 40 <= float(seen["lab-rtt"]) < 55
+    assert near(seen["lab-tcp"], 4e6 * 1448 / 1538, 0.1)
+    assert seen["lab-left"] == "0"
