@@ -68,9 +68,10 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments sent again"
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     if exact(bounds):
-        # An acknowledgement tells of two segments, and comes earlier or later by the dither of both hosts.
+        # An acknowledgement tells of two segments, and comes earlier or later by dither and jitter.
         one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
         above += (4 + _held_segments(pair, transfer)) * one
+        above += pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
         below += 2 * one
     start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
     window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)

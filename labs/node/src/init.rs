@@ -22,6 +22,9 @@ const RUN: &str = "/run/lab";
 /// The host's file tree, for commands.
 const HOST: &str = "/host";
 const FIRST_SECOND: Duration = Duration::from_secs(1);
+/// An interface whose other end came up after it sends only when the kernel has heard of that: a hundred in a second
+/// (net/core/link_watch.c); half of that is counted on.
+const WIRES_A_SECOND: usize = 50;
 const LINK_STARTS: Duration = Duration::from_secs(30);
 const LINK_POLL: Duration = Duration::from_millis(1);
 
@@ -69,7 +72,8 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     warnings.extend(warned(&state));
     start_links(&plan, &state)?;
     // Programs take a clock at zero for one that was never read (ping does).
-    std::thread::sleep(FIRST_SECOND);
+    let wires = plan.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>() / 2;
+    std::thread::sleep(FIRST_SECOND * (1 + wires / WIRES_A_SECOND) as u32);
     let tree = if program.runs_programs() { Some(mount_host()?) } else { None };
     let directory = PathBuf::from(std::env::var("EWAN_DIRECTORY").unwrap_or_else(|_| "/".into()));
     if tree.is_some() {
