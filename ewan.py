@@ -23,6 +23,8 @@ def main() -> None:
     ewan lab dumbbell --rtt 100ms      compile, bring up, verify, leave it up
     ewan exec left1 -- ping right1     run something in a node
     ewan down dumbbell                 nothing left
+    ewan lab dumbbell --rtt 100ms --rate 10G --runtime virtual
+                                       the same in simulated time: exact, without root
     """
 
 

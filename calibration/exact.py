@@ -50,8 +50,8 @@ REASONS = {
     "rtt": "0 ns, or the sum of the roundings of all ways; more by the dither of both hosts",
     "goodput": "of those two round trips in which most was delivered: 0.1 % and four segments above what headers leave "
     "of the rate, as acknowledgements tell of two segments at a time and are dithered too, and where some were lost of "
-    "up to 44 or 1.1 ms (SACKs held back), and by as much as jitter may bunch them; 0.5 % and two segments below it by a sender "
-    "whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
+    "up to 44 or 1.1 ms (SACKs held back), and by as much as jitter may bunch them; 0.5 % and two segments below it by "
+    "a sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
     "tbf": "a token bucket sends bursts and counts time in ticks of 64 ns: rate 0.1 %, queue 2 packets; a lone packet "
     "passes without its time at the rate",
     "release": "0 ns: a link of our own that sleeps until a packet is due",

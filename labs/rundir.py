@@ -20,7 +20,7 @@ def make(lab: str) -> Path:
         try:
             directory.mkdir(parents=True)
             return directory
-        except FileExistsError:
+        except (FileExistsError, NotADirectoryError):
             if not RESULTS.is_dir():
                 raise LabError(f"{RESULTS} is no directory: results go there; move it away") from None
             number += 1

@@ -363,6 +363,8 @@ def main() -> None:
         (target / "cache").mkdir(parents=True, exist_ok=True)
         with lock(target) as held:
             build = Build(target, options.patches, held)
+            if not build.source.note.exists():
+                need(TOOLS)  # before 150 MB are downloaded
             key = build.key()
             kernel = target / key / "linux"
             if kernel.exists():

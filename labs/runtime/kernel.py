@@ -21,7 +21,7 @@ def built(how: Literal["--path", "--last"] = "--path") -> Path | None:
     """The kernel of these sources, or the one built last, if it is there; never builds."""
     wanted = os.environ.get("EWAN_KERNEL")
     if wanted:
-        return Path(wanted).resolve() if os.access(wanted, os.X_OK) else None
+        return Path(wanted).resolve() if Path(wanted).is_file() and os.access(wanted, os.X_OK) else None
     shown = subprocess.run([BUILD, how], capture_output=True, text=True, check=False)
     return Path(shown.stdout.split("\n")[-2]) if shown.returncode == 0 and shown.stdout.strip() else None
 

@@ -326,12 +326,15 @@ def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:
     except (FileNotFoundError, orjson.JSONDecodeError):
         if asked:
             return {"how": "killed", "error": None, "warnings": []}
-        if os.statvfs(directory).f_bavail == 0:
-            raise LabError(f"no space left in {directory}") from None
-        raise LabError(f"lab {lab}: {_last_words(directory / 'console.log')} ({directory / 'console.log'})") from None
+        why = _last_words(directory / "console.log")
+        raise LabError(_full(directory, why) or f"lab {lab}: {why} ({directory / 'console.log'})") from None
     if ended["error"]:
-        raise LabError(f"lab {lab}: {ended['error']}")
+        raise LabError(_full(directory, ended["error"]) or f"lab {lab}: {ended['error']}")
     return ended
+
+
+def _full(directory: Path, why: str) -> str:
+    return f"no space left in {directory}: make room there" if os.strerror(errno.ENOSPC) in why else ""
 
 
 def _last_words(console: Path) -> str:
