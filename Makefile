@@ -54,6 +54,7 @@ doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
 test: ## every test
 	@./setup.sh tests
+	@images/kernel/build.sh >/dev/null
 	@cargo test --release --locked --quiet
 	@.venv/bin/python -m pytest
 lint: setup ## rustfmt, clippy, ruff, mypy
