@@ -55,9 +55,9 @@ class Bench:
         self._runtime = VirtualRuntime(tell=say)
         self._runs = 0
 
-    def run(self, case: Case, plan: Plan | None = None, stop: threading.Event | None = None) -> dict[str, float]:
+    def run(self, case: Case, stop: threading.Event | None = None) -> dict[str, float]:
         """One case: packets over the bottleneck, bytes received, seconds of both clocks."""
-        plan = plan or dumbbell(case)
+        plan = dumbbell(case)
         flows = [
             bulk.Flow(
                 f"left{n % case.pairs + 1}", f"right{n % case.pairs + 1}", case.congestion, 0, None, case.duration_ns
@@ -147,7 +147,7 @@ class Bench:
         for workers in (1, cpus):
             self._say(f"{2 * cpus} runs, {workers} at a time")
             begun = time.perf_counter()
-            sweep([lambda stop: self.run(case, stop=stop)] * (2 * cpus), workers)
+            sweep([lambda stop: self.run(case, stop)] * (2 * cpus), workers)
             walls.append(time.perf_counter() - begun)
         return {"runs": 2 * cpus, "cpus": cpus, "one_at_a_time_s": walls[0], "all_cores_s": walls[1]}
 

@@ -19,7 +19,8 @@ from calibration.expect import (
     framed_bytes,
     serialisation_ns,
 )
-from calibration.probe import MS, PROBE_BYTES, Probing, end, packet_stream
+from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream
+from generator.bulk import end
 from labs.plan import Direction
 
 TOLERANCES = Tolerances(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.expect import BYTE_NS, Ends, Expectations, LinkExpectation, PairExpectation, serialisation_ns
+from generator.bulk import end
 from labs.plan import Plan
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
@@ -99,10 +100,6 @@ def packet_stream(
         "interval_ns": max(round(interval_ns), 1),
         "packets": packets,
     }
-
-
-def end(lab: str, node: str, address: str) -> dict[str, str]:
-    return {"netns": f"/run/netns/ewan-{lab}-{node}", "address": address}
 
 
 def _size(expected: LinkExpectation) -> int:

@@ -44,8 +44,8 @@ def request(
     bulk["flows"] = [
         {
             "name": f"{number} {flow.source} to {flow.sink}",
-            "from": _end(plan.lab, flow.source, addresses),
-            "to": _end(plan.lab, flow.sink, addresses),
+            "from": end(plan.lab, flow.source, _first(addresses[flow.source])),
+            "to": end(plan.lab, flow.sink, _first(addresses[flow.sink])),
             "congestion": flow.congestion,
             "start_ns": flow.start_ns,
             "bytes": flow.bytes,
@@ -58,11 +58,15 @@ def request(
     return {"clock": clock, "cpus": list(plan.host_cpus), "probes": [bulk]}
 
 
-def _end(lab: str, node: str, addresses: dict[str, list[str]]) -> dict[str, str]:
-    """The node's first address, IPv4 if it has one."""
-    plain = [ipaddress.ip_interface(text).ip for text in addresses[node]]
-    first = min(plain, key=lambda address: address.version)
-    return {"netns": f"/run/netns/ewan-{lab}-{node}", "address": str(first)}
+def end(lab: str, node: str, address: str) -> dict[str, str]:
+    """Where a flow or a stream of packets begins or ends."""
+    return {"netns": f"/run/netns/ewan-{lab}-{node}", "address": address}
+
+
+def _first(addresses: Sequence[str]) -> str:
+    """A node's first address, IPv4 if it has one."""
+    plain = [ipaddress.ip_interface(text).ip for text in addresses]
+    return str(min(plain, key=lambda address: address.version))
 
 
 def flows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:

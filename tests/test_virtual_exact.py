@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from calibration.expect import Ends, expectations
-from calibration.probe import end
+from generator.bulk import end
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan

@@ -163,9 +163,6 @@ class Build:
         self.tree = target / "tree"
         self.log_path = target / "build.log"
         self.patches = sorted(patches.glob("*.patch"))
-        self.psp = {path: name for path, name in PSP.items() if path.exists()}
-        if len(self.psp) < len(PSP):
-            self.psp = {}
         self.source = Source(target / "cache")
 
     @staticmethod
@@ -175,13 +172,12 @@ class Build:
         return target / build.key() / "linux" if build.source.note.exists() else None
 
     def fragment(self) -> str:
-        text = (HERE / "fragment.config").read_text()
-        return text if self.psp else text.replace("CONFIG_NET_SCH_PSP=y", "")
+        return (HERE / "fragment.config").read_text()
 
     def key(self) -> str:
         """The hash of source, configuration, patches and the build itself."""
         parts = [self.source.identity(), self.fragment()]
-        parts += [path.read_text() for path in (*self.patches, *self.psp, HERE / "build.py")]
+        parts += [path.read_text() for path in (*self.patches, *PSP, HERE / "build.py")]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     def sync(self, log: IO[bytes]) -> None:
@@ -202,7 +198,7 @@ class Build:
         pristine, patched = self.target / "pristine", self.target / "patched"
         shutil.rmtree(patched, ignore_errors=True)
         patched.mkdir()
-        names = set(self.psp.values())
+        names = set(PSP.values())
         for patch in self.patches:
             names |= set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE))
         listed = pristine / ".names"
@@ -220,7 +216,7 @@ class Build:
                 command = ["patch", "-p1", "--no-backup-if-mismatch", "--fuzz=0", "-s", "-d", str(patched)]
                 if subprocess.run(command, stdin=file, stdout=log, stderr=log).returncode:
                     raise RuntimeError(f"{patch.name} does not apply")
-        for path, name in self.psp.items():
+        for path, name in PSP.items():
             copy(path, patched / name)
         for name in sorted(names | known):
             ours, theirs = patched / name, self.tree / name

@@ -281,8 +281,6 @@ def _guest(command: Sequence[Path | str], directory: Path) -> Iterator[subproces
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(directory),
         "TMPDIR": str(SHARED_MEMORY),
-        # The kernel's child processes replace all their memory, and with it what glibc registers with the host (rseq).
-        "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
     }
     with cpu.reserved() as own, (directory / "console.log").open("wb") as console:
         guest = subprocess.Popen(

@@ -97,7 +97,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<std::ffi::OsString>,
     },
-    /// Become the virtual kernel: at fixed addresses, and not beyond the death of who started it
+    /// Become the virtual kernel, not beyond the death of who started it
     #[command(hide = true)]
     Launch {
         #[arg(last = true, required = true)]

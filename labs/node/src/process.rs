@@ -96,14 +96,11 @@ impl Process {
     }
 }
 
-/// Becomes `command`, which then lies at the same addresses each time (personality(2)) and is killed when the process
-/// that started this one dies. Returns only the reason why that failed.
+/// Becomes `command`, which is then killed when the process that started this one dies. Returns only the reason why that
+/// failed.
 pub fn launch(command: &[OsString]) -> String {
-    // SAFETY: plain system calls about this process.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-    }
+    // SAFETY: a plain system call about this process.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let error = std::process::Command::new(&command[0]).args(&command[1..]).exec();
     format!("{}: {error}", command[0].to_string_lossy())
 }
