@@ -14,9 +14,11 @@ import polars as pl
 
 FORMAT = "ewan-tables/1"
 
-_WORD, _WHOLE, _REAL, _TRUTH = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
+Schema = dict[str, pl.DataType]
 
-FLOWS = {
+_WORD, _WHOLE, _REAL = pl.String(), pl.Int64(), pl.Float64()
+
+FLOWS: Schema = {
     # Which flow: `flow` is its number in the run, `part` one of its connections or members (a file of many that arrive,
     # a direction of a bidirectional transfer, a rank of a message-passing group), else 0.
     "flow": _WHOLE,
@@ -56,7 +58,7 @@ FLOWS = {
     "error": _WORD,  # why it went no further
 }
 
-SERIES = {  # TCP_INFO of senders
+SERIES: Schema = {  # TCP_INFO of senders
     "flow": _WHOLE,
     "part": _WHOLE,
     "time_ns": _WHOLE,
@@ -73,7 +75,7 @@ SERIES = {  # TCP_INFO of senders
     "pacing_rate_bps": _WHOLE,  # null: not paced
 }
 
-GOODPUT = {  # what receivers had got in order, in bins; time_ns is a bin's end
+GOODPUT: Schema = {  # what receivers had got in order, in bins; time_ns is a bin's end
     "flow": _WHOLE,
     "part": _WHOLE,
     "time_ns": _WHOLE,
@@ -81,7 +83,7 @@ GOODPUT = {  # what receivers had got in order, in bins; time_ns is a bin's end
     "bytes": _WHOLE,
 }
 
-EXCHANGES = {  # a request with its response; an iteration of a message-passing rank
+EXCHANGES: Schema = {  # a request with its response; an iteration of a message-passing rank
     "flow": _WHOLE,
     "part": _WHOLE,
     "number": _WHOLE,
@@ -91,7 +93,7 @@ EXCHANGES = {  # a request with its response; an iteration of a message-passing 
     "received_bytes": _WHOLE,
 }
 
-LINKS = {  # counters of emulated links, from T0 on
+LINKS: Schema = {  # counters of emulated links, from T0 on
     "link": _WORD,
     "direction": _WORD,  # forward or backward
     "time_ns": _WHOLE,
@@ -124,7 +126,8 @@ def write(directory: Path, table: str, frame: pl.DataFrame) -> None:
     if differing := set(frame.columns) ^ set(schema):
         raise ValueError(f"table {table}: columns {', '.join(sorted(differing))} are not those of its schema")
     metadata = {"format": FORMAT, "table": table, "units": json.dumps({name: unit(name) for name in schema})}
-    frame.select(schema).cast(dict(schema)).write_parquet(directory / f"{table}.parquet", metadata=metadata)
+    columns = [pl.col(name).cast(kind) for name, kind in schema.items()]
+    frame.select(columns).write_parquet(directory / f"{table}.parquet", metadata=metadata)
 
 
 def read(directory: Path, table: str) -> pl.DataFrame:
