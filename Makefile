@@ -2,7 +2,8 @@
 #   make lab TOPO=dumbbell RTT=100
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
-# DO for batch (more than one: OPTS="--do '…' --service '…'").
+# DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
+# RUN for report; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -17,10 +18,16 @@ option = $(if $(call given,$(1)),--$(2) '$(or $(3),$($(1)))')
 LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate) $(call option,PAIRS,pairs) \
   $(call option,BUFFER,buffer) $(call option,LOSS,loss) $(call option,MTU,mtu) $(call option,IP,ip) \
   $(call option,RUNTIME,runtime) $(call option,EMULATOR,emulator) $(call option,NAME,name) $(OPTS)
+HSTTS_OPTIONS = $(call option,APP,app) $(call option,TOPO,topo) $(call option,RTT,rtt,$(rtt)) \
+  $(call option,RATE,rate) $(call option,CC,cc) $(call option,CG,cg) $(call option,R,r) $(call option,K,k) \
+  $(call option,M,m) $(call option,CA,ca) $(call option,NS,ns) $(call option,B,b) $(call option,MTU,mtu) \
+  $(call option,LOSS,loss) $(call option,BUFFER,buffer) $(call option,PROFILE,profile) \
+  $(call option,SEEDS,seeds) $(call option,RUNTIME,runtime) $(OPTS)
+SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup kernel lab batch compile up down ps exec shell verify set watch doctor test lint bench figures docs clean
+.PHONY: help setup kernel lab batch run rerun hstts report runs compile up down ps exec shell verify set watch doctor test lint bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -32,6 +39,17 @@ lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= … RUNTIME=net
 	@$(EWAN) lab '$(TOPO)' $(LAB_OPTIONS)
 batch: setup ## up, commands in nodes, down; DO='left1: ping -c 3 right1' RUNTIME= TOPO= …
 	@$(EWAN) batch '$(TOPO)' $(LAB_OPTIONS) $(call option,DO,do,$(subst ','\'',$(DO)))
+run: setup ## a scenario, from its lab to its report; SCENARIO= SCALE= SET="key=value …" SEEDS= RUNTIME=
+	@$(EWAN) run $(if $(call given,SCENARIO),'$(SCENARIO)') $(call option,SCALE,scale) $(SETTINGS) $(call option,SEEDS,seeds) \
+	  $(call option,RUNTIME,runtime) $(OPTS)
+rerun: setup ## an experiment once more, compared with the first; ARCHIVE=results/…/….tar.zst
+	@$(EWAN) rerun $(if $(call given,ARCHIVE),'$(ARCHIVE)') $(OPTS)
+hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= RATE= CC= CG= R= … PROFILE=quick|paper
+	@$(EWAN) hstts $(HSTTS_OPTIONS)
+report: setup ## HTML report and figures of an experiment; RUN=results/… (FLENT=DIR: files for flent)
+	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FLENT,flent)
+runs: setup ## what was run, when, with what result
+	@$(EWAN) runs
 compile: setup ## plan, picture and table of a description into out/
 	@$(EWAN) compile '$(TOPO)' $(LAB_OPTIONS)
 up: setup ## as lab, without the verification
@@ -67,7 +85,7 @@ bench: setup ## figures, side by side, into results/bench/
 	@$(EWAN) bench $(PART)
 figures: setup ## figures of papers, measured again in the virtual clock, into results/figures/
 	@$(EWAN) figures
-docs: setup ## docs/description.md from the schema
+docs: setup ## docs/description.md and scenario.md from the schemas
 	@$(EWAN) docs
 clean: ## what was built (labs that are up stay up)
 	@rm -rf target .venv out

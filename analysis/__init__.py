@@ -1,1 +1,5 @@
-"""Analysis: run records → tables, plots, report. The workloads bring the rest; here: bursts and their picture."""
+"""Analysis: run records → metrics, figures, report, and files for other tools.
+
+`load` reads an experiment's directory, `metrics` and `statistics` are pure, `summary` puts them together, `figures`
+draws, `report` writes the page.
+"""

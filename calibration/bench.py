@@ -1,4 +1,4 @@
-"""`make bench`: the figures of links, labs and compiler, each beside a reference in the same run.
+"""`make bench`: the figures of links, labs, generator and compiler, each beside a reference in the same run.
 
 In: the built binaries and root. Out: tables of ratios, and all figures as JSON in results/bench/. Nothing here is a
 test: a busy machine gives other figures, which is why each row has its reference.
@@ -19,6 +19,7 @@ from typing import Any
 import click
 import orjson
 
+from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
 from labs import cli, host
@@ -30,7 +31,7 @@ from labs.units import NS_PER_SECOND, about
 RESULTS = Path("results/bench")
 ARMS = 100
 LINK_PARTS = ("packets", "lateness", "rate")
-PARTS = ("compile", "labs", *LINK_PARTS, "virtual")
+PARTS = ("compile", "labs", *LINK_PARTS, "traffic", "virtual")
 
 
 @click.command("bench")
@@ -45,7 +46,7 @@ def bench_command(parts: tuple[str, ...], quick: bool) -> None:
     ewan bench lateness rate --quick
     """
     wanted = parts or PARTS
-    if {"labs", *LINK_PARTS} & set(wanted):
+    if {"labs", "traffic", *LINK_PARTS} & set(wanted):
         cli.as_root()
     report: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "host": host_facts({})}
     if "compile" in wanted:
@@ -59,11 +60,12 @@ def bench_command(parts: tuple[str, ...], quick: bool) -> None:
             found = link_bench(part, quick)
             report |= found
             show(found)
-    if "virtual" in wanted:
-        with cli.messages.status("virtual clock") as status:
-            report["virtual"] = virtual.measure(quick, lambda text: status.update(f"virtual clock: {text}"))
-        for title, columns, rows in virtual.tables(report["virtual"]):
-            draw(title, columns, rows)
+    for part, what, bench in (("traffic", "generator", traffic), ("virtual", "virtual clock", virtual)):
+        if part in wanted:
+            with cli.messages.status(what) as status:
+                report[part] = bench.measure(quick, lambda text, s=status, w=what: s.update(f"{w}: {text}"))
+            for title, columns, rows in bench.tables(report[part]):
+                draw(title, columns, rows)
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration.certify import Probes, verify_virtual
+from calibration.certify import Runs, verify_virtual
 from generator import bulk
 from labs import host
 from labs.compile import compile
@@ -64,16 +64,16 @@ class Bench:
             )
             for n in range(case.flows)
         ]
-        program = Program(probe=bulk.request(plan, flows, "virtual"), expected_ns=case.duration_ns)
+        program = program_of(plan, flows, case.duration_ns)
         self._runs += 1
         begun = time.perf_counter()
         finished = self._runtime.run(plan, program, self._scratch / str(self._runs), stop)
         wall_s = time.perf_counter() - begun
-        answer, counted = finished.document("probe.json"), finished.document("links.json")
-        assert answer is not None and counted is not None
+        counted = finished.document("links.json")
+        assert counted is not None
         return {
             "packets": sum(way["sent_packets"] for way in counted["links"]),
-            "received_bytes": sum(flow["received_bytes"] for flow in bulk.flows_of(answer)),
+            "received_bytes": sum(flow["received_bytes"] for flow in bulk.completed(finished.directory)),
             "flows_s": case.duration_ns / NS_PER_SECOND,
             "virtual_s": finished.ended["virtual_ns"] / NS_PER_SECOND,
             "wall_s": wall_s,
@@ -131,7 +131,7 @@ class Bench:
         """From the command to the end of a lab in which one segment crosses: boot, lab, packets, power-off."""
         self._say("boot")
         plan = dumbbell(Case("1Gbit/s", 0))
-        program = Program(probe=bulk.request(plan, [bulk.Flow("left1", "right1", bytes=1)], "virtual"))
+        program = program_of(plan, [bulk.Flow("left1", "right1", bytes=1)])
         walls = []
         for number in range(5):
             begun = time.perf_counter()
@@ -159,7 +159,7 @@ class Bench:
                 self._say(f"exactness: {emulator}, {rate}")
                 settings = {"rate": rate, "rtt": "20ms", "buffer": "100pkt", "dither": "0", "emulator": emulator}
                 plan = compile(from_template("dumbbell", {**settings, "name": "bench"}), host.virtual_facts())
-                certificate = verify_virtual(plan, self._probes(plan), no_kernel)
+                certificate = verify_virtual(plan, self._runs_of(plan), no_kernel)
                 row: dict[str, Any] = {"link": emulator, "of": rate}
                 for quantity in ("delay max", "rate", "queue limit"):
                     errors = [abs(r.error) for r in certificate.rows if r.quantity == quantity and r.error is not None]
@@ -167,13 +167,17 @@ class Bench:
                 rows.append(row)
         return rows
 
-    def _probes(self, plan: Plan) -> Probes:
-        def answer(request: dict[str, Any], expected_ns: int) -> dict[str, Any]:
+    def _runs_of(self, plan: Plan) -> Runs:
+        def verifying(program: Program) -> Path:
             self._runs += 1
-            finished = self._runtime.run(plan, Program(request), self._scratch / str(self._runs))
-            return finished.document("probe.json") or {}
+            return self._runtime.run(plan, program, self._scratch / str(self._runs)).directory
 
-        return answer
+        return verifying
+
+
+def program_of(plan: Plan, flows: list[bulk.Flow], expected_ns: int = 0) -> Program:
+    traffic = bulk.traffic(plan, flows, "virtual")
+    return Program(longest_ns=traffic["longest_ns"], expected_ns=expected_ns, traffic=traffic)
 
 
 def no_kernel() -> tuple[str, str, int]:

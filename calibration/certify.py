@@ -20,6 +20,7 @@ from calibration import exact, expect, probe, spinner
 from calibration.compare import compare
 from labs.plan import Plan, digest
 from labs.record import Certificate, HostFacts, host_facts
+from labs.runtime.program import Program
 
 Control = Callable[[str, dict[str, Any]], dict[str, Any]]
 """A link's name and a request → its spinner's answer."""
@@ -58,8 +59,8 @@ def verify(
     )
 
 
-Probes = Callable[[dict[str, Any], int], dict[str, Any]]
-"""A probe request, and about how many ns it takes → the answer."""
+Runs = Callable[[Program], Path]
+"""A program → the directory of its run in the lab; an error of its own when it did not come to its end."""
 
 Kernel = Callable[[], tuple[str, str, int]]
 """After the probes: the virtual kernel's version, its file's SHA-256, its memory in bytes."""
@@ -67,7 +68,7 @@ Kernel = Callable[[], tuple[str, str, int]]
 
 def verify_virtual(
     plan: Plan,
-    probes: Probes,
+    runs: Runs,
     kernel: Kernel,
     *,
     tolerances: expect.Tolerances | None = None,
@@ -80,8 +81,7 @@ def verify_virtual(
     bounds = tolerances or exact.TOLERANCES
     expected = expect.expectations(plan)
     probing = exact.plan_probes(expected, plan.lab, budget)
-    request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probing.probes}
-    answer = probes(request, probing.duration_ns)
+    answer = exact.answer(probing, runs(exact.program(plan, probing)))
     rows = compare(expected, probing, answer, {}, bounds)
     version, digest_, memory_bytes = kernel()
     return Certificate(

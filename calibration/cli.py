@@ -81,14 +81,14 @@ def lab_virtual(plan: Plan, as_json: bool) -> None:
         describe(plan)
     runs: list[Run] = []
 
-    def answer(request: dict[str, Any], expected_ns: int) -> dict[str, Any]:
-        run = clock.run(plan, Program(request, expected_ns=expected_ns), directory, "verifying")
+    def verifying(program: Program) -> Path:
+        run = clock.run(plan, program, directory, "verifying")
         runs.append(run)
         if run.interrupted:
             raise clock.interrupted(run)
-        return run.document("probe.json") or {}
+        return directory
 
-    certificate = verify_virtual(plan, answer, lambda: kernel_facts(runs[-1]))
+    certificate = verify_virtual(plan, verifying, lambda: kernel_facts(runs[-1]))
     show(certificate, directory, plan, as_json)
     if not as_json:
         cli.console.print(clock.summary(runs[-1]), soft_wrap=True)

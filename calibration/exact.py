@@ -1,7 +1,8 @@
-"""The verification in the virtual clock: which probes, how exact they must be, and why. Pure.
+"""The verification in the virtual clock: which probes, how exact they must be, and why. Pure but for `answer`.
 
-In: a plan's expectations. Out: the probes (`plan_probes`), and `TOLERANCES` with `REASONS` for `compare`. Nothing there
-is ever late, so few packets tell all that can be told, and what they take is counted in packets: virtual time is free.
+In: a plan's expectations. Out: the probes (`plan_probes`), a program of them, its answer, and `TOLERANCES` with
+`REASONS` for `compare`. Nothing there is ever late, so few packets tell all that can be told, and what they take is
+counted in packets: virtual time is free.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
 
 from calibration.expect import (
     BYTE_NS,
@@ -20,8 +25,10 @@ from calibration.expect import (
     serialisation_ns,
 )
 from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream
+from generator import bulk
 from generator.bulk import end
-from labs.plan import Direction
+from labs.plan import Direction, Plan
+from labs.runtime.program import Program
 
 TOLERANCES = Tolerances(
     delay_ns=0,
@@ -99,6 +106,31 @@ def plan_probes(expected: Expectations, lab: str, budget: Budget | None = None) 
     _rates(probing, expected.links, lab, budget)
     _transfers(probing, expected.pairs, lab, budget)
     return probing
+
+
+def program(plan: Plan, probing: Probing) -> Program:
+    """The probes, and after them the transfers."""
+    flows = [flow for probe in probing.probes for flow in probe.get("flows", ())]
+    probes = [probe for probe in probing.probes if "flows" not in probe]
+    request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probes}
+    longest = max((flow["stop_ns"] for flow in flows), default=0) + 1
+    traffic = bulk.request(plan, flows, "virtual", longest) if flows else None
+    return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic)
+
+
+def answer(probing: Probing, run: Path) -> dict[str, Any]:
+    """What the run of `program` found: a result for each of the probes, transfers among them."""
+    found: dict[str, Any] = orjson.loads((run / "probe.json").read_bytes())
+    results = iter(found["results"])
+    flows = iter(bulk.read(run) if any("flows" in probe for probe in probing.probes) else [])
+    together = [_transferred(probe, next(flows)) if "flows" in probe else next(results) for probe in probing.probes]
+    return {**found, "results": together}
+
+
+def _transferred(probe: dict[str, Any], flow: dict[str, Any]) -> dict[str, Any]:
+    (asked,) = probe["flows"]
+    elapsed_ns = asked["stop_ns"] - asked["start_ns"]
+    return {"kind": probe["kind"], "name": probe["name"], "elapsed_ns": elapsed_ns, "flows": [flow]}
 
 
 def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
@@ -197,7 +229,7 @@ def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget:
 def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
     """TCP over one pair for each bottleneck."""
     seen: set[tuple[tuple[str, ...], int]] = set()
-    left = budget.all_transfer_packets
+    left, start = budget.all_transfer_packets, 0
     for pair in pairs:
         if (pair.links, pair.bottleneck_bps) in seen:
             continue
@@ -210,17 +242,21 @@ def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, bud
             probing.skip(pair.key, "TCP goodput", f"a transfer takes {packets} packets")
             continue
         left -= packets
+        part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * _segment_ns(pair))
         flow = {
             "name": pair.key,
             "from": end(lab, pair.ends.source, pair.ends.source_address),
             "to": end(lab, pair.ends.sink, pair.ends.sink_address),
             # Its slow start fills the pipe, whatever a sample of the RTT says.
-            "congestion": "reno",
-            "duration_ns": round(duration),
+            "socket": {"congestion": "reno"},
+            "sample_ns": max(round(part / BUSY_SAMPLES), MS // 10),
+            "start_ns": start,
+            "stop_ns": start + round(duration),
+            "work": {"kind": "bulk"},
         }
-        part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * _segment_ns(pair))
-        bulk = {"kind": "bulk", "name": f"tcp {pair.key}", "flows": [flow], "longest_ns": round(duration) + 1}
-        probing.probes.append({**bulk, "sample_ns": max(round(part / BUSY_SAMPLES), MS // 10)})
+        probing.probes.append({"kind": "bulk", "name": f"tcp {pair.key}", "flows": [flow]})
+        # What one leaves in the queues is gone when the next begins.
+        start += 2 * round(duration)
 
 
 def _segment_ns(pair: PairExpectation) -> float:

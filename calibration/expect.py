@@ -245,6 +245,15 @@ def _link(
     )
 
 
+def _counted_bytes(
+    pair: Pair, ends: Ends, first: dict[str, End], interfaces: dict[tuple[str, str], Interface], mtu: int
+) -> int:
+    """What a full packet counts where a plain access link is the pair's bottleneck; else, of its IP packet."""
+    exits = [interfaces[first[node].node, first[node].interface].egress for node in (ends.source, ends.sink)]
+    plain = [each["overhead_bytes"] for each in exits if each.get("rate_bps") == pair.bottleneck_bps]
+    return mtu + min((overhead + ETHERNET_HEADER_BYTES for overhead in plain), default=0)
+
+
 def _exit(interface: Interface) -> HostExit:
     egress = interface.egress
     if egress["kind"] != "psp":
@@ -283,6 +292,7 @@ def _pair(
     payload = mtu - ends.ip_header_bytes - TCP_HEADER_BYTES
     acknowledgement = ends.ip_header_bytes + TCP_HEADER_BYTES
     ceilings = [there.rate_bps * payload / framed_bytes(there.framing, mtu) for _, there, _ in ways]
+    counted = _counted_bytes(pair, ends, first, interfaces, mtu)
     # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
     ceilings += [back.rate_bps * 2 * payload / framed_bytes(back.framing, acknowledgement) for _, _, back in ways]
     lossless = all(loss(d.loss).probability == 0 and d.corrupt_ppb == 0 for d in directions)
@@ -298,7 +308,7 @@ def _pair(
             (line.spread_ns for line, d in zip(lines, directions, strict=True) if not d.reorder), default=0.0
         ),
         bottleneck_bps=pair.bottleneck_bps,
-        goodput_bps=min([*ceilings, pair.bottleneck_bps * payload / (mtu + 0.0)]),
+        goodput_bps=min([*ceilings, pair.bottleneck_bps * payload / counted]),
         goodput_fair=fair,
         directions=directions,
         lossless=lossless,

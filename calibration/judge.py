@@ -21,7 +21,7 @@ Stream = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The answer of `ewan-node probe`, by kind and by the name of the stream (of the probe for TCP)."""
+    """What `ewan-node probe` or `exact.answer` gave, by kind and by the name of the stream (of the probe for TCP)."""
 
     streams: Mapping[tuple[str, str], Stream]
     transfers: Mapping[str, dict[str, Any]]
@@ -52,13 +52,14 @@ class Results:
 def _busiest_part(flow: Stream) -> dict[str, Any]:
     """A bulk flow as a transfer: the goodput of those samples in a row between which most was delivered."""
     series = flow.get("series", [])  # none of a flow that never connected
-    if "error" in flow or len(series) <= BUSY_SAMPLES:
-        return {"error": flow.get("error", "it was too short to tell")}
+    if flow.get("error") or len(series) <= BUSY_SAMPLES:
+        return {"error": flow.get("error") or "it was too short to tell"}
     parts = [series[k : k + BUSY_SAMPLES + 1] for k in range(len(series) - BUSY_SAMPLES)]
     part = max(parts, key=lambda part: part[-1]["delivered_segments"] - part[0]["delivered_segments"])
     busy_ns = part[-1]["time_ns"] - part[0]["time_ns"]
     segments = part[-1]["delivered_segments"] - part[0]["delivered_segments"]
     goodput = segments * flow["segment_bytes"] * BYTE_NS / busy_ns
+    flow = {key: value for key, value in flow.items() if key != "error"}
     return {**flow, "series": part, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
 
 

@@ -68,7 +68,7 @@ class Probing:
         total = 0
         for probe in self.probes:
             sending = max((s["interval_ns"] * s["packets"] for s in probe.get("streams", ())), default=0)
-            flows = max((flow["duration_ns"] for flow in probe.get("flows", ())), default=0)
+            flows = max((flow["stop_ns"] - flow["start_ns"] for flow in probe.get("flows", ())), default=0)
             total += sending + flows + probe.get("drain_ns", 0) + probe.get("duration_ns", 0) + 10 * MS
         return total
 

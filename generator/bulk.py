@@ -1,17 +1,28 @@
-"""Bulk TCP transfers as a request for `ewan-node probe`, for the programs of both clocks. Pure.
+"""Bulk TCP transfers as a request for `ewan-node traffic`, for the programs of both clocks. Pure but for `read`.
 
 In: a plan and who sends to whom, with which congestion control, when and how much. Out: the request
-(generator/src/bulk.rs executes it); from its answer, each flow's record by name.
+(generator/src/traffic executes it); from the directory that it wrote into, each flow's record with its series.
 """
 
 from __future__ import annotations
 
+import csv
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+import orjson
+
 from labs.plan import Plan
+from labs.units import NS_PER_SECOND
+
+Clock = Literal["live", "virtual"]
+
+FORMAT = "ewan-traffic/1"
+RESULT_FORMAT = "ewan-traffic-result/1"
+LONGEST_NS = 600 * NS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,36 +37,46 @@ class Flow:
     duration_ns: int | None = None
 
 
-def request(
+def traffic(
     plan: Plan,
     flows: Sequence[Flow],
-    clock: Literal["live", "virtual"],
+    clock: Clock,
     *,
     sample_ns: int = 0,
     series_ns: int = 0,
-    longest_ns: int | None = None,
+    longest_ns: int = LONGEST_NS,
 ) -> dict[str, Any]:
     """All flows side by side. `sample_ns`: between two looks at TCP_INFO; `series_ns`: width of goodput bins; 0: none.
 
-    The flow number n (from 0) is called "n source to sink".
+    What still runs after `longest_ns` is ended. The flow number n (from 0) is called "n source to sink".
     """
     addresses = {node.name: [a for each in node.interfaces for a in each.addresses] for node in plan.nodes}
-    bulk: dict[str, Any] = {"kind": "bulk", "name": "bulk", "sample_ns": sample_ns, "series_ns": series_ns}
-    bulk["flows"] = [
+    wanted = [
         {
             "name": f"{number} {flow.source} to {flow.sink}",
             "from": end(plan.lab, flow.source, _first(addresses[flow.source])),
             "to": end(plan.lab, flow.sink, _first(addresses[flow.sink])),
-            "congestion": flow.congestion,
             "start_ns": flow.start_ns,
-            "bytes": flow.bytes,
-            "duration_ns": flow.duration_ns,
+            "stop_ns": None if flow.duration_ns is None else flow.start_ns + flow.duration_ns,
+            "socket": {"congestion": flow.congestion},
+            "work": {"kind": "bulk", "bytes": flow.bytes},
         }
         for number, flow in enumerate(flows)
     ]
-    if longest_ns is not None:
-        bulk["longest_ns"] = longest_ns
-    return {"clock": clock, "cpus": list(plan.host_cpus), "probes": [bulk]}
+    whole = request(plan, wanted, clock, longest_ns)
+    return {**whole, "sample_ns": sample_ns, "series_ns": series_ns}
+
+
+def request(plan: Plan, flows: Sequence[Mapping[str, Any]], clock: Clock, longest_ns: int) -> dict[str, Any]:
+    """Flows of any kind, as the generator takes them, around which no series are asked for."""
+    return {
+        "format": FORMAT,
+        "clock": clock,
+        "cpus": list(plan.host_cpus),
+        "seed": plan.seed,
+        "longest_ns": longest_ns,
+        "flows": list(flows),
+    }
 
 
 def end(lab: str, node: str, address: str) -> dict[str, str]:
@@ -69,13 +90,35 @@ def _first(addresses: Sequence[str]) -> str:
     return str(min(plain, key=lambda address: address.version))
 
 
-def flows_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The flows of an answer, in the order of the request; RuntimeError with the first reason why one did not run."""
-    (result,) = (result for result in answer["results"] if result["name"] == "bulk")
-    if result["kind"] == "failed":
-        raise RuntimeError(result["error"])
-    flows: list[dict[str, Any]] = result["flows"]
+def read(run: Path) -> list[dict[str, Any]]:
+    """The records in RUN/traffic, in the order of the request; each with its `name`, and its samples as `series`.
+
+    RuntimeError with one line when it did not come to records.
+    """
+    directory = run / "traffic"
+    try:
+        answer = orjson.loads((directory / "traffic.json").read_bytes())
+        names = [flow["name"] for flow in orjson.loads((directory / "request.json").read_bytes())["flows"]]
+    except FileNotFoundError as error:
+        raise RuntimeError(f"the flows left no record: there is no {error.filename}") from None
+    if answer["format"] != RESULT_FORMAT:
+        raise RuntimeError(f"{directory}: format is {answer['format']!r}, not {RESULT_FORMAT!r}")
+    series: dict[tuple[int, int], list[dict[str, int | None]]] = {}
+    with (directory / "series.csv").open(newline="") as file:
+        for line in csv.DictReader(file):
+            row = {name: int(text) if text else None for name, text in line.items()}
+            of = row.pop("flow"), row.pop("part")
+            series.setdefault((of[0] or 0, of[1] or 0), []).append(row)
+    return [
+        {"name": names[record["flow"]], **record, "series": series.get((record["flow"], record["part"]), [])}
+        for record in answer["flows"]
+    ]
+
+
+def completed(run: Path) -> list[dict[str, Any]]:
+    """As `read`; RuntimeError with the first reason why a flow did not run as it should."""
+    flows = read(run)
     for flow in flows:
-        if "error" in flow:
+        if flow["error"] is not None:
             raise RuntimeError(f"flow {flow['name']}: {flow['error']}")
     return flows

@@ -1,7 +1,7 @@
 """The command `transfer`: bulk TCP over a lab, a run for each congestion control, in either clock.
 
 In: a description, variants, how long or how much. Out: a table, and for each variant a run directory with the record of
-its flows (probe.json) and their TCP_INFO over time (series.csv).
+its flows (traffic/) and their TCP_INFO over time (series.csv).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
-import orjson
 
 from generator import bulk
 from labs import cli, rundir
@@ -82,12 +81,12 @@ def transfer_command(
         wanted = [bulk.Flow(end.source, end.sink, variant, bytes=size, duration_ns=lasting) for end in ends]
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
-        request = bulk.request(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
-        return Program(request, expected_ns=lasting or 0)
+        request = bulk.traffic(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
+        return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0)
 
     place = rundir.make(plan.lab)
-    answers = (in_virtual if virtual else in_live)(plan, {variant: program(variant) for variant in variants}, place)
-    found = {variant: flows_of(variant, answers[variant]) for variant in variants}
+    (in_virtual if virtual else in_live)(plan, {variant: program(variant) for variant in variants}, place)
+    found = {variant: flows_of(variant, place / variant) for variant in variants}
     for variant in variants:
         write_series(place / variant / "series.csv", found[variant])
     rundir.give_back(place)
@@ -105,7 +104,7 @@ def transfer_command(
         "longest",
     ]
     cli.console.print(cli.grid(f"Transfers over {plan.lab}", columns, [row(v, found[v]) for v in variants]))
-    cli.console.print(f"flows and series: {place}/*/probe.json, series.csv", soft_wrap=True)
+    cli.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
 
 
 def size_of(text: str) -> int:
@@ -115,40 +114,36 @@ def size_of(text: str) -> int:
         raise cli.fail(f'--volume "{text}": {error}') from None
 
 
-def in_virtual(plan: Plan, programs: dict[str, Program], place: Path) -> dict[str, dict[str, Any]]:
-    """The probes' answers; each variant in a lab of its own, on all cores."""
+def in_virtual(plan: Plan, programs: dict[str, Program], place: Path) -> None:
+    """Runs into PLACE/<variant>; each variant in a lab of its own, on all cores."""
     runtime = VirtualRuntime(cli.BINARY, tell=lambda line: cli.messages.print(line, soft_wrap=True))
     runtime.kernel()
     ended: list[str] = []
 
-    def job(variant: str) -> Callable[[threading.Event], dict[str, Any]]:
-        def run(stop: threading.Event) -> dict[str, Any]:
+    def job(variant: str) -> Callable[[threading.Event], None]:
+        def run(stop: threading.Event) -> None:
             result = runtime.run(plan, programs[variant], place / variant, stop)
             ended.append(variant)
             status.update(f"transfers over {plan.lab}: {len(ended)} of {len(programs)} have ended")
             if result.interrupted:
                 raise LabError(f"interrupted: what has ended is in {place}")
-            return result.document("probe.json") or {}
 
         return run
 
     with cli.messages.status(f"transfers over {plan.lab}: {', '.join(programs)}") as status:
-        return dict(zip(programs, sweep([job(variant) for variant in programs]), strict=True))
+        sweep([job(variant) for variant in programs])
 
 
-def in_live(plan: Plan, programs: dict[str, Program], place: Path) -> dict[str, dict[str, Any]]:
+def in_live(plan: Plan, programs: dict[str, Program], place: Path) -> None:
     """The same, one after the other, each in a fresh lab."""
-    answers = {}
     for variant, program in programs.items():
         (place / variant).mkdir()
         live(plan, program, place / variant)
-        answers[variant] = orjson.loads((place / variant / "probe.json").read_bytes())
-    return answers
 
 
-def flows_of(variant: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def flows_of(variant: str, run: Path) -> list[dict[str, Any]]:
     try:
-        return bulk.flows_of(answer)
+        return bulk.completed(run)
     except RuntimeError as error:
         raise cli.fail(f"{variant}: {error}") from None
 
@@ -157,10 +152,10 @@ def write_series(path: Path, flows: list[dict[str, Any]]) -> None:
     """One line for each sample of each flow; the units are in the names."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        names = next((list(sample) for flow in flows for sample in flow.get("series", ())), [])
+        names = next((list(sample) for flow in flows for sample in flow["series"]), [])
         writer.writerow(["flow", *names])
         for number, flow in enumerate(flows):
-            writer.writerows([number, *(sample[name] for name in names)] for sample in flow.get("series", ()))
+            writer.writerows([number, *(sample[name] for name in names)] for sample in flow["series"])
 
 
 def row(variant: str, flows: list[dict[str, Any]]) -> list[str]:
@@ -168,7 +163,7 @@ def row(variant: str, flows: list[dict[str, Any]]) -> list[str]:
     # Jain, Chiu, Hawe 1984.
     squares = sum(goodput**2 for goodput in goodputs)
     fairness = sum(goodputs) ** 2 / (len(goodputs) * squares) if squares else 0.0
-    cwnd = max((sample["cwnd_segments"] for flow in flows for sample in flow.get("series", ())), default=0)
+    cwnd = max((sample["cwnd_segments"] for flow in flows for sample in flow["series"]), default=0)
     longest = max(((flow["ended_ns"] or 0) - flow["started_ns"] for flow in flows), default=0)
     return [
         variant,

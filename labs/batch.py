@@ -15,13 +15,12 @@ from typing import Any
 import click
 import orjson
 
-from labs import cli, clock, rundir
+from labs import cli, clock, rundir, shell
 from labs.plan import Plan, digest, to_json
 from labs.runtime.program import Command, Program
 from labs.units import NS_PER_SECOND, Duration, UnitError, about
 
 _DO = re.compile(r"\s*(?P<node>[^\s:]+)(?:\s+at\s+(?P<at>[^:]+?))?\s*:\s*(?P<words>\S.*)", re.DOTALL)
-_SHELL = re.compile(r"[|&;<>()$`*?~\n]")
 LONGEST_NS = 24 * 3600 * NS_PER_SECOND
 SHORT_LINES = 25
 
@@ -85,15 +84,11 @@ def command(plan: Plan, text: str, option: str, service: bool) -> Command:
         shown = ", ".join([node.name for node in plan.nodes if node.kind == "host"][:10])
         raise cli.fail(f'{option} "{text}": lab {plan.lab} has no node {match["node"]}: hosts are {shown}')
     at_ns = duration(match["at"], option) if match["at"] else 0
-    argv: tuple[str, ...]
-    if _SHELL.search(match["words"]):
-        argv = ("sh", "-c", match["words"])
-    else:
-        try:
-            argv = tuple(shlex.split(match["words"]))
-        except ValueError as error:
-            raise cli.fail(f'{option} "{text}": {str(error).lower()}: close the quotes') from None
-    return Command(match["node"], argv, at_ns, service)
+    try:
+        words = shell.argv(match["words"])
+    except ValueError as error:
+        raise cli.fail(f'{option} "{text}": {error}') from None
+    return Command(match["node"], words, at_ns, service)
 
 
 def duration(text: str, option: str) -> int:
@@ -112,8 +107,11 @@ def live(plan: Plan, program: Program, directory: Path) -> dict[str, Any] | None
             cli.runtime().batch(plan.lab, program, directory)
     finally:
         removed = cli.runtime().down(plan.lab)
-        links = {"format": "ewan-links/1", "links": [], "spinners": removed.get("spinners", [])}
-        (directory / "links.json").write_bytes(orjson.dumps(links, option=orjson.OPT_INDENT_2))
+        path = directory / "links.json"
+        # The program leaves the counters of all links; a spinner's last ones come when it ends.
+        told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}
+        told["spinners"] = removed.get("spinners", [])
+        path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     path = directory / "commands.json"
     document: dict[str, Any] | None = orjson.loads(path.read_bytes()) if path.exists() else None
     return document

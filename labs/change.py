@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from labs.compile.backends import obstacle
 from labs.compile.settings import Settings, add
 from labs.compile.stages import Circumstances, Stages
 from labs.plan import Direction, Link, Plan, Queue
@@ -55,9 +56,8 @@ def compile_change(plan: Plan, link: Link, heading: str, words: Mapping[str, str
         if port.name == link.a.interface
     )
     longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
-    then = asdict(
-        Stages(written).direction(way, Circumstances(link.name, link.role, delay_ns, mtu, longest_ns), heading)
-    )
+    direction = Stages(written).direction(way, Circumstances(link.name, link.role, delay_ns, mtu, longest_ns), heading)
+    then = asdict(direction)
     if then["store_bytes"] > ROOM * now.store_bytes:
         wanted, room = Size(then["store_bytes"]), Size(ROOM * now.store_bytes)
         raise DescriptionError(
@@ -68,7 +68,39 @@ def compile_change(plan: Plan, link: Link, heading: str, words: Mapping[str, str
         then["queue"] |= {"limit_packets": now.queue.limit_packets, "limit_bytes": now.queue.limit_bytes}
     if "queue" not in words:
         then["queue"]["discipline"] = now.queue.discipline
+    if link.backend != "user":
+        _check_kernel(link, words, way, replace(direction, queue=Queue(**then["queue"])), now)
     return {key: then[key] for word in words for key in WORDS[word]}
+
+
+def _check_kernel(link: Link, words: Mapping[str, str], way: Settings, then: Direction, now: Direction) -> None:
+    """Refuses what netem and the kernel's queues cannot do, or not without dropping what waits in them."""
+    found = obstacle(way, then)
+    if found is not None:
+        key, why = found
+        raise DescriptionError(
+            f"{key}={words.get(key, '')}: {why}, or emulator: user in the description of {link.name}"
+        )
+    if "queue" not in words and "buffer" not in words:
+        return
+    word = "queue" if "queue" in words else "buffer"
+    kind, was = then.queue.discipline["kind"], now.queue.discipline["kind"]
+    unit, counted = ("packets" if each.queue.limit_packets is not None else "bytes" for each in (then, now))
+    why = ""
+    if kind != was:
+        why = f"its queue is {was}, and another one would drop what waits in it"
+    elif kind == "drop_tail" and unit != counted:
+        why = f"its queue counts {counted}, and another one would drop what waits in it"
+    elif kind == "red" and (then.queue.limit_bytes, then.queue.limit_packets) != (
+        now.queue.limit_bytes,
+        now.queue.limit_packets,
+    ):
+        why = "RED of the kernel drops what waits when it gets another buffer"
+    if why:
+        raise DescriptionError(
+            f"{word}={words[word]}: {link.name} is made of the kernel's parts; {why}: bring the lab up so, or write "
+            "emulator: user"
+        )
 
 
 def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:

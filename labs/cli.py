@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.table import Table
 
-from labs import host
+from labs import host, spec
 from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest, to_json
 from labs.render import svg, table
@@ -356,12 +356,15 @@ def changes(lab: str, plan: Plan) -> list[list[str]]:
     return rows
 
 
+# Pages that are written from the schemas; ewan.py adds those of the other parts.
+PAGES: dict[str, Callable[[], str]] = {"description.md": spec.markdown}
+
+
 @click.command("docs", hidden=True)
 def docs_command() -> None:
-    """Write docs/description.md from the schema."""
-    from labs.spec import markdown
-
-    (ROOT / "docs/description.md").write_text(markdown())
+    """Write docs/description.md and its like from the schemas."""
+    for name, markdown in PAGES.items():
+        (ROOT / "docs" / name).write_text(markdown())
 
 
 @click.command("completion")

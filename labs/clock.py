@@ -11,6 +11,7 @@ import dataclasses
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.status import Status
@@ -40,21 +41,25 @@ def run(plan: Plan, program: Program, directory: Path, what: str) -> Run:
         with contextlib.suppress(OSError):
             directory.rmdir()  # nothing is in it where nothing had begun
         raise
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+    (directory / "wall.json").write_bytes(orjson.dumps(wall(result, started), option=options))
+    for warning in result.ended["warnings"]:
+        cli.messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+    return result
+
+
+def wall(result: Run, started: str) -> dict[str, Any]:
+    """The record of what a run took, wall.json; `started`: when, in UTC."""
     cost = result.cost
-    ratio = cost.wall_ns / cost.virtual_ns if cost.virtual_ns else None
-    wall = {
+    return {
         "format": "ewan-wall/1",
         "started": started,
         "host": host_facts({}),
         "kernel": str(result.kernel),
         "kernel_sha256": kernel.digest(result.kernel),
-        "ratio": ratio,
+        "ratio": cost.wall_ns / cost.virtual_ns if cost.virtual_ns else None,
         **dataclasses.asdict(cost),
     }
-    (directory / "wall.json").write_bytes(orjson.dumps(wall, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
-    for warning in result.ended["warnings"]:
-        cli.messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
-    return result
 
 
 def summary(result: Run) -> str:

@@ -153,6 +153,24 @@ class Size:
         return _shortest(self.bytes, {unit: size for unit, size in _SIZE.items() if "i" not in unit})
 
 
+_BITS = {"bit": 1, "kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9, "Tbit": 10**12}
+
+
+def parse_volume(text: object) -> Size:
+    """A size that may also be written in bits, as transfers often are: `30Gbit`, `500MB`; whole bytes."""
+    value, number, unit = _split(text, "a volume", "500MB")
+    if unit not in _BITS:
+        if unit not in _SIZE:
+            raise UnitError(f'write a volume as "{number.lstrip("+-")}MB" or "{number.lstrip("+-")}Gbit"')
+        return Size.parse(text)
+    if value < 0:
+        raise UnitError(f'a volume is not negative: write "{number.lstrip("+-")}{unit}"')
+    amount = value * _BITS[unit] / BITS_PER_BYTE
+    if amount.denominator != 1:
+        raise UnitError(f'is not a whole number of bytes: write "{round(amount)}B"')
+    return Size(int(amount))
+
+
 _PART = {"ppb": 1, "ppm": 10**3, "%": 10**7}
 
 

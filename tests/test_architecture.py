@@ -24,6 +24,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "generator": ("labs", "generator"),
     "calibration": ("labs", "generator", "analysis", "calibration"),
     "analysis": ("labs.units", "labs.record", "analysis"),
+    "analysis.cli": ("labs", "analysis"),
 }
 
 

@@ -78,16 +78,17 @@ def measured(clock: Clock, directory: Path, state: Path) -> Measured:
     rates = [probe for probe in probing.probes if probe["kind"] == "saturate"]
     # Every kernel lets namespaces have Reno.
     flow = bulk.Flow(plan.pairs[0].source, plan.pairs[0].sink, "reno", bytes=TRANSFER_BYTES)
-    request = bulk.request(plan, [flow], clock, longest_ns=60 * NS_PER_SECOND)
-    request["probes"] = round_trips + ROUNDS * rates + request["probes"]
-    answer = run(plan, clock, Program(request), directory, state)
-    (round_trip,), filled = answer["results"][:1], answer["results"][1:-1]
+    traffic = bulk.traffic(plan, [flow], clock, longest_ns=60 * NS_PER_SECOND)
+    request = {"clock": clock, "cpus": list(plan.host_cpus), "probes": round_trips + ROUNDS * rates}
+    program = Program(request, longest_ns=traffic["longest_ns"], traffic=traffic)
+    answer = run(plan, clock, program, directory, state)
+    (round_trip,), filled = answer["results"][:1], answer["results"][1:]
     rounds = [
         rates_of(expected, Probing(rates, probing.skipped), {"results": filled[k : k + len(rates)]})
         for k in range(0, len(filled), len(rates))
     ]
     assert len(rounds) == ROUNDS
-    (transfer,) = bulk.flows_of(answer)
+    (transfer,) = bulk.completed(directory)
     middle: dict[str, Rate] = {way: middle_of(told(rounds, way)) for way in DIRECTIONS}
     return Measured(round_trip["streams"][0]["delay"]["min_ns"], middle, transfer)
 

@@ -27,6 +27,7 @@ VARIANTS = ["bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla",
 VARIANTS += ["scalable", "vegas", "veno", "westwood", "yeah"]
 TRANSFER_BYTES = 20_000_000
 GROUP = 5
+TURN_NS = 60 * SECOND
 SEEDS = range(1, 11)
 FAIR_NS = 300 * SECOND
 FAIREST = 0.98
@@ -38,13 +39,10 @@ def lab(**words: str) -> Plan:
     return compile(from_template("dumbbell", {"name": f"vt{os.getpid()}", **words}), host.virtual_facts())
 
 
-def ran(plan: Plan, requests: list[dict[str, Any]], directory: Path, stop: threading.Event) -> list[Flows]:
-    """The flows of each request; one after the other in one lab."""
-    directory.mkdir()
-    together = {**requests[0], "probes": [probe for request in requests for probe in request["probes"]]}
-    answer = VirtualRuntime(BINARY).run(plan, Program(together), directory, stop).document("probe.json")
-    assert answer is not None
-    return [bulk.flows_of({"results": [result]}) for result in answer["results"]]
+def ran(plan: Plan, flows: list[bulk.Flow], directory: Path, stop: threading.Event) -> Flows:
+    traffic = bulk.traffic(plan, flows, "virtual", sample_ns=SECOND // 20)
+    program = Program(longest_ns=traffic["longest_ns"], traffic=traffic)
+    return bulk.completed(VirtualRuntime(BINARY).run(plan, program, directory, stop).directory)
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +50,17 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
     """One flow of each variant over 1 Gbit/s × 100 ms, by its name."""
     place, plan = tmp_path_factory.mktemp("variants"), lab(rate="1Gbit/s", rtt="100ms")
 
-    def job(variants: list[str]) -> Callable[[threading.Event], list[Flows]]:
-        flows = [bulk.Flow("left1", "right1", variant, bytes=TRANSFER_BYTES) for variant in variants]
-        requests = [bulk.request(plan, [flow], "virtual", sample_ns=SECOND // 20) for flow in flows]
-        return lambda stop: ran(plan, requests, place / variants[0], stop)
+    def job(variants: list[str]) -> Callable[[threading.Event], Flows]:
+        # One after the other, each as if it were alone.
+        flows = [
+            bulk.Flow("left1", "right1", variant, start_ns=number * TURN_NS, bytes=TRANSFER_BYTES)
+            for number, variant in enumerate(variants)
+        ]
+        return lambda stop: ran(plan, flows, place / variants[0], stop)
 
     groups = [VARIANTS[k : k + GROUP] for k in range(0, len(VARIANTS), GROUP)]
     found = sweep([job(group) for group in groups])
-    return {flow["congestion"]: flow for group in found for (flow,) in group}
+    return {flow["congestion"]: flow for group in found for flow in group}
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -69,7 +70,7 @@ def test_every_variant_transfers_and_its_window_is_in_the_record(
     flow = transfers[variant]
     assert flow["received_bytes"] == TRANSFER_BYTES
     # Connecting takes a round trip, and slow start from ten segments eleven more; the link alone takes 0.17 s.
-    assert 0.7 * SECOND < flow["completion_ns"] < 60 * SECOND
+    assert 0.7 * SECOND < flow["completion_ns"] < TURN_NS
     assert abs(flow["min_rtt_ns"] - 100_000_000) < 100_000
     windows = [sample["cwnd_segments"] for sample in flow["series"]]
     assert windows[0] == (4 if variant == "hybla" else 10), "RFC 6928; Hybla: RTT / 25 ms"
@@ -87,13 +88,13 @@ def jain(rates: list[float]) -> float:
 
 
 def test_two_reno_flows_share_a_bottleneck_fairly_on_ten_seeds_of_ten(tmp_path: Path) -> None:
-    def job(seed: int) -> Callable[[threading.Event], list[Flows]]:
+    def job(seed: int) -> Callable[[threading.Event], Flows]:
         plan = lab(rate="100Mbit/s", rtt="20ms", pairs="2", seed=str(seed))
         flows = [bulk.Flow(f"left{n}", f"right{n}", "reno", duration_ns=FAIR_NS) for n in (1, 2)]
-        return lambda stop: ran(plan, [bulk.request(plan, flows, "virtual")], tmp_path / f"{seed}", stop)
+        return lambda stop: ran(plan, flows, tmp_path / f"{seed}", stop)
 
     fairness = {}
-    for seed, (flows,) in zip(SEEDS, sweep([job(seed) for seed in SEEDS]), strict=True):
+    for seed, flows in zip(SEEDS, sweep([job(seed) for seed in SEEDS]), strict=True):
         rates = [flow["goodput_bps"] for flow in flows]
         assert 88e6 < sum(rates) < 94.2e6, "the bottleneck is used"
         fairness[seed] = jain(rates)

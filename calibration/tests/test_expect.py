@@ -124,6 +124,12 @@ def test_hosts_of_the_virtual_clock_add_their_rate_and_a_dither() -> None:
     assert expectations(plan()).pairs[0].dither_ns == 0
 
 
+def test_a_plain_access_link_that_is_the_bottleneck_counts_its_framing() -> None:
+    old = with_egress(plan(), {"left": psp(100_000_000, 0)})
+    lab = dataclasses.replace(old, pairs=(dataclasses.replace(old.pairs[0], bottleneck_bps=100_000_000),))
+    assert expectations(lab).pairs[0].goodput_bps == pytest.approx(100e6 * 1448 / 1538)
+
+
 def test_a_probe_that_begins_at_a_host_has_the_dither_on_its_way() -> None:
     forward, backward = expectations(with_egress(plan(), {"r1": psp(0, 12_304)})).links
     assert (forward.dither_ns, backward.dither_ns) == (12_304, 0)

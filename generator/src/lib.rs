@@ -1,7 +1,9 @@
 //! Traffic: probes that measure a link, and flows that load it.
 
-mod bulk;
 mod clock;
+mod packets;
 pub mod probe;
+mod process;
 mod socket;
 mod tcp_info;
+pub mod traffic;

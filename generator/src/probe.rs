@@ -8,19 +8,17 @@
 use std::io::{Read, Write};
 use std::time::Instant;
 
-use nix::sched::{sched_setaffinity, CpuSet};
-use nix::unistd::Pid;
 use serde::Serialize;
 
 mod request;
-mod stats;
+pub(crate) mod stats;
 mod tcp;
 mod udp;
 
 pub use request::{Probe, Request, Stream, Tcp, Udp};
 
-use crate::bulk;
 use crate::clock::Clock;
+use crate::process;
 use crate::socket::Namespaces;
 
 pub const FORMAT: &str = "ewan-probe/1";
@@ -48,7 +46,6 @@ enum Measured {
     Rtt(udp::Measured),
     Saturate(udp::Measured),
     Tcp(tcp::Measured),
-    Bulk(bulk::Measured),
     Failed { error: String },
 }
 
@@ -64,7 +61,7 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), String> {
     let mut text = String::new();
     input.read_to_string(&mut text).map_err(|error| format!("probe request: {error}"))?;
     let request = Request::parse(&text)?;
-    prepare(&request)?;
+    process::prepare(&request.cpus, request.clock)?;
     let namespaces = Namespaces::open()?;
     let of = request.probes.len();
     let mut results = Vec::with_capacity(of);
@@ -89,23 +86,7 @@ fn measure(namespaces: &Namespaces, probe: &Probe, clock: Clock) -> Result<Measu
         Probe::Saturate(probe) => Measured::Saturate(udp::run(namespaces, probe, clock, false)?),
         Probe::Rtt(probe) => Measured::Rtt(udp::run(namespaces, probe, clock, true)?),
         Probe::Tcp(probe) => Measured::Tcp(tcp::run(namespaces, probe)?),
-        Probe::Bulk(probe) => Measured::Bulk(bulk::run(namespaces, probe)?),
     })
-}
-
-/// CPUs for this thread and its children, timers that fire on time, and room for the sockets.
-fn prepare(request: &Request) -> Result<(), String> {
-    if !request.cpus.is_empty() {
-        let mut set = CpuSet::new();
-        for &cpu in &request.cpus {
-            set.set(cpu).map_err(|error| format!("cpus: {cpu}: {error}"))?;
-        }
-        sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| format!("cpus {:?}: {error}", request.cpus))?;
-    }
-    request.clock.prepare()?;
-    use nix::sys::resource::{getrlimit, setrlimit, Resource};
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| format!("open files: {error}"))?;
-    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(|error| format!("open files: {error}"))
 }
 
 fn report(event: &Event) {

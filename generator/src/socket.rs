@@ -6,10 +6,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sched::{setns, CloneFlags};
-use nix::sys::socket::{bind, socket, AddressFamily, SockFlag, SockType, SockaddrStorage};
+use nix::sys::socket::{bind, connect, listen, socket, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage};
 use serde::Deserialize;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -20,8 +22,129 @@ pub struct Endpoint {
     pub address: IpAddr,
 }
 
+/// Of the namespace of the thread that opens it.
+const ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
 const SO_MEMINFO: libc::c_int = 55;
 const SK_MEMINFO_DROPS: usize = 8;
+
+/// What a flow wants of its sockets; what is not given stays as the plan has set it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Named always for TCP: the kernel's default differs between machines.
+    pub congestion: Option<String>,
+    /// As setsockopt has them: the kernel doubles them for its own overhead, and no longer changes them by itself.
+    pub send_buffer_bytes: Option<u64>,
+    pub receive_buffer_bytes: Option<u64>,
+    /// The most that the receiver offers (TCP_WINDOW_CLAMP).
+    pub window_bytes: Option<u64>,
+    /// Largest payload of a segment.
+    pub mss_bytes: Option<u32>,
+    pub dscp: u8,
+    /// TCP: negotiated with the first packet; UDP: packets are sent as ECT(0).
+    pub ecn: bool,
+    pub nodelay: bool,
+}
+
+/// ECT(0), RFC 3168.
+const CAPABLE: u8 = 0b10;
+const MOST_BUFFER_BYTES: u64 = i32::MAX as u64 / 2;
+/// Of what the kernel takes without changing it (net/ipv4/tcp.c: TCP_MIN_MSS, MAX_TCP_WINDOW; SOCK_MIN_RCVBUF / 2).
+const SEGMENTS: std::ops::RangeInclusive<u32> = 88..=32_767;
+const LEAST_WINDOW_BYTES: u64 = 1_152;
+/// What is kept of packets besides their payload takes less than three times as much again, even of small ones.
+const WINDOW_ROOM: u64 = 4;
+
+impl Options {
+    pub fn check(&self) -> Result<(), String> {
+        for (key, bytes) in
+            [("send_buffer_bytes", self.send_buffer_bytes), ("receive_buffer_bytes", self.receive_buffer_bytes)]
+        {
+            if bytes.is_some_and(|bytes| bytes == 0 || bytes > MOST_BUFFER_BYTES) {
+                return Err(format!("socket.{key}: give 1 to {MOST_BUFFER_BYTES}"));
+            }
+        }
+        let most_window = MOST_BUFFER_BYTES / WINDOW_ROOM;
+        if self.window_bytes.is_some_and(|bytes| !(LEAST_WINDOW_BYTES..=most_window).contains(&bytes)) {
+            Err(format!("socket.window_bytes: give {LEAST_WINDOW_BYTES} to {most_window}"))
+        } else if self.mss_bytes.is_some_and(|bytes| !SEGMENTS.contains(&bytes)) {
+            Err(format!("socket.mss_bytes: give {} to {}", SEGMENTS.start(), SEGMENTS.end()))
+        } else if self.dscp > 63 {
+            Err("socket.dscp: give 0 to 63".into())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Of a TCP socket before it connects or listens; those that a listener accepts inherit them.
+    fn set_tcp(&self, fd: RawFd, v6: bool) -> Result<(), String> {
+        if let Some(name) = &self.congestion {
+            set_congestion(fd, name)?;
+        }
+        if let Some(bytes) = self.mss_bytes {
+            set(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &(bytes as libc::c_int), "TCP_MAXSEG")?;
+        }
+        if self.nodelay {
+            set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1, "TCP_NODELAY")?;
+        }
+        self.set_buffers(fd)?;
+        if let Some(bytes) = self.window_bytes {
+            if self.receive_buffer_bytes.is_none() {
+                // Its room must not be the smaller limit, and the kernel must not widen both as it sees data arrive.
+                set_buffer(fd, libc::SO_RCVBUFFORCE, bytes * WINDOW_ROOM, "SO_RCVBUFFORCE")?;
+            }
+        }
+        self.clamp_window(fd)?;
+        self.mark(fd, v6, self.dscp << 2)
+    }
+
+    /// Since Linux 6.10 the first full segment that is received replaces what was set before (tcp_measure_rcv_mss), so
+    /// the window is to be set again after it.
+    pub fn clamp_window(&self, fd: RawFd) -> Result<(), String> {
+        let Some(bytes) = self.window_bytes else { return Ok(()) };
+        set(fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &(bytes as libc::c_int), "TCP_WINDOW_CLAMP")
+    }
+
+    /// Of a UDP socket.
+    pub fn set_udp(&self, socket: &UdpSocket, v6: bool) -> Result<(), String> {
+        self.set_buffers(socket.as_raw_fd())?;
+        self.mark(socket.as_raw_fd(), v6, self.dscp << 2 | if self.ecn { CAPABLE } else { 0 })
+    }
+
+    fn set_buffers(&self, fd: RawFd) -> Result<(), String> {
+        if let Some(bytes) = self.send_buffer_bytes {
+            set_buffer(fd, libc::SO_SNDBUFFORCE, bytes, "SO_SNDBUFFORCE")?;
+        }
+        if let Some(bytes) = self.receive_buffer_bytes {
+            set_buffer(fd, libc::SO_RCVBUFFORCE, bytes, "SO_RCVBUFFORCE")?;
+        }
+        Ok(())
+    }
+
+    fn mark(&self, fd: RawFd, v6: bool, class: u8) -> Result<(), String> {
+        match (class, v6) {
+            (0, _) => Ok(()),
+            (_, false) => set(fd, libc::IPPROTO_IP, libc::IP_TOS, &libc::c_int::from(class), "IP_TOS"),
+            (_, true) => set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &libc::c_int::from(class), "IPV6_TCLASS"),
+        }
+    }
+}
+
+fn set_buffer(fd: RawFd, option: libc::c_int, bytes: u64, what: &str) -> Result<(), String> {
+    set(fd, libc::SOL_SOCKET, option, &(bytes as libc::c_int), what)
+}
+
+fn set_congestion(fd: RawFd, congestion: &str) -> Result<(), String> {
+    // SAFETY: the kernel reads as many bytes as the name has.
+    let done = unsafe {
+        let (name, length) = (congestion.as_ptr().cast(), congestion.len() as u32);
+        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name, length)
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(no_congestion(congestion, &io::Error::last_os_error())),
+    }
+}
 
 /// How long the kernel may take to start stamping packets after the first socket asked for it.
 const STAMPS_START: Duration = Duration::from_millis(20);
@@ -30,6 +153,7 @@ pub struct Namespaces {
     own: File,
     /// Keeps the kernel stamping between the probes.
     _stamping: UdpSocket,
+    asking_for_ecn: Mutex<()>,
 }
 
 /// Why a socket cannot have this congestion control, with those that it can.
@@ -50,7 +174,7 @@ impl Namespaces {
         let stamping = UdpSocket::bind("0.0.0.0:0").map_err(|error| format!("bind 0.0.0.0: {error}"))?;
         set(stamping.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
         std::thread::sleep(STAMPS_START);
-        Ok(Self { own, _stamping: stamping })
+        Ok(Self { own, _stamping: stamping, asking_for_ecn: Mutex::new(()) })
     }
 
     /// Runs `action` with this thread in `netns`.
@@ -91,30 +215,72 @@ impl Namespaces {
     }
 
     /// A TCP socket that waits for connections on any port of `end`.
-    pub fn listen(&self, end: &Endpoint) -> Result<TcpListener, String> {
-        self.within(&end.netns, || {
-            let at = SocketAddr::new(end.address, 0);
-            TcpListener::bind(at).map_err(|error| format!("{}: listen on {at}: {error}", end.netns.display()))
-        })
+    pub fn listen(&self, end: &Endpoint, options: &Options) -> Result<TcpListener, String> {
+        let fd = self.tcp_socket(end, options)?;
+        let at = SocketAddr::new(end.address, 0);
+        let say = |error| format!("{}: listen on {at}: {error}", end.netns.display());
+        bind(fd.as_raw_fd(), &SockaddrStorage::from(at)).map_err(say)?;
+        listen(&fd, Backlog::MAXCONN).map_err(say)?;
+        Ok(TcpListener::from(fd))
     }
 
-    /// A TCP socket of `end`, bound to its address, that will use this congestion control; not connected.
-    pub fn tcp(&self, end: &Endpoint, congestion: &str) -> Result<OwnedFd, String> {
-        let family = if end.address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
-        let fd = self.within(&end.netns, || {
-            socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(|error| format!("socket: {error}"))
-        })?;
-        // SAFETY: the kernel reads as many bytes as the name has.
-        let set_name = unsafe {
-            let (name, length) = (congestion.as_ptr().cast(), congestion.len() as u32);
-            libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, name, length)
-        };
-        if set_name != 0 {
-            return Err(no_congestion(congestion, &io::Error::last_os_error()));
-        }
+    /// A TCP socket of `end`, bound to its address; not connected. Its port is chosen when it connects, so that only
+    /// both ends together must be unused.
+    pub fn tcp(&self, end: &Endpoint, options: &Options) -> Result<OwnedFd, String> {
+        let fd = self.tcp_socket(end, options)?;
+        set(fd.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1, "IP_BIND_ADDRESS_NO_PORT")?;
         let from = SockaddrStorage::from(SocketAddr::new(end.address, 0));
         bind(fd.as_raw_fd(), &from).map_err(|error| format!("bind {}: {error}", end.address))?;
         Ok(fd)
+    }
+
+    fn tcp_socket(&self, end: &Endpoint, options: &Options) -> Result<OwnedFd, String> {
+        let v6 = end.address.is_ipv6();
+        let family = if v6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
+        let fd = self.within(&end.netns, || {
+            socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(|error| format!("socket: {error}"))
+        })?;
+        options.set_tcp(fd.as_raw_fd(), v6)?;
+        Ok(fd)
+    }
+
+    /// Connects `socket`, which `tcp` made for `from`; returns when it is connected.
+    pub fn connect(&self, socket: &OwnedFd, from: &Endpoint, to: SocketAddr, options: &Options) -> Result<(), String> {
+        let say = |error: io::Error| format!("connect {} to {to}: {error}", from.address);
+        let fd = socket.as_raw_fd();
+        let address = SockaddrStorage::from(to);
+        if !options.ecn {
+            return connect(fd, &address).map_err(|error| say(error.into()));
+        }
+        // Whether a first packet asks for ECN is the namespace's to say; it is sent before a call that does not wait
+        // returns.
+        non_blocking(fd, true).map_err(say)?;
+        self.within(&from.netns, || {
+            let _only_one = self.asking_for_ecn.lock().expect("no thread fails with the lock held");
+            let before = std::fs::read_to_string(ECN).map_err(|error| format!("{ECN}: {error}"))?;
+            let write = |value: &str| std::fs::write(ECN, value).map_err(|error| format!("{ECN}: {error}"));
+            write("1")?;
+            let begun = connect(fd, &address);
+            write(before.trim())?;
+            match begun {
+                Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
+                Err(error) => Err(say(error.into())),
+            }
+        })?;
+        non_blocking(fd, false).map_err(say)?;
+        // While it connects, a second call waits; afterwards it says that it is connected.
+        match connect(fd, &address) {
+            Ok(()) | Err(Errno::EISCONN) => Ok(()),
+            Err(error) => Err(say(error.into())),
+        }
+    }
+}
+
+pub fn non_blocking(fd: RawFd, on: bool) -> io::Result<()> {
+    // SAFETY: the kernel reads an integer.
+    match unsafe { libc::ioctl(fd, libc::FIONBIO, &libc::c_int::from(on)) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -20,10 +20,14 @@ pub struct Sample {
     pub delivered_segments: u32,
     pub cwnd_segments: u32,
     pub ssthresh_segments: u32,
+    /// Sent, and neither acknowledged nor taken for lost (RFC 6675's pipe).
+    pub in_flight_segments: u32,
     pub srtt_ns: u64,
     pub rttvar_ns: u64,
     pub retransmitted_segments: u32,
     pub lost_segments: u32,
+    /// The kernel's last estimate; 0 before the first.
+    pub delivery_rate_bps: u64,
     /// At which it may send at most, headers included; null: as fast as it can.
     pub pacing_rate_bps: Option<u64>,
 }
@@ -42,10 +46,12 @@ impl Info {
             delivered_segments: self.delivered_segments(),
             cwnd_segments: self.cwnd_segments(),
             ssthresh_segments: self.ssthresh_segments(),
+            in_flight_segments: self.in_flight_segments(),
             srtt_ns: self.srtt_ns(),
             rttvar_ns: self.microseconds(72),
             retransmitted_segments: self.retransmitted_segments(),
             lost_segments: self.lost_segments(),
+            delivery_rate_bps: self.long(160).saturating_mul(8),
             pacing_rate_bps: (pacing != u64::MAX).then(|| pacing.saturating_mul(8)),
         }
     }
@@ -56,6 +62,11 @@ impl Info {
 
     pub fn lost_segments(&self) -> u32 {
         self.word(32)
+    }
+
+    pub fn in_flight_segments(&self) -> u32 {
+        let (unacknowledged, sacked, retransmitted) = (self.word(24), self.word(28), self.word(36));
+        (unacknowledged + retransmitted).saturating_sub(sacked + self.lost_segments())
     }
 
     pub fn srtt_ns(&self) -> u64 {

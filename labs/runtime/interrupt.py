@@ -14,6 +14,11 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def heeded() -> None:
+    """Ctrl-C ends waiting calls again: polars puts a handler in Python's place that has the kernel restart them."""
+    signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
+
+
 @contextmanager
 def deferred(pass_on: Callable[[int], None] | None = None) -> Iterator[Callable[[], None]]:
     """Gives a function that raises what came since: KeyboardInterrupt, or SystemExit; nothing else raises it.

@@ -130,7 +130,9 @@ class NetnsRuntime:
             raise self._absent(name)
         file = directory / "program.json"
         file.write_bytes(program.to_json())
-        command = [str(node_binary(self._wanted)), "batch", "--state", str(self._state.directory(name))]
+        binary = str(node_binary(self._wanted))
+        # It ends when we are killed: nobody would read what it writes, and the next run may write there.
+        command = [binary, "launch", "--", binary, "batch", "--state", str(self._state.directory(name))]
         command += ["--program", str(file), "--out", str(directory)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         said = b""
@@ -149,6 +151,8 @@ class NetnsRuntime:
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         number = target if isinstance(target, int) else self._serving(name, target)
+        if number is None:
+            return self._kernel_link(name, str(target), request)
         try:
             return spinners.ask(self._state.directory(name), number, request)
         except OSError as error:
@@ -158,14 +162,34 @@ class NetnsRuntime:
                 f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
             ) from None
 
-    def _serving(self, name: str, link: str) -> int:
-        """The spinner of a link; without reading the whole plan, for this is asked often."""
+    def _kernel_link(self, name: str, link: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What a link without a spinner answers; see `CHANGES` in labs/node/src/links.rs."""
+        directory = self._state.directory(name)
+        if request["command"] == "changes":
+            file = directory / "changes.jsonl"
+            lines = file.read_bytes().splitlines() if file.exists() else []
+            return {"ok": True, "changes": [orjson.loads(line) for line in lines]}
+        if request["command"] != "set":
+            raise LabError(f"link {link} is made of the kernel's parts, which tell no {request['command']}")
+        if request.get("in_ns"):
+            raise LabError(f"link {link} is made of the kernel's parts, which change at once: leave at= out")
+        self._need_root("changing a link")
+        change = {key: value for key, value in request.items() if key not in ("command", "link", "direction", "in_ns")}
+        command = [str(node_binary(self._wanted)), "change", "--state", str(directory), "--link", link]
+        with self._state.locked() as lock:
+            self._run([*command, "--direction", request["direction"]], lock, orjson.dumps(change))
+        return {"ok": True}
+
+    def _serving(self, name: str, link: str) -> int | None:
+        """The spinner of a link, None for the kernel's; without reading the whole plan, for this is asked often."""
         plan = self._state.document(name, "plan.json")
         if plan is None:
             raise self._absent(name)
         for number, spinner in enumerate(plan["spinners"]):
             if link in spinner["links"]:
                 return number
+        if any(each["name"] == link for each in plan["links"]):
+            return None
         known = ", ".join(each["name"] for each in plan["links"][:10])
         raise LabError(f"lab {name} has no link {link}: links are {known}{' …' if len(plan['links']) > 10 else ''}")
 

@@ -1,14 +1,15 @@
-"""What a run does in its lab: preparations, then probes, then commands side by side. Pure.
+"""What a run does in its lab: preparations, probes, then traffic, commands and changes of links side by side. Pure.
 
-In: a probe request, commands with their nodes and start times, and what must be done before both. Out: the JSON that
-`ewan-node init` (virtual clock) and `ewan-node batch` (live clock) execute, the same in both.
+In: a probe request, a traffic request, commands with their nodes and start times, changes of links with their times,
+and what must be done before all that. Out: the JSON that `ewan-node init` (virtual clock) and `ewan-node batch` (live
+clock) execute, the same in both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -34,14 +35,32 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """One direction of a link changes `at_ns` after T0; `change` is what `labs.change.compile_change` gives."""
+
+    at_ns: int
+    link: str
+    direction: Literal["forward", "backward"]
+    change: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress."""
+    """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress.
+
+    `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
+    from T0 on, and at the end; 0: never. All ends when traffic and commands (services apart) have ended: an event whose
+    time comes later is not made.
+    """
 
     probe: Mapping[str, Any] | None = None
     commands: tuple[Command, ...] = ()
     longest_ns: int = 0
     expected_ns: int = 0
     prepare: tuple[Step, ...] = ()
+    traffic: Mapping[str, Any] | None = None
+    events: tuple[Event, ...] = ()
+    watch_ns: int = 0
 
     def to_json(self) -> bytes:
         document: dict[str, Any] = {
@@ -52,4 +71,10 @@ class Program:
         }
         if self.prepare:
             document["prepare"] = self.prepare
+        if self.traffic is not None:
+            document["traffic"] = self.traffic
+        if self.events:
+            document["events"] = self.events
+        if self.watch_ns:
+            document["watch_ns"] = self.watch_ns
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

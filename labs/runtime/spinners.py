@@ -119,6 +119,6 @@ def processes(identity: str) -> dict[int, int]:
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:  # it ended
             continue
-        if Path(words[0]).name == "ewan-node" and identity in words and "--spinner" in words[:-1]:
+        if words[1:2] == ["link"] and identity in words and "--spinner" in words[:-1]:
             found[int(words[words.index("--spinner") + 1])] = int(entry.name)
     return found

@@ -73,7 +73,7 @@ class Run:
         return bool(self.ended["how"] != "completed")
 
     def document(self, name: str) -> dict[str, Any] | None:
-        """probe.json, commands.json or links.json; None where the run did not come so far."""
+        """probe.json, commands.json, events.json or links.json; None where the run did not come so far."""
         try:
             content: dict[str, Any] = orjson.loads((self.directory / name).read_bytes())
         except FileNotFoundError:

@@ -3,12 +3,25 @@
 from labs.spec.description import (
     DescriptionError,
     Spec,
+    from_data,
     from_template,
     json_schema,
     load,
     markdown,
     override,
     parse,
+    translate,
 )
 
-__all__ = ["DescriptionError", "Spec", "from_template", "json_schema", "load", "markdown", "override", "parse"]
+__all__ = [
+    "DescriptionError",
+    "Spec",
+    "from_data",
+    "from_template",
+    "json_schema",
+    "load",
+    "markdown",
+    "override",
+    "parse",
+    "translate",
+]

@@ -15,11 +15,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from labs.spec.fields import Description, Topology
+from labs.spec.fields import Description, Model, Topology
 from labs.spec.source import DescriptionError, Path, Places, nearest, read_yaml
 from labs.spec.source import Place as _Place
 
-__all__ = ["DescriptionError", "Spec", "from_template", "json_schema", "load", "markdown", "override", "parse"]
+__all__ = [
+    "DescriptionError",
+    "Spec",
+    "from_data",
+    "from_template",
+    "json_schema",
+    "load",
+    "markdown",
+    "override",
+    "parse",
+    "translate",
+]
 
 # Words of the command line → where they are in a description; topology settings come from the topology itself.
 _ON_COMMAND_LINE: dict[str, Path] = {
@@ -69,7 +80,7 @@ def parse(text: str, file: File) -> Spec:
     if "name" not in raw:
         stem = file.name.removesuffix(".yaml").removesuffix(".yml").removesuffix(".lab").lower().replace("_", "-")
         raw["name"] = stem
-    return _validate(raw, places, file.parent)
+    return from_data(raw, places, file.parent)
 
 
 def from_template(name: str, overrides: Mapping[str, str]) -> Spec:
@@ -80,7 +91,7 @@ def from_template(name: str, overrides: Mapping[str, str]) -> Spec:
     if name == "graph":
         message = "has no template: write the path of its description, like labs/library/graph.lab.yaml"
         raise places.error(("topology",), message)
-    return override(_validate({"topology": {name: {}}}, places, File()), overrides)
+    return override(from_data({"topology": {name: {}}}, places, File()), overrides)
 
 
 def override(spec: Spec, overrides: Mapping[str, str]) -> Spec:
@@ -118,7 +129,7 @@ def override(spec: Spec, overrides: Mapping[str, str]) -> Spec:
         for known_path in [known for known in places.known if known[: len(path)] == path]:
             del places.known[known_path]
         places.known[path] = _Place("", shown, text)
-    return _validate(raw, places, spec.folder)
+    return from_data(raw, places, spec.folder)
 
 
 def json_schema() -> dict[str, Any]:
@@ -143,27 +154,32 @@ def _topology_mapping(raw: dict[str, Any]) -> dict[str, Any]:
     return dict(topology)
 
 
-def _validate(raw: dict[str, Any], places: Places, folder: File) -> Spec:
+def from_data(raw: dict[str, Any], places: Places, folder: File) -> Spec:
+    """The description in `raw`, whose values were written at `places`; files that it names are relative to `folder`."""
+
     def read(name: str) -> str:
         return (folder / name).read_text(encoding="utf-8")
 
     try:
         description = Description.model_validate(raw, context={"read": read})
     except ValidationError as error:
-        raise _translate(error, places) from None
+        raise translate(error, places, Description, "docs/description.md") from None
     return Spec(description, places, raw, folder)
 
 
-def _translate(error: ValidationError, places: Places) -> DescriptionError:
-    """The first of pydantic's errors, in the words of the person who wrote the description."""
-    first = error.errors(include_url=False)[0]
+def translate(error: ValidationError, places: Places, root: type[Model], page: str) -> DescriptionError:
+    """The first of pydantic's errors about a `root`, in the words of the person who wrote it; `page` explains it."""
+    found = error.errors(include_url=False)
+    # A misspelt key is both unknown and missing: the first says what to put right.
+    first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
+    first = first if found[0]["type"] == "missing" else found[0]
     path: Path = tuple(first["loc"])
     value = first["input"] if isinstance(first["input"], (str, int, float)) else None
     context = first.get("ctx", {})
     match first["type"]:
         case "extra_forbidden":
             key = str(path[-1])
-            known, what = Description.keys_at(path[:-1])
+            known, what = root.keys_at(path[:-1])
             return places.error(path, f"unknown {what}, {nearest(key, known)}", None)
         case "missing":
             return places.error(path, f'is missing: write "{path[-1]}:" too')
@@ -181,4 +197,4 @@ def _translate(error: ValidationError, places: Places) -> DescriptionError:
             return places.error(path, "is a word: write text", value)
         case _:
             message = first["msg"]
-            return places.error(path, f"{message[:1].lower()}{message[1:]}, see docs/description.md", value)
+            return places.error(path, f"{message[:1].lower()}{message[1:]}, see {page}", value)

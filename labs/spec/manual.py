@@ -86,15 +86,16 @@ def page() -> str:
     """The whole page."""
     parts = [_INTRODUCTION]
     for title, model, words in _SECTIONS:
-        parts.append(_section(title, model, words))
+        parts.append(section(title, model, words))
     for kind, model in zip(fields.Topology.words(), _TOPOLOGIES, strict=True):
-        parts.append(_section(f"`topology: {{{kind}: …}}`", model, ""))
-    parts.append(_section("`links` of a graph", fields.GraphLink, "And all settings of a link.", but=fields.Link))
-    parts.append(_section("`cpus`", fields.CpuPlan, ""))
+        parts.append(section(f"`topology: {{{kind}: …}}`", model, ""))
+    parts.append(section("`links` of a graph", fields.GraphLink, "And all settings of a link.", but=fields.Link))
+    parts.append(section("`cpus`", fields.CpuPlan, ""))
     return "\n".join(parts)
 
 
-def _section(title: str, model: type[fields.Model], words: str, but: type[fields.Model] | None = None) -> str:
+def section(title: str, model: type[fields.Model], words: str, but: type[fields.Model] | None = None) -> str:
+    """One table: the keys of a model, but for those of `but`."""
     schema = model.model_json_schema(by_alias=True)
     skipped = set(but.model_fields) if but is not None else set()
     lines = [
@@ -135,7 +136,7 @@ def _type(shape: dict[str, Any], schema: dict[str, Any]) -> str:
         elif part.get("type") == "array":
             words.append("list")
         elif part.get("type") == "object":
-            words.append("keys")
+            words.append(part.get("words", "keys"))
         else:
             words.append(part.get("title", part.get("type", "")))
     return ", ".join(dict.fromkeys(words))

@@ -78,8 +78,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f'write "{close[0]}"' if close else "write one of " + ", ".join(shown)
 
 
-def read_yaml(text: str, file: str) -> tuple[Any, Places]:
-    """The description's data and the place of each of its values."""
+def read_yaml(text: str, file: str, least: str = "topology: dumbbell") -> tuple[Any, Places]:
+    """The description's data and the place of each of its values; `least` is what even the shortest one says."""
     places = Places(file)
     try:
         root = yaml.compose(text, Loader=_LOADER)
@@ -89,7 +89,7 @@ def read_yaml(text: str, file: str) -> tuple[Any, Places]:
     except yaml.YAMLError as error:
         raise DescriptionError(f"{file}: {_one_line(str(error))}: write YAML in UTF-8") from None
     if root is None:
-        raise DescriptionError(f'{file}:1: is empty: write at least "topology: dumbbell"')
+        raise DescriptionError(f'{file}:1: is empty: write at least "{least}"')
     try:
         return _build(root, (), places), places
     except RecursionError:
@@ -121,10 +121,11 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~
 
 
 def _scalar(node: yaml.ScalarNode) -> str | int | bool | None:
+    return str(node.value) if node.style in ("'", '"', "|", ">") else scalar(str(node.value))
+
+
+def scalar(text: str) -> str | int | bool | None:
     """YAML 1.2's core types only: `no` is a name and `1:30` no number."""
-    text = str(node.value)
-    if node.style in ("'", '"', "|", ">"):
-        return text
     if text in _WORDS:
         return _WORDS[text]
     if re.fullmatch(r"[+-]?\d+", text):

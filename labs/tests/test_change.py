@@ -84,3 +84,22 @@ def test_a_change_starts_from_the_link_as_it_is() -> None:
     assert jitter == {"delay": {"kind": "normal", "delay_ns": 20_000_000, "jitter_ns": 1_000_000}}
     queue = compile_change(plan(), now, "forward", {"queue": "codel"})["queue"]
     assert queue["limit_packets"] == 50
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rate=500Mbit/s delay=20ms loss=1%", None),
+        ("buffer=1MB", None),
+        ("buffer=100pkt", "its queue counts bytes"),
+        ("queue=codel", "its queue is drop_tail"),
+        ("delay=20ms jitter=1ms distribution=uniform", 'write "reorder: true"'),
+        ("delay=20ms jitter=1ms reorder=true distribution=normal", "no normal distribution"),
+    ],
+)
+def test_a_link_of_the_kernel_takes_what_it_can_do_without_a_loss(text: str, says: str | None) -> None:
+    if says is None:
+        assert change(text, emulator="kernel")
+        return
+    with pytest.raises(DescriptionError, match=says):
+        change(text, emulator="kernel")

@@ -17,6 +17,7 @@ from labs.units import (
     bdp_bytes,
     bytes_in,
     parse_millihertz,
+    parse_volume,
     time_for,
 )
 
@@ -166,3 +167,22 @@ def test_bandwidth_delay_products_of_fast_links_are_exact() -> None:
     assert bdp_bytes(10**11, 2 * 10**8, 1000) == 2_500_000_000
     assert bytes_in(4 * 10**10, 10**8) == 500_000_000
     assert time_for(1538, 10**9) == 12_304
+
+
+@pytest.mark.parametrize(("text", "size"), [("30Gbit", 3_750_000_000), ("8kbit", 1000), ("500MB", 500_000_000)])
+def test_a_volume_is_a_size_or_counts_bits(text: str, size: int) -> None:
+    assert parse_volume(text) == Size(size)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("30", 'write a volume as "30MB" or "30Gbit"'),
+        ("9bit", 'is not a whole number of bytes: write "1B"'),
+        ("-1Gbit", 'a volume is not negative: write "1Gbit"'),
+    ],
+)
+def test_a_volume_that_is_none_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UnitError) as refused:
+        parse_volume(text)
+    assert str(refused.value) == said

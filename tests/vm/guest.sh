@@ -128,6 +128,17 @@ say lab-qdiscs "$(ip netns exec ewan-vm-core /tools/tc qdisc show dev eth1 | tr 
 say lab-rtt "$(left ping -q -c 10 -i 0.2 $right1 | awk -F/ '/rtt/ { print $5 }')"
 ip netns exec ewan-vm-right1 iperf3 -s -1 -D >/dev/null; sleep 0.5
 say lab-tcp "$(left iperf3 -c $right1 -t 8 -O 2 -f k | awk '/receiver/ { print int($7 * 1000) }')"
+# A change while packets are in the link: all come, in order, the later ones after the new delay and at the new rate.
+change() { echo "$2" | ewan-node change --state /run/ewan/vm --link core --direction $1 2>&1 || say failed "ewan-node change"; }
+left ping -q -c 40 -i 0.02 $right1 >/run/pings & sleep 0.4
+for way in forward backward; do change $way '{"delay": {"kind": "constant", "delay_ns": 60000000}}'; done
+wait; say lab-changed-lost "$(awk -F', ' '/loss/ { print $3 }' /run/pings)"
+change forward '{"rate_bps": 2000000}'
+say lab-changed-rtt "$(left ping -q -c 10 -i 0.2 $right1 | awk -F/ '/rtt/ { print $5 }')"
+ip netns exec ewan-vm-right1 iperf3 -s -1 -D >/dev/null; sleep 0.5
+say lab-changed-tcp "$(left iperf3 -c $right1 -t 8 -O 3 -f k | awk '/receiver/ { print int($7 * 1000) }')"
+say lab-changes "$(wc -l </run/ewan/vm/changes.jsonl)"
+say lab-refused "$(echo '{"loss": {"kind": "every_nth", "n": 3}}' | ewan-node change --state /run/ewan/vm --link core --direction forward 2>&1)"
 ewan-node down --state /run/ewan/vm >/dev/null || say failed "ewan-node down"
 say lab-left "$(ls /run/netns | wc -l)"
 sleep 1

@@ -137,3 +137,11 @@ def test_a_live_lab_of_kernel_links(seen: Values) -> None:
     assert 40 <= float(seen["lab-rtt"]) < 55
     assert near(seen["lab-tcp"], 4e6 * 1448 / 1538, 0.1)
     assert seen["lab-left"] == "0"
+
+
+def test_a_live_link_of_the_kernel_changes_and_loses_nothing(seen: Values) -> None:
+    assert seen["lab-changed-lost"] == "0% packet loss"
+    assert 120 <= float(seen["lab-changed-rtt"]) < 140
+    assert near(seen["lab-changed-tcp"], 2e6 * 1448 / 1538, 0.1)
+    assert seen["lab-changes"] == "3"
+    assert "netem loses at random only" in seen["lab-refused"]

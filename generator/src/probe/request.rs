@@ -3,9 +3,8 @@
 
 use serde::Deserialize;
 
-use super::udp::HEADER_BYTES;
-use crate::bulk::Bulk;
 use crate::clock::Clock;
+use crate::packets::HEADER_BYTES;
 pub use crate::socket::Endpoint;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -36,8 +35,6 @@ pub enum Probe {
     /// Each packet is answered: round-trip time without the time the answering end took.
     Rtt(Udp),
     Tcp(Tcp),
-    /// Many TCP flows side by side.
-    Bulk(Bulk),
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -120,7 +117,6 @@ impl Probe {
         match self {
             Self::Delay(udp) | Self::Loss(udp) | Self::Saturate(udp) | Self::Rtt(udp) => &udp.name,
             Self::Tcp(tcp) => &tcp.name,
-            Self::Bulk(bulk) => &bulk.name,
         }
     }
 
@@ -131,7 +127,6 @@ impl Probe {
                 udp.streams.iter().map(Stream::longest_ns).max().unwrap_or(0).saturating_add(udp.drain_ns)
             }
             Self::Tcp(tcp) => tcp.duration_ns.saturating_add(tcp.connect_timeout_ns),
-            Self::Bulk(bulk) => bulk.longest_ns(),
         }
     }
 
@@ -140,7 +135,6 @@ impl Probe {
         match self {
             Self::Delay(udp) | Self::Loss(udp) | Self::Saturate(udp) | Self::Rtt(udp) => udp.check()?,
             Self::Tcp(tcp) => tcp.check()?,
-            Self::Bulk(bulk) => bulk.check()?,
         }
         match self.longest_ns() {
             longest if longest <= most => Ok(()),

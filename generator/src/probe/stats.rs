@@ -99,12 +99,29 @@ pub fn counts(arrivals: &[Arrival], offered: u64, sent: u64) -> Counts {
     counts
 }
 
-/// J ← J + (|D| − J)/16 over the arrivals in their order.
+/// J ← J + (|D| − J)/16 over arrivals in their order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Jitter {
+    before_ns: Option<i64>,
+    ns: f64,
+}
+
+impl Jitter {
+    pub fn take(&mut self, delay_ns: i64) {
+        if let Some(before) = self.before_ns.replace(delay_ns) {
+            self.ns += ((delay_ns - before).abs() as f64 - self.ns) / 16.0;
+        }
+    }
+
+    pub fn ns(&self) -> f64 {
+        self.ns
+    }
+}
+
 pub fn jitter_ns(arrivals: &[Arrival]) -> f64 {
-    arrivals.windows(2).fold(0.0, |jitter, two| {
-        let difference = (two[1].delay_ns - two[0].delay_ns).abs() as f64;
-        jitter + (difference - jitter) / 16.0
-    })
+    let mut jitter = Jitter::default();
+    arrivals.iter().for_each(|arrival| jitter.take(arrival.delay_ns));
+    jitter.ns()
 }
 
 /// The part from `skip_ns` after the first arrival to the last; `None` with fewer than two arrivals in it.

@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use serde::Serialize;
 
 use super::request::Tcp;
-use crate::socket::{forget_when_closed, set, Namespaces};
+use crate::socket::{forget_when_closed, set, Namespaces, Options};
 use crate::tcp_info::Info;
 
 #[derive(Serialize)]
@@ -55,7 +55,7 @@ struct Sample {
 }
 
 pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
-    let listener = namespaces.listen(&probe.to)?;
+    let listener = namespaces.listen(&probe.to, &Options::default())?;
     let to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
     let begun = Instant::now();
     let stream = dial(namespaces, probe, to)?;
@@ -104,7 +104,8 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
 }
 
 fn dial(namespaces: &Namespaces, probe: &Tcp, to: SocketAddr) -> Result<TcpStream, String> {
-    let fd = namespaces.tcp(&probe.from, &probe.congestion)?;
+    let fd =
+        namespaces.tcp(&probe.from, &Options { congestion: Some(probe.congestion.clone()), ..Options::default() })?;
     let raw = fd.as_raw_fd();
     let timeout = libc::timeval {
         tv_sec: (probe.connect_timeout_ns / 1_000_000_000) as i64,

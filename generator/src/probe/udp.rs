@@ -19,12 +19,8 @@ use super::request::{Stream, Udp};
 use super::stats::{self, Arrival, Counts, Percentiles, Steady};
 
 use crate::clock::{offset_ns, real_ns, sleep_until_real, timespec, Clock};
+use crate::packets::{self, Header, Receiver, Sender, HEADER_BYTES};
 use crate::socket::{dropped_packets, Namespaces};
-
-mod batch;
-
-pub use batch::HEADER_BYTES;
-use batch::{Header, Receiver, Sender};
 
 /// Packets of a stream faster than one per this time go out together.
 const BATCH_NS: u64 = 100_000;
@@ -124,7 +120,7 @@ fn open<'a>(namespaces: &Namespaces, probe: &'a Udp, clock: Clock) -> Result<Vec
             from,
             to,
             room_bytes: room,
-            batch: batch.clamp(1, batch::MOST as u64),
+            batch: batch.clamp(1, packets::MOST as u64),
             start_ns: 0,
             give_up_ns: 0,
             offered: 0,
@@ -252,7 +248,7 @@ impl Flow<'_> {
             self.start_ns += late;
         }
         let by_now = ((now - self.start_ns) / interval) as u64 + 1;
-        let count = by_now.min(self.stream.packets).saturating_sub(self.offered).min(batch::MOST as u64);
+        let count = by_now.min(self.stream.packets).saturating_sub(self.offered).min(packets::MOST as u64);
         let header = Header { run, index, sequence: self.offered, sent_ns: 0, forward_ns: 0 };
         let payload = self.stream.payload_bytes();
         let still = (clock == Clock::Virtual).then_some(now);
@@ -281,7 +277,7 @@ impl Flow<'_> {
         let socket = if answers { &self.from } else { &self.to };
         let (arrivals, seen, mut new) = (&mut self.arrivals, &mut self.seen, 0);
         let (offered, back, payload_bytes) = (self.offered, self.from_address, self.stream.payload_bytes());
-        receiver.drain(socket, |header, at_ns| {
+        receiver.drain(socket, |header, at_ns, _| {
             if (header.run, header.index) != key || header.sequence >= offered {
                 return;
             }

@@ -2,7 +2,7 @@
 //! writes what came of it, powers off.
 //!
 //! In: EWAN_RUN in the environment (set on the kernel's command line), the host's directory of this run, mounted at
-//! /run/lab: plan.json and program.json. Out, there: what batch.rs writes, links.json (the links' last counters) and,
+//! /run/lab: plan.json and program.json. Out, there: what batch/ writes, links.json (the links' last counters) and,
 //! last of all, ended.json. The root is read-only; everything else that is written lives in memory.
 
 use std::fs::File;
@@ -16,7 +16,7 @@ use serde_json::{json, Value};
 use crate::batch::{Program, Surroundings};
 use crate::plan::{self, Plan};
 use crate::signals::Signals;
-use crate::{apply, down, manifest, qdisc};
+use crate::{apply, links, manifest};
 
 const RUN: &str = "/run/lab";
 /// The host's file tree, for commands.
@@ -79,10 +79,11 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     if tree.is_some() {
         show_directory(&directory)?;
     }
-    let around = Surroundings { state: &state, tree, out: Path::new(RUN), directory };
-    let interrupted = program.run(&plan, &signals, &around)?;
-    write("links.json", &counters(&plan, &state, warnings)?)?;
-    Ok(interrupted)
+    let around = Surroundings { state: &state, tree, out: Path::new(RUN), directory, outlives: false };
+    let result = program.run(&plan, &signals, &around);
+    // What was measured is kept, also of a run that failed.
+    let kept = links::record(&plan, &state, Path::new(RUN)).map(|left_out| warnings.extend(left_out));
+    result.and_then(|interrupted| kept.map(|()| interrupted))
 }
 
 fn attach(what: &str, kind: &str, at: &str, flags: MsFlags, options: Option<&str>) -> Result<(), String> {
@@ -180,14 +181,6 @@ fn start_links(plan: &Plan, state: &Path) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// What the links counted.
-fn counters(plan: &Plan, state: &Path, warnings: &mut Vec<String>) -> Result<Value, String> {
-    let spinners: Vec<_> = (0..plan.spinners.len()).map(|number| down::last_stats(state, number)).collect();
-    let (links, left_out) = qdisc::statistics(plan)?;
-    warnings.extend(left_out);
-    Ok(json!({ "format": "ewan-links/1", "links": links, "spinners": spinners }))
 }
 
 fn write(name: &str, value: &Value) -> Result<(), String> {

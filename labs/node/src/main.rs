@@ -17,6 +17,7 @@ mod hosts;
 mod init;
 mod kernel_files;
 mod layout;
+mod links;
 mod manifest;
 mod namespace;
 mod netlink;
@@ -76,6 +77,18 @@ enum Command {
     },
     /// Send and receive probes between namespaces: a request on standard input, its answer on standard output
     Probe,
+    /// Send and receive the traffic of a request: flows of many kinds, each at its time
+    Traffic {
+        /// The request
+        #[arg(long)]
+        request: PathBuf,
+        /// Where results go
+        #[arg(long)]
+        out: PathBuf,
+        /// T0 on CLOCK_MONOTONIC, ns; as soon as all is ready if none is given
+        #[arg(long)]
+        begin_ns: Option<i64>,
+    },
     /// Run a program in a lab that is up: probes, then commands in their nodes, each at its time
     Batch {
         /// The lab's state directory
@@ -87,6 +100,17 @@ enum Command {
         /// Where results go
         #[arg(long)]
         out: PathBuf,
+    },
+    /// Change one direction of a link that the kernel emulates, now: the change, as JSON, on standard input
+    Change {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        #[arg(long)]
+        link: String,
+        /// forward or backward
+        #[arg(long)]
+        direction: String,
     },
     /// Measure this host's clocks and timers
     Timers,
@@ -124,7 +148,9 @@ fn run(command: Command) -> Result<(), String> {
             ewan_emulator::datapath::run(spinner_config(&state, spinner, sleep)?)
         }
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
+        Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
         Command::Batch { state, program, out } => batch::run(&state, &program, &out),
+        Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
         Command::Init { rest: _ } => init::run(),
         Command::Launch { command } => Err(process::launch(&command)),
         Command::Timers => ewan_timers::report(std::io::stdout()),

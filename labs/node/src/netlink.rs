@@ -83,6 +83,11 @@ impl Batch {
         self.requests.push(Request { end: self.bytes.len(), what, needs: "" });
     }
 
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.requests.len()
+    }
+
     /// Says what the request added last needs from the kernel.
     pub fn needs(&mut self, needs: &'static str) {
         self.requests.last_mut().expect("a request was added").needs = needs;
@@ -133,13 +138,13 @@ impl Socket {
         Ok(())
     }
 
-    /// All that the kernel tells of one kind; each message without its netlink header.
-    pub fn dump(&self, kind: u16, header: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    /// Shows all that the kernel tells of one kind; each message without its netlink header.
+    pub fn dump(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<(), String> {
         let mut request = Batch::default();
         request.add(kind, libc::NLM_F_DUMP, header, String::new(), |_| {});
         self.send(&request.bytes)?;
-        let mut messages = Vec::new();
-        let mut buffer = vec![0u8; 64 * 1024];
+        // The kernel fills as much at a time, where it finds room.
+        let mut buffer = [0u8; 32 * 1024];
         loop {
             let got = match self.receive(&mut buffer) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
@@ -149,9 +154,9 @@ impl Socket {
             while rest.len() >= HEADER {
                 let length = (u32_at(rest, 0) as usize).clamp(HEADER, rest.len());
                 match i32::from(u32_at(rest, 4) as u16) {
-                    libc::NLMSG_DONE => return Ok(messages),
+                    libc::NLMSG_DONE => return Ok(()),
                     libc::NLMSG_ERROR => return Err(format!("the kernel refuses a netlink dump of kind {kind}")),
-                    _ => messages.push(rest[HEADER..length].to_vec()),
+                    _ => see(&rest[HEADER..length]),
                 }
                 rest = &rest[length.next_multiple_of(4).min(rest.len())..];
             }

@@ -152,6 +152,16 @@ pub struct Link {
     pub backward: Direction,
 }
 
+/// The two directions of a link, in the order in which the plan has them.
+pub const HEADINGS: [&str; 2] = ["forward", "backward"];
+
+impl Link {
+    /// `heading`: 0 forward, 1 backward.
+    pub fn direction(&self, heading: usize) -> &Direction {
+        [&self.forward, &self.backward][heading]
+    }
+}
+
 /// One thread that spins on `cpu` and serves `links`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

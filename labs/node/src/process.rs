@@ -42,12 +42,11 @@ fn find(belongs: impl Fn(i32) -> bool) -> Vec<Process> {
         .collect()
 }
 
-/// `ewan-node … --id ID`, whichever way it was called.
+/// `ewan-node link … --id ID`, whatever the binary's file is called: nobody else has a lab's id on its command line.
 pub fn of_manifest(id: &str) -> Vec<Process> {
     find(|pid| {
         let arguments = arguments(pid);
-        let program = arguments.first().map(PathBuf::from);
-        program.is_some_and(|program| program.file_name().is_some_and(|name| name == "ewan-node"))
+        arguments.get(1).is_some_and(|command| command == "link")
             && arguments.windows(2).any(|pair| pair[0] == "--id" && pair[1] == id)
     })
 }

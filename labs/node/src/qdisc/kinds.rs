@@ -6,7 +6,7 @@
 
 use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Ppb, ONE_PPB};
 
-use super::{add, fifo, narrow, Place, TCA_OPTIONS};
+use super::{fifo_request, narrow, request, Place, CREATE, TCA_OPTIONS};
 use crate::netlink::{Attributes, Batch};
 
 /// A packet in a qdisc begins with it, and the kernel's own lengths count it.
@@ -146,6 +146,23 @@ pub fn netem(options: &mut Attributes, direction: &Direction) {
     options.u64(TCA_NETEM_PRNG_SEED, direction.seed);
 }
 
+/// What a change of netem says besides, as netem keeps what it is not told: corruption also where there is none, and
+/// whether packets may overtake. With a rate, however high, none leaves before the one that came before it; the rate
+/// here takes less than a nanosecond for the largest packet.
+pub fn netem_anew(options: &mut Attributes, direction: &Direction) {
+    const TCA_NETEM_CORRUPT: u16 = 4;
+    const TCA_NETEM_RATE: u16 = 6;
+    const TCA_NETEM_RATE64: u16 = 8;
+    if direction.corrupt_ppb == 0 {
+        options.bytes(TCA_NETEM_CORRUPT, &words([0, 0]));
+    }
+    // struct tc_netem_rate: rate, overhead, cell size, cell overhead.
+    options.bytes(TCA_NETEM_RATE, &words([0; 4]));
+    if !direction.reorder {
+        options.u64(TCA_NETEM_RATE64, 1 << 62);
+    }
+}
+
 fn share(first: Ppb, second: Ppb) -> [u32; 2] {
     let first = below(first);
     [first, below(second).min(u32::MAX - first)]
@@ -220,24 +237,26 @@ pub fn tbf_burst(rate_bps: u64, packet: u32) -> u32 {
     narrow(rate_bps / 80_000).max(4 * packet)
 }
 
-/// The queue of a direction. CoDel and PIE limit packets in the kernel, RED bytes: a limit in the other unit is as
-/// many of the largest packet.
-pub fn queue(batch: &mut Batch, place: Place, direction: &Direction, packet: u32, at: &str) {
+/// The queue of a direction: made, or (without CREATE) told other numbers. CoDel and PIE limit packets in the kernel,
+/// RED bytes: a limit in the other unit is as many of the largest packet.
+pub fn queue(batch: &mut Batch, flags: i32, place: Place, direction: &Direction, packet: u32, at: &str) {
     let queue = &direction.queue;
     let bytes = queue.limit_bytes.unwrap_or_else(|| queue.limit_packets.unwrap_or(0) * u64::from(packet));
     let packets = narrow(queue.limit_packets.unwrap_or(bytes / u64::from(packet)).max(1));
     let mut active = |kind: &str, needs: &'static str, fill: &dyn Fn(&mut Attributes)| {
-        add(batch, place, kind, format!("{at}: {kind} queue"), |body| {
+        request(batch, flags, place, kind, format!("{at}: {kind} queue"), |body| {
             body.nested(TCA_OPTIONS, &[], fill);
         });
         batch.needs(needs);
     };
     match queue.discipline {
-        Discipline::DropTail {} => fifo(batch, place, queue.limit_packets, bytes, at),
+        Discipline::DropTail {} => fifo_request(batch, flags, place, queue.limit_packets, bytes, at),
         Discipline::Red { min_bytes, max_bytes, max_p_ppb, weight_log2, ecn } => {
             let packet_us = f64::from(packet) * 8e6 / direction.rate_bps as f64;
             active("red", "red (CONFIG_NET_SCH_RED): write emulator: user", &|options| {
-                let thresholds = [narrow(bytes), narrow(min_bytes), narrow(max_bytes)];
+                // A limit would give RED another, empty queue; without one it keeps what it has.
+                let limit = if flags == CREATE { narrow(bytes) } else { 0 };
+                let thresholds = [limit, narrow(min_bytes), narrow(max_bytes)];
                 red(options, thresholds, max_p_ppb, weight_log2, ecn, packet_us);
             });
         }

@@ -5,7 +5,9 @@
 //! it psp or tbf (the rate), below that the queue. So the delay line comes before the queue, other than in a user
 //! link, where it comes last: a packet meets the queue later by the delay, and all else is the same.
 
+mod change;
 mod kinds;
+mod live;
 mod statistics;
 
 use ewan_emulator::config::Direction;
@@ -27,7 +29,8 @@ const QUEUE: u32 = 0x0003_0000;
 /// The only class of a qdisc that has one.
 const FIRST: u32 = 1;
 
-pub use statistics::statistics;
+pub use live::{open, refusal, KernelLink};
+pub use statistics::{statistics, LinkStatistics};
 
 /// Where a qdisc goes: its interface, its parent, its own handle.
 #[derive(Clone, Copy)]
@@ -47,7 +50,12 @@ fn tcmsg(place: Place, info: u32) -> [u8; 20] {
 }
 
 fn add(batch: &mut Batch, place: Place, kind: &str, what: String, fill: impl FnOnce(&mut Attributes)) {
-    batch.add(libc::RTM_NEWQDISC, CREATE, &tcmsg(place, 0), what, |body| {
+    request(batch, CREATE, place, kind, what, fill);
+}
+
+/// `flags`: CREATE, or 0 for a qdisc that is there and takes other options.
+fn request(batch: &mut Batch, flags: i32, place: Place, kind: &str, what: String, fill: impl FnOnce(&mut Attributes)) {
+    batch.add(libc::RTM_NEWQDISC, flags, &tcmsg(place, 0), what, |body| {
         body.text(TCA_KIND, kind);
         fill(body);
     });
@@ -92,18 +100,26 @@ fn psp(batch: &mut Batch, place: Place, class: &Class, sizes: Option<kinds::Size
         body.nested(TCA_OPTIONS, &[], |options| kinds::psp(options, FIRST));
     });
     batch.needs("psp (build it from emulator/kernel/psp): write emulator: user");
+    psp_class(batch, CREATE, place, class, what);
+}
+
+fn psp_class(batch: &mut Batch, flags: i32, place: Place, class: &Class, what: &str) {
     let inner = Place { parent: place.handle, handle: place.handle | FIRST, ..place };
-    batch.add(libc::RTM_NEWTCLASS, CREATE, &tcmsg(inner, 0), what.to_owned(), |body| {
+    batch.add(libc::RTM_NEWTCLASS, flags, &tcmsg(inner, 0), what.to_owned(), |body| {
         body.text(TCA_KIND, "psp").nested(TCA_OPTIONS, &[], |options| kinds::psp_class(options, class));
     });
 }
 
 fn fifo(batch: &mut Batch, place: Place, limit_packets: Option<u64>, limit_bytes: u64, at: &str) {
-    let (kind, limit, unit) = match limit_packets {
+    fifo_request(batch, CREATE, place, limit_packets, limit_bytes, at);
+}
+
+fn fifo_request(batch: &mut Batch, flags: i32, place: Place, packets: Option<u64>, bytes: u64, at: &str) {
+    let (kind, limit, unit) = match packets {
         Some(packets) => ("pfifo", packets, "packets"),
-        None => ("bfifo", limit_bytes, "bytes"),
+        None => ("bfifo", bytes, "bytes"),
     };
-    add(batch, place, kind, format!("{at}: queue of {limit} {unit}"), |body| {
+    request(batch, flags, place, kind, format!("{at}: queue of {limit} {unit}"), |body| {
         body.bytes(TCA_OPTIONS, &narrow(limit).to_ne_bytes());
     });
 }
@@ -124,11 +140,7 @@ pub fn link(batch: &mut Batch, link: &Link, port_a: u32, port_b: u32, mtu: u32) 
 }
 
 fn stages(batch: &mut Batch, direction: &Direction, backend: Backend, index: u32, mtu: u32, at: &str) {
-    let sizes = kinds::Sizes {
-        overhead_bytes: direction.framing.overhead_bytes as i32 - kinds::ETHERNET_HEADER,
-        minimum_bytes: direction.framing.minimum_bytes,
-        mtu,
-    };
+    let sizes = sizes(direction, mtu);
     let root = Place { index, parent: TC_H_ROOT, handle: ROOT };
     add(batch, root, "netem", format!("{at}: delay and loss"), |body| {
         body.nested(TCA_STAB, &[], |table| kinds::sizes(table, sizes));
@@ -144,16 +156,28 @@ fn stages(batch: &mut Batch, direction: &Direction, backend: Backend, index: u32
         });
         batch.needs("tbf (CONFIG_NET_SCH_TBF): write emulator: user");
     } else {
-        let class = Class {
-            rate_bps: direction.rate_bps,
-            overhead_bytes: sizes.overhead_bytes,
-            minimum_bytes: sizes.minimum_bytes,
-            dither_ns: 0,
-            seed: 0,
-        };
-        psp(batch, rate, &class, None, &what);
+        psp(batch, rate, &class(direction, sizes), None, &what);
     }
-    kinds::queue(batch, Place { index, parent: RATE | FIRST, handle: QUEUE }, direction, sizes.counted(mtu), at);
+    let place = Place { index, parent: RATE | FIRST, handle: QUEUE };
+    kinds::queue(batch, CREATE, place, direction, sizes.counted(mtu), at);
+}
+
+fn sizes(direction: &Direction, mtu: u32) -> kinds::Sizes {
+    kinds::Sizes {
+        overhead_bytes: direction.framing.overhead_bytes as i32 - kinds::ETHERNET_HEADER,
+        minimum_bytes: direction.framing.minimum_bytes,
+        mtu,
+    }
+}
+
+fn class(direction: &Direction, sizes: kinds::Sizes) -> Class {
+    Class {
+        rate_bps: direction.rate_bps,
+        overhead_bytes: sizes.overhead_bytes,
+        minimum_bytes: sizes.minimum_bytes,
+        dither_ns: 0,
+        seed: 0,
+    }
 }
 
 /// All that comes in at `entry` leaves at `exit`.

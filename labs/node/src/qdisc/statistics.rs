@@ -3,15 +3,11 @@
 //! In: the plan of a lab that is up. Out: per kernel or tbf link and direction, packets and bytes through each level.
 //! Bytes are as the link's framing counts them. Formats: linux/rtnetlink.h, linux/gen_stats.h.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
 use super::{tcmsg, Place, QUEUE, RATE, ROOT};
-use crate::layout::Layout;
-use crate::namespace;
 use crate::netlink::{attributes, u32_at, u64_at, Socket};
-use crate::plan::{Backend, Plan};
+use crate::plan::{Plan, HEADINGS};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,33 +51,32 @@ struct Late {
 
 /// All links with a back end of the kernel, in the plan's order, forward before backward; and why some are left out.
 pub fn statistics(plan: &Plan) -> Result<(Vec<LinkStatistics>, Vec<String>), String> {
-    let layout = Layout::of(plan)?;
-    // Namespaces are entered by a thread of its own: the caller stays where it is.
-    let read = || -> Result<(Vec<LinkStatistics>, Vec<String>), String> {
-        let (mut all, mut missing) = (Vec::new(), Vec::new());
-        let at: HashMap<_, _> = layout.nodes.iter().map(|placed| (placed.node.name.as_str(), placed)).collect();
-        for link in plan.links.iter().filter(|link| link.backend != Backend::User) {
-            let path = plan.netns_path(&link.node);
-            let namespace = namespace::open(&path).ok_or_else(|| format!("link {} is not up", link.name))?;
-            namespace::enter(&namespace).map_err(|error| format!("link {}: {error}", link.name))?;
-            let counts = levels(&Socket::open()?).map_err(|error| format!("link {}: {error}", link.name))?;
-            for (direction, exit) in [("forward", &link.port_b), ("backward", &link.port_a)] {
-                let port = at[link.node.as_str()].ports.iter().find(|port| port.interface.name == *exit);
-                let index = port.ok_or_else(|| format!("link {} has no port {exit}", link.name))?.index;
-                let level = |handle| counts.get(&(index, handle)).copied();
-                // A program of the run may have put others in their place.
-                match (level(ROOT), level(RATE), level(QUEUE)) {
-                    (Some(root), Some(rate), Some(queue)) => all.push(of(&link.name, direction, root, rate, queue)),
-                    _ => missing.push(format!(
-                        "link {} {direction}: its queueing disciplines were replaced, so links.json leaves it out",
-                        link.name
-                    )),
-                }
+    let (mut all, mut missing) = (Vec::new(), Vec::new());
+    for link in super::open(plan)? {
+        for (direction, counted) in HEADINGS.into_iter().zip(link.counters()?) {
+            // A program of the run may have put others in their place.
+            match counted {
+                Some(counted) => all.push(counted),
+                None => missing.push(format!(
+                    "link {} {direction}: its queueing disciplines were replaced, so links.json leaves it out",
+                    link.name()
+                )),
             }
         }
-        Ok((all, missing))
+    }
+    Ok((all, missing))
+}
+
+/// A link's counters, forward and backward, by the interfaces through which its packets leave; none where one of its
+/// queueing disciplines is not there.
+pub fn of_link(name: &str, exits: [u32; 2], socket: &Socket) -> Result<[Option<LinkStatistics>; 2], String> {
+    let found = levels(socket).map_err(|error| format!("link {name}: {error}"))?;
+    let level = |exit, handle| found.iter().find(|level| level.at == (exit, handle)).map(|level| level.counts);
+    let way = |way: usize| {
+        let [root, rate, queue] = [ROOT, RATE, QUEUE].map(|handle| level(exits[way], handle));
+        Some(of(name, HEADINGS[way], root?, rate?, queue?))
     };
-    std::thread::scope(|scope| scope.spawn(read).join()).map_err(|_| "reading counters failed".to_owned())?
+    Ok([way(0), way(1)])
 }
 
 /// A drop is counted at its own level and at each above it.
@@ -102,24 +97,31 @@ fn of(name: &str, direction: &'static str, root: Counts, rate: Counts, queue: Co
     }
 }
 
-/// Interface and handle → counts, for all qdiscs of the socket's namespace.
-fn levels(socket: &Socket) -> Result<HashMap<(u32, u32), Counts>, String> {
+struct Level {
+    /// Interface and handle.
+    at: (u32, u32),
+    counts: Counts,
+}
+
+/// All qdiscs of the socket's namespace.
+fn levels(socket: &Socket) -> Result<Vec<Level>, String> {
     const TCA_STATS2: u16 = 7;
     const TCA_KIND: u16 = 1;
     let everywhere = tcmsg(Place { index: 0, parent: 0, handle: 0 }, 0);
     let header = everywhere.len();
-    let messages = socket.dump(libc::RTM_GETQDISC, &everywhere)?;
-    Ok(messages
-        .iter()
-        .filter(|message| message.len() >= header)
-        .map(|message| {
-            let value = |wanted| {
-                attributes(&message[header..]).find(|(kind, _)| *kind == wanted).map_or(&[][..], |(_, value)| value)
-            };
-            let is_psp = value(TCA_KIND).starts_with(b"psp\0");
-            ((u32_at(message, 4), u32_at(message, 8)), counts(value(TCA_STATS2), is_psp))
-        })
-        .collect())
+    let mut found = Vec::new();
+    socket.dump(libc::RTM_GETQDISC, &everywhere, &mut |message| {
+        if message.len() < header {
+            return;
+        }
+        let value = |wanted| {
+            attributes(&message[header..]).find(|(kind, _)| *kind == wanted).map_or(&[][..], |(_, value)| value)
+        };
+        let is_psp = value(TCA_KIND).starts_with(b"psp\0");
+        let counts = counts(value(TCA_STATS2), is_psp);
+        found.push(Level { at: (u32_at(message, 4), u32_at(message, 8)), counts });
+    })?;
+    Ok(found)
 }
 
 fn counts(stats: &[u8], is_psp: bool) -> Counts {

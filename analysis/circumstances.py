@@ -1,0 +1,148 @@
+"""Under what circumstances an experiment was made: what was run, on what, how verified.
+
+In: an experiment, certificates. Out: names with words, and rows of text, for the report to lay out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis import load, quantities
+from labs.record import Certificate, Row
+from labs.units import PPB
+
+STAGES = {  # in the order of NXE's work flow
+    "reservation": "reservation",
+    "deployment": "deployment",
+    "configuration": "configuration",
+    "execution": "execution",
+    "logs": "log handling",
+    "analysis": "analysis",
+    "archiving": "archiving",
+}
+
+
+def facts(experiment: load.Experiment) -> dict[str, str]:
+    """What was run, when and how."""
+    document = experiment.document
+    command = document.get("command") or ""
+    points, seeds = len(experiment.points), {run.seed for run in experiment.runs}
+    clock = {
+        "virtual": "virtual: a kernel of its own in simulated time; a rerun gives the same results to the byte",
+        "live": "live: network namespaces of this machine's kernel, in real time",
+    }
+    return _given(
+        {
+            "runs": f"{len(experiment.runs)}: {points} choice{'s' * (points != 1)} of parameters, "
+            f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, sorted(seeds)))}",
+            "clock": clock.get(document.get("clock", ""), document.get("clock", "")),
+            "scale": document.get("scale"),
+            "started": when(document.get("started")),
+            "ended": when(document.get("ended")) if experiment.status != "running" else None,
+            "command": command if isinstance(command, str) else " ".join(map(str, command)),
+            "commit": document.get("commit"),
+            "virtual kernel": document.get("kernel_sha256"),
+            "node binary": document.get("binary_sha256"),
+        }
+    )
+
+
+def host(facts: Mapping[str, Any]) -> dict[str, str]:
+    versions = facts.get("versions") or {}
+    memory = facts.get("memory_bytes")
+    machine = "a virtual machine" if facts.get("hypervisor") else "no hypervisor seen"
+    return _given(
+        {
+            "kernel": facts.get("kernel"),
+            "machine": f"{facts['machine']}, {machine}" if facts.get("machine") else None,
+            "CPU": f"{facts['cpu_model']} × {facts.get('cpus')}" if facts.get("cpu_model") else None,
+            "memory": quantities.text(memory, "B", 3) if memory else None,
+            "clock source": facts.get("clock_source"),
+            "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        }
+    )
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items() if value not in (None, "")}
+
+
+def stages(found: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The stages that have ended, with how long each took; those of making this page have not."""
+    ended = {name: stage for name, stage in found.items() if stage.get("status") not in ("waiting", "running")}
+    rows = []
+    for name in [*(name for name in STAGES if name in ended), *(name for name in ended if name not in STAGES)]:
+        took = ended[name].get("seconds")
+        words = [str(ended[name].get("status", "")), f"{took:.1f}\u00a0s" if took is not None else ""]
+        rows.append((STAGES.get(name, name), ", ".join(word for word in words if word)))
+    return rows
+
+
+def when(moment: Any) -> str | None:
+    """`2026-01-02 03:04:05 UTC` for what the engine writes."""
+    if not moment:
+        return None
+    return re.sub(r"(\+00:00|Z)$", " UTC", str(moment).replace("T", " "))
+
+
+def parameters(experiment: load.Experiment) -> list[tuple[str, str]]:
+    """Every parameter with its values, in the order in which they come."""
+    names = dict.fromkeys(name for run in experiment.runs for name in run.parameters)
+    rows = []
+    for name in names:
+        values = dict.fromkeys(str(run.parameters[name]) for run in experiment.runs if name in run.parameters)
+        rows.append((name, ", ".join(values)))
+    return rows
+
+
+def certificate(name: str, found: Certificate, experiment: load.Experiment) -> dict[str, Any]:
+    """A certificate in a few rows: of each quantity how often it held, and the measurement closest to its tolerance."""
+    for_runs = [run.number for run in experiment.runs if run.certificate == name]
+    kinds = dict.fromkeys(row.quantity for row in found.rows)
+    counts = {verdict: found.count(verdict) for verdict in ("ok", "outside", "not measured")}
+    return {
+        "lab": found.lab,
+        "plan": found.plan_sha256[:12],
+        "passed": found.passed,
+        "kernel": found.host.kernel,
+        "counts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
+        "runs": _ranges(for_runs),
+        "rows": [_quantity([row for row in found.rows if row.quantity == kind]) for kind in kinds],
+    }
+
+
+def _quantity(rows: Sequence[Row]) -> dict[str, str]:
+    judged = [row for row in rows if row.verdict in ("ok", "outside")]
+    worst = max(judged or rows, key=lambda row: abs(row.error or 0) / (row.tolerance or 1))
+    arrow = {"forward": "→", "backward": "←"}.get(worst.direction, worst.direction)
+    verdicts = {row.verdict for row in rows}
+    order = ("outside", "ok", "shown", "not measured")
+    return {
+        "quantity": worst.quantity,
+        "count": f"{len(judged)} of {len(rows)}" if len(judged) < len(rows) else str(len(rows)),
+        "where": f"{worst.link} {arrow}",
+        "configured": _shown(worst.configured, worst.unit),
+        "measured": _shown(worst.measured, worst.unit),
+        "error": _shown(worst.error, worst.unit, 3),
+        "tolerance": _shown(worst.tolerance, worst.unit, 3),
+        "verdict": next(verdict for verdict in order if verdict in verdicts),
+    }
+
+
+def _shown(value: float | None, unit: str, digits: int = 6) -> str:
+    if unit == "ppb":
+        return quantities.text(None if value is None else value / PPB, "share", digits)
+    return quantities.text(value, {"bytes": "B"}.get(unit, unit), digits)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`1–3, 7` for 1, 2, 3, 7."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)

@@ -1,0 +1,127 @@
+"""The commands that read results: `report` (one experiment as a page), `runs` (what there is).
+
+In: the command line. Out: report.html and figures in the experiment's directory; a table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from analysis import flent, load, quantities, report, summary
+from analysis.figures.bars import PREFERRED
+from analysis.metrics import METRICS
+from labs import cli, rundir
+
+
+@click.command("report")
+@click.argument("run", metavar="[RUN]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--flent", "flent_directory", metavar="DIR", type=click.Path(path_type=Path), help="also write files for flent"
+)
+@cli.guarded
+def report_command(run: Path | None, flent_directory: Path | None) -> None:
+    """Make the report of an experiment: report.html in its directory, each figure as SVG and CSV.
+
+    RUN is a directory that `ewan run` or `ewan hstts` made; the newest when none is named.
+
+    \b
+    ewan report results/20260102T030405Z-parallel-streams
+    ewan report --flent out/flent
+    """
+    directory = run or newest()
+    try:
+        summary.analyse(directory)
+        page = report.write(directory)
+        files = flent.write(load.experiment(directory), flent_directory) if flent_directory else []
+    except load.LoadError as error:
+        raise cli.fail(str(error)) from None
+    except OSError as error:
+        reason = f"{error.filename or directory}: {error.strerror}"
+        raise cli.fail(f"{reason}: make room there, or name a directory where you may write") from None
+    rundir.give_back(directory)
+    cli.console.print(str(page), soft_wrap=True)
+    if flent_directory:
+        cli.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)
+
+
+def newest() -> Path:
+    found = sorted(path.parent for path in rundir.RESULTS.glob("*/experiment.json"))
+    if not found:
+        raise cli.fail(f"there is no experiment in {rundir.RESULTS}/: make run SCENARIO=parallel-streams makes one")
+    return found[-1]
+
+
+@click.command("runs")
+@cli.json_option
+@cli.guarded
+def runs_command(as_json: bool) -> None:
+    """List the experiments in results/: when, what, how far, whether verified, with what result."""
+    places = sorted(path for path in rundir.RESULTS.glob("*") if path.is_dir())
+    rows = [describe(path) for path in places if (path / "experiment.json").exists()]
+    if as_json:
+        cli.emit(rows)
+        return
+    columns = ["started", "directory", "clock", "runs", "status", "verified", "result"]
+    shown = [[row[column] for column in columns] for row in rows]
+    if rows:
+        drawn = cli.grid("Experiments", columns, shown, most=len(shown))
+        for column in drawn.columns[:-1]:
+            column.no_wrap = True  # a directory's name is there to be copied
+        cli.console.print(drawn)
+    others = len(places) - len(rows)
+    words = (
+        f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""
+    )
+    if not rows:
+        words = f"no experiments in {rundir.RESULTS}/" + (f", {words}" if words else "")
+    if words:
+        cli.messages.print(words, style="dim", soft_wrap=True)
+
+
+def describe(path: Path) -> dict[str, str]:
+    """A row of `ewan runs`; an experiment that cannot be read has a row that says so."""
+    row = {"directory": str(path), "scenario": "", "started": "", "clock": "", "runs": "", "verified": "", "result": ""}
+    try:
+        experiment = load.experiment(path)
+    except load.LoadError:
+        return {**row, "status": "not readable"}
+    document = experiment.document
+    complete = sum(run.status == "complete" for run in experiment.runs)
+    return {
+        **row,
+        "scenario": str(document.get("scenario", "")),
+        "started": str(document.get("started") or "")[:16].replace("T", " "),
+        "clock": str(document.get("clock", "")),
+        "runs": f"{complete}/{len(experiment.runs)}",
+        "status": experiment.status,
+        "verified": verified(document),
+        "result": headline(path, experiment),
+    }
+
+
+def verified(document: dict[str, Any]) -> str:
+    said = [run.get("verified") for run in document.get("runs", [])]
+    if any(each is False for each in said):
+        return "no"
+    if said and all(said):
+        return "yes"
+    return "–"
+
+
+def headline(path: Path, experiment: load.Experiment) -> str:
+    """One metric: the scenario's first, or that which says most; of several points the least and the largest."""
+    try:
+        points = orjson.loads((path / "summary.json").read_bytes())["points"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    for name in [*(experiment.told("metrics") or []), *PREFERRED]:
+        means = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
+        if means and name in METRICS:
+            divisor, unit = quantities.fitting(means, METRICS[name].unit)
+            ends = dict.fromkeys(quantities.cell(value, None, None, divisor) for value in (min(means), max(means)))
+            return f"{name} {' to '.join(ends)} {unit}".rstrip()
+    return ""

@@ -1,0 +1,251 @@
+"""Metrics by point: ratios to a reference as bars, metrics against a parameter as lines.
+
+In: points of a summary. Out: drawings with confidence intervals. The bars are HSTTS's output, the lines NXE's figure 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from analysis import quantities, summary
+from analysis.figures import style
+from analysis.figures.style import Drawing
+from analysis.load import NOTHING, word
+from analysis.metrics import METRICS
+
+COMPLETION = {
+    "mean completion time": "mean",
+    "max completion time": "max",
+    "min completion time": "min",
+    "deviation of completion time": "std deviation",
+}
+PREFERRED = (
+    "mean completion time",
+    "mean response time",
+    "mean iteration time",
+    "steady goodput",
+    "aggregate goodput",
+    "udp loss",
+    "udp jitter",
+    "fairness",
+    "mean queueing delay",
+    "utilisation",
+    "loss",
+    "mean goodput",
+)
+SHORT = {"mean response time": "mean response", "p95 response time": "p95 response", "mean iteration time": "iteration"}
+MOST_BARS = 8
+MOST_GROUPS = 4
+HIGHEST_RATIO = 4.0
+MOST_TICKS = 7
+
+Point = Mapping[str, Any]
+
+
+def normalised(
+    points: Sequence[Point], normalise: Mapping[str, Any] | None, varied: Sequence[str], wanted: Sequence[str]
+) -> Drawing | None:
+    """Completion times (or response, or iteration times) as ratios to the reference's; panels by what else varies."""
+    if not normalise or not any(point["normalised"] for point in points):
+        return None
+    by, to = normalise["by"], normalise["to"]
+    metrics = dict(list(_bar_metrics(points, wanted).items())[:MOST_GROUPS])
+    if not metrics:
+        return None
+    others = [name for name in varied if name != by]
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        if point["normalised"]:
+            label = _label(point, others)
+            groups.setdefault(label, []).append(point)
+    names = list(dict.fromkeys(str(point["parameters"][by]) for point in points))
+    drawn = [list(groups)[index] for index in style.spread(len(groups), style.MOST_PANELS)]
+    shown = names[:MOST_BARS]
+    columns = 1 if len(shown) > 3 else 2
+    with style.sheet(len(drawn), 2.1, columns) as (figure, axes):
+        top = _top([point for label in drawn for point in groups[label]], metrics)
+        for axis, label in zip(axes, drawn, strict=True):
+            _bars(axis, groups[label], metrics, shown, by, top)
+            style.title(axis, label, columns)
+        style.outer_labels(axes, "", f"ratio to {to}", columns)
+        style.legend(figure, axes)
+        text = style.svg(figure)
+    rows = [
+        {"point": label, by: point["parameters"][by], "metric": metric, **point["normalised"][metric]}
+        for label, group in groups.items()
+        for point in group
+        for metric in point["normalised"]
+    ]
+    seeds = {value["n"] for point in points for value in point["normalised"].values()}
+    caption = f"Each metric divided by that of {to} with the same seed. "
+    caption += (
+        "Error bars are confidence intervals over seeds; an arrow: it goes on."
+        if max(seeds, default=1) > 1
+        else "One seed: no confidence intervals."
+    )
+    if len(drawn) < len(groups) or len(shown) < len(names):
+        caption += " Not all points are drawn; all are in the CSV."
+    times = "Times" if metrics.keys() <= {*SHORT, *COMPLETION} else "Metrics"
+    title = "Completion times" if metrics.keys() <= COMPLETION.keys() else times
+    return Drawing("normalised", f"{title} normalised by {to}", caption, text, style.csv(rows))
+
+
+def _bar_metrics(points: Sequence[Point], wanted: Sequence[str]) -> dict[str, str]:
+    """What is normalised, with its short name: times where there are any, or else what the scenario names."""
+    there = {name for point in points for name in point["normalised"]}
+    for times in (SHORT, COMPLETION):
+        if found := {name: short for name, short in times.items() if name in there}:
+            return {**found, **({"mean completion time": "completion"} if times is SHORT else {})}
+    return {name: name for name in dict.fromkeys([*wanted, *PREFERRED]) if name in there}
+
+
+def _top(points: Sequence[Point], metrics: Mapping[str, str]) -> float:
+    """Where panels end above: one wide interval or tall bar must not make the others small."""
+    ratios = [point["normalised"][metric] for point in points for metric in metrics if metric in point["normalised"]]
+    highest = max([value["high"] or value["ratio"] for value in ratios], default=1)
+    tallest = max([value["ratio"] for value in ratios], default=1)
+    return float(min(1.06 * highest, 1.9 * tallest, HIGHEST_RATIO))
+
+
+def _bars(
+    axis: Axes, group: Sequence[Point], metrics: Mapping[str, str], names: Sequence[str], by: str, top: float
+) -> None:
+    width = 0.84 / len(names)
+    for number, name in enumerate(names):
+        point = next((point for point in group if str(point["parameters"][by]) == name), None)
+        places, heights, below, above = [], [], [], []
+        for index, metric in enumerate(metrics):
+            value = point["normalised"].get(metric) if point is not None else None
+            if value is None:
+                continue
+            places.append(index + (number - (len(names) - 1) / 2) * width)
+            heights.append(value["ratio"])
+            below.append(value["ratio"] - value["low"] if value["low"] is not None else 0)
+            above.append(value["high"] - value["ratio"] if value["high"] is not None else 0)
+        colour, hatch = style.COLOURS[number % 6], style.HATCHES[number % 6]
+        axis.bar(
+            places, heights, width * 0.9, color=colour, hatch=hatch, edgecolor=style.INK, linewidth=0.5, label=name
+        )
+        whiskers = [index for index in range(len(places)) if above[index] > 0]
+        axis.errorbar(
+            [places[index] for index in whiskers], [heights[index] for index in whiskers],
+            [[below[index] for index in whiskers], [above[index] for index in whiskers]],
+            fmt="none", color=style.INK, ecolor=style.INK, elinewidth=0.9, capsize=2,
+        )  # fmt: skip
+        # What goes on above is marked by an arrow, and a bar that does by its number.
+        cut = [index for index in range(len(places)) if heights[index] + above[index] > top]
+        for index in cut:
+            if heights[index] > top:
+                back = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}
+                words: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "top", "fontsize": 6.5, "bbox": back}
+                axis.text(places[index], 0.93 * top, f"{heights[index]:.3g}", **words)
+        axis.plot(
+            [places[index] for index in cut], [top] * len(cut), linestyle="none", marker="^", markersize=4,
+            color=style.INK, clip_on=False,
+        )[0].set_in_layout(False)  # fmt: skip
+    axis.axhline(1, color=style.INK, linewidth=0.7)
+    axis.set_xticks(range(len(metrics)), list(metrics.values()))
+    axis.tick_params(axis="x", length=0)
+    axis.grid(False, axis="x")
+    axis.set_ylim(0, top)
+
+
+def sweep(points: Sequence[Point], varied: Sequence[str], wanted: Sequence[str]) -> Drawing | None:
+    """Up to four metrics against the numeric parameter with the most values; a line for each choice of the others."""
+    numeric = {name: scale for name in varied if (scale := _numbers(points, name)) and len(scale[0]) > 2}
+    if not numeric:
+        return None
+    along = max(numeric, key=lambda name: len(numeric[name][0]))
+    positions, unit = numeric[along]
+    divisor, unit_name = quantities.fitting(list(positions.values()), unit)
+    metrics = _sweep_metrics(points, wanted)
+    if not metrics:
+        return None
+    others = [name for name in varied if name != along]
+    lines: dict[str, list[Point]] = {}
+    for point in points:
+        label = _label(point, others)
+        lines.setdefault(label, []).append(point)
+    drawn = [list(lines)[index] for index in style.spread(len(lines), style.MOST_LINES)]
+    with style.sheet(len(metrics), 2.0, sharey=False) as (figure, axes):
+        for axis, metric in zip(axes, metrics, strict=True):
+            _line(axis, metric, {label: lines[label] for label in drawn}, along, positions, divisor)
+        for number, axis in enumerate(axes):
+            if number + 2 >= len(axes):
+                axis.set_xlabel(f"{along} ({unit_name})" if unit_name else along)
+        if len(drawn) > 1:
+            style.legend(figure, axes)
+        text = style.svg(figure)
+    rows = [
+        {**point["parameters"], "metric": metric, **point["metrics"][metric]}
+        for point in points
+        for metric in point["metrics"]
+    ]
+    many = any(value["n"] > 1 for point in points for value in point["metrics"].values())
+    caption = f"Metrics against {along}. "
+    caption += "Error bars are confidence intervals over seeds." if many else "One seed: no confidence intervals."
+    if len(drawn) < len(lines):
+        caption += f" {len(drawn)} of {len(lines)} lines drawn, all are in the CSV."
+    return Drawing("sweep", f"Metrics against {along}", caption, text, style.csv(rows))
+
+
+def _label(point: Point, names: Sequence[str]) -> str:
+    there = [name for name in names if point["parameters"].get(name) not in NOTHING]
+    return ", ".join(word(name, point["parameters"][name]) for name in there)
+
+
+def _numbers(points: Sequence[Point], name: str) -> tuple[dict[str, float], str] | None:
+    """Each value of a parameter as a number, and the unit; None for words."""
+    found, units = {}, set()
+    for point in points:
+        value, unit = summary.number(point["parameters"].get(name), "")
+        if value != value:
+            return None
+        found[str(point["parameters"][name])] = value
+        units.add(unit)
+    return (found, units.pop()) if len(units) == 1 else None
+
+
+def _sweep_metrics(points: Sequence[Point], wanted: Sequence[str]) -> list[str]:
+    """Of those that the scenario names, or that say most, four that are there and are not the same everywhere."""
+    found = []
+    for name in dict.fromkeys([*wanted, *PREFERRED]):
+        values = {point["metrics"][name]["mean"] for point in points if name in point["metrics"]}
+        if len(values) > 1:
+            found.append(name)
+    return found[:4]
+
+
+def _line(
+    axis: Axes, metric: str, lines: Mapping[str, list[Point]], along: str, positions: Mapping[str, float], per: float
+) -> None:
+    means = [
+        point["metrics"][metric]["mean"] for group in lines.values() for point in group if metric in point["metrics"]
+    ]
+    divisor, unit = quantities.fitting(means, METRICS[metric].unit)
+    # Side by side, or error bars at one place hide each other.
+    apart = 0.012 * (max(positions.values()) - min(positions.values())) / per
+    for number, (label, group) in enumerate(lines.items()):
+        aside = apart * (number - (len(lines) - 1) / 2)
+        there = [point for point in group if metric in point["metrics"]]
+        values = [(positions[str(point["parameters"][along])] / per, point["metrics"][metric]) for point in there]
+        values.sort(key=lambda pair: pair[0])
+        bars = [
+            ((value["high"] - value["low"]) / 2 if value["low"] is not None else 0) / divisor for _, value in values
+        ]
+        axis.errorbar(
+            [place + aside for place, _ in values], [value["mean"] / divisor for _, value in values],
+            bars if any(bars) else None, color=style.COLOURS[number % 6], linestyle=style.DASHES[number % 6],
+            marker=style.MARKERS[number % 6], markersize=4, capsize=2.5, elinewidth=0.9, label=label or metric,
+        )  # fmt: skip
+    style.least_span(axis)
+    if min(means) >= 0 and axis.get_ylim()[0] < 0:
+        axis.set_ylim(0)
+    if len(positions) <= MOST_TICKS:
+        axis.set_xticks(sorted(place / per for place in positions.values()))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_title(f"{metric} ({unit})" if unit else metric)

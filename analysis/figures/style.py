@@ -1,0 +1,164 @@
+"""How figures look, and how they become files.
+
+In: matplotlib figures and the numbers in them. Out: SVG with letters as outlines (the same everywhere, the same for
+the same numbers) and CSV. Colours are Okabe and Ito's (2008), which colour-blind readers can tell apart; every series
+has a dash pattern, a marker or a hatch of its own besides, for print without colour.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
+"""Text and axes, grid, background: colours of their own, so that a page can put its own in their place."""
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P")
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
+WIDTH = 6.9
+"""Inches: the text's width on A4 with 17 mm of margin."""
+MOST_LINES = 6
+MOST_PANELS = 6
+
+_COORDINATES, _LONG = re.compile(r' (?:d|x|y)="[^"]*"'), re.compile(r"(\d\.\d{2})\d+")
+
+RC: dict[str, Any] = {
+    "svg.hashsalt": "ewan",  # otherwise element names differ from run to run
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 1.1,
+    "hatch.linewidth": 0.6,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "hatch.color"), INK
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: `name` for its files, `title` and `caption` for the page, SVG, and CSV of what is drawn and more."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    csv: str
+
+
+@contextmanager
+def sheet(
+    panels: int, height: float, most_columns: int = 2, *, sharex: bool = True, sharey: bool = True
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure of the text's width with panels of one height (inches); SVG is taken inside."""
+    columns = min(panels, most_columns)
+    rows = math.ceil(panels / columns)
+    with matplotlib.rc_context(RC):  # type: ignore[arg-type]
+        # Room below for the legend.
+        figure = Figure(figsize=(WIDTH, height * rows + 0.35), layout="constrained")
+        grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
+        axes = list(grid.flat)
+        for spare in axes[panels:]:
+            spare.remove()
+        if panels % columns and sharex:
+            for axis in axes[panels - columns : panels]:
+                axis.tick_params(labelbottom=True)
+        yield figure, axes[:panels]
+
+
+def outer_labels(axes: Sequence[Axes], x: str, y: str, most_columns: int = 2) -> None:
+    """Axis labels on the panels at the left and those with nothing below."""
+    columns = min(len(axes), most_columns)
+    for number, axis in enumerate(axes):
+        if number % columns == 0:
+            axis.set_ylabel(y)
+        if number + columns >= len(axes):
+            axis.set_xlabel(x)
+
+
+def title(axis: Axes, words: str, columns: int) -> None:
+    """Above a panel, in as many lines as it takes."""
+    axis.set_title("\n".join(textwrap.wrap(words, 88 // columns, replace_whitespace=False, drop_whitespace=True)))
+
+
+def legend(figure: Figure, axes: Iterable[Axes]) -> None:
+    """One for all panels, below them; each name once, in as few rows as hold them; a single line needs none."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        handles, labels = axis.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            found.setdefault(label, handle)
+    if len(found) > 1:
+        widest = 0.55 + 0.068 * max(len(label) for label in found)
+        together = sum(0.55 + 0.068 * len(label) for label in found)
+        rows = 1 if together < WIDTH else math.ceil(len(found) * widest / WIDTH)
+        columns = math.ceil(len(found) / rows)
+        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+
+
+def least_span(axis: Axes, share: float = 0.01) -> None:
+    """Differences far below a hundredth of a value are not blown up to the panel's height."""
+    low, high = axis.get_ylim()
+    middle = (low + high) / 2
+    if high - low < share * abs(middle):
+        axis.set_ylim(middle - share * abs(middle) / 2, middle + share * abs(middle) / 2)
+
+
+def svg(figure: Figure) -> str:
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    # A hundredth of a point is fine enough, and six decimals of each coordinate would be half of the file.
+    return _COORDINATES.sub(lambda found: _LONG.sub(r"\1", found[0]), text.getvalue())
+
+
+def csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Columns in the order in which they first come; numbers with nine digits."""
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    frame = pl.DataFrame([{name: _cell(row.get(name)) for name in names} for row in rows], infer_schema_length=None)
+    return frame.write_csv()
+
+
+def _cell(value: Any) -> Any:
+    return None if value is None else f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def spread(count: int, most: int) -> list[int]:
+    """At most so many of 0 … count − 1, the first and the last among them, evenly apart."""
+    if count <= most:
+        return list(range(count))
+    return [round(index * (count - 1) / (most - 1)) for index in range(most)]

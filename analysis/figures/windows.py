@@ -1,0 +1,114 @@
+"""Series over time, in windows that a picture has room for. Pure.
+
+In: the tables of a run. Out: numbers per window. What is drawn are these windows; the tables keep every sample.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analysis.metrics import BYTE_NS, STEADY_KINDS, jain
+from labs.units import NS_PER_MS
+
+MOST_WINDOWS = 160
+_STEPS: list[int] = [step * 10**power for power in range(9) for step in (1, 2, 5)]
+
+Flow = tuple[int, int]
+Floats = NDArray[np.float64]
+
+
+class Line(NamedTuple):
+    """Moments in ns (the middle of each window, or of each sample), and values."""
+
+    times: Floats
+    values: Floats
+
+
+def window_ns(end_ns: int, bin_ns: int, most: int = MOST_WINDOWS) -> int:
+    """A round number of bins, so that the whole time takes at most `most` windows."""
+    return next(step for step in _STEPS if step * bin_ns * most >= end_ns) * bin_ns
+
+
+def goodput_grid(goodput: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[int, pl.DataFrame]:
+    """Payload bytes per window, flow and part; and how long a window is. The window's number is in `window`."""
+    bin_ns = int(goodput.select(pl.col("bin_ns").max()).item())
+    length = window_ns(int(goodput.select(pl.col("time_ns").max()).item()), max(bin_ns, NS_PER_MS), most)
+    # The middle of a bin tells its window: bins may end exactly where a window does.
+    window = (pl.col("time_ns") - pl.col("bin_ns") // 2) // length
+    return length, goodput.group_by("flow", "part", window.alias("window")).agg(pl.col("bytes").sum())
+
+
+def rate(grid: pl.DataFrame, length: int, windows: int) -> Line:
+    """bit/s of all rows together; nothing was received in windows without rows."""
+    size: Floats = np.zeros(windows)
+    sums = grid.group_by("window").agg(pl.col("bytes").sum())
+    index = sums["window"].to_numpy()
+    inside = (index >= 0) & (index < windows)
+    size[index[inside]] = sums["bytes"].to_numpy()[inside]
+    times: Floats = (np.arange(windows, dtype=np.float64) + 0.5) * length
+    return Line(times, np.asarray(size * BYTE_NS / length, dtype=np.float64))
+
+
+def whole(line: Line, length: int, start: int, end: int) -> Line:
+    """Only windows that lie in the time: at its ends a window is not full, and would show a fall that was none."""
+    inside = (line.times - length / 2 >= start) & (line.times + length / 2 <= end)
+    return Line(line.times[inside], line.values[inside])
+
+
+def ends(load: pl.DataFrame) -> list[tuple[Flow, int, int]]:
+    """The first and the last started of the flows that last, with start and end; one, or none, where there are less."""
+    known = load.filter(pl.col("kind").is_in(STEADY_KINDS) & pl.col("ended_ns").is_not_null()).sort(
+        "scheduled_ns", "flow", "part"
+    )
+    rows = known.select("flow", "part", "started_ns", "ended_ns").rows()
+    chosen = [rows[0], rows[-1]] if len(rows) > 1 else rows
+    return [((flow, part), start, end) for flow, part, start, end in chosen]
+
+
+def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100) -> Line:
+    """Jain's index of the load flows that were active throughout a window, where there were two or more."""
+    own = goodput.join(load.select("flow", "part").unique(), on=["flow", "part"], how="semi")
+    if own.is_empty():
+        return Line(np.array([]), np.array([]))
+    length, grid = goodput_grid(own, most)
+    lives = load.filter(pl.col("ended_ns").is_not_null()).select("flow", "part", "started_ns", "ended_ns")
+    moments, values = [], []
+    received = {(flow, part, window): size for flow, part, window, size in grid.iter_rows()}
+    rows = lives.rows()
+    for window in range(int(own.select(pl.col("time_ns").max()).item()) // length):
+        start, end = window * length, (window + 1) * length
+        there = [(flow, part) for flow, part, begun, done in rows if begun <= start and done >= end]
+        if len(there) > 1:
+            moments.append(start + length / 2)
+            values.append(jain([float(received.get((flow, part, window), 0)) for flow, part in there]))
+    return Line(np.array(moments), np.array(values))
+
+
+def samples(rows: pl.DataFrame, value: str, most: int = 600) -> Line:
+    """Every k-th sample of a series, with gaps where there is no value."""
+    kept = rows.sort("time_ns").gather_every(max(1, -(-rows.height // most)))
+    values = kept[value].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return Line(kept["time_ns"].to_numpy().astype(np.float64), values)
+
+
+def queueing(rows: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[Line, Floats, Floats]:
+    """Of one direction of a link: queueing delay (ns) as mean per window, its largest, and packets dropped."""
+    end, count = int(rows.select(pl.col("time_ns").max()).item()), rows.height
+    length = window_ns(end, max(end // max(count, 1), 1), most)
+    delay = pl.col("queue_bytes") * BYTE_NS / pl.col("rate_bps")
+    grid = (
+        rows.sort("time_ns")
+        .with_columns(
+            delay=delay,
+            drops=pl.col("dropped_packets").diff().fill_null(pl.col("dropped_packets")),
+            window=(pl.col("time_ns") - 1) // length,
+        )
+        .group_by("window", maintain_order=True)
+        .agg(mean=pl.col("delay").mean(), most=pl.col("delay").max(), drops=pl.col("drops").sum())
+    )
+    times = (grid["window"].to_numpy() + 0.5) * length
+    return Line(times, grid["mean"].to_numpy()), grid["most"].to_numpy(), grid["drops"].to_numpy().astype(np.float64)

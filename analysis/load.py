@@ -1,0 +1,184 @@
+"""An experiment's directory as the analysis sees it.
+
+In: results/<UTC>-<scenario>/ with experiment.json and runs/*/. Out: the document, the runs with their tables, the
+certificates. Nothing is judged here; what is not there is empty, what cannot be read is a `LoadError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from labs.record import Certificate, from_json, tables
+
+FORMAT = "ewan-experiment/1"
+PARAMETER = "parameter_"
+"""Before the name of a parameter that becomes a column, since tables have columns of the same names."""
+
+NOTHING = (None, "null")
+"""Values of parameters that a point does not have."""
+
+Link = tuple[str, str]
+"""A link's name, and forward or backward."""
+
+
+class LoadError(ValueError):
+    """What cannot be read, in one line that begins with the path."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: one choice of parameters, one seed. `status`: waiting, running, complete, incomplete or failed."""
+
+    number: int
+    name: str
+    parameters: dict[str, Any]
+    seed: int
+    status: str
+    error: str | None
+    directory: Path
+    certificate: str | None
+    plan_sha256: str | None
+    kept: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of labs.record.tables, without rows where the run has none; LoadError where it is damaged."""
+        if name not in self.kept:
+            try:
+                self.kept[name] = tables.read(self.directory, name)
+            except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+                reason = str(error).splitlines()[0]
+                raise LoadError(f"{self.directory / name}.parquet: not readable ({reason})") from None
+        return self.kept[name]
+
+    def forget(self) -> None:
+        """Tables of many runs need not be in memory together."""
+        self.kept.clear()
+
+    def document(self, name: str) -> dict[str, Any]:
+        """A JSON file of the run's directory; empty where it is not there."""
+        path = self.directory / name
+        return _json(path) if path.exists() else {}
+
+    @property
+    def measured(self) -> bool:
+        """There is something to analyse: its flows' table was written."""
+        return (self.directory / "flows.parquet").exists()
+
+    @property
+    def point(self) -> tuple[tuple[str, Any], ...]:
+        """What runs that differ in the seed alone have in common."""
+        return tuple(self.parameters.items())
+
+
+class Experiment:
+    def __init__(self, directory: Path, document: dict[str, Any]) -> None:
+        self.directory = directory
+        self.document = document
+        self.runs = tuple(self._runs())
+
+    def _runs(self) -> Iterator[Run]:
+        for each in self.document.get("runs", []):
+            yield Run(
+                number=each["number"],
+                name=each.get("name", f"run {each['number']}"),
+                parameters=dict(each.get("parameters") or {}),
+                seed=each.get("seed", 0),
+                status=each.get("status", "waiting"),
+                error=each.get("error"),
+                directory=self.directory / (each.get("directory") or f"runs/{each['number']:03}"),
+                certificate=each.get("certificate"),
+                plan_sha256=each.get("plan_sha256"),
+            )
+
+    @cached_property
+    def scenario(self) -> Mapping[str, Any]:
+        """The scenario's file as plain YAML: for what the document does not repeat."""
+        path = self.directory / "scenario.yaml"
+        try:
+            found = yaml.safe_load(path.read_text())
+        except (OSError, yaml.YAMLError, UnicodeDecodeError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def told(self, key: str) -> Any:
+        """From the document, or else from the scenario as it was written."""
+        return self.document[key] if key in self.document else self.scenario.get(key)
+
+    @property
+    def status(self) -> str:
+        return str(self.document.get("status", "incomplete"))
+
+    @cached_property
+    def points(self) -> dict[tuple[tuple[str, Any], ...], list[Run]]:
+        """Runs by their parameters, in the order in which they come."""
+        found: dict[tuple[tuple[str, Any], ...], list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(run.point, []).append(run)
+        return found
+
+    @cached_property
+    def varied(self) -> tuple[str, ...]:
+        """The parameters that differ between runs."""
+        names = dict.fromkeys(name for run in self.runs for name in run.parameters)
+        return tuple(name for name in names if len({str(run.parameters.get(name)) for run in self.runs}) > 1)
+
+    def label(self, parameters: Mapping[str, Any]) -> str:
+        """A point in words, by what is varied: `cubic, rtt = 20ms`."""
+        there = [name for name in self.varied if parameters.get(name) not in NOTHING]
+        return ", ".join(word(name, parameters[name]) for name in there)
+
+    def frame(self, table: str) -> pl.DataFrame:
+        """A table of all runs that were measured, with the columns run, seed and parameter_<name> before its own."""
+        frames = []
+        for run in self.runs:
+            if not run.measured:
+                continue
+            words = [pl.lit(str(value)).alias(PARAMETER + name) for name, value in run.parameters.items()]
+            first = [pl.lit(run.number, pl.Int64).alias("run"), pl.lit(run.seed, pl.Int64).alias("seed"), *words]
+            frames.append(run.table(table).select(*first, pl.all()))
+        return pl.concat(frames, how="diagonal") if frames else tables.empty(table)
+
+    def certificates(self) -> dict[str, Certificate]:
+        """By the path relative to the experiment; LoadError for one that cannot be read."""
+        found = {}
+        for path in sorted((self.directory / "certificates").glob("*.json")):
+            try:
+                found[str(path.relative_to(self.directory))] = from_json(path.read_bytes())
+            except (OSError, ValueError) as error:
+                raise LoadError(f"{path}: {error}") from None
+        return found
+
+
+def word(name: str, value: Any) -> str:
+    """`rtt = 20ms`; a value that is a word needs no name before it."""
+    return str(value) if str(value)[:1].isalpha() else f"{name} = {value}"
+
+
+def experiment(directory: Path) -> Experiment:
+    """LoadError where the directory is none of an experiment."""
+    path = directory / "experiment.json"
+    if not path.exists():
+        what = "no experiment.json is in it" if directory.is_dir() else "there is no such directory"
+        raise LoadError(f"{directory}: {what}: name one that ewan run or ewan hstts made (see ewan runs)")
+    document = _json(path)
+    if document.get("format") != FORMAT:
+        raise LoadError(f"{path}: format is {document.get('format')!r}, this version reads {FORMAT!r}")
+    return Experiment(directory, document)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise LoadError(f"{path}: not readable ({error})") from None
+    if not isinstance(found, dict):
+        raise LoadError(f"{path}: no JSON object")
+    return found

@@ -1,0 +1,269 @@
+"""The report of an experiment: one HTML file with everything in it, and each figure as SVG and CSV beside it.
+
+In: an experiment's directory with its summary (made when it is not there). Out: report.html, which needs no server, no
+network and no script, in light and dark, and prints; figures/*.svg and *.csv.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import orjson
+from markupsafe import Markup
+
+from analysis import circumstances, figures, load, quantities, summary
+from analysis.figures.style import COLOURS, FAINT, INK, PAPER, Drawing
+from analysis.metrics import METRICS
+
+TEMPLATES = Path(__file__).parent / "templates"
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Completion times of transfers": (
+        "mean completion time",
+        "max completion time",
+        "min completion time",
+        "deviation of completion time",
+        "coefficient of variation",
+        "incomplete transfers",
+    ),
+    "Responses and iterations": ("mean response time", "p95 response time", "mean iteration time"),
+    "Goodput and fairness": (
+        "mean goodput",
+        "aggregate goodput",
+        "steady goodput",
+        "fairness",
+        "reverse goodput",
+        "background goodput",
+    ),
+    "UDP": ("udp loss", "udp jitter", "udp delay p50", "udp delay p99"),
+    "Bottleneck, losses and starts": (
+        "utilisation",
+        "mean queueing delay",
+        "loss",
+        "retransmissions",
+        "start lateness p99",
+    ),
+}
+STATES = {
+    "complete": "",
+    "running": "This experiment was not at its end when the report was made, or was ended from outside.",
+    "incomplete": "This experiment is incomplete: it was interrupted, or runs failed. What was measured is below.",
+    "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
+}
+MOST_COLUMNS, MOST_RATIOS = 6, 7
+LONGEST_EMBEDDED = 400_000
+"""Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
+
+
+def write(directory: Path) -> Path:
+    """The path of report.html; LoadError where the directory is none of an experiment, or is damaged."""
+    experiment = load.experiment(directory)
+    path = directory / "summary.json"
+    found = orjson.loads(path.read_bytes()) if path.exists() else summary.analyse(directory)
+    drawings = figures.draw(experiment, found)
+    place = directory / "figures"
+    place.mkdir(exist_ok=True)
+    for drawing in drawings:
+        (place / f"{drawing.name}.svg").write_text(drawing.svg)
+        (place / f"{drawing.name}.csv").write_text(drawing.csv)
+    page = directory / "report.html"
+    page.write_text(render(experiment, found, drawings))
+    return page
+
+
+def render(experiment: load.Experiment, found: Mapping[str, Any], drawings: Sequence[Drawing]) -> str:
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    document = experiment.document
+    complete = sum(run.status == "complete" for run in experiment.runs)
+    scenario = experiment.directory / "scenario.yaml"
+    return environment.get_template("report.html.j2").render(
+        title=document.get("title") or document.get("scenario", experiment.directory.name),
+        scenario=document.get("scenario", ""),
+        name=experiment.directory.name,
+        about=[part for part in re.split(r"\n\s*\n", str(experiment.told("about") or "").strip()) if part],
+        source=experiment.told("source") or "",
+        status=experiment.status,
+        warnings=warnings(experiment),
+        complete=complete,
+        total=len(experiment.runs),
+        facts=circumstances.facts(experiment),
+        host=circumstances.host(document.get("host") or {}),
+        stages=circumstances.stages(document.get("stages") or {}),
+        parameters=circumstances.parameters(experiment),
+        certificates=[
+            circumstances.certificate(name, each, experiment) for name, each in experiment.certificates().items()
+        ],
+        confidence=f"{found['confidence']:.0%}".replace("%", " %"),
+        several=any(point["seeds"] > 1 for point in found["points"]),
+        tables=tables(experiment, found),
+        ratios=ratios(experiment, found),
+        beside=[beside(experiment, entry) for entry in found["beside"]],
+        figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
+        runs=runs(experiment, found),
+        varied=experiment.varied,
+        metrics={name: each.meaning for name, each in METRICS.items() if _has(found, name)},
+        text=scenario.read_text(errors="replace") if scenario.exists() else "",
+    )
+
+
+def warnings(experiment: load.Experiment) -> list[str]:
+    """What a reader must know before any number."""
+    said = [STATES.get(experiment.status, f"This experiment's status is {experiment.status}.")]
+    passed = all(run.get("verified") for run in experiment.document.get("runs", [])) and experiment.runs
+    if experiment.document.get("unverified") and not passed:
+        said.append("The lab was not verified, or was outside its tolerances: --unverified was given.")
+    failed = [run for run in experiment.runs if run.status != "complete"]
+    unread = [run for run in experiment.runs if run.status == "complete" and not run.measured]
+    if unread:
+        said.append(
+            f"Complete runs without tables yet, and not in the results: {len(unread)}; "
+            f"ewan run --resume {experiment.directory} goes on."
+        )
+    if failed and experiment.status != "refused":
+        said.append(
+            f"{len(failed)} of {len(experiment.runs)} runs are not complete. Points are made of complete runs; "
+            "where a point has none, of what there is."
+        )
+    return [words for words in said if words]
+
+
+def tables(experiment: load.Experiment, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Metrics with intervals: those that the scenario names, then a table a group; a row a point."""
+    first = tuple(name for name in experiment.told("metrics") or () if name in METRICS)[:MOST_COLUMNS]
+    built = []
+    for title, names in {"Main results": first, **GROUPS}.items():
+        columns = [name for name in names if _has(found, name) and (names is first or name not in first)]
+        if (columns == ["incomplete transfers"] and not _incomplete(found)) or not columns:
+            continue
+        units = {name: _column(found, name) for name in columns}
+        rows = []
+        for point in found["points"]:
+            each = [(point["metrics"].get(name) or {}, units[name][0]) for name in columns]
+            cells = [
+                quantities.cell(value.get("mean"), value.get("low"), value.get("high"), divisor)
+                for value, divisor in each
+            ]
+            rows.append((_point(experiment, point), point["seeds"], cells))
+        heads = [f"{name} ({units[name][1]})" if units[name][1] else name for name in columns]
+        built.append({"title": title, "columns": heads, "rows": rows})
+    return built
+
+
+def _incomplete(found: Mapping[str, Any]) -> bool:
+    values = [point["metrics"].get("incomplete transfers") for point in found["points"]]
+    return any(value["mean"] for value in values if value)
+
+
+def _column(found: Mapping[str, Any], name: str) -> tuple[float, str]:
+    """Divisor and unit for all values of a metric."""
+    means = [point["metrics"][name]["mean"] for point in found["points"] if name in point["metrics"]]
+    return quantities.fitting(means, METRICS[name].unit)
+
+
+def _has(found: Mapping[str, Any], name: str) -> bool:
+    return any(name in point["metrics"] for point in found["points"])
+
+
+def _point(experiment: load.Experiment, point: Mapping[str, Any]) -> list[str]:
+    return [_parameter(point["parameters"].get(name)) for name in experiment.varied]
+
+
+def _parameter(value: Any) -> str:
+    return "" if value in load.NOTHING else str(value)
+
+
+def ratios(experiment: load.Experiment, found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Metrics divided by the reference's."""
+    points = [point for point in found["points"] if point["normalised"]]
+    if not points:
+        return None
+    first = [name for name in experiment.told("metrics") or () if name in METRICS]
+    names = list(dict.fromkeys([*first, *(name for group in GROUPS.values() for name in group)]))
+    columns = [name for name in names if any(name in point["normalised"] for point in points)]
+    columns = [name for name in columns if name not in ("start lateness p99", "incomplete transfers", "utilisation")][
+        :9
+    ]
+    rows = []
+    for point in points:
+        each = [point["normalised"].get(name) for name in columns]
+        cells = [
+            quantities.with_interval(ratio["ratio"], ratio["low"], ratio["high"], "ratio") if ratio else quantities.NONE
+            for ratio in each
+        ]
+        rows.append((_point(experiment, point), point["seeds"], cells))
+    return {"by": found["normalise"]["by"], "to": found["normalise"]["to"], "columns": columns, "rows": rows}
+
+
+def beside(experiment: load.Experiment, entry: Mapping[str, Any]) -> dict[str, str]:
+    """A paper's number and ours; of a figure that is itself a difference, by how many points ours is apart."""
+    unit, than = entry["unit"], entry.get("than")
+    own = {name: entry["parameters"][name] for name in experiment.varied if name in entry["parameters"]}
+    words = ", ".join(f"{name} = {value}" for name, value in (own or entry["when"]).items())
+    difference = quantities.percent(entry["difference"])
+    metric = entry["metric"]
+    if than:
+        metric += ", more than at " + ", ".join(f"{name} = {value}" for name, value in than.items())
+        difference = difference.replace(" %", " points")
+    return {
+        "source": str(entry["source"]),
+        "when": words,
+        "metric": metric + (", ratio to the reference" if entry.get("normalised") else ""),
+        "paper": quantities.text(entry["paper"], unit, 6),
+        "here": quantities.with_interval(entry["here"], entry.get("low"), entry.get("high"), unit),
+        "difference": difference,
+        "note": str(entry.get("note") or ""),
+    }
+
+
+def runs(experiment: load.Experiment, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every run, measured or not."""
+    known = {run["number"]: run for run in found["runs"]}
+    rows = []
+    for run in experiment.runs:
+        at = (known.get(run.number) or {}).get("bottleneck")
+        arrow = "→" if at and at["direction"] == "forward" else "←"
+        rows.append(
+            {
+                "number": run.number,
+                "point": [_parameter(run.parameters.get(name)) for name in experiment.varied],
+                "seed": run.seed,
+                "status": run.status,
+                "error": run.error or "",
+                "bottleneck": f"{at['link']} {arrow}" if at else "",
+                "certificate": Path(run.certificate).stem if run.certificate else "none",
+            }
+        )
+    return rows
+
+
+def figure(number: int, drawing: Drawing) -> dict[str, Any]:
+    """A drawing for the page: in the page's own colours, and its files as links that work wherever the page is."""
+    links = {}
+    for kind, text, mime in (("svg", drawing.svg, "image/svg+xml"), ("csv", drawing.csv, "text/csv")):
+        embedded = f"data:{mime};base64," + base64.b64encode(text.encode()).decode()
+        links[kind] = embedded if len(text) <= LONGEST_EMBEDDED else f"figures/{drawing.name}.{kind}"
+    return {
+        "number": number,
+        "name": drawing.name,
+        "title": drawing.title,
+        "caption": drawing.caption,
+        "svg": Markup(inline(drawing.svg, f"f{number}")),
+        "links": links,
+    }
+
+
+def inline(svg: str, prefix: str) -> str:
+    """SVG for use inside HTML: no prolog, names of its own, and colours as the page's variables."""
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", body)
+    variables = {INK: "--ink", FAINT: "--grid", PAPER: "--paper"}
+    variables |= {colour: f"--series-{number}" for number, colour in enumerate(COLOURS, 1)}
+    for colour, variable in variables.items():
+        body = re.sub(rf": {colour}\b", f": var({variable})", body, flags=re.IGNORECASE)
+    return body

@@ -1,0 +1,160 @@
+"""Figures: which are drawn of what, the same each time, no more than can be told apart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+import xml.etree.ElementTree as Xml
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis import figures, load, summary
+from analysis.figures import distributions, style, windows
+from analysis.figures.style import Drawing
+from analysis.tests import synthetic
+from analysis.tests.synthetic import SECOND, frame
+
+VARIANTS = [{"congestion": name} for name in synthetic.DEPTH]
+BY_RENO = {"normalise": {"by": "congestion", "to": "reno"}}
+
+
+def draw(directory: Path, points: list[dict[str, Any]], **options: Any) -> dict[str, Drawing]:
+    experiment = load.experiment(synthetic.experiment(directory, points, **{"pairs": 3, "seconds": 6, **options}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib's, where things do not fit
+        return {drawing.name: drawing for drawing in figures.draw(experiment, summary.of(experiment))}
+
+
+def rows(drawing: Drawing) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(drawing.csv)))
+
+
+def colours(drawing: Drawing) -> set[str]:
+    return {each.lower() for each in re.findall(r"#[0-9a-fA-F]{6}", drawing.svg)}
+
+
+def test_bulk_transfers_have_the_figures_of_the_papers(tmp_path: Path) -> None:
+    found = draw(tmp_path, VARIANTS, told=BY_RENO, reverse=1)
+    assert list(found) == [
+        "normalised",
+        "goodput-over-time",
+        "completion-cdf",
+        "cwnd",
+        "queue-over-time",
+        "fairness-over-time",
+        "start-lateness",
+    ]
+    palette = {colour.lower() for colour in (*style.COLOURS, style.INK, style.FAINT, style.PAPER)}
+    for drawing in found.values():
+        Xml.fromstring(drawing.svg)
+        assert colours(drawing) <= palette, drawing.name
+        assert "<text" not in drawing.svg  # letters are outlines: the same on every machine
+        assert rows(drawing), drawing.name
+
+
+@pytest.mark.parametrize(
+    ("kind", "figure"), [("requests", "response-cdf"), ("messages", "iteration-cdf"), ("arrivals", "completion-cdf")]
+)
+def test_other_kinds_have_their_distributions(tmp_path: Path, kind: str, figure: str) -> None:
+    assert figure in draw(tmp_path, VARIANTS[:2], kind=kind, seeds=(1,))
+
+
+def test_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
+    first = draw(tmp_path / "a", VARIANTS[:1], seeds=(1,))
+    assert first == draw(tmp_path / "b", VARIANTS[:1], seeds=(1,))
+
+
+def test_ratios_are_drawn_with_their_intervals(tmp_path: Path) -> None:
+    drawing = draw(tmp_path, VARIANTS[:3], told=BY_RENO, seeds=(1, 2))["normalised"]
+    assert "confidence intervals over seeds" in drawing.caption
+    reno = [row for row in rows(drawing) if row["congestion"] == "reno"]
+    assert {row["ratio"] for row in reno} == {"1"}
+    assert {row["congestion"] for row in rows(drawing)} == {"reno", "cubic", "bic"}
+
+
+def test_one_seed_says_that_it_has_no_intervals(tmp_path: Path) -> None:
+    found = draw(tmp_path, VARIANTS[:2], told=BY_RENO, seeds=(1,))
+    assert "no confidence intervals" in found["normalised"].caption
+
+
+def test_numeric_parameters_have_lines(tmp_path: Path) -> None:
+    points = [{"rtt": rtt, "congestion": name} for rtt in ("10ms", "20ms", "100ms") for name in ("reno", "cubic")]
+    drawing = draw(tmp_path, points, seeds=(1,), pairs=2, seconds=3)["sweep"]
+    assert drawing.title == "Metrics against rtt"
+    assert {row["rtt"] for row in rows(drawing)} == {"10ms", "20ms", "100ms"}
+
+
+def test_of_many_points_six_are_drawn_and_all_are_in_the_csv(tmp_path: Path) -> None:
+    points = [{"streams": 1, "case": f"c{number}"} for number in range(10)]
+    found = draw(tmp_path, points, seeds=(1,), pairs=2, seconds=3)
+    drawing = found["goodput-over-time"]
+    assert "6 of 10 points drawn, all are in the CSV" in drawing.caption
+    assert {row["point"] for row in rows(drawing)} == {f"c{number}" for number in range(10)}
+    assert len(re.findall(r'id="axes_\d+"', drawing.svg)) == 6
+
+
+def test_an_experiment_without_measurements_has_no_figures(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, VARIANTS[:1], seeds=())
+    experiment = load.experiment(tmp_path)
+    assert figures.draw(experiment, summary.of(experiment)) == []
+
+
+def test_goodput_in_windows_is_the_bytes_of_its_bins() -> None:
+    bins = [
+        {"flow": 0, "part": 0, "time_ns": (n + 1) * SECOND // 10, "bin_ns": SECOND // 10, "bytes": 1000 * (n // 10)}
+        for n in range(40)
+    ]
+    length, grid = windows.goodput_grid(frame("goodput", bins), most=4)
+    assert length == SECOND
+    line = windows.rate(grid, length, 4)
+    assert line.times.tolist() == [0.5 * SECOND, 1.5 * SECOND, 2.5 * SECOND, 3.5 * SECOND]
+    assert line.values.tolist() == [0, 80_000, 160_000, 240_000]
+    assert windows.whole(line, length, SECOND // 2, 3 * SECOND).times.tolist() == [1.5 * SECOND, 2.5 * SECOND]
+
+
+def test_fairness_over_time_counts_flows_while_they_are_active() -> None:
+    load_flows = frame(
+        "flows",
+        [
+            synthetic.flow(0, ended_ns=4 * SECOND),
+            synthetic.flow(1, ended_ns=4 * SECOND, started_ns=2 * SECOND),
+        ],
+    )
+    sizes = {0: [100, 100, 100, 300], 1: [0, 0, 100, 100]}
+    bins = [
+        {"flow": flow, "part": 0, "time_ns": (n + 1) * SECOND, "bin_ns": SECOND, "bytes": size}
+        for flow, each in sizes.items()
+        for n, size in enumerate(each)
+    ]
+    line = windows.fairness(load_flows, frame("goodput", bins), most=4)
+    assert line.times.tolist() == [2.5 * SECOND, 3.5 * SECOND]
+    assert line.values.tolist() == pytest.approx([1, 16 / (2 * 10)])
+
+
+def test_a_window_is_a_round_number_of_bins() -> None:
+    assert windows.window_ns(600 * SECOND, SECOND // 10, 240) == 5 * SECOND
+    assert windows.window_ns(10 * SECOND, SECOND // 10, 240) == SECOND // 10
+
+
+def test_a_distribution_begins_at_zero_and_ends_at_one() -> None:
+    sample = distributions.Sample("all", list(range(1, 2001)), True)
+    drawing = distributions.cumulative("x", "X", "time", "Words.", [sample])
+    assert drawing is not None
+    shares = [float(row["share"]) for row in rows(drawing)]
+    assert (shares[0], shares[-1]) == (0, 1)
+    assert len(shares) == distributions.MOST_STEPS + 1
+    assert np.all(np.diff(shares) >= 0)
+
+
+def test_few_values_are_no_distribution() -> None:
+    assert distributions.cumulative("x", "X", "time", "", [distributions.Sample("", [1, 2, 3], True)]) is None
+
+
+def test_spread_keeps_first_and_last() -> None:
+    assert style.spread(3, 6) == [0, 1, 2]
+    assert style.spread(11, 6) == [0, 2, 4, 6, 8, 10]

@@ -1,0 +1,213 @@
+"""Metrics, against cases worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analysis import metrics
+from analysis.metrics import Tables
+from analysis.tests.synthetic import SECOND, flow, frame
+from labs.record import tables
+
+MS = 1_000_000
+
+
+def run(flows: list[dict[str, Any]], **others: list[dict[str, Any]]) -> Tables:
+    """Tables of a run, those not given without rows."""
+    rest = {
+        name: frame(name, others[name]) if name in others else tables.empty(name)
+        for name in ("goodput", "exchanges", "links")
+    }
+    return Tables(frame("flows", flows), **rest)
+
+
+def done(number: int, seconds: float, start: float = 0, **values: Any) -> dict[str, Any]:
+    """A bulk flow of 1 MB that took so long."""
+    begun, took = int(start * SECOND), int(seconds * SECOND)
+    base = {"scheduled_ns": begun, "started_ns": begun, "ended_ns": begun + took, "completion_ns": took}
+    return flow(number, **{**base, "volume_bytes": 1_000_000, "received_bytes": 1_000_000, **values})
+
+
+def link(time_s: float, sent: int, queue: int = 0, dropped: int = 0, **values: Any) -> dict[str, Any]:
+    """A sample of the counters of an 8 Mbit/s link: 1 MB a second, packets of 1000 bytes."""
+    base = {"link": "core", "direction": "forward", "time_ns": int(time_s * SECOND), "rate_bps": 8_000_000}
+    counts = {"sent_bytes": sent, "sent_packets": sent // 1000, "dropped_packets": dropped, "queue_bytes": queue}
+    return {**base, **counts, **values}
+
+
+def test_jain_is_one_for_equals_and_one_nth_when_one_has_all() -> None:
+    assert metrics.jain([5.0, 5.0, 5.0, 5.0]) == 1
+    assert metrics.jain([8.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
+    assert metrics.jain([1.0, 2.0, 3.0]) == pytest.approx(36 / 42)  # 6² / (3 · 14)
+    assert metrics.jain([0.0, 0.0]) == 1
+
+
+def test_deviation_divides_by_n_as_the_poster_does() -> None:
+    # Mean 5; squares 9 1 1 1 0 0 4 16 = 32; 32/8 = 4.
+    assert metrics.deviation([2, 4, 4, 4, 5, 5, 7, 9]) == 2
+    assert metrics.deviation([3.0]) == 0
+
+
+def test_percentile_is_a_value_that_so_many_do_not_exceed() -> None:
+    assert metrics.percentile(range(1, 101), 0.95) == 95
+    assert metrics.percentile(range(1, 101), 0.99) == 99
+    assert metrics.percentile([7], 0.99) == 7
+    assert metrics.percentile([1, 2, 3], 0.5) == 2
+
+
+def test_completion_times_of_three_transfers() -> None:
+    found = metrics.of_run(run([done(0, 2), done(1, 4), done(2, 6)]))
+    assert found["mean completion time"] == 4 * SECOND
+    assert (found["min completion time"], found["max completion time"]) == (2 * SECOND, 6 * SECOND)
+    assert found["deviation of completion time"] == pytest.approx((8 / 3) ** 0.5 * SECOND)
+    assert found["coefficient of variation"] == pytest.approx((8 / 3) ** 0.5 / 4)
+    assert found["incomplete transfers"] == 0
+
+
+def test_streams_of_a_transfer_complete_when_the_last_does() -> None:
+    streams = [done(0, 2, transfer=7), done(1, 5, transfer=7), done(2, 3, transfer=8)]
+    assert sorted(metrics.completion_times(frame("flows", streams))[0]) == [3 * SECOND, 5 * SECOND]
+
+
+def test_files_that_arrive_and_directions_of_a_transfer_count_each() -> None:
+    parts = [done(0, 1, part=0), done(0, 3, 10, part=1)]
+    assert sorted(metrics.completion_times(frame("flows", parts))[0]) == [SECOND, 3 * SECOND]
+
+
+def test_what_did_not_deliver_its_volume_is_counted_and_not_averaged() -> None:
+    flows = [
+        done(0, 2),
+        done(1, 9, completion_ns=None),  # ended before its volume was through
+        done(2, 9, completion_ns=None, volume_bytes=None),  # was to last 9 s, and did
+        done(3, 0, completion_ns=None, volume_bytes=None, error="refused"),
+    ]
+    assert metrics.completion_times(frame("flows", flows)) == ([2 * SECOND], 2)
+
+
+def test_reverse_and_background_flows_are_not_the_load() -> None:
+    found = metrics.of_run(run([done(0, 2), done(1, 8, role="reverse"), done(2, 4, role="background")]))
+    assert found["mean completion time"] == 2 * SECOND
+    assert found["aggregate goodput"] == 4_000_000  # 1 MB in 2 s
+    assert (found["reverse goodput"], found["background goodput"]) == (1_000_000, 2_000_000)
+
+
+def test_aggregate_goodput_counts_the_time_in_which_any_flow_was_active() -> None:
+    # 3 MB; active from 0 to 4 s and from 6 to 8 s.
+    flows = [done(0, 2), done(1, 3, 1), done(2, 2, 6)]
+    assert metrics.active(frame("flows", flows)) == [(0, 4 * SECOND), (6 * SECOND, 8 * SECOND)]
+    assert metrics.aggregate_goodput(frame("flows", flows)) == 4_000_000
+
+
+def test_mean_goodput_and_fairness_are_over_flows() -> None:
+    found = metrics.of_run(run([done(n, 2, goodput_bps=rate) for n, rate in enumerate((1e6 + 0.0, 2e6, 3e6))]))
+    assert found["mean goodput"] == 2_000_000
+    assert found["fairness"] == pytest.approx(36 / 42)
+
+
+def test_one_flow_has_no_fairness_and_no_deviation() -> None:
+    assert not {"fairness", "deviation of completion time"} & metrics.of_run(run([done(0, 2, goodput_bps=1.0)])).keys()
+
+
+def test_steady_goodput_leaves_the_start_and_the_flow_that_goes_on_alone() -> None:
+    # Both are active from 2 to 10 s, without the first quarter from 4 s: 1 MB a second each, before and after less.
+    flows = [done(0, 10), done(1, 10, 2)]
+    bins = [
+        {"flow": number, "part": 0, "time_ns": second * SECOND, "bin_ns": SECOND, "bytes": size}
+        for number in (0, 1)
+        for second in range(1, 13)
+        for size in [1_000_000 if 4 < second <= 10 else 10]
+    ]
+    assert metrics.of_run(run(flows, goodput=bins))["steady goodput"] == 16_000_000
+
+
+def test_utilisation_is_of_what_the_rate_carries_while_load_is_active() -> None:
+    # Half of the rate from 1 to 3 s; what is sent before and after is none of the load's.
+    samples = [link(1, 500_000), link(2, 1_000_000), link(3, 1_500_000), link(4, 2_500_000)]
+    found = metrics.of_run(run([done(0, 2, 1)], links=samples))
+    assert found["utilisation"] == pytest.approx(0.5)
+
+
+def test_queueing_delay_is_the_queue_at_the_rate_averaged_over_time() -> None:
+    # 0 to 1 s: from nothing to 100 kB, 50 kB on average, 50 ms; then 1 s at 100 kB, 100 ms.
+    samples = [link(1, 1_000_000, 100_000), link(2, 2_000_000, 100_000)]
+    assert metrics.of_run(run([done(0, 2)], links=samples))["mean queueing delay"] == pytest.approx(75 * MS)
+
+
+def test_loss_is_of_packets_that_came_to_the_queue() -> None:
+    samples = [link(1, 50_000, dropped=0), link(2, 95_000, dropped=5)]
+    assert metrics.of_run(run([done(0, 2)], links=samples))["loss"] == pytest.approx(5 / 100)
+
+
+def test_a_rate_that_changes_is_taken_as_it_was() -> None:
+    samples = [link(1, 1_000_000), link(2, 1_250_000, rate_bps=2_000_000)]
+    assert metrics.of_run(run([done(0, 2)], links=samples))["utilisation"] == pytest.approx(1)
+
+
+def test_the_bottleneck_is_the_busiest_direction_that_the_load_crosses() -> None:
+    samples = [
+        link(1, 400_000, link="access"),
+        link(1, 800_000, link="core"),
+        link(1, 999_000, link="core", direction="backward"),
+    ]
+    uses = metrics.link_use(frame("links", samples), [(0, SECOND)])
+    crossed = {("access", "forward"), ("core", "forward")}
+    found = metrics.bottleneck(uses, crossed)
+    assert found is not None and (found.link, found.direction) == ("core", "forward")
+    anywhere = metrics.bottleneck(uses)
+    assert anywhere is not None and anywhere.direction == "backward"
+
+
+def test_answers_and_second_directions_go_the_other_way() -> None:
+    one_way = done(0, 2, source="a", sink="b")
+    assert metrics.ends(frame("flows", [one_way])) == {("a", "b")}
+    for values in ({"kind": "requests"}, {"part": 1}):
+        assert metrics.ends(frame("flows", [one_way | values])) == {("a", "b"), ("b", "a")}
+    assert metrics.ends(frame("flows", [one_way | {"sink": None}])) == set()
+
+
+def test_retransmissions_are_a_share_of_all_segments() -> None:
+    # 95 000 bytes in segments of 1000 are 95; 5 more were sent again.
+    flows = [done(0, 2, received_bytes=95_000, segment_bytes=1000, retransmitted_segments=5)]
+    assert metrics.of_run(run(flows))["retransmissions"] == pytest.approx(0.05)
+
+
+def exchange(number: int, duration_ms: int, **values: Any) -> dict[str, Any]:
+    return {"flow": 0, "part": 0, "number": number, "start_ns": 0, "duration_ns": duration_ms * MS, **values}
+
+
+def test_response_times_are_those_of_sessions_and_iterations_those_of_messages() -> None:
+    flows = [done(0, 2, kind="requests"), done(1, 2, kind="messages"), done(2, 2, kind="requests", role="background")]
+    exchanges = [exchange(n, n + 1) for n in range(20)] + [exchange(0, 7, flow=1), exchange(0, 999, flow=2)]
+    found = metrics.of_run(run(flows, exchanges=exchanges))
+    assert found["mean response time"] == 10.5 * MS
+    assert found["p95 response time"] == 19 * MS
+    assert found["mean iteration time"] == 7 * MS
+
+
+def test_lateness_is_of_all_flows() -> None:
+    flows = [done(n, 2, role="background", started_ns=n) for n in range(100)]
+    assert metrics.of_run(run(flows)) == {**metrics.of_run(run(flows)), "start lateness p99": 98}
+
+
+def test_udp() -> None:
+    sent: dict[str, Any] = {"kind": "udp", "completion_ns": None, "delay_p99_ns": 4 * MS}
+    flows = [
+        done(0, 2, **sent, sent_packets=900, lost_packets=9, jitter_ns=10.0),
+        done(1, 2, **sent, sent_packets=100, lost_packets=1, jitter_ns=30.0),
+    ]
+    found = metrics.of_run(run(flows))
+    assert found["udp loss"] == pytest.approx(0.01)
+    assert found["udp jitter"] == 20
+    assert found["udp delay p99"] == 4 * MS
+    assert "mean completion time" not in found
+
+
+def test_a_run_without_rows_has_no_metrics() -> None:
+    assert metrics.of_run(run([])) == {}
+
+
+def test_every_metric_has_a_name_that_is_known() -> None:
+    flows = [done(0, 2, goodput_bps=1.0), done(1, 3, goodput_bps=2.0)]
+    assert metrics.of_run(run(flows)).keys() <= metrics.METRICS.keys()

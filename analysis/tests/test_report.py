@@ -1,0 +1,156 @@
+"""The page: whole, alone, and honest about what is missing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import load, report
+from analysis.tests import synthetic
+
+VARIANTS = [{"congestion": name, "reverse": 1} for name in ("reno", "cubic", "bic")]
+TOLD: dict[str, Any] = {
+    "normalise": {"by": "congestion", "to": "reno"},
+    "about": "Words <about> it.",
+    "beside": [{"source": "HSTTS", "when": {"congestion": "bic"}, "metric": "mean completion time", "value": "21s"}],
+}
+
+
+class Reader(HTMLParser):
+    """What a page refers to, its ids, and whether its elements are closed in order."""
+
+    VOID = ("meta", "br", "link", "img", "hr")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self._note(attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def _note(self, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src", "xlink:href"):
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+
+def made(directory: Path, **options: Any) -> str:
+    experiment = synthetic.experiment(directory, VARIANTS, **{"pairs": 2, "seconds": 4, "told": TOLD, **options})
+    (experiment / "scenario.yaml").write_text("name: synthetic\n")
+    return report.write(experiment).read_text()
+
+
+def change(directory: Path, **changes: Any) -> None:
+    path = directory / "experiment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_the_page_stands_alone(tmp_path: Path) -> None:
+    page = Reader(made(tmp_path))
+    assert "script" not in page.tags
+    assert len(page.ids) == len(set(page.ids))
+    for link in page.links:
+        assert link.startswith("data:") or link.removeprefix("#") in page.ids, link[:60]
+
+
+def test_figures_are_in_it_and_beside_it(tmp_path: Path) -> None:
+    text = made(tmp_path)
+    names = sorted(path.stem for path in (tmp_path / "figures").glob("*.svg"))
+    assert names == sorted(path.stem for path in (tmp_path / "figures").glob("*.csv"))
+    assert {"normalised", "goodput-over-time", "cwnd", "queue-over-time"} <= set(names)
+    for name in names:
+        assert f'<figure id="{name}">' in text
+    (held,) = re.findall(r'href="data:text/csv;base64,([^"]*)" download="normalised.csv"', text)
+    assert base64.b64decode(held) == (tmp_path / "figures/normalised.csv").read_bytes()
+
+
+def test_it_says_what_was_run_on_what_and_how_verified(tmp_path: Path) -> None:
+    text = made(tmp_path)
+    for words in (
+        "Synthetic bulk transfers on a dumbbell",
+        "Words &lt;about&gt; it.",
+        "9: 3 choices of parameters, seeds 1, 2, 3",
+        "6.12.0-synthetic",
+        "a synthetic CPU × 2",
+        "ewan-node 0.1.0",
+        "plan 0123456789ab, runs 1–9; 2 ok, 1 not measured",
+        "Ratios to reno",
+        "95 % confidence intervals",
+        "name: synthetic",
+    ):
+        assert words in text, words
+    assert 'class="warning"' not in text
+    assert ">21 s<" in text  # the paper's number
+
+
+def test_one_seed_says_so(tmp_path: Path) -> None:
+    assert "there are no confidence intervals" in made(tmp_path, seeds=(1,))
+
+
+def test_an_incomplete_experiment_says_so_and_shows_what_there_is(tmp_path: Path) -> None:
+    made(tmp_path)
+    runs = json.loads((tmp_path / "experiment.json").read_text())["runs"]
+    runs[1] |= {"status": "failed", "error": "flow 3: connection refused"}
+    for run in runs[6:]:
+        run |= {"status": "waiting", "directory": "runs/none"}
+    change(tmp_path, runs=runs, status="incomplete", ended=None)
+    (tmp_path / "summary.json").unlink()
+    text = report.write(tmp_path).read_text()
+    Reader(text)
+    assert "This experiment is incomplete" in text
+    assert "4 of 9 runs are not complete" in text
+    assert "flow 3: connection refused" in text
+
+
+def test_runs_whose_logs_were_not_handled_are_named(tmp_path: Path) -> None:
+    made(tmp_path)
+    (tmp_path / "runs/001/flows.parquet").unlink()
+    (tmp_path / "summary.json").unlink()
+    text = report.write(tmp_path).read_text()
+    assert "Complete runs without tables yet, and not in the results: 1" in text
+    assert f"ewan run --resume {tmp_path}" in text
+
+
+def test_an_experiment_that_never_ran_has_a_page(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, VARIANTS, seeds=(), told={"status": "refused", "unverified": True, "host": None})
+    for path in (tmp_path / "certificates").iterdir():
+        path.unlink()
+    text = report.write(tmp_path).read_text()
+    Reader(text)
+    assert "This experiment was refused" in text
+    assert "--unverified was given" in text
+    assert "There is no certificate" in text
+
+
+def test_what_is_no_experiment_has_none(tmp_path: Path) -> None:
+    with pytest.raises(load.LoadError):
+        report.write(tmp_path)
+
+
+def test_the_page_puts_its_own_colours_into_figures() -> None:
+    svg = '<?xml version="1.0"?><svg><metadata>x</metadata><g id="a" style="fill: #0072b2; stroke: #1b1b1b"/></svg>'
+    text = report.inline(svg, "f1")
+    assert text == '<svg><g id="f1-a" style="fill: var(--series-1); stroke: var(--ink)"/></svg>'

@@ -1,0 +1,168 @@
+"""Summaries of made-up experiments: grouping, intervals, ratios, numbers of papers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from analysis import load, metrics, summary
+from analysis.tests import synthetic
+from analysis.tests.synthetic import SECOND
+
+CC = [{"congestion": "reno", "rtt": "20ms"}, {"congestion": "cubic", "rtt": "20ms"}]
+BY_RENO = {"normalise": {"by": "congestion", "to": "reno"}}
+
+
+def small(directory: Path, points: list[dict[str, Any]], **options: Any) -> Path:
+    return synthetic.experiment(directory, points, **{"pairs": 2, "seconds": 4, **options})
+
+
+def edit(directory: Path, **changes: Any) -> None:
+    path = directory / "experiment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_points_are_parameters_and_seeds_make_intervals(tmp_path: Path) -> None:
+    found = summary.analyse(small(tmp_path, CC))
+    assert orjson.loads((tmp_path / "summary.json").read_bytes()) == orjson.loads(orjson.dumps(found))
+    assert [point["parameters"] for point in found["points"]] == CC
+    assert [point["seeds"] for point in found["points"]] == [3, 3]
+    assert [run["number"] for run in found["runs"]] == [1, 2, 3, 4, 5, 6]
+    own = [run["metrics"]["mean completion time"]["value"] for run in found["runs"][:3]]
+    mean = found["points"][0]["metrics"]["mean completion time"]
+    assert mean["mean"] == pytest.approx(sum(own) / 3)
+    assert mean["low"] < min(own) and mean["high"] > max(own)  # t for 3 values is 4.3: wider than the values
+    assert (mean["unit"], mean["n"]) == ("ns", 3)
+    assert found["runs"][0]["bottleneck"] == {"link": "core", "direction": "forward"}
+
+
+def test_ratios_are_of_the_same_seed_and_the_same_other_parameters(tmp_path: Path) -> None:
+    found = summary.analyse(small(tmp_path, [*CC, {"congestion": "cubic", "rtt": "50ms"}], told=BY_RENO))
+    reno, cubic, alone = found["points"]
+    assert reno["normalised"]["mean completion time"] == {"ratio": 1, "low": 1, "high": 1, "n": 3}
+    times = [run["metrics"]["mean completion time"]["value"] for run in found["runs"]]
+    expected = sum(times[3 + seed] / times[seed] for seed in range(3)) / 3
+    assert cubic["normalised"]["mean completion time"]["ratio"] == pytest.approx(expected)
+    assert alone["normalised"] == {}  # there is no Reno at 50 ms
+
+
+def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
+    found = summary.analyse(small(tmp_path, CC, seeds=(1,), told=BY_RENO))
+    assert found["points"][1]["metrics"]["fairness"]["low"] is None
+    assert found["points"][1]["normalised"]["fairness"]["low"] is None
+
+
+def test_numbers_of_papers_stand_beside_those_measured(tmp_path: Path) -> None:
+    told = [
+        {"source": "A", "when": {"streams": "2"}, "metric": "aggregate goodput", "value": "100Mbit/s"},
+        {"source": "B", "when": {"streams": 9}, "metric": "fairness", "value": 0.99},
+        {"source": "C", "metric": "mean completion time", "value": "5s"},
+    ]
+    found = summary.analyse(small(tmp_path, [{"streams": 1}, {"streams": 2}], told={"beside": told}))
+    first, missing, *everywhere = found["beside"]
+    measured = found["points"][1]["metrics"]["aggregate goodput"]["mean"]
+    assert (first["paper"], first["here"], first["unit"]) == (100_000_000, measured, "bit/s")
+    assert first["difference"] == pytest.approx(measured / 100_000_000 - 1)
+    assert (missing["paper"], missing["here"], missing["difference"]) == (0.99, None, None)
+    assert [each["parameters"] for each in everywhere] == [{"streams": 1}, {"streams": 2}]
+    assert everywhere[0]["paper"] == 5 * SECOND
+
+
+def test_a_number_that_is_itself_a_difference(tmp_path: Path) -> None:
+    told = [{"source": "NXE", "when": {"r": 1}, "than": {"r": 0}, "metric": "mean completion time", "value": 0.025}]
+    found = summary.analyse(small(tmp_path, [{"r": 0}, {"r": 1}], told={"beside": told}))
+    times = [run["metrics"]["mean completion time"]["value"] for run in found["runs"]]
+    expected = sum(times[3 + seed] / times[seed] for seed in range(3)) / 3 - 1
+    (entry,) = found["beside"]
+    assert (entry["paper"], entry["unit"]) == (0.025, "share")
+    assert entry["here"] == pytest.approx(expected)
+    assert entry["difference"] == pytest.approx(expected - 0.025)
+
+
+def test_points_are_made_of_complete_runs(tmp_path: Path) -> None:
+    document = json.loads((small(tmp_path, CC) / "experiment.json").read_text())
+    for index in (0, 3, 4, 5):  # one of Reno's, all of CUBIC's
+        document["runs"][index]["status"] = "incomplete"
+    edit(tmp_path, runs=document["runs"], status="incomplete")
+    reno, cubic = summary.analyse(tmp_path)["points"]
+    assert (reno["runs"], reno["complete"]) == ([2, 3], True)
+    assert (cubic["runs"], cubic["complete"]) == ([4, 5, 6], False)
+
+
+def test_runs_that_never_ran_are_points_without_values(tmp_path: Path) -> None:
+    document = json.loads((small(tmp_path, CC) / "experiment.json").read_text())
+    for run in document["runs"][3:]:
+        run["status"], run["directory"] = "waiting", "runs/none"
+    edit(tmp_path, runs=document["runs"])
+    found = summary.analyse(tmp_path)
+    assert [point["seeds"] for point in found["points"]] == [3, 0]
+    assert found["points"][1]["metrics"] == {}
+
+
+def test_the_scenario_says_what_the_document_does_not(tmp_path: Path) -> None:
+    small(tmp_path, CC)
+    (tmp_path / "scenario.yaml").write_text("normalise: {by: congestion, to: cubic}\n")
+    assert summary.analyse(tmp_path)["points"][1]["normalised"]["fairness"]["ratio"] == 1
+
+
+@pytest.mark.parametrize("kind", ["arrivals", "requests", "messages", "udp"])
+def test_every_kind_has_its_metrics(tmp_path: Path, kind: str) -> None:
+    found = summary.analyse(small(tmp_path, CC, seeds=(1,), kind=kind))
+    wanted = {
+        "arrivals": "coefficient of variation",
+        "requests": "p95 response time",
+        "messages": "mean iteration time",
+        "udp": "udp jitter",
+    }
+    for point in found["points"]:
+        assert wanted[kind] in point["metrics"]
+        assert point["metrics"].keys() <= metrics.METRICS.keys()
+
+
+def test_points_are_named_by_what_varies(tmp_path: Path) -> None:
+    points = [{"cc": "bic", "rtt": "1ms", "size": "null", "k": 1}, {"cc": "reno", "rtt": "5ms", "size": "1kB", "k": 1}]
+    experiment = load.experiment(small(tmp_path, points, seeds=(1,)))
+    assert [experiment.label(point) for point in points] == ["bic, rtt = 1ms", "reno, rtt = 5ms, size = 1kB"]
+
+
+def test_frames_of_all_runs_carry_their_parameters(tmp_path: Path) -> None:
+    frame = load.experiment(small(tmp_path, CC)).frame("flows")
+    assert frame["run"].unique().sort().to_list() == [1, 2, 3, 4, 5, 6]
+    assert frame.filter(frame["run"] == 4)["parameter_congestion"].unique().to_list() == ["cubic"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("8353.66Mbit/s", (8_353_660_000, "bit/s")),
+        ("19.8ms", (19_800_000, "ns")),
+        ("2.5%", (0.025, "share")),
+        ("100kB", (100_000, "B")),
+        ("30Gbit", (3_750_000_000, "B")),
+        ("0.9993", (0.9993, "")),
+        (3, (3, "")),
+    ],
+)
+def test_numbers_as_people_write_them(value: Any, expected: tuple[float, str]) -> None:
+    assert summary.number(value, "") == expected
+
+
+def test_what_is_no_experiment_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(load.LoadError, match=r"no experiment\.json is in it"):
+        summary.analyse(tmp_path)
+    with pytest.raises(load.LoadError, match="there is no such directory"):
+        summary.analyse(tmp_path / "none")
+    (tmp_path / "experiment.json").write_text('{"format": "ewan-experiment/9"}')
+    with pytest.raises(load.LoadError, match="this version reads"):
+        summary.analyse(tmp_path)
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    small(tmp_path, CC, seeds=(1,))
+    (tmp_path / "runs/002/flows.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(load.LoadError, match=r"runs/002/flows\.parquet: not readable"):
+        summary.analyse(tmp_path)

@@ -1,0 +1,106 @@
+"""The last stage: what is no result removed, and one file that holds all to repeat the experiment.
+
+In: an experiment's directory. Out: <scenario>.tar.zst in it. Equal contents give equal bytes: names are sorted, and
+owners and times are not kept. Unpacking takes plain files and directories below the place it is given, nothing else.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import zstandard
+
+from generator.engine.experiment import DOCUMENT
+from labs.runtime.base import LabError
+
+ENDING = ".tar.zst"
+LEVEL = 10
+# What Parquet holds as well, and what only the making of a run needed.
+CLEANED = ("runs/*/traffic/*.csv", "runs/*/links.csv", "runs/*/progress", "runs/*/root", "runs/*/uml")
+_CONSOLE = "runs/*/console.log"
+_FILE_MODE = 0o644
+
+
+def clean(directory: Path) -> None:
+    """Takes away the sources of tables that are there, and consoles that say nothing."""
+    for pattern in CLEANED:
+        for path in directory.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.suffix != ".csv" or any(directory.glob(f"{_run_of(path, directory)}/*.parquet")):
+                path.unlink()
+    for path in directory.glob(_CONSOLE):
+        if path.stat().st_size == 0:
+            path.unlink()
+
+
+def _run_of(path: Path, directory: Path) -> str:
+    return "/".join(path.relative_to(directory).parts[:2])
+
+
+def contents(directory: Path) -> Iterator[Path]:
+    """All files that belong into the archive, sorted."""
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory)
+        hidden = any(part.startswith(".") for part in name.parts)
+        if path.is_file() and not path.is_symlink() and not hidden and not path.name.endswith(ENDING):
+            yield path
+
+
+def pack(directory: Path, name: str) -> Path:
+    """The archive's path; one that was there is replaced in one step."""
+    archive, new = directory / f"{name}{ENDING}", directory / f".{name}{ENDING}"
+    try:
+        with (
+            new.open("wb") as file,
+            zstandard.ZstdCompressor(level=LEVEL).stream_writer(file) as squeezed,
+            tarfile.open(fileobj=squeezed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for path in contents(directory):
+                member = tarfile.TarInfo(f"{name}/{path.relative_to(directory).as_posix()}")
+                member.size, member.mode = path.stat().st_size, _FILE_MODE
+                with path.open("rb") as source:
+                    tar.addfile(member, source)
+        new.replace(archive)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    return archive
+
+
+def unpack(archive: Path, place: Path) -> Path:
+    """The directory of the experiment in it, below `place`; LabError for what is no archive of ours."""
+    try:
+        with (
+            archive.open("rb") as file,
+            zstandard.ZstdDecompressor().stream_reader(file) as plain,
+            tarfile.open(fileobj=plain, mode="r|") as tar,
+        ):
+            for member in tar:
+                _take(tar, member, archive, place)
+    except (zstandard.ZstdError, tarfile.TarError, EOFError) as error:
+        raise LabError(f"{archive}: is no archive of an experiment, or not whole ({error})") from None
+    except OSError as error:
+        raise LabError(f"{error.filename or archive}: {error.strerror}") from None
+    found = list(place.glob(f"*/{DOCUMENT}"))
+    if len(found) != 1:
+        raise LabError(f"{archive}: holds no experiment ({DOCUMENT} is not in it)")
+    return found[0].parent
+
+
+def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Path, place: Path) -> None:
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts or not (member.isreg() or member.isdir()):
+        raise LabError(f"{archive}: {member.name!r} in it would leave its place: it is no archive of an experiment")
+    target = place / name
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = tar.extractfile(member)
+    assert source is not None, "a regular file has contents"
+    with target.open("wb") as file:
+        shutil.copyfileobj(source, file)

@@ -1,0 +1,369 @@
+"""The commands `run` and `rerun`: a scenario from its description to its report, and the same once more.
+
+In: the command line, and the parts that `ewan.py` gives. Out: an experiment's directory; on standard error each stage
+with its time, on standard output the table of metrics. Exit status 0 when all was measured (rerun: and it is the same),
+1 when something is missing or was refused by the verification, 2 for what the user can put right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+import orjson
+
+from generator import scenario as scenarios
+from generator.engine import archive, compare, engine, execution, show
+from generator.engine.experiment import STAGES, Experiment
+from generator.engine.parts import Facts, Parts
+from generator.scenario import Scenario, ScenarioRun, Stop
+from labs import cli, rundir
+from labs.record import host_facts
+
+SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
+COMPARISON = "comparison.json"
+MOST_FINDINGS = 60
+TOLD = ("scenario", "title", "about", "source", "metrics", "normalise", "beside", "scale", "settings", "confidence")
+"""What of an experiment's record is of its scenario, and so of its repetition's."""
+COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "shown": "dim"}
+
+
+class Incomplete(click.ClickException):
+    """What was to be measured is not all there: one line, exit status 1."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"ewan: {self.message}", err=True)
+
+
+@click.command("run")
+@click.argument("name", metavar="SCENARIO|NAME", required=False)
+@click.option("--scale", metavar="NAME", help="one of the scenario's own scales, like quick or paper")
+@click.option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True, help='a parameter; several values: "cc=reno,bic"'
+)
+@click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
+@click.option(
+    "--runtime", "runtime_name", type=click.Choice(cli.RUNTIMES), default="auto", help="netns, virtual or auto"
+)
+@click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
+@click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
+@click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
+@cli.json_option
+@click.pass_context
+@cli.guarded
+def run_command(
+    context: click.Context,
+    name: str | None,
+    scale: str | None,
+    settings: tuple[str, ...],
+    seeds: int | None,
+    runtime_name: str,
+    unverified: bool,
+    resumed: Path | None,
+    start: str | None,
+    as_json: bool,
+) -> None:
+    """Run a scenario: every point of its parameters, from the lab to the report.
+
+    \b
+    ewan run parallel-streams --scale quick --runtime virtual
+    ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
+    ewan run --resume results/20261121T120000Z-parallel-streams
+    """
+    parts = parts_of(context)
+    if resumed is not None:
+        if name is not None or scale or settings or seeds or unverified:
+            raise cli.fail("--resume goes on with an experiment as it was begun: leave the other words out")
+        sys.exit(go_on(resumed, start, parts, as_json))
+    if start is not None:
+        raise cli.fail("--from repeats a stage of an experiment: write --resume DIR too")
+    if name is None:
+        raise cli.fail("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
+    virtual = cli.is_virtual(runtime_name)
+    words = pairs(settings)
+    scenario = scenarios.load(name)
+    sys.exit(
+        experiment(scenario, virtual, parts, as_json, scale=scale, settings=words, seeds=seeds, unverified=unverified)
+    )
+
+
+def experiment(
+    scenario: Scenario,
+    virtual: bool,
+    parts: Parts,
+    as_json: bool,
+    *,
+    scale: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    seeds: int | None = None,
+    unverified: bool = False,
+) -> int:
+    """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
+    runs = scenario.runs(settings or {}, scale, seeds)
+    stop = scenario.stop_at(scale) if seeds is None else None
+    jobs = [engine.job(run, virtual) for run in runs]
+    if not virtual:
+        cli.as_root()
+    facts = facts_of(scenario, stop, scale, settings or {}, seeds)
+    directory = rundir.make(scenario.name)
+
+    def work() -> int:
+        return engine.run(
+            jobs,
+            facts,
+            virtual=virtual,
+            directory=directory,
+            parts=parts,
+            tell=tell,
+            unverified=unverified,
+            stop=stop,
+            again=lambda: runs,
+        )
+
+    status = guarded(directory, work)
+    shown(directory, as_json)
+    return status
+
+
+def go_on(directory: Path, start: str | None, parts: Parts, as_json: bool) -> int:
+    """Goes on with an experiment; the exit status."""
+    loaded = Experiment.load(directory)
+    if not loaded.virtual:
+        cli.as_root()
+    stored = orjson.loads((directory / SETTINGS).read_bytes()) if (directory / SETTINGS).exists() else {}
+    text = directory / SCENARIO
+    scenario = scenarios.parse(text.read_text(), Path(stored["file"])) if stored and text.exists() else None
+    repeated = "rerun_of" in loaded.document
+    stop = None
+    if scenario and not repeated and stored["seeds"] is None:
+        stop = scenario.stop_at(stored["scale"])
+
+    def again() -> Sequence[ScenarioRun]:
+        return scenario.runs(stored["settings"], stored["scale"], stored["seeds"]) if scenario else ()
+
+    def work() -> int:
+        return engine.resume(directory, parts=parts, tell=tell, start=start, stop=stop, again=again)
+
+    status = guarded(directory, work)
+    shown(directory, as_json)
+    return status
+
+
+@click.command("rerun")
+@click.argument("original", metavar="ARCHIVE|DIR", type=click.Path(exists=True, path_type=Path))
+@cli.json_option
+@click.pass_context
+@cli.guarded
+def rerun_command(context: click.Context, original: Path, as_json: bool) -> None:
+    """Run an experiment once more, in the same clock, and say whether the two differ.
+
+    In the virtual clock nothing may differ; live, no metric beyond noise. Exit status 1 where something does.
+
+    \b
+    ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
+    """
+    parts = parts_of(context)
+    with original_of(original) as before:
+        if not before.virtual:
+            cli.as_root()
+        directory = rundir.make(before.name)
+        status = guarded(directory, lambda: repeat(before, original, directory, parts))
+        findings = compared(before, Experiment.load(directory))
+    document = {
+        "format": "ewan-comparison/1",
+        "original": str(original),
+        "clock": before.document["clock"],
+        "complete": status == 0,
+        "findings": findings,
+    }
+    (directory / COMPARISON).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    rundir.give_back(directory)
+    if as_json:
+        cli.emit({"directory": str(directory), **document})
+    else:
+        show_findings(findings, before.virtual)
+        cli.console.print(f"{verdict(findings, before.virtual)}  {directory}", soft_wrap=True)
+    if status:
+        tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")
+    sys.exit(1 if status or any(each.verdict == "different" for each in findings) else 0)
+
+
+@contextlib.contextmanager
+def original_of(path: Path) -> Iterator[Experiment]:
+    """The experiment in a directory, or in an archive, which is unpacked for as long as it is looked at."""
+    if path.is_dir():
+        yield Experiment.load(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="ewan-rerun-") as place:
+        yield Experiment.load(archive.unpack(path, Path(place)))
+
+
+def repeat(before: Experiment, original: Path, directory: Path, parts: Parts) -> int:
+    """The same runs, from what was stored of them, in a new directory; the exit status."""
+    jobs = []
+    for entry in before.runs:
+        job = before.job(entry)
+        fresh = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
+        jobs.append(dataclasses.replace(job, entry=fresh))
+    told = {key: value for key, value in before.document.items() if key in TOLD}
+    fields = {**told, **circumstances(), "rerun_of": str(original)}
+    names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
+    files = {name: (before.directory / name).read_bytes() for name in names}
+    return engine.run(
+        jobs,
+        Facts(files, fields),
+        virtual=before.virtual,
+        directory=directory,
+        parts=parts,
+        tell=tell,
+        unverified=bool(before.document.get("unverified")),
+    )
+
+
+def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
+    if before.virtual:
+        return compare.virtual(before, now)
+    summaries = [each.directory / "summary.json" for each in (before, now)]
+    if not all(path.exists() for path in summaries):
+        return []
+    return compare.live(*(orjson.loads(path.read_bytes()) for path in summaries))
+
+
+def show_findings(findings: Sequence[compare.Finding], virtual: bool) -> None:
+    rows = [
+        [each.what, each.before, each.now, f"[{COLOURS[each.verdict]}]{each.verdict}[/]", each.why] for each in findings
+    ]
+    columns = ["run" if virtual else "metric", "before", "now", "verdict", "why"]
+    cli.console.print(cli.grid("The repetition beside its original", columns, rows, most=MOST_FINDINGS))
+
+
+def verdict(findings: Sequence[compare.Finding], virtual: bool) -> str:
+    """In one line."""
+    differ = [each for each in findings if each.verdict == "different"]
+    if not findings:
+        return "there is nothing to compare: one of the two has no results"
+    if virtual:
+        runs = [each for each in findings if each.verdict != "shown"]
+        if not differ:
+            return f"the same to the byte: every result of {engine.counted(len(runs), 'run')}"
+        return f"{len(differ)} of {engine.counted(len(runs), 'run')} differ: {differ[0].what}: {differ[0].now}"
+    if not differ:
+        return "no metric differs beyond noise"
+    first = differ[0]
+    return f"{engine.counted(len(differ), 'metric')} beyond noise: {first.what}: {first.before}, now {first.now}"
+
+
+def parts_of(context: click.Context) -> Parts:
+    parts = context.find_root().obj
+    assert isinstance(parts, Parts), "ewan.py gives them"
+    return parts
+
+
+def pairs(settings: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not (key and equals and value):
+            raise cli.fail(f'--set "{text}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
+        found[key.strip()] = value.strip()
+    return found
+
+
+def facts_of(
+    scenario: Scenario, stop: Stop | None, scale: str | None, settings: Mapping[str, str], seeds: int | None
+) -> Facts:
+    """What the record says of a scenario, and all that is needed to read it again."""
+    asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
+    fields = {
+        "scenario": scenario.name,
+        "title": scenario.title,
+        "about": scenario.about,
+        "source": scenario.source,
+        "metrics": list(scenario.metrics),
+        "normalise": scenario.normalise,
+        "beside": list(scenario.beside),
+        "scale": scale,
+        "settings": dict(settings),
+        **circumstances(),
+    }
+    if stop is not None:
+        fields["confidence"] = stop.confidence
+    return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, fields)
+
+
+def circumstances() -> dict[str, Any]:
+    """When asked: this machine, this version of the project, the command."""
+    shown = subprocess.run(
+        ["git", "-C", str(cli.ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        "host": dataclasses.asdict(host_facts({})),
+        "commit": shown.stdout.strip() or None,
+        "command": shlex.join(["ewan", *sys.argv[1:]]),
+    }
+
+
+def guarded(directory: Path, work: Callable[[], int]) -> int:
+    """The exit status of work in an experiment's directory; whatever ends it early is one line."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGHUP)}
+    resume = f"ewan run --resume {directory} goes on"
+    try:
+        status = work()
+    except KeyboardInterrupt:
+        raise cli.fail(f"interrupted: what has ended is in {directory}: {resume}") from None
+    except execution.DiskFullError as error:
+        raise Incomplete(f"{error}: what was measured is kept: {resume}") from None
+    except engine.OutsideToleranceError as error:
+        raise Incomplete(str(error)) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if directory.exists():
+            rundir.give_back(directory)
+    if status:
+        tell(f"not complete: {resume} and runs what is missing once more")
+    return status
+
+
+def tell(line: str) -> None:
+    style = "yellow" if line.startswith("warning: ") else None
+    cli.messages.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def shown(directory: Path, as_json: bool) -> None:
+    """What was found: the tables, and where the rest is."""
+    loaded = Experiment.load(directory)
+    path = directory / "summary.json"
+    if not path.exists():
+        return
+    summary = orjson.loads(path.read_bytes())
+    if as_json:
+        cli.emit({"directory": str(directory), "status": loaded.document["status"], "summary": summary})
+        return
+    title = str(loaded.document.get("title") or loaded.name)
+    if loaded.document["unverified"]:
+        title += " (in labs that did not pass their verification)"
+    cli.console.print(show.points(summary, title, loaded.document.get("metrics") or ()))
+    if (papers := show.beside(summary)) is not None:
+        cli.console.print()
+        cli.console.print(papers)
+    cli.console.print(f"\n{loaded.document['status']}  report: {directory / 'report.html'}", soft_wrap=True)

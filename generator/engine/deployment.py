@@ -1,0 +1,67 @@
+"""The second stage, live: which lab is up. One at a time, taken down before the next, and at the end whatever happens.
+
+In: plans. Out: labs that are up. The experiment's document names the lab that it has up, so that an engine that was
+killed leaves nothing that the next one cannot remove.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from generator.engine.experiment import Experiment
+from generator.engine.parts import Tell
+from labs import cli
+from labs.plan import Plan, digest
+from labs.runtime.base import LabError
+from labs.runtime.program import Program
+
+
+class Deployment:
+    def __init__(self, experiment: Experiment, tell: Tell) -> None:
+        self._experiment = experiment
+        self._tell = tell
+        self._up: Plan | None = None
+
+    def ensure(self, plan: Plan) -> None:
+        """The plan's lab is up afterwards, and no other of this experiment's."""
+        if self._up is not None and digest(self._up) == digest(plan):
+            return
+        self.close()
+        self._remove_left()
+        for warning in cli.runtime().up(plan):
+            self._tell(f"warning: {warning}")
+        self._up = plan
+        identity = cli.runtime().load(plan.lab).manifest["id"]
+        self._remember({"lab": plan.lab, "id": identity})
+
+    def batch(self, plan: Plan, program: Program, directory: Path) -> None:
+        """Runs it in the lab that is up; a lab in which that failed is not used again."""
+        try:
+            cli.runtime().batch(plan.lab, program, directory)
+        except LabError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._up is not None:
+            lab, self._up = self._up.lab, None
+            cli.runtime().down(lab)
+            self._remember(None)
+
+    def _remove_left(self) -> None:
+        """What an engine that was killed left up; a lab of the same name that somebody else made is not ours."""
+        left = self._experiment.document.get("deployed")
+        if left is None:
+            return
+        if left["lab"] in cli.runtime().names():
+            try:
+                ours = cli.runtime().load(left["lab"]).manifest["id"] == left["id"]
+            except LabError:
+                ours = False
+            if ours:
+                cli.runtime().down(left["lab"])
+        self._remember(None)
+
+    def _remember(self, lab: dict[str, str] | None) -> None:
+        self._experiment.document["deployed"] = lab
+        self._experiment.save()

@@ -1,0 +1,105 @@
+"""The fourth stage: runs, in simulated time on all cores, or live one after the other in labs that are up.
+
+In: runs and where they leave their results. Out: each run's entry with what became of it, saved as it ends. A run
+that fails stops no other; a full disk and Ctrl-C stop all, and what has ended is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import orjson
+
+from generator.engine import outcome
+from generator.engine.deployment import Deployment
+from generator.engine.experiment import Entry, Experiment, Job, now
+from generator.engine.progress import Board
+from labs import cli, clock
+from labs.record import host_facts
+from labs.runtime.base import LabError
+from labs.runtime.sweep import sweep
+from labs.runtime.virtual import VirtualRuntime
+
+FULL = "no space left"
+
+
+class DiskFullError(LabError):
+    """The disk is full: nothing more can be measured."""
+
+
+def in_virtual(experiment: Experiment, entries: Sequence[Entry], workers: int) -> None:
+    """Raises DiskFullError, and KeyboardInterrupt when all that runs has been ended."""
+    board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries), workers)
+
+    def job(entry: Entry) -> Callable[[threading.Event], None]:
+        def run(stop: threading.Event) -> None:
+            if not stop.is_set():
+                attempt(experiment, entry, board, lambda job: _virtual(experiment, job, board, stop))
+
+        return run
+
+    with board.shown():
+        sweep([job(entry) for entry in entries], workers)
+
+
+def in_live(experiment: Experiment, entries: Sequence[Entry], deployment: Deployment) -> None:
+    """In the lab of each run's plan. Raises DiskFullError, and KeyboardInterrupt when the run has been ended."""
+    board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries))
+    with board.shown(live=True):
+        for entry in entries:
+            attempt(experiment, entry, board, lambda job: _live(experiment, job, deployment))
+            if entry.error == outcome.INTERRUPTED:
+                raise KeyboardInterrupt
+
+
+def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[Job], bool]) -> None:
+    """One run; its entry says what became of it. `run` tells whether it was interrupted."""
+    board.begin(entry.number, entry.expected_ns)
+    try:
+        experiment.forget(entry)
+        job = experiment.job(entry)
+        interrupted = run(job)
+        entry.error = outcome.INTERRUPTED if interrupted else outcome.judge(experiment.place(entry), job.program)
+        entry.status = "incomplete" if entry.error else "complete"
+    except (LabError, OSError) as error:
+        entry.status, entry.error = "failed", str(error)
+        full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        if full or is_full(str(error)):
+            entry.status = "incomplete"
+            raise DiskFullError(f"no space left in {experiment.directory}: make room there") from None
+    finally:
+        board.end(entry.number)
+        experiment.save()
+    if entry.error is not None and is_full(entry.error):
+        raise DiskFullError(f"no space left in {experiment.directory}: make room there")
+
+
+def is_full(words: str) -> bool:
+    return FULL in words.lower() or os.strerror(errno.ENOSPC) in words
+
+
+def _virtual(experiment: Experiment, job: Job, board: Board, stop: threading.Event) -> bool:
+    runtime = VirtualRuntime(cli.BINARY, show=lambda progress: board.move(job.entry.number, progress))
+    started, place = now(), experiment.place(job.entry)
+    result = runtime.run(job.plan, job.program, place, stop)
+    (place / "wall.json").write_bytes(_json(clock.wall(result, started)))
+    return result.interrupted
+
+
+def _live(experiment: Experiment, job: Job, deployment: Deployment) -> bool:
+    deployment.ensure(job.plan)
+    place, started, begun = experiment.place(job.entry), now(), time.monotonic_ns()
+    deployment.batch(job.plan, job.program, place)
+    facts = dataclasses.asdict(host_facts({}))
+    wall = {"format": "ewan-wall/1", "started": started, "host": facts, "wall_ns": time.monotonic_ns() - begun}
+    (place / "wall.json").write_bytes(_json(wall))
+    return False  # its records say so
+
+
+def _json(document: object) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

@@ -1,0 +1,220 @@
+"""An experiment's directory and its document, experiment.json: what is to be run, how far it has come, on what.
+
+In: runs with their plans and schedules. Out: DIR/experiment.json, DIR/runs/NNN/{plan,program,schedule}.json, which are
+all that execution needs: whoever resumes or repeats an experiment reads no scenario. The document is replaced in one
+step whenever something ends, so that a reader, and whoever goes on after a crash, finds a whole one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from generator.engine import stored
+from labs import plan as plans
+from labs.plan import Plan
+from labs.runtime.base import LabError
+from labs.runtime.program import Program
+
+FORMAT = "ewan-experiment/1"
+DOCUMENT = "experiment.json"
+
+STAGES = {
+    "reservation": "reservation",
+    "deployment": "deployment",
+    "configuration": "configuration",
+    "execution": "execution",
+    "logs": "log handling",
+    "analysis": "analysis",
+    "archiving": "archiving and cleaning",
+}
+"""Those of NXE (Guillier and Vicat-Blanc Primet), in order, by the word that names each on the command line."""
+
+Status = Literal["waiting", "complete", "incomplete", "failed"]
+State = Literal["running", "complete", "incomplete", "refused"]
+
+INPUTS = ("plan.json", "program.json", "schedule.json")
+# Room for the last experiment.json where the results have filled the disk.
+RESERVE = ".reserve"
+RESERVE_BYTES = 1 << 20
+_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+
+
+@dataclass(slots=True)
+class Entry:
+    """A run: which, and what became of it. `verified`: its certificate passed; None: there is none yet."""
+
+    number: int
+    name: str
+    parameters: dict[str, str | int]
+    seed: int
+    plan_sha256: str
+    family: str
+    """SHA-256 of the plan without its seeds: runs of one family share a certificate."""
+    directory: str
+    expected_ns: int = 0
+    status: Status = "waiting"
+    error: str | None = None
+    certificate: str | None = None
+    verified: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a run executes."""
+
+    entry: Entry
+    plan: Plan
+    program: Program
+    schedule: dict[str, Any]
+
+
+class Experiment:
+    """The document and its runs; `save` after every change. Several threads may change different entries."""
+
+    def __init__(self, directory: Path, document: dict[str, Any], runs: list[Entry]) -> None:
+        self.directory = directory
+        self.document = document
+        self.runs = runs
+        self._lock = threading.Lock()
+
+    @classmethod
+    def create(cls, directory: Path, facts: Mapping[str, Any]) -> Experiment:
+        document = {"format": FORMAT, **facts, "started": now(), "ended": None, "status": "running"}
+        document["stages"] = {stage: {"status": "waiting"} for stage in STAGES}
+        experiment = cls(directory, document, [])
+        with contextlib.suppress(OSError), (directory / RESERVE).open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+        experiment.save()
+        return experiment
+
+    @classmethod
+    def load(cls, directory: Path) -> Experiment:
+        """LabError where there is none, or one of another version."""
+        path = directory / DOCUMENT
+        try:
+            document = orjson.loads(path.read_bytes())
+        except FileNotFoundError:
+            raise LabError(
+                f"{directory}: there is no experiment: name a directory of results/ with {DOCUMENT}"
+            ) from None
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise LabError(f"{path}: {error}") from None
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            found = document.get("format") if isinstance(document, dict) else None
+            raise LabError(f"{path}: format is {found!r}, this version reads {FORMAT!r}")
+        try:
+            runs = [Entry(**each) for each in document.pop("runs")]
+        except (KeyError, TypeError) as error:
+            raise LabError(f"{path}: not an experiment: {error}") from None
+        return cls(directory, document, runs)
+
+    @property
+    def name(self) -> str:
+        return str(self.document["scenario"])
+
+    @property
+    def virtual(self) -> bool:
+        return bool(self.document["clock"] == "virtual")
+
+    def place(self, entry: Entry) -> Path:
+        return self.directory / entry.directory
+
+    def save(self) -> None:
+        with self._lock:
+            document = {**self.document, "runs": [dataclasses.asdict(entry) for entry in self.runs]}
+            text = orjson.dumps(document, option=_OPTIONS)
+            new = self.directory / f".{DOCUMENT}"
+            try:
+                new.write_bytes(text)
+            except OSError:
+                (self.directory / RESERVE).unlink(missing_ok=True)
+                new.write_bytes(text)
+            new.replace(self.directory / DOCUMENT)
+
+    def finish(self, status: State) -> None:
+        self.document |= {"status": status, "ended": now()}
+        self.save()
+        (self.directory / RESERVE).unlink(missing_ok=True)
+
+    def add(self, job: Job) -> None:
+        """A run that is to be executed; saved with the next `save`."""
+        place = self.place(job.entry)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "plan.json").write_bytes(plans.to_json(job.plan))
+        (place / "program.json").write_bytes(job.program.to_json())
+        (place / "schedule.json").write_bytes(orjson.dumps(job.schedule, option=_OPTIONS))
+        self.runs.append(job.entry)
+
+    def job(self, entry: Entry) -> Job:
+        """What a run executes, as it was stored; LabError where that is not there."""
+        place = self.place(entry)
+        try:
+            plan = plans.from_json((place / "plan.json").read_bytes())
+            program = stored.program((place / "program.json").read_bytes(), entry.expected_ns)
+            schedule = orjson.loads((place / "schedule.json").read_bytes())
+        except (OSError, ValueError) as error:
+            raise LabError(f"run {entry.number}: {error}") from None
+        return Job(entry, plan, program, schedule)
+
+    def forget(self, entry: Entry) -> None:
+        """Removes what an earlier attempt left, so that it is run as the first time."""
+        for path in self.place(entry).iterdir():
+            if path.name not in INPUTS:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        entry.status, entry.error = "waiting", None
+
+    def wanting(self) -> list[Entry]:
+        """Runs that have not come to their end."""
+        return [entry for entry in self.runs if entry.status != "complete"]
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One engine in a directory at a time; the lock is on the directory itself and ends with its process."""
+        with locked(self.directory):
+            yield
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise LabError(f"{directory}: {error.strerror}: name a directory of results/") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"{directory}: another `ewan run` is at work there: wait for its end") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def family(plan: Plan) -> str:
+    """SHA-256 of a plan without its seeds: what a certificate is about."""
+    return hashlib.sha256(orjson.dumps(_unseeded(orjson.loads(plans.to_json(plan))))).hexdigest()
+
+
+def _unseeded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: 0 if key == "seed" else _unseeded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_unseeded(each) for each in value]
+    return value

@@ -1,0 +1,49 @@
+"""What the engine is given: the parts of the project that it may not know, and the shape of a scenario.
+
+`ewan.py` puts calibration's and analysis' functions in here; the arrows between the parts stay as they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labs.plan import Plan
+from labs.record import Certificate
+
+Summary = dict[str, Any]
+"""ewan-summary/1: `runs`, `points`, `beside` (analysis/summary.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """See each field's own module for what it raises; LabError and RuntimeError carry one line for the user."""
+
+    certify: Callable[[Plan, Path, bool, threading.Event], Certificate]
+    """A plan, a directory of its own for what the probes leave, whether in the virtual clock (live, the lab is up), and
+    what asks it to end early."""
+    analyse: Callable[[Path], Summary]
+    """An experiment's directory; writes summary.json."""
+    report: Callable[[Path], Path]
+    """An experiment's directory; gives the path of its report."""
+    estimate: Callable[[Sequence[float], float], tuple[float, float]]
+    """Values and a confidence → their mean, and half the width of its confidence interval."""
+
+
+Tell = Callable[[str], None]
+"""Takes a line for the user."""
+
+More = Callable[[int], Sequence[Any]]
+"""How many seeds → the scenario's runs (`generator.scenario.ScenarioRun`) with that many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an experiment's record says of it beside its runs; `fields` go into experiment.json as they are."""
+
+    files: Mapping[str, bytes]
+    """All that is needed to read the scenario again, by name: scenario.yaml, settings.json."""
+    fields: Mapping[str, Any]

@@ -1,0 +1,107 @@
+"""How far an experiment is, for people: runs that have ended of how many, and about how much time is left.
+
+In: runs as they begin, move on and end. Out: a status line on a terminal, a line every few seconds in a log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from labs import cli
+from labs.runtime.progress import Progress
+from labs.units import NS_PER_SECOND, about
+
+LOG_EVERY_NS = 5 * NS_PER_SECOND
+TICK_S = 0.5
+
+
+@dataclass(slots=True)
+class _Work:
+    """A run at work: what it is expected to take of its own clock, how much of that has passed, since when."""
+
+    expected_ns: int
+    passed_ns: int
+    begun_ns: int
+
+
+class Board:
+    """Counts runs. Times left are guessed from the wall time that a second of the runs' own clock took so far."""
+
+    def __init__(self, what: str, total: int, expected_ns: int, workers: int = 1) -> None:
+        self._what, self._total, self._workers = what, total, max(workers, 1)
+        self._expected_ns = expected_ns
+        self._ended, self._ended_own_ns, self._ended_wall_ns = 0, 0, 0
+        self._ended_expected_ns = 0
+        self._at_work: dict[int, _Work] = {}
+        self._lock = threading.Lock()
+        self._said = time.monotonic_ns()
+
+    def begin(self, number: int, expected_ns: int) -> None:
+        with self._lock:
+            self._at_work[number] = _Work(expected_ns, 0, time.monotonic_ns())
+
+    def move(self, number: int, progress: Progress) -> None:
+        """From a run of the virtual clock."""
+        with self._lock:
+            if number in self._at_work:
+                self._at_work[number].passed_ns = progress.virtual_ns or 0
+
+    def end(self, number: int) -> None:
+        with self._lock:
+            work = self._at_work.pop(number)
+            self._ended += 1
+            self._ended_expected_ns += work.expected_ns
+            self._ended_own_ns += max(work.passed_ns, 1)
+            self._ended_wall_ns += time.monotonic_ns() - work.begun_ns
+
+    def words(self) -> str:
+        with self._lock:
+            text = f"{self._what}: {self._ended} of {self._total} runs have ended"
+            left_ns = self._left_ns()
+        return text if left_ns is None else f"{text}, about {about(left_ns, 'time', 2)} left"
+
+    def _left_ns(self) -> float | None:
+        now = time.monotonic_ns()
+        own = self._ended_own_ns + sum(work.passed_ns for work in self._at_work.values())
+        wall = self._ended_wall_ns + sum(now - work.begun_ns for work in self._at_work.values())
+        if own < NS_PER_SECOND or not self._expected_ns:
+            return None
+        passed = sum(min(work.passed_ns, work.expected_ns) for work in self._at_work.values())
+        missing = self._expected_ns - self._ended_expected_ns - passed
+        at_once = min(self._workers, max(self._total - self._ended, 1))
+        return max(missing, 0) * wall / own / at_once
+
+    def live(self) -> None:
+        """The live clock's runs move on with this machine's time."""
+        now = time.monotonic_ns()
+        with self._lock:
+            for work in self._at_work.values():
+                work.passed_ns = now - work.begun_ns
+
+    @contextlib.contextmanager
+    def shown(self, live: bool = False) -> Iterator[None]:
+        """Shows it on standard error meanwhile."""
+        over = threading.Event()
+        with cli.messages.status(self.words()) as status:
+
+            def follow() -> None:
+                while not over.wait(TICK_S):
+                    if live:
+                        self.live()
+                    if cli.messages.is_terminal:
+                        status.update(self.words())
+                    elif time.monotonic_ns() - self._said > LOG_EVERY_NS:
+                        self._said = time.monotonic_ns()
+                        cli.messages.print(self.words(), soft_wrap=True)
+
+            thread = threading.Thread(target=follow, daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                over.set()
+                thread.join()

@@ -1,0 +1,125 @@
+"""The first stage: whether this machine has what the runs need, asked before anything is made.
+
+In: the runs' plans, programs and schedules. Out: how many may run at once; LabError with one line for the first thing
+that is missing: congestion controls, programs, CPUs, memory, disk.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from generator import external, variants
+from generator.engine.experiment import Job
+from labs.runtime import memory
+from labs.runtime.base import LabError
+from labs.runtime.program import Program
+from labs.runtime.spinners import check_cpus
+from labs.runtime.virtual import SHARED_MEMORY, check_path, check_shared_memory
+from labs.units import about
+
+# What programs find as their PATH in both clocks (labs/node/src/batch).
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PACKAGES = {
+    "iperf3": "iperf3",
+    "ITGSend": "d-itg",
+    "ITGRecv": "d-itg",
+    "ITGDec": "d-itg",
+    "ITGLog": "d-itg",
+    "ping": "iputils-ping",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "ss": "iproute2",
+    "mpirun": "openmpi-bin",
+    "netperf": "netperf",
+    "flent": "flent",
+    "tcpdump": "tcpdump",
+}
+# A line of each table as CSV, and its share of the Parquet file, in bytes: rounded up from what real runs left.
+SERIES_BYTES = 130
+GOODPUT_BYTES = 45
+LINK_BYTES = 100
+# What a run leaves beside its tables: plan, program, records, the virtual kernel's root.
+RUN_BYTES = 4 << 20
+
+
+def check(jobs: Sequence[Job], virtual: bool, directory: Path) -> int:
+    """How many of the runs may be at work at once, at least one."""
+    variants.refuse({name for job in jobs for name in congestions(job)}, virtual)
+    tools(jobs)
+    disk(jobs, directory)
+    if not virtual:
+        for job in jobs:
+            check_cpus(job.plan.lab, job.plan.spinners)
+        return 1
+    check_path(directory / "runs/000")
+    check_shared_memory()
+    return workers(jobs)
+
+
+def congestions(job: Job) -> set[str]:
+    """The congestion controls that a run's flows ask for, whichever generator makes them."""
+    names = {flow.get("congestion") for flow in job.schedule["flows"]}
+    if job.program.traffic is not None:
+        names |= {flow.get("socket", {}).get("congestion") for flow in job.program.traffic["flows"]}
+    return {name for name in names if name}
+
+
+def tools(jobs: Sequence[Job]) -> None:
+    wanted: dict[str, str] = {}
+    for job in jobs:
+        for node, program in programs(job.program):
+            wanted.setdefault(program, f"node {node} is to run")
+        for program in external.programs(job.schedule):
+            wanted.setdefault(program, "the scenario's generator is")
+    for program, why in wanted.items():
+        if shutil.which(program, path=SEARCHED) is None:
+            package = PACKAGES.get(Path(program).name)
+            remedy = f"install the package {package}" if package else "install it, or write its whole path"
+            raise LabError(f"{program}, which {why}, is not on this machine: {remedy}")
+
+
+def programs(program: Program) -> Iterator[tuple[str, str]]:
+    """Nodes and the programs that they run."""
+    for step in program.prepare:
+        yield step.node, step.argv[0]
+    for command in program.commands:
+        yield command.node, command.argv[0]
+
+
+def disk(jobs: Sequence[Job], directory: Path) -> None:
+    needed, free = sum(leaves(job) for job in jobs), memory.available(directory)
+    if needed > free:
+        raise LabError(
+            f"about {about(needed, 'size', 2)} of records would be written, and {about(free, 'size', 2)} are free in "
+            f"{directory.absolute().parent}: make room there, or look less often (sample, series, watch)"
+        )
+
+
+def leaves(job: Job) -> int:
+    """About how many bytes a run writes."""
+    lasts_ns = job.program.expected_ns or job.program.longest_ns
+    total = RUN_BYTES
+    if job.program.watch_ns:
+        total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.watch_ns)
+    traffic = job.program.traffic
+    for flow in traffic["flows"] if traffic else ():
+        ends_ns = min(flow.get("stop_ns") or lasts_ns, lasts_ns)
+        for key, line_bytes in (("sample_ns", SERIES_BYTES), ("series_ns", GOODPUT_BYTES)):
+            if traffic and traffic.get(key):
+                total += line_bytes * (max(ends_ns - flow.get("start_ns", 0), 0) // traffic[key])
+    return total
+
+
+def workers(jobs: Sequence[Job]) -> int:
+    """As many virtual kernels as there are CPUs, or as memory holds; LabError where it does not hold one."""
+    most = min(len(os.sched_getaffinity(0)), max(len(jobs), 1))
+    largest = max((job.plan for job in jobs), key=lambda plan: memory.need(plan).bytes, default=None)
+    if largest is None:
+        return most
+    wanted = memory.need(largest)
+    memory.refuse(largest.lab, wanted, SHARED_MEMORY)
+    free = min(memory.free_memory_bytes(), memory.available(SHARED_MEMORY))
+    return max(min(most, free // wanted.bytes), 1)

@@ -1,0 +1,130 @@
+"""The third stage: a certificate for each kind of lab that the runs use, before any of them is executed.
+
+In: runs, and calibration's verification. Out: certificates/<first 12 digits of the plan's hash>.json, and in each
+run's entry which is its own. Plans that differ by their seeds alone share one. In the virtual clock a certificate
+holds for the same plan, kernel and node binary for ever, so an earlier one of the experiment is taken up again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from generator.engine.deployment import Deployment
+from generator.engine.experiment import Entry, Experiment
+from generator.engine.parts import Parts
+from generator.engine.progress import Board
+from labs import record
+from labs.record import Certificate
+from labs.runtime.base import LabError
+from labs.runtime.sweep import sweep
+
+DIRECTORY = "certificates"
+_DIGITS = 12
+MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    entry: Entry
+    """The run whose plan was verified."""
+    certificate: Certificate
+
+
+def kinds(entries: Sequence[Entry]) -> dict[str, Entry]:
+    """Each family of plans with its first run."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        found.setdefault(entry.family, entry)
+    return found
+
+
+def certify(
+    experiment: Experiment,
+    entries: Sequence[Entry],
+    parts: Parts,
+    deployment: Deployment | None,
+    workers: int,
+) -> list[Verified]:
+    """Certificates for all that have none yet; all of them, in the order of the runs. `deployment`: live."""
+    found: list[Verified] = []
+    missing: list[Entry] = []
+    for entry in kinds(entries).values():
+        kept = _kept(experiment, entry)
+        if kept is None:
+            missing.append(entry)
+        else:
+            found.append(Verified(entry, kept))
+    (experiment.directory / DIRECTORY).mkdir(exist_ok=True)
+    if deployment is None:
+        found += _in_virtual(experiment, missing, parts, workers)
+    else:
+        for entry in missing:
+            deployment.ensure(experiment.job(entry).plan)
+            found.append(_one(experiment, entry, parts, threading.Event(), virtual=False))
+    by_family = {each.entry.family: each for each in found}
+    for entry in entries:
+        entry.certificate = name(by_family[entry.family].entry)
+        entry.verified = by_family[entry.family].certificate.passed
+    experiment.save()
+    return sorted(found, key=lambda each: each.entry.number)
+
+
+def name(entry: Entry) -> str:
+    return f"{DIRECTORY}/{entry.family[:_DIGITS]}.json"
+
+
+def outside(found: Sequence[Verified]) -> list[str]:
+    """A line for each lab that is not what its plan says."""
+    lines = []
+    for each in found:
+        rows = [row for row in each.certificate.rows if row.verdict == "outside"]
+        if not rows:
+            continue
+        shown = ", ".join(f"{row.link} {row.quantity}" for row in rows[:MOST_SHOWN])
+        more = f" and {len(rows) - MOST_SHOWN} more" if len(rows) > MOST_SHOWN else ""
+        lines.append(f"lab {each.certificate.lab} of run {each.entry.number}: outside tolerance: {shown}{more}")
+    return lines
+
+
+def _kept(experiment: Experiment, entry: Entry) -> Certificate | None:
+    try:
+        return record.from_json((experiment.directory / name(entry)).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _in_virtual(experiment: Experiment, missing: Sequence[Entry], parts: Parts, workers: int) -> list[Verified]:
+    board = Board("configuration", len(missing), 0, workers)
+
+    def job(entry: Entry) -> Callable[[threading.Event], Verified | None]:
+        def run(stop: threading.Event) -> Verified | None:
+            if stop.is_set():
+                return None
+            board.begin(entry.number, 0)
+            try:
+                return _one(experiment, entry, parts, stop, virtual=True)
+            finally:
+                board.end(entry.number)
+
+        return run
+
+    if not missing:
+        return []
+    with board.shown():
+        return [each for each in sweep([job(entry) for entry in missing], workers) if each is not None]
+
+
+def _one(experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool) -> Verified:
+    plan = experiment.job(entry).plan
+    scratch = experiment.directory / DIRECTORY / f".{entry.family[:_DIGITS]}"
+    try:
+        certificate = parts.certify(plan, scratch, virtual, stop)
+    except RuntimeError as error:
+        raise LabError(f"lab {plan.lab}: {error}") from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    (experiment.directory / name(entry)).write_bytes(record.to_json(certificate))
+    return Verified(entry, certificate)

@@ -1,0 +1,242 @@
+"""D-ITG as a generator of UDP: ITGRecv at the sink, ITGSend at the source, ITGDec afterwards for the receiver's log.
+
+Comes in: a transfer; later the log of its packets. Goes out: commands; rows of flows and goodput.
+The log has the times of sending and of arrival of each packet that came, in microseconds; what was lost after the last
+of them nobody knows. As measured, version 2.8.1 sends every 10.01 ms for 10 ms; it stamps the first packet of a burst
+before the silence that goes before it, so that largest delay and jitter of on/off streams tell of the silence; and its
+Weibull laws do not do what they say (a mean of 1.8 ms for 5), so they are refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Transfer
+from generator.scenario.laws import amount, mean
+from labs.runtime.program import Command
+from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
+
+FIRST_SIGNALLING_PORT, FIRST_PORT = 9000, 20_000
+PROGRAMS = ("ITGSend", "ITGRecv", "ITGDec")
+US_NS = scale("time")["us"]
+LEAST_SIZE = 20
+DAY_S = 86_400
+QUARTER_NS = 900 * NS_PER_SECOND
+JITTER_GAIN = 16  # RFC 3550, section 6.4.1
+
+_LAWS = ("constant", "uniform", "exponential", "normal", "pareto", "gamma")
+_LINE = re.compile(r"Seq>\s*(\d+).*txTime>(\d+):(\d+):(\d+)\.(\d{6}) rxTime>(\d+):(\d+):(\d+)\.(\d{6}) Size>\s*(\d+)")
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def obstacle(step: Any, settings: Any) -> Obstacle | None:
+    """What D-ITG cannot do of a step."""
+    kind, work = step.kind, step.work
+    if kind != "udp":
+        return kind, f'sends only udp here, not {kind}: write "generator: ewan" or iperf3'
+    if settings.socket["ecn"]:
+        return "ecn", 'does not set ECN: write "generator: ewan"'
+    for key in ("send_buffer", "receive_buffer"):
+        if settings.socket[f"{key}_bytes"] is not None:
+            return key, 'sets no socket buffers: leave it out, or write "generator: ewan"'
+    for name in ("size", "interval", "on", "off"):
+        law = getattr(work, name)
+        if law is None:
+            continue
+        if law.kind not in _LAWS:
+            return "udp", f'has no {law.kind} law that holds: write another {name}, or "generator: ewan"'
+        if law.kind != "constant" and law.choice.most is not None:
+            return "udp", f'cuts no law: leave "most" of {name} out, or write "generator: ewan"'
+        if name == "interval" and law.kind == "uniform" and not amount(law.choice.low):
+            return "udp", 'counts packets per second: write a "low" above 0'
+        if name in ("on", "off") and law.kind not in ("constant", "exponential"):
+            return "udp", f'is asked for constant and exponential periods only: write one of these for "{name}"'
+    return None
+
+
+def commands(transfer: Transfer) -> Made:
+    """A receiver for each transfer; the log is its packets', in the directory of the commands' output."""
+    work, number = transfer.step.work, transfer.number
+    signalling, log = str(FIRST_SIGNALLING_PORT + number), f"ditg-{number + 1}.log"
+    words = ["ITGSend", "-a", transfer.address, "-Sdp", signalling, "-rp", str(FIRST_PORT + number), "-T", "UDP"]
+    words += _interval(transfer.step) + _size(work.size)
+    if work.on is not None:
+        words += ["-B", *_period(work.on), *_period(work.off)]
+    if work.count is not None:
+        words += ["-z", str(work.count)]
+    if transfer.for_ns is not None:
+        words += ["-t", str(round(transfer.for_ns / NS_PER_MS))]
+    elif work.count is not None:
+        words += ["-t", str(DAY_S * NS_PER_SECOND // NS_PER_MS)]
+    if transfer.settings.socket["dscp"]:
+        words += ["-b", str(transfer.settings.socket["dscp"] << 2)]
+    words += ["-s", _seed(transfer)]
+    # The first line of its output is the time of day at its start, which the log's times are related to.
+    script = f'date +%s.%N; exec {" ".join(words)} -x "$EWAN_OUT/{log}"'
+    return Made(
+        (
+            Command(transfer.sink, ("ITGRecv", "-Sp", signalling), max(0, transfer.at_ns - LEAD_NS), service=True),
+            Command(transfer.source, ("sh", "-c", script), transfer.at_ns),
+        ),
+        client=1,
+        tool={"name": "ditg", "server": number, "log": log},
+    )
+
+
+def _seed(transfer: Transfer) -> str:
+    """Between 0 and 1, as ITGSend wants it, another one for each transfer and seed."""
+    share = (transfer.seed * 0.6180339887498949 + (transfer.number + 1) * 0.7548776662466927) % 1
+    return f"{share:.9f}"
+
+
+def _per_second(interval_ns: float) -> str:
+    return f"{NS_PER_SECOND / interval_ns:.9g}"
+
+
+def _ms(time_ns: float) -> str:
+    return f"{time_ns / NS_PER_MS:.9g}"
+
+
+def _interval(step: Any) -> list[str]:
+    """Rates in packets/s, but for the normal, Pareto and gamma laws, whose words are in ms."""
+    work = step.work
+    if work.rate is not None:
+        return ["-C", _per_second(mean(work.size) * BITS_PER_BYTE * NS_PER_SECOND / work.rate.bps)]
+    law, said = work.interval, work.interval.choice
+    match law.kind:
+        case "constant":
+            return ["-C", _per_second(amount(said))]
+        case "uniform":
+            return ["-U", _per_second(amount(said.high)), _per_second(amount(said.low))]
+        case "exponential":
+            return ["-E", _per_second(amount(said.mean))]
+        case "normal":
+            return ["-N", _ms(amount(said.mean)), _ms(amount(said.deviation))]
+        case "pareto":
+            return ["-V", f"{said.shape:.9g}", _ms(amount(said.mean) * (said.shape - 1) / said.shape)]
+        case _:
+            return ["-G", f"{said.shape:.9g}", _ms(amount(said.mean) / said.shape)]
+
+
+def _size(law: Any) -> list[str]:
+    said = law.choice
+    match law.kind:
+        case "constant":
+            return ["-c", str(amount(said))]
+        case "uniform":
+            return ["-u", str(amount(said.low)), str(amount(said.high))]
+        case "exponential":
+            return ["-e", str(amount(said.mean))]
+        case "normal":
+            return ["-n", str(amount(said.mean)), str(amount(said.deviation))]
+        case "pareto":
+            return ["-v", f"{said.shape:.9g}", f"{amount(said.mean) * (said.shape - 1) / said.shape:.9g}"]
+        case _:
+            return ["-g", f"{said.shape:.9g}", f"{amount(said.mean) / said.shape:.9g}"]
+
+
+def _period(law: Any) -> list[str]:
+    if law.kind == "constant":
+        return ["C", _ms(amount(law.choice))]
+    return ["E", _ms(amount(law.choice.mean))]
+
+
+def decode(log: Path) -> str:
+    """The log as text; empty where there is none, or no ITGDec."""
+    if not log.exists():
+        return ""
+    with tempfile.TemporaryDirectory() as directory:
+        text = Path(directory) / "log.txt"
+        try:
+            subprocess.run(["ITGDec", str(log), "-l", str(text)], capture_output=True, check=False)
+        except OSError:
+            return ""
+        return text.read_text(errors="replace") if text.exists() else ""
+
+
+def rows(row: dict[str, Any], said: str, decoded: str, started_ns: int, series_ns: int) -> Rows:
+    """`said` is what ITGSend wrote, `decoded` the text of its log."""
+    packets = [tuple(map(int, match.groups())) for match in _LINE.finditer(decoded)]
+    first = said.split("\n", 1)[0].strip()
+    if not packets or not re.fullmatch(r"\d+\.\d{9}", first):
+        last = next((line for line in reversed(said.splitlines()) if line), "no packet arrived")
+        return {"flows": [{**row, "error": f"ditg: {last}"}]}
+    whole, _, rest = first.partition(".")
+    begun_ns = int(whole) % DAY_S * NS_PER_SECOND + int(rest)
+
+    # The log tells the time of this machine's zone, some quarters of an hour from UTC; its first packet comes at once.
+    first_ns = _of_day(*packets[0][1:5])
+    zone_ns = round((first_ns - begun_ns) / QUARTER_NS) * QUARTER_NS
+
+    def since(*clock: int) -> int:
+        """From T0; a log may go past midnight."""
+        after = (_of_day(*clock) - zone_ns - begun_ns + NS_PER_SECOND) % (DAY_S * NS_PER_SECOND)
+        return started_ns + after - NS_PER_SECOND
+
+    sent = [(each[0], since(*each[1:5]), since(*each[5:9]), each[9]) for each in packets]
+    delays = sorted(got_ns - sent_ns for _, sent_ns, got_ns, _ in sent)
+    numbers = {number for number, *_ in sent}
+    received = sum(size for *_, size in sent)
+    first_ns, last_ns = sent[0][1], max(got_ns for _, _, got_ns, _ in sent)
+    flow = {
+        **row,
+        "started_ns": min(sent_ns for _, sent_ns, _, _ in sent),
+        "ended_ns": last_ns,
+        "received_bytes": received,
+        "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / (last_ns - first_ns) if last_ns > first_ns else None,
+        "sent_packets": max(numbers),
+        "received_packets": len(numbers),
+        "lost_packets": max(numbers) - len(numbers),
+        "reordered_packets": _reordered([number for number, *_ in sent]),
+        "duplicate_packets": len(sent) - len(numbers),
+        "delay_min_ns": delays[0],
+        "delay_p50_ns": _percentile(delays, 0.50),
+        "delay_p95_ns": _percentile(delays, 0.95),
+        "delay_p99_ns": _percentile(delays, 0.99),
+        "delay_max_ns": delays[-1],
+        "jitter_ns": _jitter([got_ns - sent_ns for _, sent_ns, got_ns, _ in sent]),
+    }
+    return {"flows": [flow], "goodput": _goodput(row["flow"], sent, series_ns)}
+
+
+def _of_day(hours: int, minutes: int, seconds: int, micro: int) -> int:
+    return ((hours * 60 + minutes) * 60 + seconds) * NS_PER_SECOND + micro * US_NS
+
+
+def _percentile(ordered: list[int], share: float) -> int:
+    """The smallest value that so many are not above."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _reordered(numbers: list[int]) -> int:
+    """Packets whose number is below the largest before them (RFC 4737)."""
+    largest, count = 0, 0
+    for number in numbers:
+        count += number < largest
+        largest = max(largest, number)
+    return count
+
+
+def _jitter(delays: list[int]) -> float:
+    value = 0.0
+    for before, now in itertools.pairwise(delays):
+        value += (abs(now - before) - value) / JITTER_GAIN
+    return value
+
+
+def _goodput(flow: int, sent: list[tuple[int, int, int, int]], series_ns: int) -> list[dict[str, Any]]:
+    bins: dict[int, int] = {}
+    for _, _, got_ns, size in sent if series_ns else []:
+        end_ns = (got_ns // series_ns + 1) * series_ns
+        bins[end_ns] = bins.get(end_ns, 0) + size
+    return [
+        {"flow": flow, "part": 0, "time_ns": end_ns, "bin_ns": series_ns, "bytes": size}
+        for end_ns, size in sorted(bins.items())
+    ]

@@ -1,0 +1,201 @@
+"""iperf3 as a generator: a server for each transfer, and its client, whose JSON becomes rows of the run's tables.
+
+Comes in: a transfer; later the directory of its run. Goes out: commands; rows of flows, series and goodput.
+iperf3 tells times from the start of its test, which comes some round trips after the client's start; here they count
+from the client's start. What it does not tell stays empty: ssthresh, segments in flight, when a connection was made;
+and completion times, since its test of a volume ends when all is written, not when all has arrived.
+A transfer in both directions is two connections of iperf3's, not one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Transfer
+from generator.scenario.laws import amount, mean
+from labs.runtime.program import Command
+from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
+
+FIRST_PORT = 5201
+LEAST_INTERVAL_NS = NS_PER_SECOND // 10
+US_NS = scale("time")["us"]
+PROGRAMS = ("iperf3",)
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def obstacle(step: Any, settings: Any) -> Obstacle | None:
+    """What iperf3 cannot do of a step."""
+    kind, work = step.kind, step.work
+    if kind not in ("bulk", "bidirectional", "udp"):
+        return kind, f'knows no {kind}: write "generator: ewan"'
+    socket = settings.socket
+    if socket["ecn"]:
+        return "ecn", 'does not set ECN: write "generator: ewan"'
+    for key in ("send_buffer", "receive_buffer"):
+        if socket[f"{key}_bytes"] is not None:
+            return key, 'has one word for both buffers: write "window:"'
+    if step.for_ is not None and step.for_.ns % NS_PER_SECOND:
+        return "for", 'counts whole seconds: write a duration like "10s"'
+    if kind == "udp":
+        if work.size.kind != "constant":
+            return "udp", 'sends packets of one size: write a size like "1470B", or "generator: ewan"'
+        if work.on is not None or (work.interval is not None and work.interval.kind != "constant"):
+            return "udp", 'sends at one rate: write a rate like "8Mbit/s", or "generator: ewan"'
+    return None
+
+
+def commands(transfer: Transfer) -> Made:
+    """The server ends with its client's test, or with all others; so nobody waits for one that no client came to."""
+    step, said, port = transfer.step, transfer.settings, FIRST_PORT + transfer.number
+    bins = ["-i", _seconds(max(transfer.series_ns, LEAST_INTERVAL_NS)) if transfer.series_ns else "0"]
+    server = ("iperf3", "-s", "-1", "-J", "-p", str(port), *bins)
+    words = ["iperf3", "-c", transfer.address, "-p", str(port), "-J", "--get-server-output", *bins]
+    work = step.work
+    if step.kind == "udp":
+        words += ["-u", "-l", str(amount(work.size.choice)), "-b", str(_rate_bps(step))]
+    else:
+        assert said.congestion is not None
+        words += ["-C", said.congestion, "-P", str(said.streams)]
+        words += ["-w", str(said.socket["window_bytes"])] if said.socket["window_bytes"] else []
+        words += ["-M", str(said.socket["mss_bytes"])] if said.socket["mss_bytes"] else []
+        words += ["-N"] if said.socket["nodelay"] else []
+        words += ["--bidir"] if step.kind == "bidirectional" else []
+    if said.socket["dscp"]:
+        words += ["-S", str(said.socket["dscp"] << 2)]
+    if step.kind == "udp" and work.count is not None:
+        words += ["-k", str(work.count)]
+    elif step.kind != "udp" and work.volume is not None:
+        words += ["-n", str(work.volume.bytes)]
+    elif transfer.for_ns is not None:
+        words += ["-t", str(transfer.for_ns // NS_PER_SECOND)]
+    return Made(
+        (
+            Command(transfer.sink, server, max(0, transfer.at_ns - LEAD_NS), service=True),
+            Command(transfer.source, tuple(words), transfer.at_ns),
+        ),
+        client=1,
+        tool={"name": "iperf3", "server": transfer.number},
+    )
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / NS_PER_SECOND:.9g}"
+
+
+def _rate_bps(step: Any) -> int:
+    if step.work.rate is not None:
+        return int(step.work.rate.bps)
+    return round(mean(step.work.size) * BITS_PER_BYTE * NS_PER_SECOND / mean(step.work.interval))
+
+
+def rows(flow: dict[str, Any], row: dict[str, Any], text: bytes, started_ns: int) -> Rows:
+    """Rows of one stream (`flow`), whose row of the table of flows has what the scenario says of it in `row`."""
+    try:
+        told = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        told = {"error": "its output is not whole"}
+    streams = told.get("end", {}).get("streams", [])
+    if told.get("error") or not streams:
+        return {"flows": [{**row, "error": f"iperf3: {told.get('error', 'no result')}"}]}
+    if "udp" in streams[0]:
+        return _udp(row, told, started_ns)
+    found: Rows = {"flows": [], "series": [], "goodput": []}
+    for part, ahead in enumerate((True, False) if flow.get("bidirectional") else (True,)):
+        mine = [index for index, stream in enumerate(streams) if stream["sender"]["sender"] is ahead]
+        index = mine[flow["tool"]["stream"]]
+        ends = {} if ahead else {"source": row["sink"], "sink": row["source"]}
+        base = {**row, **ends, "part": part}
+        found["flows"].append(_tcp(base, told, streams[index], started_ns))
+        key = {"flow": row["flow"], "part": part}
+        # The receiver's bins are the server's for what the client sent, and the client's for the rest.
+        far = told.get("server_output_json", {})
+        sends, receives = (told, far) if ahead else (far, told)
+        found["series"] += _series(key, sends, index, _segment(told), started_ns)
+        found["goodput"] += _goodput(key, receives, index, started_ns)
+    return found
+
+
+def _segment(told: dict[str, Any]) -> int:
+    return int(told["start"].get("tcp_mss") or told["start"].get("tcp_mss_default") or 1)
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * NS_PER_SECOND)
+
+
+def _tcp(row: dict[str, Any], told: dict[str, Any], stream: dict[str, Any], started_ns: int) -> dict[str, Any]:
+    sent, got = stream["sender"], stream["receiver"]
+    lasted_ns = _ns(got["end"] - got["start"])
+    return {
+        **row,
+        "started_ns": started_ns,
+        "ended_ns": started_ns + lasted_ns,
+        "received_bytes": got["bytes"],
+        "goodput_bps": got["bytes"] * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns else None,
+        "segment_bytes": _segment(told),
+        "min_rtt_ns": sent["min_rtt"] * US_NS if sent.get("min_rtt") else None,
+        "retransmitted_segments": sent.get("retransmits"),
+    }
+
+
+def _of_stream(told: dict[str, Any], index: int, sender: bool) -> list[dict[str, Any]]:
+    """A stream's entry of each interval, while its test ran."""
+    entries = [each["streams"][index] for each in told.get("intervals", []) if len(each["streams"]) > index]
+    return [entry for entry in entries if entry["sender"] is sender and entry["seconds"] > 0]
+
+
+def _series(
+    key: dict[str, Any], told: dict[str, Any], index: int, segment_bytes: int, started_ns: int
+) -> list[dict[str, Any]]:
+    found, again = [], 0
+    for entry in _of_stream(told, index, True):
+        again += entry.get("retransmits", 0)
+        found.append(
+            {
+                **key,
+                "time_ns": started_ns + _ns(entry["end"]),
+                "cwnd_segments": entry["snd_cwnd"] // segment_bytes,
+                "srtt_ns": entry["rtt"] * US_NS,
+                "rttvar_ns": entry["rttvar"] * US_NS,
+                "retransmitted_segments": again,
+            }
+        )
+    return found
+
+
+def _goodput(key: dict[str, Any], told: dict[str, Any], index: int, started_ns: int) -> list[dict[str, Any]]:
+    return [
+        {
+            **key,
+            "time_ns": started_ns + _ns(entry["end"]),
+            "bin_ns": _ns(entry["seconds"]),
+            "bytes": entry["bytes"],
+        }
+        for entry in _of_stream(told, index, False)
+    ]
+
+
+def _udp(row: dict[str, Any], told: dict[str, Any], started_ns: int) -> Rows:
+    """Loss and order as the server counts them; iperf3 measures no one-way delay."""
+    udp = told["end"]["streams"][0]["udp"]
+    got_packets = udp["packets"] - udp["lost_packets"]
+    size = told["start"]["test_start"]["blksize"]
+    lasted_ns = _ns(told["end"].get("sum_received", udp).get("end", udp["end"]))
+    received = got_packets * size
+    flow = {
+        **row,
+        "started_ns": started_ns,
+        "ended_ns": started_ns + lasted_ns,
+        "received_bytes": received,
+        "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns else None,
+        "sent_packets": udp["packets"],
+        "received_packets": got_packets,
+        "lost_packets": udp["lost_packets"],
+        "reordered_packets": udp.get("out_of_order"),
+        "jitter_ns": udp["jitter_ms"] * NS_PER_MS,
+    }
+    key = {"flow": row["flow"], "part": 0}
+    return {"flows": [flow], "goodput": _goodput(key, told.get("server_output_json", {}), 0, started_ns)}

@@ -1,0 +1,144 @@
+"""From what a run left to its tables: traffic results, the external generators' outputs and link counters → Parquet.
+
+In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv) and its schedule, which says which flow of
+the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links}.parquet with the columns of
+labs/record/tables.py. What a run that was cut short has left is kept: flows without a record say so in their row, and
+a last line that was not written whole is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+from polars.exceptions import PolarsError
+
+from generator import external
+from labs.record import tables
+
+Row = dict[str, Any]
+
+# CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
+SOURCES = {
+    "traffic/series.csv": ("series", ("flow", "part", "time_ns")),
+    "traffic/goodput.csv": ("goodput", ("flow", "part", "time_ns")),
+    "traffic/exchanges.csv": ("exchanges", ("flow", "part", "number")),
+    "links.csv": ("links", ("link", "direction", "time_ns")),
+}
+ORDER = {"flows": ("flow", "part")} | dict(SOURCES.values())
+# Flows of one connection, which they have from their start.
+CONNECTED = ("bulk", "requests")
+_BACKWARD = 1
+
+
+def collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, Any] | None) -> str | None:
+    """Writes the tables; gives the first error of a flow, None: there is none. `request`: the run's traffic request.
+
+    A table whose source is not there is left as it is: cleaning takes the sources away. ValueError for records that
+    are not whole.
+    """
+    found: dict[str, pl.DataFrame] = {}
+    numbers = {flow["request"]: flow["number"] for flow in schedule["flows"] if flow.get("request") is not None}
+    for name, (table, _) in SOURCES.items():
+        path = directory / name
+        if path.exists():
+            frame = csv(path, tables.TABLES[table])
+            found[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
+    records = traffic_records(directory / "traffic/traffic.json")
+    found["flows"] = frame_of(flow_rows(schedule["flows"], records, request), "flows")
+    if external.programs(dict(schedule)):
+        for table, frame in external.rows(dict(schedule), directory).items():
+            found[table] = pl.concat([found[table], frame]) if table in found else frame
+    for table, frame in found.items():
+        tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))
+    wrong = found["flows"].filter(pl.col("error").is_not_null()).select("name", "error").sort("name")
+    return f"{wrong.item(0, 'name')}: {wrong.item(0, 'error')}" if wrong.height else None
+
+
+def traffic_records(path: Path) -> list[Row]:
+    """What the generator wrote of each flow; nothing where it did not come to that, or not to its end."""
+    try:
+        found: list[Row] = orjson.loads(path.read_bytes())["flows"]
+    except (FileNotFoundError, KeyError, orjson.JSONDecodeError):
+        return []
+    return found
+
+
+def flow_rows(
+    flows: Iterable[Mapping[str, Any]], records: Iterable[Mapping[str, Any]], request: Mapping[str, Any] | None
+) -> list[Row]:
+    """Rows of FLOWS for the flows of our own generator, in the order of the schedule."""
+    by_flow: dict[int, list[Mapping[str, Any]]] = {}
+    for record in records:
+        by_flow.setdefault(record["flow"], []).append(record)
+    rows = []
+    for flow in flows:
+        if (index := flow.get("request")) is None:
+            continue
+        work = request["flows"][index]["work"] if request else {}
+        for record in by_flow.get(index, [{"part": 0, "error": "it left no record"}]):
+            rows.append(flow_row(flow, record, work))
+    return rows
+
+
+def flow_row(flow: Mapping[str, Any], record: Mapping[str, Any], work: Mapping[str, Any]) -> Row:
+    part = record["part"]
+    source, sink = flow["source"], flow["sink"]
+    if members := flow.get("members"):
+        source, sink = members[part], None
+    elif work.get("bidirectional") and part == _BACKWARD:
+        source, sink = sink, source
+    own = {
+        "flow": flow["number"],
+        "name": flow["name"],
+        "step": flow["step"],
+        "role": flow["role"],
+        "transfer": flow["transfer"],
+        "generator": flow["generator"],
+        "source": source,
+        "sink": sink,
+    }
+    fallback = {key: flow.get(key) for key in ("kind", "congestion", "scheduled_ns", "volume_bytes")}
+    row = {**fallback, **record, **own, "error": error_of(record)}
+    return {column: row.get(column) for column in tables.FLOWS}
+
+
+def error_of(record: Mapping[str, Any]) -> str | None:
+    """Why a flow did not do its work; one whose time was over before it was connected says nothing itself."""
+    if record["error"] is None and record.get("kind") in CONNECTED and record.get("connected_ns") is None:
+        return "was not connected in its time"
+    error: str | None = record["error"]
+    return error
+
+
+def csv(path: Path, schema: tables.Schema) -> pl.DataFrame:
+    """A CSV with exactly the schema's columns, empty fields as nulls; ValueError for another header."""
+    with path.open("rb") as file:
+        header = file.readline()
+        if not header.endswith(b"\n"):
+            return pl.DataFrame(schema=schema)
+        if (names := header.decode().strip().split(",")) != list(schema):
+            raise ValueError(f"{path}: columns are {', '.join(names)}, expected {', '.join(schema)}")
+        file.seek(-1, 2)
+        whole = file.read(1) == b"\n"
+    text = path.read_bytes() if not whole else b""
+    try:
+        return pl.read_csv(path if whole else text[: text.rindex(b"\n") + 1], schema=schema)
+    except PolarsError as error:
+        raise ValueError(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def renumbered(frame: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
+    """The flows' numbers in the request replaced by those in the run."""
+    if all(index == number for index, number in numbers.items()):
+        return frame
+    return frame.with_columns(pl.col("flow").replace_strict(dict(numbers), return_dtype=pl.Int64()))
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]], table: str) -> pl.DataFrame:
+    """Columns that no row has are null."""
+    schema = tables.TABLES[table]
+    return pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema=schema, orient="row")

@@ -1,0 +1,8 @@
+"""Scenarios: what is sent over a lab, when, and with which parameters varied; from a file to what nodes execute."""
+
+from generator.scenario.manual import markdown
+from generator.scenario.scenario import Scenario, ScenarioRun, Stop, find, load, parse
+from generator.scenario.schedule import Schedule
+from labs.spec import DescriptionError
+
+__all__ = ["DescriptionError", "Scenario", "ScenarioRun", "Schedule", "Stop", "find", "load", "markdown", "parse"]

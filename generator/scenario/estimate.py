@@ -1,0 +1,113 @@
+"""How long a run will take, roughly: for progress, and for the time after which something must be wrong.
+
+Comes in: what is sent from where to where, and the plan's rates. Goes out: nanoseconds from T0. Volumes share links as
+a fluid would; what ends by the clock ends then.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from generator.scenario.fields import Step
+from generator.scenario.flows import packet_interval
+from generator.scenario.laws import mean
+from labs.plan import Plan
+from labs.units import NS_PER_SECOND, time_for
+
+# A run that takes this many times what rates and volumes suggest, or a minute, is taken for one that never ends.
+PATIENCE = 10
+LEAST_LONGEST_NS = 60 * NS_PER_SECOND
+AFTER_STOP_NS = 5 * NS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One transfer: `pause_ns` passes whatever the network does; `counted`: it ends by itself, if it is not stopped."""
+
+    start_ns: int
+    stop_ns: int | None = None
+    bytes: int = 0
+    pause_ns: int = 0
+    counted: bool = False
+    rate_bps: int = 0
+    links: tuple[str, ...] = ()
+
+
+def load(plan: Plan, step: Step, source: str, sink: str, start_ns: int, stop_ns: int | None) -> Load:
+    amount, pause_ns = _demand(step, _rtt_ns(plan, source, sink))
+    counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))
+    order = {node.name: number for number, node in enumerate(plan.nodes)}
+    pairs = [pair for pair in plan.pairs if {pair.source, pair.sink} == {source, sink}]
+    # Hosts are in the order of a link's ends, so this tells apart what crosses a link in different directions.
+    heading = "forward" if order[source] < order.get(sink, 0) else "backward"
+    if pairs:
+        links, rate = tuple(f"{name} {heading}" for name in pairs[0].links), pairs[0].bottleneck_bps
+    else:
+        links, rate = (), min((link.forward.rate_bps for link in plan.links), default=NS_PER_SECOND)
+    return Load(start_ns, stop_ns, round(amount), round(pause_ns), counted, rate, links)
+
+
+def _rtt_ns(plan: Plan, source: str, sink: str) -> int:
+    found = [pair.rtt_ns for pair in plan.pairs if {pair.source, pair.sink} == {source, sink}]
+    return found[0] if found else max((pair.rtt_ns for pair in plan.pairs), default=0)
+
+
+def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
+    """Bytes, and the time that passes between them."""
+    work = step.work
+    match step.kind:
+        case "bulk" | "bidirectional":
+            return (0 if work.volume is None else work.volume.bytes), 2 * rtt_ns
+        case "arrivals":
+            count = work.count or 0
+            return count * mean(work.size), count * mean(work.interval)
+        case "requests":
+            count = work.count or 0
+            return count * mean(work.response), count * (mean(work.think) + 2 * rtt_ns)
+        case "udp":
+            interval: dict[str, Any] = packet_interval(step)
+            each = interval.get("value", interval.get("mean", 0)) or (mean(work.interval) if work.interval else 0)
+            share = 1.0 if work.on is None else mean(work.on) / (mean(work.on) + mean(work.off))
+            return 0, (work.count or 0) * each / share
+        case _:
+            return 0, work.iterations * (mean(work.compute) + 2 * rtt_ns)
+
+
+def expected_ns(plan: Plan, loads: Sequence[Load]) -> int:
+    """When the last of it ends."""
+    ends = [0]
+    crossing: dict[str, list[Load]] = defaultdict(list)
+    for each in loads:
+        alone = each.start_ns + each.pause_ns + (time_for(each.bytes, each.rate_bps) if each.bytes else 0)
+        ends.append(_until(each, alone))
+        for name in each.links:
+            crossing[name].append(each)
+    rates = {
+        f"{link.name} {heading}": getattr(link, heading).rate_bps
+        for link in plan.links
+        for heading in ("forward", "backward")
+    }
+    for name, those in crossing.items():
+        volume = sum(each.bytes for each in those if each.stop_ns is None)
+        if volume:
+            ends.append(min(each.start_ns for each in those) + time_for(volume, rates[name]))
+    return max(ends)
+
+
+def _until(each: Load, end_ns: int) -> int:
+    """What has neither a volume nor a count goes on until it is stopped."""
+    if each.stop_ns is None:
+        return end_ns
+    return min(each.stop_ns, end_ns) if each.counted else each.stop_ns
+
+
+def longest_ns(expected: int, loads: Sequence[Load]) -> int:
+    """When to end what should have ended long ago; shortly after the last stop where everything has one."""
+    stops = [each.stop_ns for each in loads]
+    known = [stop for stop in stops if stop is not None]
+    if len(known) == len(stops):
+        return max(known, default=0) + AFTER_STOP_NS
+    return max([PATIENCE * expected, LEAST_LONGEST_NS, *(stop + AFTER_STOP_NS for stop in known)])

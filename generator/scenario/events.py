@@ -1,0 +1,55 @@
+"""Events on links: the words of a scenario as changes that a running link understands.
+
+Comes in: a run and its plan. Goes out: the program's events, in order of time; each change is compiled against the link
+as the events before it leave it, and refused for what `ewan set` would refuse it for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generator.scenario.scenario import ScenarioRun
+from labs.change import WORDS, as_it_is, compile_change
+from labs.plan import Plan
+from labs.runtime.program import Event
+from labs.spec.source import DescriptionError, nearest
+from labs.units import Duration
+
+
+def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
+    """DescriptionError for a link that is not there, words that no link has, and what a link has no room for."""
+    links = {link.name: link for link in plan.links}
+    made: list[Event] = []
+    past: list[dict[str, Any]] = []
+    listed = sorted(enumerate(run.document.events), key=lambda item: item[1].at.ns)
+    for index, event in listed:
+        path = ("events", index)
+        if event.link not in links:
+            raise run.places.error((*path, "link"), f"is no emulated link: {nearest(event.link, links)}")
+        at_ns = begin_ns + event.at.ns
+        if at_ns >= longest_ns:
+            message = f'is when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
+            raise run.places.error((*path, "at"), message)
+        raw = run.raw["events"][index]
+        words = {key: _word(value) for key, value in raw.items() if key not in ("at", "link", "direction")}
+        for word in words:
+            if word not in WORDS:
+                message = f"does not change while a lab runs: write one of {', '.join(WORDS)}"
+                raise run.places.error((*path, word), message)
+        if not words:
+            raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
+        for direction in ("forward", "backward") if event.direction == "both" else (event.direction,):
+            try:
+                change = compile_change(plan, as_it_is(links[event.link], past), direction, words)
+            except DescriptionError as error:
+                raise run.places.error(path, str(error)) from None
+            past.append({"link": event.link, "direction": direction, "change": change})
+            made.append(Event(at_ns, event.link, direction, change))
+    return tuple(made)
+
+
+def _word(value: Any) -> Any:
+    """As the command line would say it; groups of keys (a loss model) as they are."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else value

@@ -1,0 +1,355 @@
+"""The keys of a scenario as pydantic models: types and meanings.
+
+Comes in: plain data, as YAML gave it, with the parameters put in. Goes out: typed values, or pydantic's errors, which
+`labs.spec.translate` puts into words. Nodes and links are names here; `generator.scenario.schedule` looks them up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+
+from generator.scenario.figures import FigureText, Metric
+from generator.scenario.laws import DAY_NS, SizeLaw, TimeLaw, TimeText, VolumeText, constant
+from labs.spec.fields import Direction, Model
+from labs.spec.values import Count, Name, RateText
+from labs.units import Duration, Fraction, UnitError
+
+MOST_FLOWS = 16_384  # generator/src/traffic/request.rs
+LEAST_UDP, MOST_UDP = 24, 65_507  # the generator's header; what IPv4 carries
+
+
+def _word(value: object) -> str:
+    if isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9_-]{0,14}", value):
+        return value
+    raise ValueError('write the kernel\'s name of a congestion control, like "cubic"')
+
+
+def parameter(value: object) -> str | int:
+    """One word or number; true and false as words."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int)):
+        return value
+    raise ValueError('is one value: write a word or a number with its unit, like "10ms"')
+
+
+def _nodes(value: object) -> tuple[str, ...]:
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    if texts and all(isinstance(text, (str, int)) and not isinstance(text, bool) and text != "" for text in texts):
+        return tuple(str(text) for text in texts)
+    raise ValueError('write names of nodes or a role, like "left[1-10]"')
+
+
+def _interval(value: object) -> Duration:
+    """0, for none, needs no unit."""
+    if not isinstance(value, bool) and str(value) == "0":
+        return Duration(0)
+    found = Duration.parse(value, DAY_NS)
+    if 0 < found.ns < Duration.parse("100us").ns:
+        raise UnitError('is too short: write at least "100us", or 0 for none')
+    return found
+
+
+def _confidence(value: object) -> Fraction:
+    found = Fraction.parse(value)
+    if not Fraction.parse("50%") <= found <= Fraction.parse("99.9%"):
+        raise UnitError('a confidence is between 50% and 99.9%: write "95%"')
+    return found
+
+
+def _within(value: object) -> Fraction:
+    found = Fraction.parse(value)
+    if not found.ppb:
+        raise UnitError('no number of repetitions gets there: write more than 0%, like "5%"')
+    return found
+
+
+def _title(title: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
+
+
+Text = Annotated[str, Field(min_length=1), _title("text")]
+LabText = Annotated[Any, _title("keys, a path or a name")]
+SweepText = Annotated[Any, _title("keys with lists, or a list of such")]
+SeedsText = Annotated[Any, _title("whole number, or a list of them")]
+Parameter = Annotated[str | int, PlainValidator(parameter), _title("value", "4", "10ms")]
+CongestionText = Annotated[str, PlainValidator(_word), _title("congestion control", "cubic")]
+NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "left[1-10]", "[left1, right2]")]
+IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
+ConfidenceText = Annotated[Fraction, PlainValidator(_confidence), _title("fraction", "95%")]
+WithinText = Annotated[Fraction, PlainValidator(_within), _title("fraction", "5%")]
+Seeds = Annotated[int, Count(1, 10_000)]
+
+ROLE = Literal["load", "reverse", "background"]
+GENERATOR = Literal["ewan", "iperf3", "ditg"]
+
+
+class Socket(Model):
+    """What holds for the sockets of a flow; a step's own words go before those of `defaults`."""
+
+    congestion: CongestionText | None = Field(
+        None, description="congestion control of all TCP senders; cubic if absent", examples=["bic"]
+    )
+    generator: GENERATOR | None = Field(
+        None, description="who sends: our own, iperf3 (bulk, bidirectional, udp) or D-ITG (udp); ewan if absent"
+    )
+    streams: Annotated[int, Count(1, 1000)] | None = Field(
+        None, description="parallel connections of each transfer, which share its volume; 1 if absent", examples=[4]
+    )
+    send_buffer: VolumeText | None = Field(
+        None, description="of the sender's socket; what the kernel finds right if absent", examples=["4MB"]
+    )
+    receive_buffer: VolumeText | None = Field(
+        None, description="of the receiver's socket; what the kernel finds right if absent", examples=["4MB"]
+    )
+    window: VolumeText | None = Field(
+        None, description="the most that the receiver lets be in flight (with iperf3 its -w)", examples=["64KiB"]
+    )
+    mss: Annotated[int, Count(88, 32_767)] | None = Field(
+        None, description="largest TCP segment in bytes; from the MTU if absent", examples=[1448]
+    )
+    dscp: Annotated[int, Count(0, 63)] | None = Field(None, description="DSCP; 0 if absent", examples=[46])
+    ecn: bool | None = Field(None, description="explicit congestion notification; false if absent")
+    nodelay: bool | None = Field(None, description="without Nagle's algorithm; false if absent")
+
+
+def _at_once() -> TimeLaw:
+    law: TimeLaw = constant(Duration(0))
+    return law
+
+
+class Repeat(Model):
+    times: Annotated[int, Count(1, 100_000)] = Field(description="how often in all", examples=[3])
+    every: TimeLaw = Field(description="from one start to the next, a duration or a law", examples=["10s"])
+
+
+class Bulk(Model):
+    volume: VolumeText | None = Field(
+        None, description="what each member sends, all its streams together; as much as fits in `for` if absent"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _volume(cls, value: Any) -> Any:
+        return {} if value is None else value if isinstance(value, dict) else {"volume": value}
+
+
+class Arrivals(Model):
+    count: Annotated[int, Count(1, 10_000_000)] | None = Field(
+        None, description="how many; as many as arrive in `for` if absent", examples=[3000]
+    )
+    interval: TimeLaw = Field(description="from one to the next", examples=["{exponential: {mean: 100ms}}"])
+    size: SizeLaw = Field(description="of each", examples=["{pareto: {mean: 100kB, shape: 1.3}}"])
+
+
+class Requests(Model):
+    count: Annotated[int, Count(1, 10_000_000)] | None = Field(
+        None, description="requests of a session; as many as fit in `for` if absent", examples=[100]
+    )
+    request: SizeLaw = Field(description="from client (`from`) to server (`to`)", examples=["300B"])
+    response: SizeLaw = Field(description="the answer", examples=["{pareto: {mean: 12kB, shape: 1.2}}"])
+    think: TimeLaw = Field(
+        default_factory=_at_once,
+        description="from an answer to the next request; none if absent",
+        examples=["{exponential: {mean: 1s}}"],
+    )
+    new_connection: bool = Field(False, description="a connection for each request; one for all if absent")
+
+
+class Udp(Model):
+    count: Annotated[int, Count(1, 2**40)] | None = Field(
+        None, description="packets; as many as fit in `for` if absent", examples=[1000]
+    )
+    size: SizeLaw = Field(description="UDP payload of a packet, at least 24B", examples=["1470B"])
+    rate: RateText | None = Field(
+        None,
+        description="of UDP payload, while it sends, at constant intervals; this or `interval`",
+        examples=["8Mbit/s"],
+    )
+    interval: TimeLaw | None = Field(
+        None, description="from a packet to the next; this or `rate`", examples=["{exponential: {mean: 1ms}}"]
+    )
+    on: TimeLaw | None = Field(
+        None, description="packets are sent in periods this long only, with `off` between them; always if absent",
+        examples=["{exponential: {mean: 500ms}}"],
+    )  # fmt: skip
+    off: TimeLaw | None = Field(None, description="see `on`", examples=["{exponential: {mean: 500ms}}"])
+
+
+class Messages(Model):
+    pattern: Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"] = Field(
+        description="ping-pong: of ranks 1 and 2, 3 and 4 …; all-to-all: everybody sends to everybody; "
+        "neighbour-exchange: each with both neighbours in a ring; barrier: 1 byte, until all are there"
+    )
+    iterations: Annotated[int, Count(1, 10_000_000)] = Field(description="how often", examples=[100])
+    size: SizeLaw | None = Field(None, description="of a message; not for barrier", examples=["10kB"])
+    compute: TimeLaw = Field(
+        default_factory=_at_once, description="what a rank computes before each exchange; 0 if absent", examples=["1ms"]
+    )
+
+
+KINDS = ("bulk", "bidirectional", "arrivals", "requests", "udp", "messages", "run")
+
+
+class Step(Socket):
+    what: ClassVar[str] = "key of a step"
+    name: Name = Field(description="in tables and in the names of its flows", examples=["forward"])
+    role: ROLE | None = Field(None, description="what metrics count it as; load if absent")
+    at: TimeLaw = Field(
+        default_factory=_at_once,
+        description="when its first member starts, from T0; a law draws it for each member; 0s if absent",
+        examples=["5s"],
+    )
+    offset: TimeLaw = Field(
+        default_factory=_at_once,
+        description="from one member's start to the next's, a duration or a law; 0s if absent",
+        examples=["1s", "{exponential: {mean: 1s}}"],
+    )
+    repeat: Repeat | None = Field(None, description="each member again", examples=["{times: 3, every: 10s}"])
+    from_: NodesText | None = Field(None, alias="from", description="who sends")
+    to: NodesText | None = Field(
+        None, description="to whom: as many as send, or one for all; one sender may have many", examples=["right[1-10]"]
+    )
+    ranks: NodesText | None = Field(None, description="who exchanges `messages`", examples=["left[1-4],right[1-4]"])
+    on: NodesText | None = Field(None, description="where a command is `run`", examples=["left1"])
+    for_: TimeText | None = Field(
+        None, alias="for", description="how long from a member's start, with `run` not", examples=["60s"]
+    )
+    bulk: Bulk | None = Field(None, description="one transfer a member", examples=["30Gbit", "{volume: 500MB}"])
+    bidirectional: Bulk | None = Field(
+        None, description="both ends send the volume on one connection", examples=["{volume: 500MB}"]
+    )
+    arrivals: Arrivals | None = Field(None, description="connections of random size that come at random times")
+    requests: Requests | None = Field(None, description="a session: request, answer, think, and again")
+    udp: Udp | None = Field(None, description="packets at exact times, constant or random")
+    messages: Messages | None = Field(None, description="message passing between `ranks`")
+    run: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="a command, whose output is kept", examples=["ping -c 10 right1"]
+    )
+    service: bool = Field(False, description="a command that is ended when all else has ended; false if absent")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty(cls, value: Any) -> Any:
+        """`bulk:` with nothing below it is a transfer with everything at its default."""
+        if isinstance(value, dict):
+            return {key: {} if inner is None and key in KINDS else inner for key, inner in value.items()}
+        return value
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Step:
+        if len(self.model_fields_set & set(KINDS)) != 1:
+            raise ValueError(f"write exactly one of {', '.join(KINDS)}")
+        return self
+
+    @property
+    def kind(self) -> str:
+        return next(kind for kind in KINDS if kind in self.model_fields_set)
+
+    @property
+    def work(self) -> Any:
+        return getattr(self, self.kind)
+
+
+class Event(Direction):
+    """A change of a link while the run goes on; the words are those of a link's settings."""
+
+    what: ClassVar[str] = "key of an event"
+    at: TimeText = Field(description="from T0", examples=["50s"])
+    link: Text = Field(description="an emulated link", examples=["core"])
+    direction: Literal["forward", "backward", "both"] = Field("both", description="both if absent")
+
+
+class Stop(Model):
+    metric: Metric = Field(description="whose mean over the seeds is to be known")
+    within: WithinText = Field(description="half width of the confidence interval, of the mean")
+    confidence: ConfidenceText = Field(Fraction.parse("95%"), description="95 % if absent")
+    at_least: Annotated[int, Count(2, 10_000)] = Field(3, description="seeds; 3 if absent", examples=[3])
+    at_most: Annotated[int, Count(2, 10_000)] = Field(20, description="seeds; 20 if absent", examples=[20])
+
+    @model_validator(mode="after")
+    def _order(self) -> Stop:
+        if self.at_most < self.at_least:
+            raise ValueError(f'write an "at_most" of {self.at_least} or more')
+        return self
+
+
+class Normalise(Model):
+    by: Text = Field(description="a parameter of the sweep", examples=["congestion"])
+    to: Parameter = Field(description="its value that all others are divided by", examples=["reno"])
+
+
+class Beside(Model):
+    source: Text = Field(description="where the figure is from", examples=['"NXE, table 4"'])
+    when: dict[str, Parameter] = Field({}, description="parameters that it is for; all if absent")
+    metric: Metric = Field(description="what it is of")
+    value: FigureText = Field(description="the figure")
+    than: dict[str, Parameter] | None = Field(
+        None,
+        description="the figure is how much more (or less) this is than at these parameters, as a share",
+        examples=["{reverse: 0}"],
+    )
+    normalised: bool = Field(False, description="a ratio to the reference of `normalise`; false if absent")
+    note: str | None = Field(None, description="shown with it")
+
+
+class Scale(Model):
+    what: ClassVar[str] = "key of a scale"
+    about: str | None = Field(None, description="what differs", examples=["a tenth of the volume"])
+    parameters: dict[str, Parameter] = Field({}, description="these instead", examples=["{volume: 1Gbit}"])
+    sweep: SweepText = Field(None, description="this instead")
+    seeds: SeedsText = Field(None, description="these instead", examples=[1])
+    stop: Stop | None = Field(None, description="this instead")
+
+
+class Description(Model):
+    name: Name | None = Field(None, description="the file's if absent", examples=["parallel-streams"])
+    title: str | None = Field(None, description="one line, for people; the name if absent")
+    about: str | None = Field(None, description="what it is for, in the report")
+    source: str | None = Field(None, description="the paper that it is from")
+    lab: LabText = Field(
+        description="a lab description, or the path of one, or a name of labs/library", examples=["dumbbell"]
+    )
+    parameters: dict[str, Parameter] = Field(
+        {}, description="names and values, used as `${name}` below; also --set name=value", examples=["{streams: 1}"]
+    )
+    sweep: SweepText = Field(
+        None,
+        description="values of parameters, each with each; a list of such groups runs one group after the other",
+        examples=["{streams: [1, 2, 5, 10]}"],
+    )
+    seeds: SeedsText = Field(None, description="how many, or a list; the lab's seed if absent", examples=[3, "[7, 8]"])
+    scales: dict[str, Scale] = Field({}, description="other sizes of the same: --scale NAME", examples=["{quick: …}"])
+    roles: dict[str, NodesText] = Field(
+        {}, description="names of groups of nodes", examples=['{senders: "left[1-11]"}']
+    )
+    defaults: Socket = Field(Socket(), description="for steps that do not say it themselves")
+    sample: IntervalText = Field(
+        Duration.parse("100ms"), description="from one look at a sender's TCP to the next; 100ms if absent"
+    )
+    series: IntervalText = Field(Duration.parse("100ms"), description="bins of goodput; 100ms if absent")
+    watch: IntervalText = Field(
+        Duration.parse("100ms"), description="from one look at the links' counters to the next; 100ms if absent"
+    )
+    longest: TimeText | None = Field(
+        None, description="from T0; what still runs then is ended; found from the steps if absent", examples=["700s"]
+    )
+    steps: tuple[Step, ...] = Field(description="what is sent and run")
+    events: tuple[Event, ...] = Field((), description="changes of links")
+    stop: Stop | None = Field(None, description="more seeds until a metric is known well enough")
+    normalise: Normalise | None = Field(None, description="metrics as multiples of those of one parameter's value")
+    beside: tuple[Beside, ...] = Field((), description="figures of others, to be shown beside ours")
+    metrics: tuple[Metric, ...] = Field((), description="what the table shows first; what fits the steps if absent")
+
+    @model_validator(mode="after")
+    def _once(self) -> Description:
+        names = [step.name for step in self.steps]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two steps are called {name}: write another name for one")
+        if not names:
+            raise ValueError("has no steps: write at least one")
+        return self

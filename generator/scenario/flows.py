@@ -1,0 +1,181 @@
+"""What one step asks of the generator: its kind's work, laws as JSON, its sockets' options; and what it may not say.
+
+Comes in: a step with the scenario's defaults. Goes out: the keys `work` and `socket` of a flow of the request
+(generator/src/traffic/request.rs), one for each parallel stream; errors point to the word that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from generator.scenario.fields import LEAST_UDP, MOST_UDP, Socket, Step
+from generator.scenario.laws import Either, amount, document, least, mean, number_or
+from labs.spec.source import DescriptionError, Path
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Size
+
+DEFAULT_CONGESTION = "cubic"
+
+Error = Callable[[Path, str], DescriptionError]
+"""An error at a path within the step."""
+
+# What a step may not say of itself, by kind; what `defaults` say does not concern it then.
+_TCP = ("congestion", "window", "mss", "nodelay")
+# generator/src/socket.rs
+_MOST_BUFFER = (2**31 - 1) // 2
+_BUFFERS = {
+    "send_buffer": (1, _MOST_BUFFER),
+    "receive_buffer": (1, _MOST_BUFFER),
+    "window": (1152, _MOST_BUFFER // 4),
+}
+LEAST_INTERVAL_NS = 100  # between packets; generator/src/traffic/udp.rs
+
+_SENDS = ("from_", "to", "streams")
+_FOREIGN: dict[str, tuple[str, ...]] = {
+    "bulk": ("ranks", "on"),
+    "bidirectional": ("ranks", "on"),
+    "arrivals": ("ranks", "on", "streams"),
+    "requests": ("ranks", "on", "streams"),
+    "udp": ("ranks", "on", "streams", *_TCP),
+    "messages": (*_SENDS, "on"),
+    "run": (*_SENDS, "ranks", "for_", "role", "generator", "ecn", "dscp", "send_buffer", "receive_buffer", *_TCP),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for a step: its own words, those of `defaults`, or what is usual."""
+
+    generator: str
+    congestion: str | None
+    streams: int
+    socket: dict[str, Any]
+
+
+def settings(step: Step, defaults: Socket) -> Settings:
+    def said(key: str) -> Any:
+        own = getattr(step, key)
+        return own if own is not None else None if key in _FOREIGN[step.kind] else getattr(defaults, key)
+
+    def size(key: str) -> int | None:
+        value: Size | None = said(key)
+        return None if value is None else value.bytes
+
+    congestion = None if step.kind in ("udp", "run") else said("congestion") or DEFAULT_CONGESTION
+    socket = {
+        "congestion": congestion,
+        "send_buffer_bytes": size("send_buffer"),
+        "receive_buffer_bytes": size("receive_buffer"),
+        "window_bytes": size("window"),
+        "mss_bytes": said("mss"),
+        "dscp": said("dscp") or 0,
+        "ecn": said("ecn") or False,
+        "nodelay": said("nodelay") or False,
+    }
+    return Settings(said("generator") or "ewan", congestion, said("streams") or 1, socket)
+
+
+def check(step: Step, error: Error) -> None:
+    """What each kind needs, has no use for, and cannot do."""
+    kind, work = step.kind, step.work
+    for key in _FOREIGN[kind]:
+        if getattr(step, key) is not None:
+            shown = key.removesuffix("_")
+            raise error((shown,), f"a step of kind {kind} has none: leave it out")
+    if step.service and kind != "run":
+        raise error(("service",), "is for commands: leave it out, or write \"run:\"")  # fmt: skip
+    needed = {"run": ("on",), "messages": ("ranks",)}.get(kind, ("from_", "to"))
+    for key in needed:
+        if getattr(step, key) is None:
+            shown = key.removesuffix("_")
+            raise error((shown,), f'is missing: write "{shown}:" too')
+    check_buffers(step, error)
+    if step.for_ is not None and not step.for_.ns:
+        raise error(("for",), 'is no time at all: write a duration like "10s"')
+    if kind in ("bulk", "bidirectional"):
+        if work.volume is None and step.for_ is None:
+            raise error((kind,), 'never ends: write its volume, "{volume: 500MB}", or how long, "for: 10s"')
+        if work.volume is not None and not work.volume.bytes:
+            raise error((kind, "volume"), 'is nothing: write a volume like "500MB"')
+    elif kind in ("arrivals", "requests", "udp") and work.count is None and step.for_ is None:
+        raise error((kind,), 'never ends: write a "count:", or how long, "for: 10s"')
+    _check_laws(step, error)
+
+
+def check_buffers(said: Socket, error: Error) -> None:
+    for key, (low, high) in _BUFFERS.items():
+        size: Size | None = getattr(said, key)
+        if size is not None and not low <= size.bytes <= high:
+            raise error((key,), f'sockets take {Size(low)} to {Size(high)}: write a size within, like "4MB"')
+
+
+def _check_laws(step: Step, error: Error) -> None:
+    kind, work = step.kind, step.work
+    for key in ("size", "request", "response", "interval", "on", "off"):
+        law: Either | None = getattr(work, key, None) if kind != "run" else None
+        if law is not None and law.kind == "constant" and not amount(law.choice):
+            raise error((kind, key), "is 0: write more")
+    if step.repeat is not None and step.repeat.every.kind == "constant" and not amount(step.repeat.every.choice):
+        raise error(("repeat", "every"), 'is 0: write a duration like "10s"')
+    if kind == "udp":
+        if (work.rate is None) == (work.interval is None):
+            raise error(("udp",), 'write one of "rate:" and "interval:"')
+        if packet_interval(step).get("value", LEAST_INTERVAL_NS) < LEAST_INTERVAL_NS:
+            raise error(("udp",), "sends more than ten million packets a second: write a lower rate or a larger size")
+        if (work.on is None) != (work.off is None):
+            raise error(("udp",), 'write both "on:" and "off:", or neither')
+        if work.size.kind in ("constant", "uniform", "pareto") and not LEAST_UDP <= least(work.size) <= MOST_UDP:
+            raise error(("udp", "size"), f"a packet holds {LEAST_UDP} to {MOST_UDP} bytes: write a size within")
+        if work.size.kind == "uniform" and amount(work.size.choice.high) > MOST_UDP:
+            raise error(("udp", "size"), f"a packet holds {LEAST_UDP} to {MOST_UDP} bytes: write a size within")
+    if kind == "messages":
+        if work.pattern == "barrier" and work.size is not None:
+            raise error(("messages", "size"), "a barrier's messages have 1 byte: leave it out")
+        if work.pattern != "barrier" and work.size is None:
+            raise error(("messages", "size"), 'is missing: write the size of a message, like "10kB"')
+
+
+def packet_interval(step: Step) -> dict[str, Any]:
+    """The law of the times between packets; a rate counts UDP payload."""
+    if step.work.rate is None:
+        return document(step.work.interval)
+    interval = mean(step.work.size) * BITS_PER_BYTE * NS_PER_SECOND / step.work.rate.bps
+    return {"law": "constant", "value": number_or(interval)}
+
+
+def works(step: Step, streams: int, error: Error) -> list[tuple[dict[str, Any], int | None]]:
+    """What each parallel stream of one transfer does, with its volume in bytes; messages still lack their ranks."""
+    work = step.work
+    match step.kind:
+        case "bulk" | "bidirectional":
+            both = step.kind == "bidirectional"
+            shares: list[int | None] = [None] * streams
+            if work.volume is not None:
+                if work.volume.bytes < streams:
+                    raise error((step.kind, "volume"), f"is less than a byte for each of {streams} streams: write more")
+                share, rest = divmod(work.volume.bytes, streams)
+                shares = [share + (stream < rest) for stream in range(streams)]
+            return [({"kind": "bulk", "bytes": share, "bidirectional": both}, share) for share in shares]
+        case "arrivals":
+            laws = {"interval_ns": document(work.interval), "size_bytes": document(work.size)}
+            return [({"kind": "arrivals", "count": work.count, **laws}, None)]
+        case "requests":
+            laws = {
+                "request_bytes": document(work.request),
+                "response_bytes": document(work.response),
+                "think_ns": document(work.think),
+            }
+            return [({"kind": "requests", "count": work.count, **laws, "new_connection": work.new_connection}, None)]
+        case "udp":
+            packets: dict[str, Any] = {
+                "size_bytes": document(work.size),
+                "interval_ns": packet_interval(step),
+                "on_ns": None if work.on is None else document(work.on),
+                "off_ns": None if work.off is None else document(work.off),
+            }
+            return [({"kind": "udp", "count": work.count, **packets}, None)]
+        case _:
+            size = {"law": "constant", "value": 1} if work.size is None else document(work.size)
+            laws = {"size_bytes": size, "compute_ns": document(work.compute)}
+            return [({"kind": "messages", "pattern": work.pattern, "iterations": work.iterations, **laws}, None)]

@@ -1,0 +1,184 @@
+"""Laws of random times and sizes: as people write them, as the generator's request says them, and as drawn here.
+
+Comes in: `100ms`, or `{pareto: {mean: 100kB, shape: 1.3}}`. Goes out: typed laws, their JSON with the unit of the key
+that holds it (ns or bytes), their mean, and draws from a seeded stream for what is decided before a run begins.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from statistics import NormalDist
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
+
+from labs.spec.fields import Model, OneOf
+from labs.units import NS_PER_SECOND, Duration, Size, UnitError, parse_volume
+
+DAY_NS = 86_400 * NS_PER_SECOND
+
+Quantity = TypeVar("Quantity")
+
+
+def _time(value: object) -> Duration:
+    """Up to a day: what happens in a run may take longer than what happens to a packet."""
+    return Duration.parse(value, DAY_NS)
+
+
+def _text(title: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
+
+
+def _number(value: object) -> float:
+    text = "" if isinstance(value, bool) else str(value)
+    if not re.fullmatch(r"\d+(\.\d+)?|\.\d+", text) or float(text) == 0:
+        raise UnitError('write a number above 0 without a unit, like "1.3"')
+    return float(text)
+
+
+def number_or(amount: float) -> int | float:
+    """Whole numbers as such."""
+    return int(amount) if float(amount).is_integer() else amount
+
+
+TimeText = Annotated[Duration, PlainValidator(_time), _text("duration", "10s")]
+VolumeText = Annotated[Size, PlainValidator(parse_volume), _text("size or volume", "500kB", "30Gbit")]
+ShapeText = Annotated[float, PlainValidator(_number), _text("number", "1.3")]
+
+_MOST = "no draw is larger; no such bound if absent"
+
+
+class Uniform(Model, Generic[Quantity]):
+    low: Quantity = Field(description="the least")
+    high: Quantity = Field(description="the most")
+    most: Quantity | None = Field(None, description=_MOST)
+
+
+class Exponential(Model, Generic[Quantity]):
+    mean: Quantity = Field(description="its mean")
+    most: Quantity | None = Field(None, description=_MOST)
+
+
+class Shaped(Model, Generic[Quantity]):
+    mean: Quantity = Field(description="its mean; Pareto's scale is mean·(shape-1)/shape")
+    shape: ShapeText = Field(description="above 1 for pareto, above 0 for weibull and gamma")
+    most: Quantity | None = Field(None, description=_MOST)
+
+
+class Normal(Model, Generic[Quantity]):
+    mean: Quantity = Field(description="its mean")
+    deviation: Quantity = Field(description="its standard deviation; draws below 0 become 0")
+    most: Quantity | None = Field(None, description=_MOST)
+
+
+class Law(OneOf, Generic[Quantity]):
+    what: ClassVar[str] = "law"
+    model_config = ConfigDict(json_schema_extra={"words": "law"})
+    constant: Quantity | None = Field(None, description="always the same; `10ms` alone says it too")
+    uniform: Uniform[Quantity] | None = Field(None, description="from `low` to `high`")
+    exponential: Exponential[Quantity] | None = Field(None, description="of Poisson arrivals")
+    pareto: Shaped[Quantity] | None = Field(None, description="heavy tail, `shape` above 1")
+    weibull: Shaped[Quantity] | None = Field(None, description="`shape` below 1: heavier than exponential")
+    normal: Normal[Quantity] | None = Field(None, description="cut at 0")
+    gamma: Shaped[Quantity] | None = Field(None, description="`shape` 1 is exponential")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _constant(cls, value: Any) -> Any:
+        return value if isinstance(value, (dict, Law)) else {"constant": value}
+
+    @model_validator(mode="after")
+    def _in_range(self) -> Law[Quantity]:
+        """What the words allow and no law does."""
+        said = self.choice
+        if self.kind == "uniform" and amount(said.low) >= amount(said.high):
+            raise ValueError(f'uniform is from less to more: write a "high" above "{said.low}"')
+        if self.kind not in ("constant", "uniform") and not amount(said.mean):
+            raise ValueError(f'{self.kind} has no mean of 0: write a larger "mean"')
+        if self.kind == "pareto" and said.shape <= 1:
+            raise ValueError('a Pareto law of shape 1 or less has no mean: write a "shape" above 1, like "1.3"')
+        if self.kind != "constant" and said.most is not None and amount(said.most) < least(self):
+            raise ValueError(f'"most" of {said.most} is below all that {self.kind} draws: write a larger one')
+        return self
+
+
+TimeLaw = Law[TimeText]
+SizeLaw = Law[VolumeText]
+
+Either = Law[Any]
+
+
+def constant(value: Duration | Size) -> Any:
+    """A law for `value` alone, of either quantity."""
+    return (TimeLaw if isinstance(value, Duration) else SizeLaw).model_validate({"constant": str(value)})
+
+
+def amount(value: Any) -> int:
+    """Nanoseconds or bytes."""
+    whole: int = value.ns if isinstance(value, Duration) else value.bytes
+    return whole
+
+
+def least(law: Either) -> float:
+    """No draw is below this."""
+    said = law.choice
+    match law.kind:
+        case "constant":
+            return amount(said)
+        case "uniform":
+            return amount(said.low)
+        case "pareto":
+            return amount(said.mean) * (float(said.shape) - 1) / float(said.shape)
+        case _:
+            return 0
+
+
+def mean(law: Either) -> float:
+    """In ns or bytes; what `most` takes away is left out of account."""
+    said = law.choice
+    match law.kind:
+        case "constant":
+            return amount(said)
+        case "uniform":
+            return (amount(said.low) + amount(said.high)) / 2
+        case _:
+            return amount(said.mean)
+
+
+def document(law: Either) -> dict[str, Any]:
+    """The law in the generator's request."""
+    said = law.choice
+    if law.kind == "constant":
+        return {"law": "constant", "value": amount(said)}
+    result: dict[str, Any] = {"law": law.kind}
+    for key in type(said).model_fields:
+        value = getattr(said, key)
+        if value is not None:
+            result[key] = number_or(value) if key == "shape" else amount(value)
+    return result
+
+
+def draw(law: Either, stream: random.Random) -> int:
+    """One value, rounded to whole ns or bytes; by the inverse of the distribution but for gamma."""
+    said = law.choice
+    if law.kind == "constant":
+        return amount(said)
+    share = 1 - stream.random()  # above 0, at most 1
+    match law.kind:
+        case "uniform":
+            value = amount(said.low) + share * (amount(said.high) - amount(said.low))
+        case "exponential":
+            value = -amount(said.mean) * math.log(share)
+        case "pareto":
+            value = least(law) * share ** (-1 / said.shape)
+        case "weibull":
+            value = amount(said.mean) / math.gamma(1 + 1 / said.shape) * (-math.log(share)) ** (1 / said.shape)
+        case "normal":
+            inner = min(max(share, 2.0**-53), 1 - 2.0**-53)
+            value = max(0.0, NormalDist(amount(said.mean), amount(said.deviation) or 2.0**-30).inv_cdf(inner))
+        case _:
+            value = stream.gammavariate(said.shape, amount(said.mean) / said.shape)
+    most = math.inf if said.most is None else amount(said.most)
+    return round(min(value, most))

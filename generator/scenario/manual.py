@@ -1,0 +1,109 @@
+"""The page about scenarios, made from the models in `generator.scenario.fields` and `laws`.
+
+Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with the default, and an example.
+"""
+
+from __future__ import annotations
+
+from generator.scenario import fields, laws
+from generator.scenario.figures import METRICS
+from labs.spec.fields import Direction, Model
+from labs.spec.manual import section
+
+_INTRODUCTION = """# Scenarios
+
+Made from the models in `generator/scenario/fields.py`; do not edit.
+
+A scenario is a YAML file (`NAME.scenario.yaml`): a lab, what is sent over it and when, and the parameters that are
+varied. `ewan run FILE` (or the name of one in `labs/library`) runs all of it. Every number has its unit, unknown keys
+are refused, and all runs of a sweep are checked before the first one starts: nodes, links, values, laws.
+
+```yaml
+name: streams
+title: Do parallel streams fill a link better?
+parameters: {pairs: 4, streams: 1}
+sweep: {streams: [1, 2, 5]}            # a run for each, of each seed
+seeds: 3
+lab:
+  topology: {dumbbell: {pairs: ${pairs}}}
+  rtt: 20ms
+  wan: {rate: 100Mbit/s}
+scales:
+  quick: {about: one seed, seeds: 1}   # ewan run FILE --scale quick
+steps:
+  - name: forward
+    from: left[1-${pairs}]
+    to: right[1-${pairs}]
+    offset: 1s                         # from one pair's start to the next's
+    for: 30s
+    streams: ${streams}
+    congestion: bic
+    bulk:
+  - {name: calls, role: background, from: left1, to: right1, for: 30s, udp: {rate: 64kbit/s, size: 160B}}
+events:
+  - {at: 15s, link: core, delay: 40ms}
+stop: {metric: mean completion time, within: 5%}
+```
+
+**Parameters.** `${name}` may stand anywhere but in keys and where values are given (`parameters`, `sweep`, `scales`,
+`seeds`); `${seed}` is the run's seed. `--set streams=1,2` on the command line replaces a value, or the values of a
+sweep. In a command of `run:`, write the shell's variables without braces (`$EWAN_OUT`).
+
+**Sweep.** A group of parameters with lists of values stands for every combination. A list of groups runs one group
+after the other: `[{streams: 1, buffer: 10pkt}, {streams: 2, buffer: [10pkt, 20pkt]}]` are three points.
+
+**Nodes.** `left[1-10]`, `left[1,3-5]`, `left[11+5]` (five from 11 on), several with commas between, a list, or the
+name of a role. `left[1-0]` and `left[11+0]` are nobody: a step without members does nothing. `from` and `to` go
+together one by one; one node may stand on either side of many.
+
+**When.** T0 is when everything is ready. A member starts at `at` plus the `offset`s of the members before it, and
+again as `repeat` says. `at`, `offset` and `every` may be laws; they are drawn from the run's seed before it starts.
+Where other tools' servers must listen first, all of the schedule begins as much as 100 ms later.
+
+**Laws.** `10ms` alone is constant; else `{exponential: {mean: 10ms}}` and so on, see below. The generator draws from
+streams of its own for each flow, seeded by the run's seed and the flow's number: a flow added at the end changes none.
+
+**Sizes** are payload bytes, in `B`, `kB`, `MB`, `GB`, `KiB` … or as volumes in bits, `30Gbit`. Durations are at most
+a day.
+
+**Other generators.** `generator: iperf3` does `bulk`, `bidirectional` (over two connections) and `udp` of one size and
+rate; whole seconds only. `generator: ditg` does `udp` with constant, uniform, exponential, normal, Pareto and gamma
+laws (ITGSend, ITGRecv and ITGDec must be installed). What a tool cannot do is refused; what it does not tell is empty
+in the tables: iperf3 has no completion times (its test of a volume ends when all is written, not when all has arrived)
+and no one-way delays; D-ITG knows nothing of packets that were lost after the last that arrived, and
+it stamps the first packet of a burst before the silence that goes before it, which its delays and jitter show.
+"""
+
+_SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
+    ("The scenario", fields.Description, "", None),
+    ("`scales.NAME`", fields.Scale, "Keys that replace the scenario's own; `parameters` one by one.", None),
+    (
+        "`steps`",
+        fields.Step,
+        "Each has exactly one of `bulk`, `bidirectional`, `arrivals`, `requests`, `udp`, `messages` and `run`.",
+        fields.Socket,
+    ),
+    ("Sockets: `defaults`, and each step", fields.Socket, "", None),
+    ("`repeat`", fields.Repeat, "", None),
+    ("`bulk` and `bidirectional`", fields.Bulk, "The volume alone, `bulk: 30Gbit`, says the same.", None),
+    ("`arrivals`", fields.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
+    ("`requests`", fields.Requests, "", None),
+    ("`udp`", fields.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
+    ("`messages`", fields.Messages, "", None),
+    ("`events`", fields.Event, "And the settings of a link, as `ewan set` takes them (not `framing`).", Direction),
+    ("`stop`", fields.Stop, "", None),
+    ("`normalise`", fields.Normalise, "", None),
+    ("`beside`", fields.Beside, "", None),
+    ("Laws", laws.TimeLaw, "A constant alone, or exactly one of these.", None),
+    ("`uniform`", laws.Uniform[laws.TimeText], "", None),
+    ("`exponential`", laws.Exponential[laws.TimeText], "", None),
+    ("`pareto`, `weibull`, `gamma`", laws.Shaped[laws.TimeText], "", None),
+    ("`normal`", laws.Normal[laws.TimeText], "", None),
+]
+
+
+def markdown() -> str:
+    """The whole page."""
+    names = ", ".join(f"`{name}`" for name in METRICS)
+    metrics = f"## Metrics\n\nFor `metrics`, `stop` and `beside`: {names}.\n"
+    return "\n".join([_INTRODUCTION, *(section(*each) for each in _SECTIONS), metrics])

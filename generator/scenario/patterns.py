@@ -1,0 +1,83 @@
+"""Who takes part: patterns of names, `left[1-3,7]`, comma lists and roles, as lists of a lab's nodes.
+
+Comes in: what a scenario says, and the lab's nodes. Goes out: names in the order written, each known. `left[4+2]` are
+two from the fourth on; `left[1-0]` and `left[4+0]` are nobody, so that how many there are may be a parameter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from labs.spec.source import nearest
+
+MOST_MEMBERS = 20_000
+
+_PIECE = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"(\d+)(?:([-+])(\d+))?")
+
+Written = str | int | Sequence[str | int]
+
+
+class PatternError(ValueError):
+    """What is wrong with a pattern and what to write instead, in one line."""
+
+
+def split(text: str) -> list[str]:
+    """`left[1,3],r1` at the commas outside of brackets."""
+    pieces, depth, piece = [], 0, ""
+    for letter in text:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            pieces.append(piece.strip())
+            piece = ""
+        else:
+            piece += letter
+    return [*pieces, piece.strip()]
+
+
+def expand(pattern: str) -> list[str]:
+    """`left[1-2]` → left1, left2; several brackets give every combination, the last one counting fastest."""
+    if not _PIECE.fullmatch(pattern) or not pattern:
+        raise PatternError('write names of nodes like "left1", "left[1-10]" or "left[1,3-5],right2"')
+    found = _BRACKETS.search(pattern)
+    if found is None:
+        return [pattern]
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    return [name for number in _numbers(found[1]) for name in expand(f"{before}{number}{after}")]
+
+
+def _numbers(text: str) -> list[int]:
+    numbers: list[int] = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise PatternError(f'[{text}] is no range: write one like "[1-10]", "[1,3-5]" or "[11+5]" (5 from 11 on)')
+        first = int(match[1])
+        last = first + int(match[3]) - 1 if match[2] == "+" else int(match[3] or first)
+        if last < first - 1:
+            raise PatternError(f'[{text}] counts down: write "[{last}-{first}]"')
+        if last - first >= MOST_MEMBERS:
+            raise PatternError(f"[{text}] has {last - first + 1} members: write at most {MOST_MEMBERS}")
+        numbers += range(first, last + 1)
+    return numbers
+
+
+def members(written: Written, roles: Mapping[str, Written], nodes: Mapping[str, object]) -> list[str]:
+    """The nodes that a pattern, a role, or a list of both names; PatternError for one that the lab has not."""
+    pieces = [piece for each in _texts(written) for piece in split(each)]
+    names: list[str] = []
+    for piece in pieces:
+        if piece in roles:
+            names += members(roles[piece], {}, nodes)
+        else:
+            names += expand(piece)
+    for name in names:
+        if name not in nodes:
+            raise PatternError(f"there is no node {name} in the lab: {nearest(name, [*nodes, *roles])}")
+    return names
+
+
+def _texts(written: Written) -> list[str]:
+    return [str(each) for each in written] if isinstance(written, (list, tuple)) else [str(written)]

@@ -1,0 +1,28 @@
+//! What this process needs before it sends: CPUs, timers that fire on time, and room for the sockets.
+
+use nix::sched::{sched_setaffinity, CpuSet};
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::unistd::Pid;
+
+use crate::clock::Clock;
+
+const THREADS: &str = "/proc/sys/kernel/threads-max";
+const MOST_THREADS: &str = "100000";
+
+/// For this thread and those that it starts. No `cpus`: anywhere.
+pub fn prepare(cpus: &[usize], clock: Clock) -> Result<(), String> {
+    if !cpus.is_empty() {
+        let mut set = CpuSet::new();
+        for &cpu in cpus {
+            set.set(cpu).map_err(|error| format!("cpus: {cpu}: {error}"))?;
+        }
+        sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| format!("cpus {cpus:?}: {error}"))?;
+    }
+    clock.prepare()?;
+    if clock == Clock::Virtual {
+        // Its kernel is ours alone; of the little memory that it has, it would allow few threads.
+        std::fs::write(THREADS, MOST_THREADS).map_err(|error| format!("{THREADS}: {error}"))?;
+    }
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| format!("open files: {error}"))?;
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(|error| format!("open files: {error}"))
+}

@@ -1,0 +1,30 @@
+//! The command `ewan-node traffic`: a request from a file, run until all flows have ended or a signal came.
+//!
+//! In: paths, perhaps T0. Out: what `Conductor` writes; after SIGINT or SIGTERM all the same, with all flows ended.
+
+use std::path::Path;
+
+use nix::sys::signal::{SigSet, Signal};
+
+use super::conductor::Conductor;
+use super::Request;
+
+/// Errors are one line. `begin_ns`: T0 on CLOCK_MONOTONIC; none: as soon as all can be ready.
+pub fn run(request: &Path, out: &Path, begin_ns: Option<i64>) -> Result<(), String> {
+    // Blocked before the first thread is made, so that all inherit it and one alone takes them.
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+    signals.thread_block().map_err(|error| format!("blocking signals: {error}"))?;
+    let text = std::fs::read_to_string(request).map_err(|error| format!("{}: {error}", request.display()))?;
+    let conductor = Conductor::prepare(Request::parse(&text)?, out, begin_ns)?;
+    let world = conductor.world();
+    let waiting = move || {
+        if signals.wait().is_ok() {
+            world.running.interrupt();
+        }
+    };
+    std::thread::Builder::new()
+        .stack_size(super::STACK_BYTES)
+        .spawn(waiting)
+        .map_err(|error| format!("thread: {error}"))?;
+    conductor.run().map(drop)
+}

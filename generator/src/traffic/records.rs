@@ -1,0 +1,204 @@
+//! What is kept of flows: a record of each in traffic.json, and rows of tables as they come.
+//!
+//! In: records and rows. Out: files whose keys and columns are those of labs/record/tables.py; times are nanoseconds from
+//! T0, sizes payload bytes. Only whole lines are written, so that a full disk leaves a table that can be read.
+
+use std::fs::File;
+use std::io::Write;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::Serialize;
+
+use crate::tcp_info::Sample;
+
+pub const FORMAT: &str = "ewan-traffic-result/1";
+/// Rows are written when so many bytes of them have come together.
+const BUFFER_BYTES: usize = 64 << 10;
+
+#[derive(Serialize)]
+pub(crate) struct Answer {
+    pub format: &'static str,
+    pub interrupted: bool,
+    pub flows: Vec<Record>,
+}
+
+/// One flow, or one part of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Record {
+    pub flow: u32,
+    pub part: u32,
+    pub kind: &'static str,
+    pub congestion: Option<String>,
+    pub scheduled_ns: u64,
+    /// When its first system call was made; none: never.
+    pub started_ns: Option<i64>,
+    pub connected_ns: Option<i64>,
+    pub ended_ns: Option<i64>,
+    /// From `scheduled_ns` to the last of its bytes; none: not all came.
+    pub completion_ns: Option<u64>,
+    pub volume_bytes: Option<u64>,
+    pub received_bytes: u64,
+    pub goodput_bps: Option<f64>,
+    pub segment_bytes: Option<u32>,
+    pub min_rtt_ns: Option<u64>,
+    pub retransmitted_segments: Option<u32>,
+    /// Why it went no further.
+    pub error: Option<String>,
+    #[serde(flatten)]
+    pub udp: Option<UdpRecord>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct UdpRecord {
+    pub sent_packets: u64,
+    pub received_packets: u64,
+    pub lost_packets: u64,
+    pub reordered_packets: u64,
+    pub duplicate_packets: u64,
+    pub delay_min_ns: Option<i64>,
+    pub delay_p50_ns: Option<i64>,
+    pub delay_p95_ns: Option<i64>,
+    pub delay_p99_ns: Option<i64>,
+    pub delay_max_ns: Option<i64>,
+    pub jitter_ns: Option<f64>,
+}
+
+impl Record {
+    /// Sets the goodput of the payload received from the scheduled start to `ended_ns`.
+    pub fn with_goodput(mut self) -> Self {
+        let took = self.ended_ns.map(|ended| ended - self.scheduled_ns as i64).filter(|&ns| ns > 0);
+        self.goodput_bps = took.map(|ns| self.received_bytes as f64 * 8e9 / ns as f64);
+        self
+    }
+}
+
+/// A row of a table.
+pub trait Row {
+    const COLUMNS: &'static str;
+    fn line(&self, line: &mut String);
+}
+
+/// A request with its response; an iteration of a rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    pub flow: u32,
+    pub part: u32,
+    pub number: u64,
+    pub start_ns: i64,
+    pub duration_ns: i64,
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+}
+
+impl Row for Exchange {
+    const COLUMNS: &'static str = "flow,part,number,start_ns,duration_ns,sent_bytes,received_bytes";
+
+    fn line(&self, line: &mut String) {
+        let Self { flow, part, number, start_ns, duration_ns, sent_bytes, received_bytes } = self;
+        add(line, format_args!("{flow},{part},{number},{start_ns},{duration_ns},{sent_bytes},{received_bytes}"));
+    }
+}
+
+/// What a receiver got in a bin.
+pub(crate) struct Goodput {
+    pub flow: u32,
+    pub part: u32,
+    /// The bin's end.
+    pub time_ns: u64,
+    pub bin_ns: u64,
+    pub bytes: u64,
+}
+
+impl Row for Goodput {
+    const COLUMNS: &'static str = "flow,part,time_ns,bin_ns,bytes";
+
+    fn line(&self, line: &mut String) {
+        let Self { flow, part, time_ns, bin_ns, bytes } = self;
+        add(line, format_args!("{flow},{part},{time_ns},{bin_ns},{bytes}"));
+    }
+}
+
+/// A look at a sender.
+pub(crate) struct Seen {
+    pub flow: u32,
+    pub part: u32,
+    pub sample: Sample,
+}
+
+impl Row for Seen {
+    const COLUMNS: &'static str = "flow,part,time_ns,acked_bytes,delivered_segments,cwnd_segments,ssthresh_segments,\
+        in_flight_segments,srtt_ns,rttvar_ns,retransmitted_segments,lost_segments,delivery_rate_bps,pacing_rate_bps";
+
+    fn line(&self, line: &mut String) {
+        let s = &self.sample;
+        add(line, format_args!("{},{},{},{}", self.flow, self.part, s.time_ns, s.acked_bytes));
+        add(line, format_args!(",{},{},{}", s.delivered_segments, s.cwnd_segments, s.ssthresh_segments));
+        add(line, format_args!(",{},{},{}", s.in_flight_segments, s.srtt_ns, s.rttvar_ns));
+        add(line, format_args!(",{},{},{}", s.retransmitted_segments, s.lost_segments, s.delivery_rate_bps));
+        match s.pacing_rate_bps {
+            Some(rate) => add(line, format_args!(",{rate}")),
+            None => line.push(','),
+        }
+    }
+}
+
+fn add(line: &mut String, what: std::fmt::Arguments) {
+    std::fmt::Write::write_fmt(line, what).expect("a string takes everything");
+}
+
+/// A CSV file that any thread adds rows to.
+pub struct Table<R: Row> {
+    path: PathBuf,
+    writing: Mutex<Writing>,
+    rows: PhantomData<fn(&R)>,
+}
+
+struct Writing {
+    file: File,
+    waiting: String,
+    written_bytes: u64,
+    full: bool,
+}
+
+impl<R: Row> Table<R> {
+    pub fn create(path: &Path) -> Result<Self, String> {
+        let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let waiting = format!("{}\n", R::COLUMNS);
+        let writing = Mutex::new(Writing { file, waiting, written_bytes: 0, full: false });
+        Ok(Self { path: path.to_owned(), writing, rows: PhantomData })
+    }
+
+    /// The error is one line, and told once; rows after it are lost.
+    pub fn add(&self, row: &R) -> Result<(), String> {
+        let mut writing = self.writing.lock().expect("no thread fails with the lock held");
+        row.line(&mut writing.waiting);
+        writing.waiting.push('\n');
+        if writing.waiting.len() < BUFFER_BYTES {
+            return Ok(());
+        }
+        self.write(&mut writing)
+    }
+
+    pub fn flush(&self) -> Result<(), String> {
+        self.write(&mut self.writing.lock().expect("no thread fails with the lock held"))
+    }
+
+    fn write(&self, writing: &mut Writing) -> Result<(), String> {
+        let waiting = std::mem::take(&mut writing.waiting);
+        if writing.full {
+            return Ok(());
+        }
+        let result = writing.file.write_all(waiting.as_bytes());
+        match &result {
+            Ok(()) => writing.written_bytes += waiting.len() as u64,
+            Err(_) => {
+                writing.full = true;
+                // Of what came last, perhaps half a line is there.
+                let _ = writing.file.set_len(writing.written_bytes);
+            }
+        }
+        result.map_err(|error| format!("{}: {error}", self.path.display()))
+    }
+}

@@ -1,0 +1,175 @@
+//! What `ewan-node traffic` is asked to do: JSON, integers, the unit in the key; unknown keys are refused, and all of it
+//! is checked before the first packet.
+
+use std::sync::Arc;
+
+use rand_core::RngCore;
+use serde::Deserialize;
+
+use super::{arrivals, bulk, law, messages, requests, udp, Common, Ends, Flow};
+use crate::clock::Clock;
+use crate::socket::{Endpoint, Options};
+
+pub const FORMAT: &str = "ewan-traffic/1";
+const MOST_FLOWS: usize = 16_384;
+const SHORTEST_SERIES_NS: u64 = 100_000;
+const MOST_LIVE_NS: u64 = 86_400_000_000_000;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    format: String,
+    #[serde(default)]
+    pub clock: Clock,
+    /// Where threads may run; empty: anywhere.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
+    #[serde(default)]
+    pub seed: u64,
+    /// Between two looks at each sender; 0: none.
+    #[serde(default)]
+    pub sample_ns: u64,
+    /// Width of the bins in which the bytes received are counted; 0: none.
+    #[serde(default)]
+    pub series_ns: u64,
+    /// From T0; what still runs then is ended.
+    pub longest_ns: u64,
+    pub flows: Vec<FlowRequest>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowRequest {
+    pub name: String,
+    #[serde(default)]
+    pub from: Option<Endpoint>,
+    #[serde(default)]
+    pub to: Option<Endpoint>,
+    #[serde(default)]
+    pub start_ns: u64,
+    #[serde(default)]
+    pub stop_ns: Option<u64>,
+    /// Other than the request's.
+    #[serde(default)]
+    pub sample_ns: Option<u64>,
+    #[serde(default)]
+    pub socket: Options,
+    pub work: Work,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Work {
+    Bulk(bulk::Bulk),
+    Arrivals(arrivals::Arrivals),
+    Requests(requests::Requests),
+    Udp(udp::Udp),
+    Messages(messages::Messages),
+}
+
+impl Request {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let request: Self = serde_json::from_str(text).map_err(|error| format!("traffic request: {error}"))?;
+        request.check().map_err(|what| format!("traffic request: {what}"))?;
+        Ok(request)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.format != FORMAT {
+            return Err(format!("format is {:?}, not {FORMAT:?}", self.format));
+        }
+        if self.flows.len() > MOST_FLOWS {
+            return Err(format!("{} flows, at most {MOST_FLOWS}", self.flows.len()));
+        }
+        if self.longest_ns == 0 || self.longest_ns > MOST_LIVE_NS {
+            return Err(format!("longest_ns {}: give 1 to {MOST_LIVE_NS}", self.longest_ns));
+        }
+        interval("sample_ns", self.sample_ns)?;
+        interval("series_ns", self.series_ns)?;
+        for flow in &self.flows {
+            flow.check(self.longest_ns).map_err(|what| format!("flow {:?}: {what}", flow.name))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn make(&self) -> Vec<Arc<dyn Flow>> {
+        self.flows.iter().zip(0..).map(|(flow, number)| flow.make(number, self.seed)).collect()
+    }
+}
+
+impl FlowRequest {
+    fn check(&self, longest_ns: u64) -> Result<(), String> {
+        let among_ranks = matches!(self.work, Work::Messages(_));
+        match (&self.from, &self.to) {
+            (None, None) if among_ranks => {}
+            (Some(from), Some(to)) if !among_ranks => {
+                if from.address.is_ipv6() != to.address.is_ipv6() {
+                    return Err("from and to are of different address families".into());
+                }
+            }
+            _ if among_ranks => return Err("messages have ranks, not from and to".into()),
+            _ => return Err("give from and to".into()),
+        }
+        if self.start_ns >= longest_ns {
+            return Err(format!("it starts at or after longest_ns {longest_ns}"));
+        }
+        if self.stop_ns.is_some_and(|stop_ns| stop_ns <= self.start_ns) {
+            return Err("stop_ns must be after start_ns".into());
+        }
+        interval("sample_ns", self.sample_ns.unwrap_or(0))?;
+        self.socket.check()?;
+        match &self.work {
+            Work::Udp(_) => {}
+            _ if self.socket.congestion.is_none() => {
+                return Err("give socket.congestion: the kernel's default differs between machines".into());
+            }
+            _ => {}
+        }
+        let stops = self.stop_ns.is_some();
+        match &self.work {
+            Work::Bulk(work) => work.check(stops),
+            Work::Arrivals(work) => work.check(stops),
+            Work::Requests(work) => work.check(stops),
+            Work::Udp(work) => work.check(stops),
+            Work::Messages(work) => work.check(),
+        }
+    }
+
+    /// The ends of all its sockets.
+    pub(super) fn ends(&self) -> Vec<&Endpoint> {
+        match &self.work {
+            Work::Messages(work) => work.ranks.iter().collect(),
+            _ => self.from.iter().chain(&self.to).collect(),
+        }
+    }
+
+    fn make(&self, number: u32, seed: u64) -> Arc<dyn Flow> {
+        let common = Common {
+            number,
+            name: self.name.clone(),
+            start_ns: self.start_ns,
+            stop_ns: self.stop_ns,
+            socket: self.socket.clone(),
+            // Another flow added at the end of a request changes none before it.
+            seed: law::stream(seed, number.into()).next_u64(),
+        };
+        let ends = || Ends {
+            from: self.from.clone().expect("checked: it has two ends"),
+            to: self.to.clone().expect("checked: it has two ends"),
+        };
+        match &self.work {
+            Work::Bulk(work) => bulk::new(common, ends(), work),
+            Work::Arrivals(work) => arrivals::new(common, ends(), work),
+            Work::Requests(work) => requests::new(common, ends(), work),
+            Work::Udp(work) => udp::new(common, ends(), work),
+            Work::Messages(work) => messages::new(common, work),
+        }
+    }
+}
+
+fn interval(key: &str, ns: u64) -> Result<(), String> {
+    if ns != 0 && ns < SHORTEST_SERIES_NS {
+        return Err(format!("{key} {ns}: give {SHORTEST_SERIES_NS} (0.1 ms) or more, or 0 for none"));
+    }
+    Ok(())
+}

@@ -1,0 +1,299 @@
+//! One TCP connection that carries bulk data, one way or both ways at once: its sockets, a thread at each end of each
+//! way, and how each way ended. A flow of the kind bulk is one of them, one of the kind arrivals many.
+
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::{take, Common, Ending, Ends, Record, World};
+use crate::socket::forget_when_closed;
+use crate::tcp_info::Info;
+
+/// What it is to carry; `part` numbers its first way, the way back has the number after it.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub kind: &'static str,
+    pub part: u32,
+    pub start_ns: u64,
+    /// Each way; none: as much as fits in its time.
+    pub bytes: Option<u64>,
+    pub bidirectional: bool,
+}
+
+pub(super) struct Transfer {
+    common: Arc<Common>,
+    ends: Arc<Ends>,
+    load: Load,
+    state: Mutex<State>,
+    /// Called once, when all ways have ended.
+    done: Box<dyn Fn(&World) + Send + Sync>,
+}
+
+#[derive(Default)]
+struct State {
+    listener: Option<Arc<TcpListener>>,
+    client: Option<Arc<TcpStream>>,
+    server: Option<Arc<TcpStream>>,
+    started_ns: Option<i64>,
+    connected_ns: Option<i64>,
+    ways: Vec<Way>,
+    ended: bool,
+    /// Something was cut short: nothing more of this connection shall be on its way.
+    cut: bool,
+}
+
+/// Forward (from client to server) or backward.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    ended_ns: Option<i64>,
+    received_bytes: u64,
+    segment_bytes: Option<u32>,
+    min_rtt_ns: Option<u64>,
+    retransmitted_segments: Option<u32>,
+    error: Option<String>,
+    /// Its last figure was seen.
+    told: bool,
+}
+
+/// After the first byte, and once more in case that its segment was not a full one, a window has to be set again.
+const FIRST_BYTES: [u64; 2] = [1, 16 << 10];
+const FORWARD: usize = 0;
+const BACKWARD: usize = 1;
+
+impl Transfer {
+    pub fn new(
+        common: Arc<Common>,
+        ends: Arc<Ends>,
+        load: Load,
+        done: impl Fn(&World) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let ways = vec![Way::default(); if load.bidirectional { 2 } else { 1 }];
+        let state = Mutex::new(State { ways, ..State::default() });
+        Arc::new(Self { common, ends, load, state, done: Box::new(done) })
+    }
+
+    /// Its sockets, and threads that wait for its start.
+    pub fn launch(self: &Arc<Self>, world: &Arc<World>) -> Result<(), String> {
+        let (ends, options) = (&self.ends, &self.common.socket);
+        let listener = Arc::new(world.namespaces.listen(&ends.to, options)?);
+        let to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+        let client = world.namespaces.tcp(&ends.from, options)?;
+        self.lock().listener = Some(listener.clone());
+        let (receiving, sending) = (self.clone(), self.clone());
+        let (here, there) = (world.clone(), world.clone());
+        world.spawn("receiver", move || receiving.accept(&there, listener))?;
+        world.spawn("sender", move || sending.connect(&here, client, to))
+    }
+
+    fn connect(self: &Arc<Self>, world: &Arc<World>, client: OwnedFd, to: SocketAddr) {
+        world.sleep_until(self.load.start_ns);
+        {
+            let mut state = self.lock();
+            if state.ended {
+                return;
+            }
+            state.started_ns = Some(world.now_ns());
+        }
+        let connected = world.namespaces.connect(&client, &self.ends.from, to, &self.common.socket);
+        if let Err(why) = connected {
+            return self.end(world, Ending::Failed(why), world.now_ns());
+        }
+        let client = Arc::new(TcpStream::from(client));
+        {
+            let mut state = self.lock();
+            if state.ended {
+                return;
+            }
+            state.connected_ns = Some(world.now_ns());
+            state.client = Some(client.clone());
+        }
+        if self.load.bidirectional {
+            self.also(world, &client, |transfer, world, client| transfer.receive(world, client, BACKWARD));
+        }
+        self.send(world, &client);
+    }
+
+    fn accept(self: &Arc<Self>, world: &Arc<World>, listener: Arc<TcpListener>) {
+        let Ok((server, _)) = listener.accept() else { return };
+        drop(listener);
+        let server = Arc::new(server);
+        {
+            let mut state = self.lock();
+            if state.ended {
+                return;
+            }
+            state.server = Some(server.clone());
+            state.listener = None;
+        }
+        if self.load.bidirectional {
+            self.also(world, &server, |transfer, world, server| transfer.send(world, server));
+        }
+        self.receive(world, &server, FORWARD);
+    }
+
+    /// The other direction of one end, in a thread of its own.
+    fn also(self: &Arc<Self>, world: &Arc<World>, stream: &Arc<TcpStream>, work: fn(&Self, &World, &TcpStream)) {
+        let (transfer, there, stream) = (self.clone(), world.clone(), stream.clone());
+        if let Err(why) = world.spawn("the way back", move || work(&transfer, &there, &stream)) {
+            self.end(world, Ending::Failed(why), world.now_ns());
+        }
+    }
+
+    fn send(&self, world: &World, stream: &TcpStream) {
+        match world.filling.send(stream.as_raw_fd(), self.load.bytes.unwrap_or(u64::MAX)) {
+            Ok(()) => drop(stream.shutdown(Shutdown::Write)),
+            Err(_) if self.ended() => {}
+            Err(error) => self.end(world, Ending::Failed(format!("sendfile: {error}")), world.now_ns()),
+        }
+    }
+
+    fn receive(&self, world: &World, stream: &TcpStream, way: usize) {
+        let (fd, expected) = (stream.as_raw_fd(), self.load.bytes.unwrap_or(u64::MAX));
+        let mut received = 0;
+        if self.common.socket.window_bytes.is_some() {
+            for first in FIRST_BYTES {
+                received += take(fd, first.min(expected - received));
+                // It was set on this socket before, or the socket inherited it, without an error.
+                let _ = self.common.socket.clamp_window(fd);
+            }
+        }
+        received += take(fd, expected - received);
+        let mut state = self.lock();
+        state.end_way(way, &self.load, &Ending::Completed, Some(received), world.now_ns());
+        self.end_if_all(world, state);
+    }
+
+    /// Of all ways that have not ended.
+    pub fn end(&self, world: &World, ending: Ending, at_ns: i64) {
+        let mut state = self.lock();
+        for way in 0..state.ways.len() {
+            state.end_way(way, &self.load, &ending, None, at_ns);
+        }
+        self.end_if_all(world, state);
+    }
+
+    fn end_if_all(&self, world: &World, mut state: MutexGuard<State>) {
+        if state.ended || state.ways.iter().any(|way| way.ended_ns.is_none()) {
+            return;
+        }
+        state.ended = true;
+        let (client, server, listener) = (state.client.take(), state.server.take(), state.listener.take());
+        let cut = state.cut;
+        drop(state);
+        if cut {
+            // Brings the threads out of the kernel; whoever closes the sockets last throws away what still waits.
+            for stream in client.iter().chain(&server) {
+                let _ = forget_when_closed(stream.as_raw_fd());
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        if let Some(listener) = listener {
+            // Wakes a thread in accept(2).
+            // SAFETY: the descriptor is ours.
+            unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
+        }
+        drop((client, server));
+        (self.done)(world);
+    }
+
+    pub fn ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    pub fn senders(&self, see: &mut dyn FnMut(u32, Info)) {
+        let state = self.lock();
+        for (way, part) in (0..state.ways.len()).zip(self.load.part..) {
+            if state.connected_ns.is_some() && state.ways[way].ended_ns.is_none() {
+                if let Some(info) = state.info(way) {
+                    see(part, info);
+                }
+            }
+        }
+    }
+
+    pub fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+        let mut state = self.lock();
+        if state.started_ns.is_none() {
+            return;
+        }
+        for (way, part) in (0..state.ways.len()).zip(self.load.part..) {
+            if state.ways[way].ended_ns.is_none() {
+                see(part, state.received_bytes(way));
+            } else if !state.ways[way].told {
+                state.ways[way].told = true;
+                see(part, state.ways[way].received_bytes);
+            }
+        }
+    }
+
+    pub fn records(&self) -> Vec<Record> {
+        let state = self.lock();
+        let scheduled_ns = self.load.start_ns;
+        let record = |(way, part): (&Way, u32)| {
+            let complete = self.load.bytes.is_some_and(|bytes| way.received_bytes >= bytes);
+            let took = way.ended_ns.map(|ended| (ended - scheduled_ns as i64).max(0) as u64);
+            let record = Record {
+                flow: self.common.number,
+                part,
+                kind: self.load.kind,
+                congestion: self.common.socket.congestion.clone(),
+                scheduled_ns,
+                started_ns: state.started_ns,
+                connected_ns: state.connected_ns,
+                ended_ns: way.ended_ns,
+                completion_ns: took.filter(|_| complete),
+                volume_bytes: self.load.bytes,
+                received_bytes: way.received_bytes,
+                segment_bytes: way.segment_bytes,
+                min_rtt_ns: way.min_rtt_ns,
+                retransmitted_segments: way.retransmitted_segments,
+                error: way.error.clone(),
+                ..Record::default()
+            };
+            record.with_goodput()
+        };
+        state.ways.iter().zip(self.load.part..).map(record).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread fails with the lock held")
+    }
+}
+
+impl State {
+    /// The first call for a way counts.
+    fn end_way(&mut self, way: usize, load: &Load, ending: &Ending, received: Option<u64>, at_ns: i64) {
+        if self.ways[way].ended_ns.is_some() {
+            return;
+        }
+        let received = received.unwrap_or_else(|| self.received_bytes(way));
+        let short = load.bytes.filter(|&bytes| received < bytes);
+        let completed = matches!(ending, Ending::Completed);
+        self.cut |= !completed || short.is_some() || load.bytes.is_none();
+        let info = self.info(way);
+        let way = &mut self.ways[way];
+        way.ended_ns = Some(at_ns);
+        way.received_bytes = received;
+        way.error = match ending {
+            Ending::Completed if short.is_some() => Some(format!("the connection ended after {received} bytes")),
+            other => other.error(),
+        };
+        if let Some(info) = info {
+            way.segment_bytes = Some(info.segment_bytes());
+            way.min_rtt_ns = Some(info.min_rtt_ns());
+            way.retransmitted_segments = Some(info.retransmitted_segments());
+        }
+    }
+
+    /// Of the way's sender.
+    fn info(&self, way: usize) -> Option<Info> {
+        let sender = if way == FORWARD { &self.client } else { &self.server };
+        sender.as_deref().and_then(|sender| Info::of(sender).ok())
+    }
+
+    /// In order at the way's receiver.
+    fn received_bytes(&self, way: usize) -> u64 {
+        let receiver = if way == FORWARD { &self.server } else { &self.client };
+        receiver.as_deref().and_then(|receiver| Info::of(receiver).ok()).map_or(0, |info| info.received_bytes())
+    }
+}

@@ -1,0 +1,397 @@
+//! UDP at exact instants: constant and variable rates, sizes and intervals by laws, on and off periods.
+//!
+//! In: how many packets or until when, and the laws. Out: packets, each sent at the instant that was drawn for it (live: as
+//! soon after as the machine lets, never skipped, so that the rate is that of the schedule), and what became of them: loss,
+//! reordering, duplicates, one-way delay and jitter. One thread sends, and takes from the receiving socket what lies
+//! there when so many packets were sent that they might fill it: the kernel stamps each as it comes, so nothing depends
+//! on when it is read, and nobody wakes for a packet. A packet for which the sender's own queue has no room is lost.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde::Deserialize;
+
+use super::law::Law;
+use super::{Common, Ending, Ends, Flow, Gate, Record, UdpRecord, World};
+use crate::clock::{offset_ns, Clock};
+use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
+use crate::socket::{dropped_packets, set, Endpoint};
+use crate::tcp_info::Info;
+
+mod heard;
+mod schedule;
+
+use heard::Heard;
+use schedule::{Due, Schedule};
+
+const LEAST_BYTES: u64 = SHORT_HEADER_BYTES as u64;
+/// What a UDP packet can carry over IPv4.
+const LARGEST_BYTES: u64 = 65_507;
+const LEAST_INTERVAL_NS: f64 = 100.0;
+
+/// Of each socket: what an arriving packet costs of it, beyond its bytes, is counted twice by the kernel.
+const BUFFER_BYTES: usize = 16 << 20;
+const OVERHEAD_BYTES: usize = 2048;
+/// A longer sleep can be cut short.
+const DEAF_NS: u64 = 20_000_000;
+/// Between two looks at a receiver that may fill while the sender sleeps, and at the last packets on their way.
+const LOOK_NS: u64 = 5_000_000;
+/// A machine that is later than that at the flow's stop was too slow for it: what is still due stays unsent.
+const LATE_NS: u64 = 100_000_000;
+/// No packet for so long after the last one, or for twice the longest delay, if that is longer: no more will come.
+const QUIET_NS: i64 = 200_000_000;
+/// The same where none ever came.
+const SILENCE_NS: i64 = 2_000_000_000;
+const LONGEST_LINGER_NS: i64 = 10_000_000_000;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Udp {
+    /// Packets; none: until the flow's stop.
+    #[serde(default)]
+    pub count: Option<u64>,
+    /// Of payload; what is drawn below 24 or above 65507 becomes that.
+    pub size_bytes: Law,
+    pub interval_ns: Law,
+    #[serde(default)]
+    pub on_ns: Option<Law>,
+    #[serde(default)]
+    pub off_ns: Option<Law>,
+}
+
+impl Udp {
+    pub fn check(&self, stops: bool) -> Result<(), String> {
+        let (least, most) = (self.size_bytes.least(), self.size_bytes.most());
+        if self.count.is_none() && !stops {
+            Err("give count or stop_ns".into())
+        } else if self.count == Some(0) {
+            Err("count must be above 0".into())
+        } else if least > LARGEST_BYTES as f64 || most.is_some_and(|most| most < LEAST_BYTES as f64) {
+            Err(format!("size_bytes: give {LEAST_BYTES} to {LARGEST_BYTES} bytes of payload"))
+        } else if self.interval_ns.mean() < LEAST_INTERVAL_NS {
+            Err(format!("interval_ns: give a mean of {LEAST_INTERVAL_NS} ns or more"))
+        } else if self.on_ns.is_some() != self.off_ns.is_some() {
+            Err("give both on_ns and off_ns, or neither".into())
+        } else if self.on_ns.is_some_and(|on| on.mean() < 1.0) {
+            Err("on_ns: give a mean of 1 ns or more".into())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+struct UdpFlow {
+    common: Common,
+    ends: Ends,
+    work: Udp,
+    gate: Gate,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    socket: Option<(UdpSocket, Receiver)>,
+    /// Of this run's packets of this flow.
+    run: u32,
+    heard: Heard,
+    started_ns: Option<i64>,
+    sent_packets: u64,
+    sent_bytes: u64,
+    /// The last one went, or its time is over.
+    sent_all_ns: Option<i64>,
+    /// What it was to send, where that is known.
+    volume_bytes: Option<u64>,
+    refused: Option<String>,
+    ended_ns: Option<i64>,
+    error: Option<String>,
+    /// CLOCK_REALTIME at T0.
+    real_begin_ns: i64,
+}
+
+pub fn new(common: Common, ends: Ends, work: &Udp) -> Arc<dyn Flow> {
+    let (gate, state) = (Gate::default(), Mutex::default());
+    Arc::new(UdpFlow { common, ends, work: work.clone(), gate, state })
+}
+
+/// A socket on any port of `end`, with room enough that it decides about no packet.
+fn open(world: &World, end: &Endpoint) -> Result<UdpSocket, String> {
+    let socket = world.namespaces.within(&end.netns, || {
+        let at = SocketAddr::new(end.address, 0);
+        UdpSocket::bind(at).map_err(|error| format!("{}: bind {}: {error}", end.netns.display(), end.address))
+    })?;
+    let (fd, room) = (socket.as_raw_fd(), BUFFER_BYTES as libc::c_int);
+    socket.set_nonblocking(true).map_err(|error| format!("set_nonblocking: {error}"))?;
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room, "SO_RCVBUFFORCE")?;
+    set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &room, "SO_SNDBUFFORCE")?;
+    set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
+    Ok(socket)
+}
+
+impl Flow for UdpFlow {
+    fn launch(self: Arc<Self>, world: &Arc<World>) -> Result<(), String> {
+        let (from, to) = (open(world, &self.ends.from)?, open(world, &self.ends.to)?);
+        self.common.socket.set_udp(&from, self.ends.from.address.is_ipv6())?;
+        let address = to.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+        {
+            let mut state = self.lock();
+            state.real_begin_ns = world.begin_ns + offset_ns();
+            state.run = state.real_begin_ns as u32;
+            state.socket = Some((to, Receiver::new()));
+        }
+        let there = world.clone();
+        world.spawn("sender", move || self.send(&there, &from, address))
+    }
+
+    /// At its stop the last packets are still on their way: its own thread ends it, when they are there or lost.
+    fn end(&self, world: &World, ending: Ending, at_ns: i64) {
+        if let Some(error) = ending.error() {
+            self.finish(world, at_ns, Some(error));
+        }
+    }
+
+    fn ended(&self) -> bool {
+        self.lock().ended_ns.is_some()
+    }
+
+    fn senders(&self, _see: &mut dyn FnMut(u32, Info)) {}
+
+    fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+        let mut state = self.lock();
+        state.listen();
+        if state.started_ns.is_some() {
+            see(0, state.heard.bytes);
+        }
+    }
+
+    fn records(&self) -> Vec<Record> {
+        vec![self.lock().record(&self.common)]
+    }
+}
+
+impl UdpFlow {
+    fn send(&self, world: &World, socket: &UdpSocket, to: SocketAddr) {
+        let largest = self.work.size_bytes.most().unwrap_or(f64::MAX).min(LARGEST_BYTES as f64);
+        let mut sender = Sender::new(largest as usize);
+        let room = BUFFER_BYTES / (largest as usize + OVERHEAD_BYTES);
+        let listen_every = (room / 4).clamp(1, MOST_RECEIVED) as u64;
+        let stop_ns = self.common.stop_ns;
+        let mut schedule = Schedule::new(&self.work, self.common.seed, self.common.start_ns, stop_ns);
+        let (run, real_begin_ns) = {
+            let state = self.lock();
+            (state.run, state.real_begin_ns)
+        };
+        let (mut at_ns, mut sent, mut listened) = (world.now_ns().max(0) as u64, 0, 0);
+        // Where time stands still meanwhile, a sleeper wakes at its instant: nobody need ask what time it is.
+        let mut still = false;
+        let mut next = schedule.next();
+        while let Some(due) = next {
+            if !self.wait(world, at_ns, due.at_ns, room as u64 / 2) {
+                return;
+            }
+            let now = if still { due.at_ns.max(at_ns) } else { world.now_ns().max(0) as u64 };
+            if stop_ns.is_some_and(|stop| now >= stop.saturating_add(LATE_NS)) {
+                break;
+            }
+            let (count, after) = together(&mut schedule, due, now);
+            next = after;
+            if sent == 0 {
+                self.lock().started_ns = Some(now as i64);
+                still = world.clock == Clock::Virtual && now == due.at_ns;
+            }
+            let header = Header { run, index: self.common.number, sequence: sent, sent_ns: 0, forward_ns: 0 };
+            let stamp = still.then_some(real_begin_ns + now as i64);
+            let refused = send_all(&mut sender, socket, to, due.bytes, header, count, stamp);
+            sent += count as u64;
+            at_ns = now;
+            let mut state = self.lock();
+            if state.ended_ns.is_some() {
+                return;
+            }
+            state.refused = refused.or(state.refused.take());
+            state.sent_packets = sent;
+            state.sent_bytes += (due.bytes * count) as u64;
+            if sent - listened >= listen_every {
+                state.listen();
+                listened = sent;
+            }
+        }
+        let rest_bytes = schedule.rest_bytes().map(|rest| rest + next.map_or(0, |due| due.bytes as u64));
+        self.linger(world, at_ns, rest_bytes, room as u64 / 2);
+    }
+
+    /// From `now_ns` until `at_ns`, and false if the flow ended meanwhile. So many packets on their way that they might fill
+    /// the receiver are taken as they come.
+    fn wait(&self, world: &World, now_ns: u64, at_ns: u64, most_packets: u64) -> bool {
+        let mut now_ns = now_ns;
+        while at_ns > now_ns.saturating_add(LOOK_NS) {
+            {
+                let mut state = self.lock();
+                let may_fill = |state: &State| state.heard.outstanding(state.sent_packets) > most_packets;
+                if may_fill(&state) {
+                    state.listen();
+                }
+                if state.ended_ns.is_some() {
+                    return false;
+                } else if !may_fill(&state) {
+                    break;
+                }
+            }
+            now_ns += LOOK_NS;
+            world.sleep_until(now_ns);
+        }
+        if at_ns > now_ns.saturating_add(DEAF_NS) {
+            return self.gate.sleep_until(world, at_ns);
+        }
+        world.sleep_until(at_ns);
+        true
+    }
+
+    /// All is sent, or its time is over: waits for what is on its way, and ends the flow.
+    fn linger(&self, world: &World, at_ns: u64, rest_bytes: Option<u64>, most_packets: u64) {
+        let counted = rest_bytes == Some(0);
+        if let Some(stop_ns) = self.common.stop_ns.filter(|_| !counted) {
+            if !self.wait(world, at_ns, stop_ns, most_packets) {
+                return;
+            }
+        }
+        let over = world.now_ns();
+        {
+            let mut state = self.lock();
+            state.sent_all_ns = Some(over);
+            state.volume_bytes = rest_bytes.map(|rest| state.sent_bytes + rest);
+        }
+        let mut now = over;
+        while let Some(next) = self.lock().look_again(over, now) {
+            if !self.gate.sleep_until(world, next) {
+                return;
+            }
+            now = world.now_ns();
+        }
+        self.finish(world, now, None);
+    }
+
+    /// The first call counts.
+    fn finish(&self, world: &World, at_ns: i64, error: Option<String>) {
+        let mut state = self.lock();
+        if state.ended_ns.is_some() {
+            return;
+        }
+        state.listen();
+        let last = state.heard.last_ns.map(|ns| ns - state.real_begin_ns);
+        state.ended_ns = Some(match state.sent_all_ns {
+            None => at_ns,
+            Some(over) => last.map_or(over, |last| last.max(over)),
+        });
+        let dropped = state.socket.take().map_or(0, |(socket, _)| dropped_packets(&socket));
+        state.error = error.filter(|_| state.sent_all_ns.is_none());
+        if state.error.is_none() && dropped > 0 {
+            state.error = Some(format!("{dropped} packets found no room in the receiver's own buffer"));
+        } else if state.error.is_none() && state.heard.packets == 0 {
+            state.error = state.refused.take();
+        }
+        drop(state);
+        self.gate.close();
+        world.running.one_ended();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread fails with the lock held")
+    }
+}
+
+impl State {
+    /// Takes all that lies in the receiving socket.
+    fn listen(&mut self) {
+        let Some((socket, receiver)) = &mut self.socket else { return };
+        let (heard, run) = (&mut self.heard, self.run);
+        let heard_all = receiver.drain(socket, |header, at_ns, bytes| {
+            if header.run == run {
+                heard.take(header.sequence, at_ns, at_ns - header.sent_ns, bytes);
+            }
+        });
+        if let Err(why) = heard_all {
+            self.refused = Some(why);
+        }
+    }
+
+    /// When to look next for packets on their way, at `now_ns`, where the last one went at `over_ns`; none: all came, or
+    /// no more will.
+    fn look_again(&mut self, over_ns: i64, now_ns: i64) -> Option<u64> {
+        self.listen();
+        let last = self.heard.last_ns.map_or(over_ns, |ns| ns - self.real_begin_ns).max(over_ns);
+        let quiet = self.heard.delays.largest().map_or(SILENCE_NS, |delay| QUIET_NS.max(2 * delay));
+        let done = self.ended_ns.is_some() || self.heard.packets >= self.sent_packets;
+        let more = !done && now_ns < (last + quiet).min(over_ns + LONGEST_LINGER_NS);
+        more.then(|| now_ns.max(0) as u64 + LOOK_NS)
+    }
+
+    fn record(&self, common: &Common) -> Record {
+        let heard = &self.heard;
+        let complete = self.volume_bytes.is_some_and(|bytes| heard.bytes >= bytes);
+        let last = heard.last_ns.map(|ns| ns - self.real_begin_ns).filter(|_| complete);
+        let delay = |per_mille| heard.delays.percentile(per_mille);
+        let udp = UdpRecord {
+            sent_packets: self.sent_packets,
+            received_packets: heard.packets,
+            lost_packets: self.sent_packets.saturating_sub(heard.packets),
+            reordered_packets: heard.reordered,
+            duplicate_packets: heard.duplicates,
+            delay_min_ns: heard.delays.least(),
+            delay_p50_ns: delay(500),
+            delay_p95_ns: delay(950),
+            delay_p99_ns: delay(990),
+            delay_max_ns: heard.delays.largest(),
+            jitter_ns: (heard.packets > 0).then(|| heard.jitter.ns()),
+        };
+        let record = Record {
+            flow: common.number,
+            kind: "udp",
+            scheduled_ns: common.start_ns,
+            started_ns: self.started_ns,
+            ended_ns: self.ended_ns,
+            completion_ns: last.map(|last| (last - common.start_ns as i64).max(0) as u64),
+            volume_bytes: self.volume_bytes,
+            received_bytes: heard.bytes,
+            error: self.error.clone(),
+            udp: Some(udp),
+            ..Record::default()
+        };
+        record.with_goodput()
+    }
+}
+
+/// How many packets as large as `due` are due at `now` and go in one call, and the packet after them.
+fn together(schedule: &mut Schedule, due: Due, now: u64) -> (usize, Option<Due>) {
+    let mut count = 1;
+    loop {
+        match schedule.next() {
+            Some(next) if count < MOST && next.bytes == due.bytes && next.at_ns <= now => count += 1,
+            next => return (count, next),
+        }
+    }
+}
+
+/// Hands `count` packets to the kernel, each once; returns why it refused one, if it did.
+fn send_all(
+    sender: &mut Sender,
+    socket: &UdpSocket,
+    to: SocketAddr,
+    bytes: usize,
+    first: Header,
+    count: usize,
+    still: Option<i64>,
+) -> Option<String> {
+    let (mut gone, mut refused) = (0, None);
+    while gone < count {
+        let header = Header { sequence: first.sequence + gone as u64, ..first };
+        match sender.send(socket, to, bytes, header, count - gone, still) {
+            Ok((sent, _)) => gone += sent,
+            Err(error) => {
+                gone += 1;
+                refused = Some(format!("send to {to}: {error}"));
+            }
+        }
+    }
+    refused
+}

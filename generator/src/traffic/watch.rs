@@ -1,0 +1,148 @@
+//! Looks at flows while they run: at senders (TCP_INFO) and at what receivers got, each at its instants.
+//!
+//! In: flows, from their launch on, and instants. Out: rows of series.csv and goodput.csv. Between flows nobody is woken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::records::{Goodput, Seen, Table};
+use super::{Flow, Request};
+
+const NEVER: u64 = u64::MAX;
+
+pub(super) struct Watch {
+    series: Table<Seen>,
+    goodput: Table<Goodput>,
+    /// Of each flow in the request: when it starts, and how often its senders are looked at; 0: never.
+    asked: Vec<(u64, u64)>,
+    samples: BTreeMap<u64, Looks>,
+    bins: Looks,
+    /// What the parts of the flows in `bins` had received.
+    received: BTreeMap<usize, BTreeMap<u32, u64>>,
+    binned_until_ns: u64,
+}
+
+/// At multiples of an interval, while there are flows.
+struct Looks {
+    every_ns: u64,
+    next_ns: u64,
+    flows: BTreeSet<usize>,
+}
+
+impl Looks {
+    fn new(every_ns: u64) -> Self {
+        Self { every_ns, next_ns: NEVER, flows: BTreeSet::new() }
+    }
+
+    /// The first look at a flow that starts at `after_ns` comes after that.
+    fn begin(&mut self, index: usize, after_ns: u64) {
+        self.flows.insert(index);
+        self.next_ns = self.next_ns.min((after_ns / self.every_ns + 1) * self.every_ns);
+    }
+
+    /// In the live clock a busy machine may have missed some.
+    fn passed(&mut self, now_ns: u64) {
+        let missed = now_ns.saturating_sub(self.next_ns) / self.every_ns;
+        self.next_ns = if self.flows.is_empty() { NEVER } else { self.next_ns + self.every_ns * (missed + 1) };
+    }
+}
+
+impl Watch {
+    pub fn create(request: &Request, out: &Path) -> Result<Self, String> {
+        let asked = request.flows.iter().map(|flow| (flow.start_ns, flow.sample_ns.unwrap_or(request.sample_ns)));
+        Ok(Self {
+            series: Table::create(&out.join("series.csv"))?,
+            goodput: Table::create(&out.join("goodput.csv"))?,
+            asked: asked.collect(),
+            samples: BTreeMap::new(),
+            bins: Looks::new(request.series_ns),
+            received: BTreeMap::new(),
+            binned_until_ns: 0,
+        })
+    }
+
+    /// The next instant at which something is to be looked at.
+    pub fn next_ns(&self) -> u64 {
+        self.samples.values().map(|looks| looks.next_ns).min().unwrap_or(NEVER).min(self.bins.next_ns)
+    }
+
+    /// From the launch of a flow on, which in the live clock may come after its start.
+    pub fn begin(&mut self, index: usize, now_ns: i64) {
+        let (start_ns, every_ns) = self.asked[index];
+        let after_ns = start_ns.max(now_ns.max(0) as u64);
+        if every_ns > 0 {
+            self.samples.entry(every_ns).or_insert_with(|| Looks::new(every_ns)).begin(index, after_ns);
+        }
+        if self.bins.every_ns > 0 {
+            self.bins.begin(index, after_ns);
+            if self.received.is_empty() {
+                self.binned_until_ns = self.bins.next_ns - self.bins.every_ns;
+            }
+            self.received.insert(index, BTreeMap::new());
+        }
+    }
+
+    /// All that is due at `at_ns`; `now_ns` may be later.
+    pub fn look(&mut self, flows: &[Arc<dyn Flow>], at_ns: u64, now_ns: u64) -> Result<(), String> {
+        if self.bins.next_ns == at_ns {
+            self.count(flows, at_ns)?;
+            self.bins.passed(now_ns);
+        }
+        for looks in self.samples.values_mut().filter(|looks| looks.next_ns == at_ns) {
+            looks.flows.retain(|&index| !flows[index].ended());
+            for &index in &looks.flows {
+                sample(&self.series, index, &*flows[index], now_ns)?;
+            }
+            looks.passed(now_ns);
+        }
+        Ok(())
+    }
+
+    /// When all flows have ended, what came since the last bin.
+    pub fn finish(&mut self, flows: &[Arc<dyn Flow>]) -> Result<(), String> {
+        let counted = if self.bins.next_ns == NEVER { Ok(()) } else { self.count(flows, self.bins.next_ns) };
+        counted.and(self.series.flush()).and(self.goodput.flush())
+    }
+
+    /// What came in the bin that ends at `until_ns`; who has ended is not looked at again.
+    fn count(&mut self, flows: &[Arc<dyn Flow>], until_ns: u64) -> Result<(), String> {
+        let bin_ns = until_ns - self.binned_until_ns;
+        self.binned_until_ns = until_ns;
+        let mut result = Ok(());
+        let (goodput, received) = (&self.goodput, &mut self.received);
+        self.bins.flows.retain(|&index| {
+            let ended = flows[index].ended();
+            let before = received.remove(&index).unwrap_or_default();
+            let mut now = BTreeMap::new();
+            flows[index].received(&mut |part, bytes| {
+                now.insert(part, bytes);
+                let came = bytes.saturating_sub(before.get(&part).copied().unwrap_or(0));
+                if came > 0 || !ended {
+                    let row = Goodput { flow: index as u32, part, time_ns: until_ns, bin_ns, bytes: came };
+                    keep(&mut result, goodput.add(&row));
+                }
+            });
+            if !ended {
+                received.insert(index, now);
+            }
+            !ended
+        });
+        result
+    }
+}
+
+fn sample(series: &Table<Seen>, index: usize, flow: &dyn Flow, time_ns: u64) -> Result<(), String> {
+    let mut result = Ok(());
+    flow.senders(&mut |part, info| {
+        keep(&mut result, series.add(&Seen { flow: index as u32, part, sample: info.sample(time_ns) }));
+    });
+    result
+}
+
+/// The first error.
+fn keep(result: &mut Result<(), String>, next: Result<(), String>) {
+    if result.is_ok() {
+        *result = next;
+    }
+}

@@ -1,0 +1,188 @@
+"""The command `hstts`: the High Speed Transport protocol Test Suite on a verified lab, in either clock.
+
+In: applications, a topology, the poster's parameters, congestion controls. Out: an experiment's directory with its
+report for each application, and one table of all of them against the reference.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from generator import scenario as scenarios
+from generator.engine import cli as running
+from generator.engine import engine
+from generator.engine.experiment import Job
+from generator.engine.parts import Facts, Parts
+from generator.scenario import Scenario, ScenarioRun
+from generator.suites import hstts, overview
+from generator.suites.applications import APPLICATIONS
+from generator.suites.hstts import Built, Wanted
+from generator.suites.overview import Suite
+from generator.suites.parameters import RANGES
+from generator.suites.profiles import PROFILES
+from labs import cli, rundir
+from labs.spec import DescriptionError
+from labs.units import Duration, UnitError
+
+VARIANTS = "reno,cubic,bic,highspeed,scalable,htcp"
+LONGEST_CONSTRAINT = Duration.parse("10s")
+
+
+def parameter_options(command: cli.Function) -> cli.Function:
+    """An option for each of the poster's parameters."""
+    for each in reversed(RANGES):
+        text = f"{each.symbol}: {each.meaning} [poster: {each.values}]"
+        command = click.option(f"--{each.word.lower()}", metavar="VALUE", help=text)(command)
+    return command
+
+
+@click.command("hstts")
+@click.option("--app", default="all", show_default=True, metavar="NAMES", help=f"{', '.join(APPLICATIONS)}, or all")
+@click.option("--topo", default="dumbbell", show_default=True, metavar="TOPOLOGY|FILE", help="elsewhere all pairs send")
+@parameter_options
+@click.option("--cc", default=VARIANTS, show_default=True, metavar="NAMES", help="congestion controls to compare")
+@click.option(
+    "--normalise", default="reno", show_default=True, metavar="NAME", help="the one that others are divided by"
+)
+@click.option("--profile", type=click.Choice(list(PROFILES)), default="quick", show_default=True, help="sizes")
+@click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: the profile's)")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
+@click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
+@click.option("--runtime", "runtime_name", type=click.Choice(cli.RUNTIMES), default="auto", help="as ewan lab's")
+@click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
+@click.option("--show", is_flag=True, help="print the scenarios and run nothing")
+@cli.json_option
+@cli.guarded
+def hstts_command(
+    app: str,
+    topo: str,
+    cc: str,
+    normalise: str,
+    profile: str,
+    seeds: int | None,
+    settings: tuple[str, ...],
+    constraint: str,
+    runtime_name: str,
+    unverified: bool,
+    show: bool,
+    as_json: bool,
+    **given: str | None,
+) -> None:
+    """Compare congestion controls as the HSTTS poster does (Guillier and Vicat-Blanc Primet).
+
+    Applications: TU tuning, WM web surfing, PP peer to peer, BU bulk data, PA parallel (messages). Of C, C_a, K, M and
+    C_g give as many as you like: the others follow (K = C/C_a, C_g = M·C_a/C), and a contradiction is refused. Values
+    outside the poster's are run, with a note. docs/hstts.md says what each application does.
+
+    \b
+    ewan hstts --app BU --rtt 20ms --rate 1G --cg 1.0 --r 1.0 --runtime virtual
+    ewan hstts --app all --profile quick --runtime virtual
+    ewan hstts --app BU --rtt Mix --m 20 --cc cubic,bbr --show
+    """
+    variants, added = hstts.variants(cc, normalise)
+    words = {key.upper(): value for key, value in given.items() if value is not None}
+    wanted = Wanted(hstts.names(app), topo, words, profile, variants, normalise, seeds)
+    built = hstts.build(wanted)
+    limit = _constraint(constraint)
+    if show:
+        click.echo("\n".join(each.text for each in built), nl=False)
+        return
+    if added:
+        cli.messages.print(f"note: {normalise} is run too, since results are divided by its own")
+    for each in built:
+        for note in each.parameters.notes:
+            cli.messages.print(f"note: {each.app}: {note}")
+    virtual = cli.is_virtual(runtime_name)
+    experiments = [_prepared(each, built, running.pairs(settings), virtual) for each in built]
+    if not virtual:
+        cli.as_root()
+    places, failed = _run(experiments, virtual, running.parts_of(click.get_current_context()), unverified, as_json)
+    _conclude(Suite(places, variants, normalise, limit.ns), as_json)
+    sys.exit(1 if failed else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An application's experiment, checked whole and not begun."""
+
+    app: str
+    scenario: Scenario
+    jobs: Sequence[Job]
+    facts: Facts
+
+
+def _prepared(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], virtual: bool) -> Prepared:
+    """Of the sizes that are set those that the application has; DescriptionError for one that none of them has."""
+    known = {each.app: scenarios.parse(each.text, each.file) for each in all_of_them}
+    for key, value in settings.items():
+        if all(key not in each.parameters for each in known.values()):
+            has = ", ".join(name for name in known[one.app].parameters if name != "congestion")
+            raise DescriptionError(f"--set {key}={value}: no application has that: {one.app} has {has}")
+    scenario = known[one.app]
+    own = {key: value for key, value in settings.items() if key in scenario.parameters}
+    runs: Sequence[ScenarioRun] = scenario.runs(own)
+    return Prepared(
+        one.app, scenario, [engine.job(run, virtual) for run in runs], running.facts_of(scenario, None, None, own, None)
+    )
+
+
+def _run(
+    experiments: Sequence[Prepared], virtual: bool, parts: Parts, unverified: bool, as_json: bool
+) -> tuple[dict[str, Path], bool]:
+    """One after the other: each application's directory, and whether anything is missing."""
+    places: dict[str, Path] = {}
+    failed = False
+    for each in experiments:
+        directory = rundir.make(each.scenario.name)
+        cli.messages.print(f"[bold]{each.scenario.title}[/]: {len(each.jobs)} runs", soft_wrap=True)
+        try:
+            failed |= bool(running.guarded(directory, lambda: _one(each, directory, virtual, parts, unverified)))  # noqa: B023
+        except running.Incomplete as error:
+            error.show()
+            places[each.app] = directory
+            return places, True
+        places[each.app] = directory
+        if not as_json:
+            running.shown(directory, as_json=False)
+            cli.console.print()
+    return places, failed
+
+
+def _one(each: Prepared, directory: Path, virtual: bool, parts: Parts, unverified: bool) -> int:
+    return engine.run(
+        each.jobs,
+        each.facts,
+        virtual=virtual,
+        directory=directory,
+        parts=parts,
+        tell=running.tell,
+        unverified=unverified,
+    )
+
+
+def _conclude(suite: Suite, as_json: bool) -> None:
+    """The table of the suite, and where each application's report is."""
+    rows = suite.rows()
+    if as_json:
+        found = {
+            app: {"directory": str(place), "status": overview.status(place)} for app, place in suite.experiments.items()
+        }
+        cli.emit({"experiments": found, "normalised_to": suite.reference, "rows": overview.document(rows)})
+        return
+    if rows:
+        title = f"HSTTS: multiples of {suite.reference}'s, with 95 % confidence intervals over the seeds"
+        cli.console.print(cli.grid(title, suite.columns(), [suite.text(row) for row in rows], most=len(rows)))
+    for app, place in suite.experiments.items():
+        cli.console.print(f"{app}  {overview.status(place)}  {place / 'report.html'}", soft_wrap=True)
+
+
+def _constraint(text: str) -> Duration:
+    try:
+        return Duration.parse(text, LONGEST_CONSTRAINT.ns)
+    except UnitError as error:
+        raise cli.fail(f'--constraint "{text}": {error}') from None

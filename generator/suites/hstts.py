@@ -1,0 +1,132 @@
+"""HSTTS as scenarios: words of the command line in, one scenario for each application out. Reads descriptions only.
+
+In: applications, a topology, parameters, congestion controls. Out: `Built`: the scenario's text, and where files that
+its lab names are. Everything that contradicts itself is a DescriptionError of one line before anything is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.suites import applications, ends, parameters
+from generator.suites.applications import APPLICATIONS, Case
+from generator.suites.parameters import Parameters
+from generator.suites.profiles import PROFILES, Profile
+from labs import cli, host
+from labs.compile import compile as compile_spec
+from labs.plan import Plan
+from labs.spec import DescriptionError, Spec
+from labs.spec.fields import Topology
+from labs.units import Duration
+
+FULL_STOP = ".scenario.yaml"
+# Words of a lab description that HSTTS has too.
+_OF_A_LAB = {"RTT": "rtt", "RATE": "rate", "MTU": "mtu", "LOSS": "loss", "BUFFER": "buffer", "CA": "access"}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    app: str
+    text: str
+    folder: Path
+    parameters: Parameters
+
+    @property
+    def file(self) -> Path:
+        """What errors call the scenario, and where other files that it names are."""
+        return self.folder / f"{applications.name(self.app)}{FULL_STOP}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for; `given` are the poster's parameters by their words, in capitals."""
+
+    apps: tuple[str, ...]
+    topology: str
+    given: Mapping[str, str]
+    profile: str = "quick"
+    congestion: tuple[str, ...] = ("reno", "cubic", "bic", "highspeed", "scalable", "htcp")
+    reference: str = "reno"
+    seeds: int | None = None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Applications: `all`, or some of them with commas between."""
+    words = [word for word in text.upper().replace(",", " ").split() if word]
+    if words == ["ALL"]:
+        return APPLICATIONS
+    unknown = [word for word in words if word not in APPLICATIONS]
+    if unknown or not words:
+        raise DescriptionError(f'APP "{text}": write one of {", ".join(APPLICATIONS)}, several with commas, or all')
+    return tuple(dict.fromkeys(words))
+
+
+def variants(text: str, reference: str) -> tuple[tuple[str, ...], bool]:
+    """Congestion controls in the order given, each once, and whether the reference had to be added as the first."""
+    found = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    if not found:
+        raise DescriptionError('CC: write the names of congestion controls, "reno,cubic"')
+    return (found, False) if reference in found else ((reference, *found), True)
+
+
+def build(wanted: Wanted) -> list[Built]:
+    """A scenario for each application."""
+    profile = PROFILES[wanted.profile]
+    return [_build(wanted, profile, app) for app in wanted.apps]
+
+
+def _build(wanted: Wanted, profile: Profile, app: str) -> Built:
+    given = {word: text for word, text in wanted.given.items() if text}
+    if app == "PA" and given.get("NS", "1") != "1":
+        if len(wanted.apps) == 1:
+            raise DescriptionError(f"NS={given['NS']}: PA's ranks have one connection to each other: leave NS out")
+        del given["NS"]
+    if app == "TU" and len(wanted.apps) > 1:
+        given = _for_one_source(given)
+    folder = Path()
+    if wanted.topology == "dumbbell":
+        found = parameters.resolve(given, profile.defaults(app), one_source=app == "TU")
+        who = ends.dumbbell(found)
+    else:
+        spec, plan = _lab(wanted.topology, given, profile)
+        rate = ends.bottleneck([pair.bottleneck_bps for pair in plan.pairs])
+        rtt = Duration(max(pair.rtt_ns for pair in plan.pairs))
+        alone = {word: text for word, text in given.items() if word not in ("RTT", "RATE")}
+        defaults = parameters.Defaults(str(rate), str(rtt))
+        parameters.elsewhere(given, defaults, wanted.topology)
+        found = parameters.elsewhere(alone, defaults, wanted.topology)
+        pairs = [(pair.source, pair.sink) for pair in plan.pairs]
+        who, folder = ends.elsewhere(spec.raw, pairs, found.background != "0"), spec.folder
+        if app == "TU":
+            who = ends.one(who)
+    seeds = profile.seeds if wanted.seeds is None else wanted.seeds
+    case = Case(app, found, who, profile, wanted.congestion, wanted.reference, seeds)
+    return Built(app, applications.scenario(case), folder, found)
+
+
+def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:
+    """Of a whole suite's parameters those that TU can have: its source and its bottleneck are equally fast."""
+    kept = {word: text for word, text in given.items() if word not in ("K", "M", "CG", "CA", "R")}
+    if "RATE" not in kept and "CA" in given:
+        kept["CA"] = given["CA"]
+    return kept
+
+
+def _lab(topology: str, given: Mapping[str, str], profile: Profile) -> tuple[Spec, Plan]:
+    """Another topology or a description, with the given words of a lab; a template has the profile's defaults."""
+    parameters.elsewhere(given, parameters.Defaults(profile.rate, profile.rtt), topology)
+    words = {_OF_A_LAB[word]: text for word, text in given.items() if word in _OF_A_LAB}
+    if topology in Topology.words() and topology != "graph":
+        words = {"rtt": profile.rtt, "rate": profile.rate, **words}
+    spec = cli.describe(topology, words)
+    plan = compile_spec(spec, host.virtual_facts())
+    if not plan.pairs:
+        raise DescriptionError(f"TOPO={topology}: lab {plan.lab} has no pairs of hosts: write them as pairs")
+    return spec, plan
+
+
+def described(built: Sequence[Built]) -> list[str]:
+    """A line for each application with its parameters."""
+    return [f"{each.app}: {each.parameters.text()}" for each in built]

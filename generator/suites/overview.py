@@ -1,0 +1,143 @@
+"""What a suite found, in one table: applications against congestion controls, as multiples of the reference.
+
+In: experiments' directories with their summary.json (analysis), and the responses of WM. Out: rows of text for people,
+the same as data. A ratio's interval is that of its mean over the seeds, each seed's run divided by the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from labs.record import tables
+from labs.runtime.base import LabError
+from labs.units import about
+
+METRICS: Mapping[str, tuple[str, ...]] = {
+    "TU": ("mean completion time",),
+    "WM": ("mean response time", "p95 response time", "mean completion time"),
+    "PP": ("mean completion time", "deviation of completion time"),
+    "BU": ("mean completion time", "deviation of completion time"),
+    "PA": ("mean iteration time", "mean completion time"),
+}
+SHOWN = {"mean completion time": "mean completion", "deviation of completion time": "deviation of completion"}
+FACETS = ("pattern",)
+"""Parameters other than the congestion control that give a row each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A metric of an application; `reference` in ns; ratios with their interval, and `within` shares, by variant."""
+
+    app: str
+    facet: str
+    metric: str
+    reference: float | None
+    ratios: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    within: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """`experiments`: application → its directory."""
+
+    experiments: Mapping[str, Path]
+    variants: Sequence[str]
+    reference: str
+    constraint_ns: int
+
+    def rows(self) -> list[Row]:
+        """In the order of the applications; an experiment without a summary has none."""
+        return [row for app, directory in self.experiments.items() for row in self._of(app, directory)]
+
+    def _of(self, app: str, directory: Path) -> list[Row]:
+        path = directory / "summary.json"
+        if not path.exists():
+            return []
+        summary = orjson.loads(path.read_bytes())
+        rows: dict[tuple[str, str], Row] = {}
+        for point in summary["points"]:
+            variant = str(point["parameters"].get("congestion", self.reference))
+            facet = " ".join(str(point["parameters"][key]) for key in FACETS if key in point["parameters"])
+            for metric in METRICS[app]:
+                row = rows.setdefault((facet, metric), Row(app, facet, metric, None))
+                own = point["metrics"].get(metric)
+                if variant == self.reference and own is not None:
+                    rows[facet, metric] = row = Row(app, facet, metric, own["mean"], row.ratios, row.within)
+                ratio = point["normalised"].get(metric)
+                if ratio is not None:
+                    row.ratios[variant] = {key: ratio.get(key) for key in ("ratio", "low", "high")}
+        found = list(rows.values())
+        if app == "WM" and found:
+            found.insert(2, Row(app, "", "responses in time", None, {}, self._in_time(directory)))
+        return found
+
+    def _in_time(self, directory: Path) -> dict[str, float]:
+        """The share of the load's responses that kept to the constraint, by variant."""
+        document = orjson.loads((directory / "experiment.json").read_bytes())
+        counts: dict[str, list[int]] = {}
+        for run in document["runs"]:
+            if run["status"] != "complete":
+                continue
+            place = directory / run["directory"]
+            asked = tables.read(place, "flows").filter((pl.col("kind") == "requests") & (pl.col("role") == "load"))
+            times = tables.read(place, "exchanges").filter(pl.col("flow").is_in(asked["flow"].unique().to_list()))
+            both = counts.setdefault(str(run["parameters"].get("congestion", self.reference)), [0, 0])
+            both[0] += times.filter(pl.col("duration_ns") <= self.constraint_ns).height
+            both[1] += times.height
+        return {variant: kept / all_ for variant, (kept, all_) in counts.items() if all_}
+
+    def columns(self) -> list[str]:
+        others = [variant for variant in self.variants if variant != self.reference]
+        return ["application", "metric", self.reference, *others]
+
+    def text(self, row: Row) -> list[str]:
+        """The reference as it is, the others as multiples of it with their intervals."""
+        names = {"responses in time": f"responses within {about(self.constraint_ns, 'time')}"}
+        shown = names.get(row.metric) or SHOWN.get(row.metric, row.metric)
+        cells = [f"{row.app} {row.facet}".strip(), shown]
+        for variant in self.columns()[2:]:
+            if row.metric == "responses in time":
+                share = row.within.get(variant)
+                cells.append("–" if share is None else f"{share:.1%}")
+            elif variant == self.reference:
+                cells.append("–" if row.reference is None else about(row.reference, "time"))
+            else:
+                cells.append(_ratio(row.ratios.get(variant)))
+        return cells
+
+
+def _ratio(found: Mapping[str, float | None] | None) -> str:
+    """`0.97 [0.95, 0.99]`; without an interval where there is one seed."""
+    if found is None or found["ratio"] is None:
+        return "–"
+    low, high = found["low"], found["high"]
+    return f"{found['ratio']:.3f}" + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
+
+
+def document(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows as JSON; times in ns."""
+    return [
+        {
+            "application": row.app,
+            "facet": row.facet,
+            "metric": row.metric,
+            "reference_ns": row.reference,
+            "normalised": row.ratios,
+            "share": row.within,
+        }
+        for row in rows
+    ]
+
+
+def status(directory: Path) -> str:
+    """How an experiment ended; LabError where its record is gone."""
+    try:
+        return str(orjson.loads((directory / "experiment.json").read_bytes())["status"])
+    except (OSError, ValueError, KeyError):
+        raise LabError(f"{directory}: there is no experiment.json") from None

@@ -1,0 +1,166 @@
+"""UDP, requests and messages where timing is exact: the virtual clock without dither. What they take is what the
+description of the link says, to some microseconds of the hosts' access links; what is drawn is drawn again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from generator import bulk
+from labs import host
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime.program import Program
+from labs.runtime.tests.lab import BINARY
+from labs.runtime.virtual import VirtualRuntime
+from labs.spec import from_template
+
+MS = 10**6
+ONE_WAY_NS = 10 * MS
+# Of 10 Mbit/s. Ethernet on the wire: 38 bytes a frame besides the IP packet.
+BYTE_NS = 800
+ACCESS_NS = 100_000
+
+
+def constant(value: float) -> dict[str, Any]:
+    return {"law": "constant", "value": value}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    words = {"rate": "10Mbit/s", "rtt": "20ms", "buffer": "20pkt", "pairs": "2", "dither": "0"}
+    return compile(from_template("dumbbell", {"name": f"vx{os.getpid()}", **words}), host.virtual_facts())
+
+
+def end(plan: Plan, node: str) -> dict[str, str]:
+    address = next(node_.interfaces[0].addresses[0] for node_ in plan.nodes if node_.name == node)
+    return bulk.end(plan.lab, node, address.partition("/")[0])
+
+
+def flow(plan: Plan, work: dict[str, Any], **more: Any) -> dict[str, Any]:
+    ends = {} if "ranks" in work else {"from": end(plan, "left1"), "to": end(plan, "right1")}
+    return {"name": work["kind"], **ends, "socket": {"congestion": "reno"}, "work": work, **more}
+
+
+def ran(plan: Plan, flows: list[dict[str, Any]], directory: Path) -> Path:
+    """The directory of the traffic's results."""
+    traffic = {**bulk.request(plan, flows, "virtual", 60_000 * MS), "sample_ns": 100 * MS, "series_ns": 100 * MS}
+    program = Program(longest_ns=60_000 * MS, traffic=traffic)
+    return VirtualRuntime(BINARY).run(plan, program, directory).directory / "traffic"
+
+
+def records(traffic: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = orjson.loads((traffic / "traffic.json").read_bytes())["flows"]
+    assert all(record["error"] is None for record in found), found
+    return found
+
+
+def test_packets_leave_at_their_instants_and_all_wait_equally_long(plan: Plan, tmp_path: Path) -> None:
+    cbr = {"kind": "udp", "count": 1000, "size_bytes": constant(1000), "interval_ns": constant(2 * MS)}
+    traffic = ran(plan, [flow(plan, cbr)], tmp_path / "cbr")
+    (record,) = records(traffic)
+    assert (record["sent_packets"], record["lost_packets"], record["started_ns"]) == (1000, 0, 0)
+    # 28 bytes of UDP and IP.
+    expected = ONE_WAY_NS + (1000 + 28 + 38) * BYTE_NS
+    assert expected <= record["delay_min_ns"] <= expected + ACCESS_NS
+    assert record["delay_max_ns"] - record["delay_min_ns"] <= 1000, "exact but for rounding"
+    assert record["jitter_ns"] < 1000
+    assert abs(record["completion_ns"] - 999 * 2 * MS - record["delay_min_ns"]) <= 1000
+    bins = pl.read_csv(traffic / "goodput.csv")["bytes"].to_list()
+    assert sum(bins) == 1_000_000
+    assert set(bins[1:-1]) == {50_000}, "fifty packets in each 100 ms"
+
+
+def test_a_full_link_carries_its_rate_and_the_queue_its_limit(plan: Plan, tmp_path: Path) -> None:
+    fast = {"kind": "udp", "size_bytes": constant(1472), "interval_ns": constant(MS)}
+    (record,) = records(ran(plan, [flow(plan, fast, stop_ns=5_000 * MS)], tmp_path / "fast"))
+    frame_ns = 1538 * BYTE_NS
+    assert record["sent_packets"] == 5000
+    assert record["received_packets"] + record["lost_packets"] == 5000
+    # The link was busy from the first packet's arrival there to the last one's departure.
+    busy_ns = record["ended_ns"] - ONE_WAY_NS
+    assert record["received_packets"] == pytest.approx(busy_ns / frame_ns, abs=2)
+    # Behind twenty others.
+    assert record["delay_max_ns"] == pytest.approx(ONE_WAY_NS + 21 * frame_ns, abs=frame_ns + ACCESS_NS)
+
+
+def test_a_response_comes_after_one_round_trip_and_over_a_new_connection_after_two(plan: Plan, tmp_path: Path) -> None:
+    asks = {
+        "kind": "requests",
+        "count": 20,
+        "request_bytes": constant(100),
+        "response_bytes": constant(100),
+        "think_ns": constant(10 * MS),
+    }
+    flows = [flow(plan, asks), flow(plan, {**asks, "new_connection": True}, start_ns=5_000 * MS)]
+    traffic = ran(plan, flows, tmp_path / "requests")
+    session, fresh = records(traffic)
+    assert session["started_ns"] == 0
+    assert fresh["started_ns"] == 5_000 * MS
+    rows = pl.read_csv(traffic / "exchanges.csv")
+    assert rows.height == 40
+    # Frames of 100 bytes and 52 of headers, both ways; the handshake's are of 60 and 52.
+    data, handshake = 2 * (152 + 38) * BYTE_NS, (60 + 60 + 2 * 38) * BYTE_NS
+    for number, least in ((0, 2 * ONE_WAY_NS + data), (1, 4 * ONE_WAY_NS + data + handshake)):
+        took = rows.filter(pl.col("flow") == number)["duration_ns"].to_list()
+        assert all(least - 5000 <= each <= least + 4 * ACCESS_NS for each in took), (least, took)
+        starts = rows.filter(pl.col("flow") == number)["start_ns"].to_list()
+        assert all(
+            after - before - duration == 10 * MS
+            for before, after, duration in zip(starts, starts[1:], took, strict=False)
+        ), "a think time is exact"
+
+
+def test_a_ping_pong_takes_its_computing_and_a_round_trip(plan: Plan, tmp_path: Path) -> None:
+    ranks = [end(plan, node) for node in ("left1", "right1", "left2", "right2")]
+    work = {"kind": "messages", "iterations": 10, "ranks": ranks, "compute_ns": constant(5 * MS)}
+    flows = [
+        flow(plan, {**work, "pattern": "ping-pong", "size_bytes": constant(100)}),
+        flow(plan, {**work, "pattern": "barrier"}, start_ns=5_000 * MS),
+    ]
+    traffic = ran(plan, flows, tmp_path / "messages")
+    assert [record["part"] for record in records(traffic)] == [0, 1, 2, 3] * 2
+    rows = pl.read_csv(traffic / "exchanges.csv")
+    first = rows.filter((pl.col("flow") == 0) & pl.col("part").is_in([0, 2]) & (pl.col("number") > 0))
+    least = 5 * MS + 2 * ONE_WAY_NS + 2 * (152 + 38) * BYTE_NS
+    # Two pairs share the link: one message may wait for another, with its acknowledgement.
+    waits = 2 * (152 + 52 + 2 * 38) * BYTE_NS
+    took = first["duration_ns"].to_list()
+    # Its partner computes while the message is on its way.
+    assert all(least - 5000 <= each <= least + waits + 4 * ACCESS_NS for each in took), (least, took)
+    barrier = rows.filter(pl.col("flow") == 1)
+    for _, iteration in barrier.group_by("number"):
+        last = max(iteration["start_ns"]) + 5 * MS
+        ends = iteration["start_ns"] + iteration["duration_ns"]
+        assert all(ended >= last for ended in ends), "each waits for the last"
+    assert barrier.filter(pl.col("number") > 1)["duration_ns"].is_between(10 * MS, 20 * MS).all()
+
+
+def test_what_is_drawn_is_drawn_again(plan: Plan, tmp_path: Path) -> None:
+    udp = {
+        "kind": "udp",
+        "size_bytes": {"law": "exponential", "mean": 400, "most": 1472},
+        "interval_ns": {"law": "gamma", "mean": 2 * MS, "shape": 0.5},
+        "on_ns": {"law": "pareto", "mean": 200 * MS, "shape": 1.5},
+        "off_ns": {"law": "weibull", "mean": 100 * MS, "shape": 0.7},
+    }
+    asks = {
+        "kind": "requests",
+        "request_bytes": {"law": "uniform", "low": 100, "high": 300},
+        "response_bytes": {"law": "pareto", "mean": 20_000, "shape": 1.3, "most": 1e6},
+        "think_ns": {"law": "normal", "mean": 50 * MS, "deviation": 20 * MS},
+    }
+    flows = [flow(plan, work, stop_ns=5_000 * MS) for work in (udp, asks)]
+    both = [ran(plan, flows, tmp_path / run) for run in ("one", "two")]
+    for name in ("traffic.json", "goodput.csv", "exchanges.csv", "series.csv"):
+        one, two = ((traffic / name).read_bytes() for traffic in both)
+        assert one == two, name
+    packets, session = records(both[0])
+    assert packets["sent_packets"] > 500
+    assert packets["jitter_ns"] > 1000
+    assert session["received_bytes"] > 50_000

@@ -1,0 +1,161 @@
+"""iperf3 and D-ITG: what they are asked to do, and what their outputs become; `tools/` holds captured ones.
+
+The capture is of tools/tools.scenario.yaml in the virtual clock: commands.json, and commands/ of the clients.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from generator import external, scenario
+from generator.scenario import Schedule
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
+from labs.record.tables import TABLES
+from labs.units import NS_PER_MS
+
+TOOLS = Path(__file__).parent / "tools"
+FACTS = HostFacts((0, 1), (), "virtual")
+QUEUE_PACKETS = 20
+LINK_BPS = 10_000_000
+
+
+@pytest.fixture(scope="module")
+def schedule() -> Schedule:
+    (run,) = scenario.load(TOOLS / "tools.scenario.yaml").runs()
+    return run.schedule(compile_spec(run.spec, FACTS), "virtual")
+
+
+@pytest.fixture(scope="module")
+def rows(schedule: Schedule) -> dict[str, pl.DataFrame]:
+    return external.rows(schedule.document, TOOLS)
+
+
+def flow(rows: dict[str, pl.DataFrame], step: str, part: int = 0) -> dict[str, Any]:
+    return rows["flows"].filter(pl.col("step") == step, pl.col("part") == part).row(0, named=True)
+
+
+def test_the_commands_are_those_of_the_capture(schedule: Schedule) -> None:
+    ran = orjson.loads((TOOLS / "commands.json").read_bytes())["commands"]
+    assert [(each["node"], tuple(each["argv"]), each["at_ns"], each["service"]) for each in ran] == [
+        (command.node, command.argv, command.at_ns, command.service) for command in schedule.program.commands
+    ]
+
+
+def test_rows_have_the_columns_of_their_tables(rows: dict[str, pl.DataFrame]) -> None:
+    for table, frame in rows.items():
+        assert frame.schema == pl.Schema(TABLES[table])
+    assert rows["flows"]["flow"].to_list() == [0, 1, 2, 3, 3, 4, 5, 6, 7]
+    assert set(rows["flows"]["generator"]) == {"iperf3", "ditg"}
+
+
+def test_two_streams_of_iperf3_share_the_link(rows: dict[str, pl.DataFrame]) -> None:
+    both = rows["flows"].filter(pl.col("step") == "streams").to_dicts()
+    assert sum(row["goodput_bps"] for row in both) == pytest.approx(LINK_BPS * 1448 / 1538, rel=0.05)
+    assert both[0]["transfer"] == both[1]["transfer"]
+    for row in both:
+        assert row["completion_ns"] is None
+        assert row["min_rtt_ns"] >= 20_000_000
+        bins = rows["goodput"].filter(pl.col("flow") == row["flow"])
+        assert bins["bytes"].sum() == row["received_bytes"]
+    series = rows["series"].filter(pl.col("flow") == 0).to_dicts()
+    assert [row["time_ns"] for row in series] == pytest.approx(
+        [(200 * n + 100) * NS_PER_MS for n in range(1, 6)], abs=2 * NS_PER_MS
+    )
+    assert series[-1]["retransmitted_segments"] == both[0]["retransmitted_segments"]
+    assert all(2 <= row["cwnd_segments"] < 200 for row in series)
+
+
+def test_both_ways_are_two_parts_with_their_ends_exchanged(rows: dict[str, pl.DataFrame]) -> None:
+    ahead, back = flow(rows, "both"), flow(rows, "both", 1)
+    assert (ahead["source"], back["source"]) == ("left1", "right1")
+    assert (ahead["kind"], ahead["volume_bytes"]) == ("bulk", 500_000)
+    for number, part in ((3, 0), (3, 1)):
+        row = flow(rows, "both", part)
+        bins = rows["goodput"].filter(pl.col("flow") == number, pl.col("part") == part)
+        assert bins["bytes"].sum() == pytest.approx(row["received_bytes"], rel=0.1)
+        assert rows["series"].filter(pl.col("flow") == number, pl.col("part") == part).height > 1
+
+
+def test_udp_through_a_full_link_loses_what_does_not_fit(rows: dict[str, pl.DataFrame]) -> None:
+    """12 Mbit/s of payload for 1 s, packets of 1000 B and 66 B of headers and framing, through 10 Mbit/s."""
+    row = flow(rows, "flood")
+    through = LINK_BPS / 8 / 1066 + QUEUE_PACKETS
+    assert row["sent_packets"] == pytest.approx(1500, abs=2)
+    assert row["received_packets"] == pytest.approx(through, abs=3)
+    assert row["lost_packets"] == row["sent_packets"] - row["received_packets"]
+    assert row["received_bytes"] == 1000 * row["received_packets"]
+    assert row["jitter_ns"] > 0
+    assert row["delay_p50_ns"] is None
+
+
+def test_what_a_tool_refuses_is_the_error_of_its_flow(rows: dict[str, pl.DataFrame]) -> None:
+    row = flow(rows, "refused")
+    assert row["error"].startswith("iperf3: unable to set TCP_CONGESTION")
+    assert row["received_bytes"] is None
+    assert flow(rows, "flood")["error"] is None
+
+
+def test_a_poisson_stream_of_ditg_has_its_rate_sizes_and_delays(rows: dict[str, pl.DataFrame]) -> None:
+    """200 packets/s of 100 to 900 B over a one-way delay of 10 ms."""
+    row = flow(rows, "poisson")
+    assert row["sent_packets"] == pytest.approx(200, abs=5 * 200**0.5)
+    assert row["received_bytes"] / row["received_packets"] == pytest.approx(500, abs=60)
+    assert (row["lost_packets"], row["reordered_packets"], row["duplicate_packets"]) == (0, 0, 0)
+    assert 10_000_000 <= row["delay_min_ns"] <= row["delay_p50_ns"] <= row["delay_p99_ns"] <= row["delay_max_ns"]
+    assert row["delay_p99_ns"] < 13_000_000
+    assert row["started_ns"] - row["scheduled_ns"] == pytest.approx(85_000_000, abs=10_000_000)
+    assert rows["goodput"].filter(pl.col("flow") == row["flow"])["bytes"].sum() == row["received_bytes"]
+
+
+def test_ditg_through_a_full_link_waits_in_the_queue_and_loses(rows: dict[str, pl.DataFrame]) -> None:
+    row = flow(rows, "overload")
+    assert row["sent_packets"] == pytest.approx(450, abs=2)
+    assert row["received_packets"] == pytest.approx(0.3 * LINK_BPS / 8 / 1066 + QUEUE_PACKETS, abs=4)
+    queueing = QUEUE_PACKETS * 1066 * 8 / LINK_BPS * 1000
+    assert (row["delay_max_ns"] - row["delay_min_ns"]) / 1000**2 == pytest.approx(queueing, abs=2)
+
+
+def test_what_did_not_run_says_so(schedule: Schedule, tmp_path: Path) -> None:
+    rows = external.rows(schedule.document, tmp_path)
+    assert set(rows["flows"]["error"]) == {"iperf3: did not run", "ditg: did not run"}
+    assert rows["series"].is_empty()
+
+
+def test_an_output_that_is_not_whole_says_so(schedule: Schedule, tmp_path: Path) -> None:
+    (tmp_path / "commands").mkdir()
+    (tmp_path / "commands.json").write_bytes((TOOLS / "commands.json").read_bytes())
+    for file in (TOOLS / "commands").iterdir():
+        content = file.read_bytes()
+        (tmp_path / "commands" / file.name).write_bytes(b"" if file.suffix == ".log" else content[: len(content) // 2])
+    errors = external.rows(schedule.document, tmp_path)["flows"]["error"]
+    assert errors.is_not_null().all()
+    assert "iperf3: its output is not whole" in set(errors)
+
+
+def test_the_programs_that_must_be_there_are_those_of_the_tools(schedule: Schedule) -> None:
+    assert external.programs(schedule.document) == ("iperf3", "ITGSend", "ITGRecv", "ITGDec")
+    assert external.programs({"flows": [{"generator": "ewan"}]}) == ()
+
+
+@pytest.mark.parametrize(
+    ("udp", "words"),
+    [
+        ("{size: 500B, rate: 1Mbit/s}", "-C 250 -c 500"),
+        ("{size: 500B, interval: {uniform: {low: 5ms, high: 20ms}}}", "-U 50 200 -c 500"),
+        ("{size: {exponential: {mean: 500B}}, interval: {normal: {mean: 10ms, deviation: 1ms}}}", "-N 10 1 -e 500"),
+        ("{size: {pareto: {mean: 600B, shape: 3}}, interval: {pareto: {mean: 6ms, shape: 3}}}", "-V 3 4 -v 3 400"),
+        ("{size: {gamma: {mean: 600B, shape: 2}}, interval: {gamma: {mean: 5ms, shape: 2}}}", "-G 2 2.5 -g 2 300"),
+        ("{size: 1kB, rate: 8Mbit/s, on: 100ms, off: {exponential: {mean: 50ms}}}", "-C 1000 -c 1000 -B C 100 E 50"),
+    ],
+)
+def test_laws_in_the_words_of_ditg(udp: str, words: str) -> None:
+    text = f"lab: dumbbell\nsteps: [{{name: a, generator: ditg, from: left1, to: right1, for: 2s, udp: {udp}}}]\n"
+    (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
+    _, client = run.schedule(compile_spec(run.spec, FACTS), "virtual").program.commands
+    assert f" -T UDP {words} -t 2000 " in client.argv[2]

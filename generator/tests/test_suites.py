@@ -1,0 +1,261 @@
+"""HSTTS: the poster's arithmetic, what it refuses, and the scenarios that come of it."""
+
+from __future__ import annotations
+
+from fractions import Fraction as Exact
+from pathlib import Path
+
+import pytest
+
+from generator import scenario
+from generator.suites import hstts
+from generator.suites.applications import APPLICATIONS
+from generator.suites.hstts import Built, Wanted
+from generator.suites.parameters import Defaults, Parameters, elsewhere, markdown, resolve
+from generator.suites.profiles import PROFILES
+from labs import host
+from labs.compile import compile as compile_spec
+from labs.plan import Plan
+from labs.spec import DescriptionError
+
+QUICK = Defaults("1G", "20ms", cg="1.0")
+PAGE = Path(__file__).parent.parent.parent / "docs/hstts.md"
+
+
+def resolved(**given: str) -> Parameters:
+    return resolve(given, QUICK)
+
+
+def built(app: str, topology: str = "dumbbell", **given: str) -> Built:
+    (one,) = hstts.build(Wanted((app,), topology, given))
+    return one
+
+
+def first(one: Built) -> tuple[scenario.ScenarioRun, Plan]:
+    run = scenario.parse(one.text, one.file).runs()[0]
+    return run, compile_spec(run.spec, host.virtual_facts())
+
+
+@pytest.mark.parametrize(
+    ("given", "rate", "access", "k", "m", "cg"),
+    [
+        ({}, 10**9, 10**8, 10, 10, Exact(1)),
+        ({"CG": "2.0"}, 10**9, 10**8, 10, 20, Exact(2)),
+        ({"CG": "0.8", "K": "10"}, 10**9, 10**8, 10, 8, Exact("0.8")),
+        ({"M": "15"}, 10**9, 10**8, 10, 15, Exact("1.5")),
+        ({"RATE": "10G", "CA": "1G"}, 10**10, 10**9, 10, 10, Exact(1)),
+        ({"CA": "1G"}, 10**10, 10**9, 10, 10, Exact(1)),
+        ({"M": "10", "CG": "1"}, 10**9, 10**8, 10, 10, Exact(1)),
+        ({"M": "4", "CG": "0.8", "CA": "100M"}, 5 * 10**8, 10**8, 5, 4, Exact("0.8")),
+        ({"K": "10", "RATE": "1G", "CA": "100M", "M": "10", "CG": "1.0"}, 10**9, 10**8, 10, 10, Exact(1)),
+        ({"K": "1.5", "RATE": "150M", "CG": "2"}, 150 * 10**6, 10**8, Exact("1.5"), 3, Exact(2)),
+    ],
+)
+def test_what_is_not_given_follows(given: dict[str, str], rate: int, access: int, k: int, m: int, cg: Exact) -> None:
+    found = resolved(**given)
+    assert found.access is not None
+    assert (found.rate.bps, found.access.bps) == (rate, access)
+    assert (found.k, found.m, found.cg) == (Exact(k), m, cg)
+
+
+def test_reverse_pairs_are_as_many_as_the_level_says() -> None:
+    assert resolved(R="0").reverse == 0
+    assert resolved(R="0.8").reverse == 8
+    assert resolved(R="1.5", CA="1G", RATE="10G").reverse == 15
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"CG": "1.0", "M": "5", "K": "10"}, "CG=1.0 M=5 K=10: C_g = M·C_a/C = 0.5: leave one out"),
+        ({"K": "10", "RATE": "1G", "CA": "200M"}, "K=10 RATE=1G CA=200M: K = C/C_a = 5: leave one out"),
+        (
+            {"CG": "1.0", "M": "5", "RATE": "1G", "CA": "100M"},
+            "CG=1.0 M=5 RATE=1G CA=100M: C_g = M·C_a/C = 0.5: leave one out",
+        ),
+        (
+            {"CG": "0.85", "K": "10"},
+            "CG=0.85 K=10: M = C_g·K = 8.5 is not a whole number of sources: write CG=0.8 (M = 8)",
+        ),
+        ({"CG": "0.8", "K": "1"}, "CG=0.8 K=1: M = C_g·K = 0.8 is not a whole number of sources: write CG=1 (M = 1)"),
+        (
+            {"R": "1.5", "K": "1"},
+            "R=1.5 K=1: N_r = R·C/C_a = 1.5 is not a whole number of pairs: write R=2 (N_r = 2)",
+        ),
+        ({"K": "3"}, "RATE=1G K=3: C_a = C/K is not a whole number of bit/s: write RATE=999.999999Mbit/s"),
+        ({"K": "0"}, 'K "0": write a number above 0'),
+        ({"M": "0"}, 'M "0": write a whole number from 1 to 20000'),
+        ({"CG": "much"}, 'CG "much": write a plain number, like CG=1.0'),
+        ({"RATE": "1"}, 'RATE "1": write a rate as "1Mbit/s"'),
+        ({"RTT": "20"}, 'RTT "20": write a duration as "20ms", or Mix'),
+        ({"B": "web"}, 'B "web": write 0, WMI (light web traffic) or WMII (heavy web traffic)'),
+        ({"LOSS": "0.1"}, 'LOSS "0.1": write a fraction as "10%" or "0.1%"'),
+        ({"BUFFER": "100"}, 'BUFFER "100": write a buffer as "1BDP", "255pkt", "500kB" or "100ms"'),
+        ({"MTU": "100"}, 'MTU "100": write the largest IP packet in bytes, from 576 to 65535'),
+        ({"NS": "0"}, 'NS "0": write a whole number from 1 to 1000'),
+        ({"K": "1000000", "RATE": "1G"}, "RATE=1G K=1000000: C_a = C/K = 1000 bit/s: write what gives 8kbit/s to 100Gbit/s"),  # noqa: E501
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_refused_with_the_arithmetic(given: dict[str, str], says: str) -> None:
+    with pytest.raises(DescriptionError) as error:
+        resolved(**given)
+    assert str(error.value) == says
+
+
+def test_values_outside_the_posters_are_noted_and_run() -> None:
+    assert resolved(RTT="20ms", NS="10", R="1.5").notes == ()
+    assert resolved(RTT="300ms", M="5", NS="12").notes == (
+        "RTT = 300ms is outside the poster's 1ms to 200ms",
+        "C_g = 0.5 is outside the poster's 0.8 to 2",
+        "N_s = 12 is outside the poster's 1 to 10",
+    )
+    assert resolved(RATE="100M").notes == ("C_a = 10Mbit/s is outside the poster's 100Mbit/s to 10Gbit/s",)
+
+
+def test_only_a_dumbbell_has_a_bottleneck_with_sources() -> None:
+    with pytest.raises(DescriptionError, match=r"^K=5 CG=1: TOPO=star has no single bottleneck with M sources"):
+        elsewhere({"K": "5", "CG": "1"}, QUICK, "star")
+    with pytest.raises(DescriptionError, match=r"^RTT=Mix: needs one RTT for each pair"):
+        elsewhere({"RTT": "mix"}, QUICK, "star")
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+@pytest.mark.parametrize("app", APPLICATIONS)
+def test_every_application_is_a_scenario(app: str, profile: str) -> None:
+    (one,) = hstts.build(Wanted((app,), "dumbbell", {"B": "WMII"}, profile, ("reno", "cubic"), seeds=2))
+    found = scenario.parse(one.text, one.file)
+    runs = found.runs()
+    assert len(runs) == 2 * 2 * (3 if app == "PA" else 1)
+    assert {run.parameters["congestion"] for run in runs} == {"reno", "cubic"}
+    assert found.normalise == {"by": "congestion", "to": "reno"}
+    assert found.name == f"hstts-{app.lower()}"
+
+
+def test_bulk_is_one_volume_a_source_and_reverse_pairs_do_the_same() -> None:
+    run, plan = first(built("BU", CG="1.5", R="0.5", RTT="19.8ms"))
+    flows = run.schedule(plan, "virtual").document["flows"]
+    load = [flow for flow in flows if flow["role"] == "load"]
+    reverse = [flow for flow in flows if flow["role"] == "reverse"]
+    assert [(flow["source"], flow["sink"]) for flow in load] == [(f"left{n}", f"right{n}") for n in range(1, 16)]
+    assert [(flow["source"], flow["sink"]) for flow in reverse] == [(f"right{n}", f"left{n}") for n in range(16, 21)]
+    assert [flow["scheduled_ns"] for flow in load] == [n * 60_000_000 for n in range(15)]
+    assert {flow["volume_bytes"] for flow in flows} == {22_500_000}
+    access = {wire.a.node for wire in plan.wires if wire.a.node.startswith("left")}
+    assert len(access) == 20
+    (core,) = plan.links
+    assert core.forward.rate_bps == 10**9
+    assert {pair.rtt_ns for pair in plan.pairs} == {19_800_000}
+
+
+def test_the_papers_profile_has_the_papers_sizes() -> None:
+    (one,) = hstts.build(Wanted(("BU",), "dumbbell", {}, "paper"))
+    run, plan = first(one)
+    flows = run.schedule(plan, "virtual").document["flows"]
+    assert {flow["volume_bytes"] for flow in flows} == {30 * 10**9 // 8}
+    assert sorted({flow["scheduled_ns"] for flow in flows})[:2] == [0, 10**9]
+    assert {pair.bottleneck_bps for pair in plan.pairs} == {10**9}, "the nodes' own links"
+
+
+def test_streams_share_a_sources_volume() -> None:
+    run, plan = first(built("BU", NS="5", R="0", CG="1.0"))
+    flows = run.schedule(plan, "virtual").document["flows"]
+    assert len(flows) == 50
+    assert {flow["volume_bytes"] for flow in flows} == {4_500_000}
+
+
+def test_tuning_is_one_source_at_full_speed() -> None:
+    run, plan = first(built("TU", RATE="10G"))
+    (flow,) = run.schedule(plan, "virtual").document["flows"]
+    assert (flow["source"], flow["sink"], flow["volume_bytes"]) == ("left1", "right1", 375_000_000)
+    assert plan.pairs[0].bottleneck_bps == 10**10
+    with pytest.raises(DescriptionError, match=r"^M=5: TU has one source and one sink: leave M out$"):
+        built("TU", M="5")
+
+
+def test_peers_send_both_ways_on_one_connection() -> None:
+    run, plan = first(built("PP", CG="1.0"))
+    program = run.schedule(plan, "virtual").program
+    assert program.traffic is not None
+    assert [flow["work"]["bidirectional"] for flow in program.traffic["flows"]] == [True] * 10
+
+
+def test_web_files_fill_the_share_that_is_said() -> None:
+    run, plan = first(built("WM", NS="2", CG="1.0"))
+    program = run.schedule(plan, "virtual").program
+    assert program.traffic is not None
+    flows = program.traffic["flows"]
+    assert sum(flow["work"]["kind"] == "requests" for flow in flows) == 2 * 10 * 2, "N_s sessions, ways"
+    files = [flow["work"] for flow in flows if flow["work"]["kind"] == "arrivals"]
+    assert len(files) == 20
+    for work in files:
+        rate = work["size_bytes"]["mean"] * 8 / (work["interval_ns"]["mean"] / 10**9)
+        assert rate == pytest.approx(0.7 * 10**8, rel=1e-6)
+
+
+def test_ranks_are_on_both_sides_in_turn() -> None:
+    one = built("PA", M="2")
+    patterns = []
+    for run in scenario.parse(one.text, one.file).runs():
+        (flow,) = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document["flows"]
+        assert flow["members"] == ["left1", "right1", "left2", "right2"]
+        patterns.append(run.parameters["pattern"])
+    assert list(dict.fromkeys(patterns)) == ["all-to-all", "neighbour-exchange", "barrier"]
+    with pytest.raises(DescriptionError, match=r"^NS=5: PA's ranks have one connection to each other: leave NS out$"):
+        built("PA", NS="5")
+
+
+def test_background_fills_its_share_from_nodes_of_its_own() -> None:
+    for word, share in (("WMI", 0.1), ("WMII", 0.3)):
+        run, plan = first(built("BU", B=word, R="0", CG="1.0"))
+        schedule = run.schedule(plan, "virtual")
+        background = [flow for flow in schedule.document["flows"] if flow["role"] == "background"]
+        assert {(flow["source"], flow["sink"]) for flow in background} == {("left11", "right11"), ("right11", "left11")}
+        assert {flow["congestion"] for flow in background} == {"cubic"}
+        assert schedule.program.traffic is not None
+        for flow in background:
+            work = schedule.program.traffic["flows"][flow["request"]]["work"]
+            rate = work["size_bytes"]["mean"] * 8 / (work["interval_ns"]["mean"] / 10**9)
+            assert rate == pytest.approx(share * 10**9, rel=1e-6)
+
+
+def test_mixed_rtts_go_over_the_pairs_in_turn() -> None:
+    run, plan = first(built("BU", RTT="Mix", M="4", R="0.2"))
+    assert [pair.rtt_ns for pair in plan.pairs] == [1_000_000, 20_000_000, 200_000_000] * 2
+    assert run.name == "congestion=reno seed=1"
+
+
+def test_elsewhere_all_pairs_send() -> None:
+    run, plan = first(built("BU", "parking-lot", RTT="60ms", LOSS="0.1%", MTU="9000"))
+    flows = run.schedule(plan, "virtual").document["flows"]
+    assert [(flow["source"], flow["sink"]) for flow in flows] == [(pair.source, pair.sink) for pair in plan.pairs]
+    assert max(pair.rtt_ns for pair in plan.pairs) == 60_000_000
+    assert all(link.forward.loss["kind"] == "bernoulli" for link in plan.links if link.role == "wan")
+    run, plan = first(built("PA", "star"))
+    (flow,) = run.schedule(plan, "virtual").document["flows"]
+    assert flow["members"] == ["host1", "host2", "host3"]
+
+
+def test_the_whole_suite_takes_what_each_application_can_have() -> None:
+    apps = hstts.names("all")
+    found = hstts.build(Wanted(apps, "dumbbell", {"CG": "0.8", "NS": "5", "R": "0.8", "RATE": "1G"}))
+    assert [(each.app, each.parameters.m, each.parameters.streams) for each in found] == [
+        ("TU", 1, 5),
+        ("WM", 8, 5),
+        ("PP", 8, 5),
+        ("BU", 8, 5),
+        ("PA", 8, 1),
+    ]
+
+
+def test_names_of_applications_and_variants() -> None:
+    assert hstts.names("bu, tu") == ("BU", "TU")
+    with pytest.raises(
+        DescriptionError, match=r'^APP "XX": write one of TU, WM, PP, BU, PA, several with commas, or all$'
+    ):
+        hstts.names("XX")
+    assert hstts.variants("cubic,bic", "reno") == (("reno", "cubic", "bic"), True)
+    assert hstts.variants("cubic,reno,cubic", "reno") == (("cubic", "reno"), False)
+
+
+def test_the_page_has_the_ranges() -> None:
+    assert markdown() in PAGE.read_text()

@@ -1,0 +1,77 @@
+"""Which congestion controls each clock has, so that a scenario that wants another is refused before anything starts.
+
+In: the names wanted. Out: those a socket in a lab's node may have. Live, the answer is the kernel's own: sockets are
+tried in a network namespace of their own, which also loads the modules that load on demand. Virtual, it is in the
+virtual kernel's configuration (images/kernel/fragment.config).
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from labs.runtime.base import LabError
+
+PROC = Path("/proc/sys/net/ipv4")
+FRAGMENT = Path(__file__).resolve().parents[1] / "images/kernel/fragment.config"
+_CONFIGURED = re.compile(r"^CONFIG_TCP_CONG_(\w+)=y$", re.MULTILINE)
+# What the kernel calls itself, where that is not the configuration's word in small letters.
+_NAMED = {"HSTCP": "highspeed"}
+_NO_NAME = "ADVANCED"
+
+_TRIAL = """
+import ctypes, socket, sys
+CLONE_NEWNET = 0x40000000
+if ctypes.CDLL(None).unshare(CLONE_NEWNET) != 0:
+    sys.exit(1)
+for name in sys.argv[1:]:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp:
+        try:
+            tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError:
+            continue
+        print(name)
+"""
+
+
+def in_virtual(fragment: Path = FRAGMENT) -> tuple[str, ...]:
+    """Those that are built into the virtual kernel; Reno is in every kernel."""
+    words = (word for word in _CONFIGURED.findall(fragment.read_text()) if word != _NO_NAME)
+    return tuple(sorted({"reno", *(_NAMED.get(word, word.lower()) for word in words)}))
+
+
+def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
+    """Those that this kernel lets a node's sockets have: tried as root, else by what the kernel allows to anybody."""
+    listed = {name for file in ("available", "allowed") for name in _words(proc / f"tcp_{file}_congestion_control")}
+    command = [sys.executable, "-c", _TRIAL, *sorted(listed | set(wanted))]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = tried.stdout.split() if tried.returncode == 0 else _words(proc / "tcp_allowed_congestion_control")
+    return tuple(sorted(found))
+
+
+def refuse(wanted: Iterable[str], virtual: bool) -> None:
+    """LabError for the first that the clock's kernel lacks, with those it has."""
+    names = sorted(set(wanted))
+    known = in_virtual() if virtual else in_live(names)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise LabError(_refusal(missing, known, virtual))
+
+
+def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str:
+    listed = ", ".join(missing)
+    if virtual:
+        return f"congestion control {listed}: the virtual kernel has none of that name: write one of {', '.join(known)}"
+    there = [name for name in missing if name in in_virtual()]
+    hint = ": run it with --runtime virtual, whose kernel has them all" if len(there) == len(missing) else ""
+    return f"congestion control {listed}: this kernel lets nodes have {', '.join(known)}{hint}"
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []

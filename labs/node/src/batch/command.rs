@@ -1,0 +1,206 @@
+//! Programs in their nodes: what each finds there, and what became of it.
+//!
+//! In: a node, a command line, the surroundings. Out: a process that is ready to be started; what it writes goes to
+//! DIR/commands/<name>.{out,err}.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use nix::sys::signal::{killpg, Signal};
+use nix::sys::wait::WaitStatus;
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::Surroundings;
+use crate::exec::{self, Place};
+use crate::plan::Plan;
+use crate::signals::Signals;
+
+/// What programs find in their environment, in both clocks and on every machine, with EWAN_OUT: where to put files.
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("HOME", "/tmp"),
+    ("LANG", "C.UTF-8"),
+    ("TERM", "dumb"),
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    pub node: String,
+    pub argv: Vec<String>,
+    /// From T0.
+    pub at_ns: u64,
+    /// Ended when all others have come to their end; nobody waits for it.
+    pub service: bool,
+}
+
+/// What the rest relies on, a queueing discipline changed with tc for one: when it fails, nothing else is run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    pub node: String,
+    pub argv: Vec<String>,
+}
+
+impl Step {
+    /// Until it has ended, and whatever it left behind in its group with it; true when a signal came instead.
+    pub fn run(&self, number: usize, plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bool, String> {
+        let name = format!("prepare-{number}-{}", self.node);
+        let mut prepared = prepare(&self.node, &self.argv, plan, around, &name)?;
+        let said = around.out.join("commands").join(format!("{name}.err"));
+        let mut child = prepared.spawn().map_err(|error| why_not(&error, &self.argv[0], &said))?;
+        let group = Pid::from_raw(child.id() as i32);
+        let mut interrupted = false;
+        let ended = loop {
+            let ended = child.try_wait().map_err(|error| format!("{name}: {error}"))?;
+            if ended.is_some() || interrupted {
+                break ended;
+            }
+            interrupted = signals.wait(None).is_some_and(|signal| signal != Signal::SIGCHLD);
+        };
+        let _ = killpg(group, Signal::SIGKILL);
+        match ended {
+            None => child.wait().map(|_| true).map_err(|error| format!("{name}: {error}")),
+            Some(status) if status.success() => Ok(false),
+            Some(status) => {
+                let said = std::fs::read_to_string(&said).unwrap_or_default();
+                let why = said.lines().last().map_or_else(|| status.to_string(), str::to_owned);
+                Err(format!("preparing {}: {}: {why}", self.node, self.argv.join(" ")))
+            }
+        }
+    }
+}
+
+/// A command and what became of it; times from T0.
+#[derive(Serialize)]
+pub struct Entry {
+    node: String,
+    argv: Vec<String>,
+    pub at_ns: u64,
+    pub service: bool,
+    started_ns: Option<i64>,
+    ended_ns: Option<i64>,
+    /// Exit status; none if a signal ended it or it never ran.
+    status: Option<i32>,
+    signal: Option<String>,
+    /// Ended by us: a service, at the end of time, or interrupted.
+    pub stopped: bool,
+    /// Why it could not be started.
+    error: Option<String>,
+    out: String,
+    err: String,
+    #[serde(skip)]
+    pub process: Option<Pid>,
+    #[serde(skip)]
+    prepared: Option<std::process::Command>,
+}
+
+impl Entry {
+    /// `number`: from 0.
+    pub fn prepare(number: usize, command: &Command, plan: &Plan, around: &Surroundings) -> Result<Self, String> {
+        let name = format!("{}-{}", number + 1, command.node);
+        Ok(Entry {
+            prepared: Some(prepare(&command.node, &command.argv, plan, around, &name)?),
+            node: command.node.clone(),
+            argv: command.argv.clone(),
+            at_ns: command.at_ns,
+            service: command.service,
+            started_ns: None,
+            ended_ns: None,
+            status: None,
+            signal: None,
+            stopped: false,
+            error: None,
+            out: format!("commands/{name}.out"),
+            err: format!("commands/{name}.err"),
+            process: None,
+        })
+    }
+
+    pub fn waits(&self) -> bool {
+        self.prepared.is_some()
+    }
+
+    pub fn start(&mut self, out: &Path, now: impl Fn() -> i64) {
+        let Some(mut prepared) = self.prepared.take() else { return };
+        match prepared.spawn() {
+            Ok(child) => {
+                self.started_ns = Some(now());
+                self.process = Some(Pid::from_raw(child.id() as i32));
+            }
+            Err(error) => self.error = Some(why_not(&error, &self.argv[0], &out.join(&self.err))),
+        }
+    }
+
+    pub fn take(&mut self, status: WaitStatus, now_ns: i64) {
+        match status {
+            WaitStatus::Exited(_, status) => self.status = Some(status),
+            WaitStatus::Signaled(_, signal, _) => self.signal = Some(signal.as_str().into()),
+            _ => return,
+        }
+        self.ended_ns = Some(now_ns);
+    }
+
+    pub fn over(&self) -> bool {
+        self.ended_ns.is_some() || self.error.is_some()
+    }
+
+    pub fn runs(&self) -> bool {
+        self.process.is_some() && self.ended_ns.is_none()
+    }
+}
+
+/// In words: what the child said before it became the program, or that there is no such program.
+fn why_not(error: &std::io::Error, program: &str, said: &Path) -> String {
+    match std::fs::read_to_string(said) {
+        Ok(text) if !text.is_empty() => text,
+        _ if error.kind() == std::io::ErrorKind::NotFound => format!("{program}: there is no such program"),
+        _ => format!("{program}: {error}"),
+    }
+}
+
+/// A program in its node, ready to be started; what it writes goes to commands/<name>.{out,err}.
+fn prepare(
+    node: &str,
+    argv: &[String],
+    plan: &Plan,
+    around: &Surroundings,
+    name: &str,
+) -> Result<std::process::Command, String> {
+    let place = Place {
+        namespace: exec::namespace_of(plan, node)?,
+        hosts: around.state.join("hosts"),
+        tree: around.tree.map(Path::to_owned),
+    };
+    let (cpus, directory) = (plan.host_cpus.clone(), around.directory.clone());
+    let files = around.out.join("commands");
+    let say = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    std::fs::create_dir_all(&files).map_err(|error| say(&files, error))?;
+    let create = |ending: &str| {
+        let path = files.join(format!("{name}.{ending}"));
+        File::create(&path).map_err(|error| say(&path, error))
+    };
+    let mut prepared = std::process::Command::new(&argv[0]);
+    prepared
+        .args(&argv[1..])
+        .env_clear()
+        .envs(ENVIRONMENT)
+        .env("EWAN_OUT", &files)
+        .stdin(Stdio::null())
+        .stdout(create("out")?)
+        .stderr(create("err")?)
+        .process_group(0);
+    let enter = move || {
+        Signals::unblock();
+        // Only a number reaches the parent by itself; the words go to the command's own error output.
+        let entered = place.enter().and_then(|()| exec::keep_to(&cpus));
+        entered.inspect_err(|error| eprint!("{error}")).map_err(|_| std::io::Error::from_raw_os_error(libc::EPERM))?;
+        std::env::set_current_dir(&directory).or_else(|_| std::env::set_current_dir("/"))
+    };
+    // SAFETY: this process has one thread when it starts commands, so the child may allocate.
+    unsafe { prepared.pre_exec(enter) };
+    Ok(prepared)
+}

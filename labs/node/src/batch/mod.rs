@@ -1,0 +1,128 @@
+//! A program: preparations one after the other, then probes, then traffic, commands and changes of links side by side,
+//! each at its time after T0. The same code in both clocks.
+//!
+//! In: a plan whose lab is up, a program (JSON, written by labs/runtime/program.py), a directory. Out: DIR/probe.json,
+//! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, DIR/commands.json with what became of
+//! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made, DIR/links.csv with the links' counters over time, and
+//! what the traffic generator writes into DIR/traffic.
+
+mod command;
+mod events;
+mod probe;
+mod timetable;
+mod traffic;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::links;
+use crate::plan::Plan;
+use crate::signals::Signals;
+use command::{Command, Step};
+use events::Event;
+use timetable::Timetable;
+
+pub const FORMAT: &str = "ewan-program/1";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    format: String,
+    /// One after the other, before all else.
+    #[serde(default)]
+    prepare: Vec<Step>,
+    /// A request for `ewan_generator::probe`.
+    probe: Option<Value>,
+    /// A request for `ewan-node traffic`.
+    #[serde(default)]
+    traffic: Option<Value>,
+    commands: Vec<Command>,
+    #[serde(default)]
+    events: Vec<Event>,
+    /// The links' counters are read so often from T0 on; 0: never.
+    #[serde(default)]
+    watch_ns: u64,
+    /// From T0; what still runs then is ended.
+    longest_ns: u64,
+}
+
+/// How commands see the machine.
+pub struct Surroundings<'a> {
+    /// The lab's state directory.
+    pub state: &'a Path,
+    /// What becomes the commands' root; none: the root as it is.
+    pub tree: Option<&'a Path>,
+    /// Where results go; seen by the commands under the same name.
+    pub out: &'a Path,
+    /// Where commands begin, as they see it.
+    pub directory: PathBuf,
+    /// Whether the lab is there afterwards.
+    pub outlives: bool,
+}
+
+impl Program {
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let program: Self = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        if program.format != FORMAT {
+            return Err(format!("{}: format is {:?}, not {FORMAT:?}", path.display(), program.format));
+        }
+        let commands = program.commands.iter().map(|command| (&command.node, &command.argv));
+        let mut all = commands.chain(program.prepare.iter().map(|step| (&step.node, &step.argv)));
+        if let Some((node, _)) = all.find(|(_, argv)| argv.is_empty()) {
+            return Err(format!("{}: node {node}: a command without words", path.display()));
+        }
+        Ok(program)
+    }
+
+    /// Whether it needs the host's programs.
+    pub fn runs_programs(&self) -> bool {
+        !self.commands.is_empty() || !self.prepare.is_empty()
+    }
+
+    /// Runs all of it; true when a signal ended it early, with all that was measured until then written.
+    pub fn run(&self, plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bool, String> {
+        events::check(&self.events, plan)?;
+        for (index, step) in self.prepare.iter().enumerate() {
+            if step.run(index + 1, plan, signals, around)? {
+                return Ok(true);
+            }
+        }
+        if let Some(request) = &self.probe {
+            if probe::run(request, signals, around.out)? {
+                return Ok(true);
+            }
+        }
+        if self.commands.is_empty() && self.traffic.is_none() && self.events.is_empty() && self.watch_ns == 0 {
+            return Ok(false);
+        }
+        Timetable::prepare(self, plan, around)?.run(signals)
+    }
+}
+
+/// Runs a program in a lab of the live clock.
+pub fn run(state: &Path, program: &Path, out: &Path) -> Result<(), String> {
+    let absolute = |path: &Path| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
+    let (state, out) = (absolute(state)?, absolute(out)?);
+    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let program = Program::read(program)?;
+    let signals = Signals::block()?;
+    nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
+    // Whatever commands leave behind comes to us, and ends with its command.
+    nix::sys::prctl::set_child_subreaper(true).map_err(|error| format!("becoming subreaper: {error}"))?;
+    let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let around = Surroundings { state: &state, tree: None, out: &out, directory, outlives: true };
+    let result = program.run(&plan, &signals, &around);
+    // What was measured is kept, also of a run that failed.
+    let kept = links::record(&plan, &state, &out);
+    result.and_then(|_| kept.map(drop))
+}
+
+fn write(path: &Path, value: &impl Serialize) -> Result<(), String> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| error.to_string())?;
+    text.push(b'\n');
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}

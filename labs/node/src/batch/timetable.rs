@@ -1,0 +1,223 @@
+//! From T0 on: commands, traffic, changes of links and looks at their counters, each at its time.
+//!
+//! In: a program and a lab that is up. Out: commands.json, events.json, links.csv. One thread waits for whatever comes
+//! next: a start, an end, a change, a look, a signal. It alone works when a command is started, for the child runs code
+//! of ours before it becomes the command.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::{killpg, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag};
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use super::command::Entry;
+use super::events::Events;
+use super::traffic::{self, Traffic};
+use super::watch::Watch;
+use super::{write, Program, Surroundings};
+use crate::links::Links;
+use crate::plan::Plan;
+use crate::signals::Signals;
+
+/// From the end of the preparations to T0.
+const LEAD: Duration = Duration::from_millis(10);
+/// From the signal that asks a command to end to the one that ends it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same for traffic, which writes what became of each flow; before it is asked at all when its time is over, for
+/// it keeps the time itself.
+const TRAFFIC_WRITES: Duration = Duration::from_secs(20);
+const TRAFFIC_ENDS: Duration = Duration::from_secs(2);
+
+pub struct Timetable<'a> {
+    plan: &'a Plan,
+    out: &'a Path,
+    /// T0 on CLOCK_MONOTONIC.
+    begin_ns: i64,
+    longest_ns: u64,
+    entries: Vec<Entry>,
+    traffic: Option<Traffic>,
+    links: Option<Links<'a>>,
+    events: Option<Events>,
+    watch: Option<Watch>,
+    restore: bool,
+}
+
+/// Why it came to an end.
+enum End {
+    Over,
+    OutOfTime,
+    Interrupted,
+    Failed(String),
+}
+
+impl<'a> Timetable<'a> {
+    pub fn prepare(program: &Program, plan: &'a Plan, around: &Surroundings<'a>) -> Result<Self, String> {
+        let entry = |(number, command)| Entry::prepare(number, command, plan, around);
+        let entries = program.commands.iter().enumerate().map(entry).collect::<Result<_, String>>()?;
+        let looks = program.watch_ns > 0;
+        let events = (!program.events.is_empty()).then(|| Events::of(&program.events, plan)).transpose()?;
+        let links = (looks || events.is_some()).then(|| Links::open(plan, around.state)).transpose()?;
+        let watch = looks.then(|| Watch::new(program.watch_ns, around.out)).transpose()?;
+        let lead = program.traffic.as_ref().map_or(LEAD, traffic::lead);
+        let begin_ns = monotonic_ns() + lead.as_nanos() as i64;
+        let traffic = program.traffic.as_ref().map(|request| Traffic::start(request, around.out, begin_ns));
+        Ok(Timetable {
+            plan,
+            out: around.out,
+            begin_ns,
+            longest_ns: program.longest_ns,
+            entries,
+            traffic: traffic.transpose()?,
+            links,
+            events,
+            watch,
+            restore: around.outlives,
+        })
+    }
+
+    /// Until traffic and all commands but services have ended, or it is time, or a signal says so: true. All that was
+    /// measured is written then, also before an error.
+    pub fn run(mut self, signals: &Signals) -> Result<bool, String> {
+        let end = self.follow(signals);
+        self.end(signals, &end);
+        let interrupted = matches!(end, End::Interrupted);
+        let mut result = match end {
+            End::Failed(error) => Err(error),
+            End::Over | End::OutOfTime | End::Interrupted => Ok(()),
+        };
+        if let Some(error) = self.traffic.as_ref().and_then(Traffic::failure) {
+            result = result.and(Err(error.to_owned()));
+        }
+        let document = json!({ "format": "ewan-commands/1", "interrupted": interrupted, "commands": self.entries });
+        result = result.and(write(&self.out.join("commands.json"), &document));
+        let now_ns = self.now_ns();
+        if let (Some(watch), Some(links)) = (&mut self.watch, &mut self.links) {
+            result = result.and(watch.finish(links, self.plan, now_ns));
+        }
+        if let (Some(events), Some(links)) = (&self.events, &mut self.links) {
+            result = result.and(events.write(self.out));
+            if self.restore {
+                result = result.and(events.undo(links));
+            }
+        }
+        result.map(|()| interrupted)
+    }
+
+    fn follow(&mut self, signals: &Signals) -> End {
+        loop {
+            self.reap();
+            if let Some(error) = self.traffic.as_ref().and_then(Traffic::failure) {
+                return End::Failed(error.to_owned());
+            }
+            if let Err(error) = self.due() {
+                return End::Failed(error);
+            }
+            let traffic = self.traffic.as_ref().is_some_and(Traffic::runs);
+            if !traffic && self.entries.iter().all(|entry| entry.service || entry.over()) {
+                return End::Over;
+            }
+            if self.now_ns() >= self.longest_ns as i64 {
+                return End::OutOfTime;
+            }
+            if self.wait(signals, self.next_ns().min(self.longest_ns)).is_some_and(|came| came != Signal::SIGCHLD) {
+                return End::Interrupted;
+            }
+        }
+    }
+
+    fn now_ns(&self) -> i64 {
+        monotonic_ns() - self.begin_ns
+    }
+
+    fn wait(&self, signals: &Signals, until_ns: u64) -> Option<Signal> {
+        let left = u64::try_from((until_ns as i64).saturating_sub(self.now_ns())).unwrap_or(0);
+        // The kernel adds the timer slack, which is 1 ns at least (prctl(2)).
+        let asked = if left > 1 { left - 1 } else { left };
+        signals.wait(Some(Duration::from_nanos(asked)))
+    }
+
+    /// Does what is due: looks before changes, so that a row tells the rate of the time before it, changes before starts.
+    fn due(&mut self) -> Result<(), String> {
+        let begin_ns = self.begin_ns;
+        let now = || monotonic_ns() - begin_ns;
+        if let Some(links) = &mut self.links {
+            if let Some(watch) = &mut self.watch {
+                watch.look(links, self.plan, now())?;
+            }
+            if let Some(events) = &mut self.events {
+                events.make(links, now)?;
+            }
+        }
+        for entry in self.entries.iter_mut().filter(|entry| entry.waits()) {
+            if entry.at_ns as i64 <= now() {
+                entry.start(self.out, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next thing is due.
+    fn next_ns(&self) -> u64 {
+        let starts = self.entries.iter().filter(|entry| entry.waits()).map(|entry| entry.at_ns);
+        let looks = self.watch.iter().map(Watch::due_ns);
+        let changes = self.events.iter().filter_map(Events::due_ns);
+        starts.chain(looks).chain(changes).min().unwrap_or(u64::MAX)
+    }
+
+    /// All that ended: ours, and whatever was left to us by them.
+    fn reap(&mut self) {
+        while let Ok(status) = waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+            let Some(pid) = status.pid() else { return };
+            let now_ns = self.now_ns();
+            self.traffic.iter_mut().for_each(|traffic| traffic.take(&status));
+            if let Some(entry) = self.entries.iter_mut().find(|entry| entry.process == Some(pid)) {
+                entry.take(status, now_ns);
+            }
+        }
+    }
+
+    /// Ends what still runs: asks, waits, kills; and with each command whatever it left behind in its group. Traffic first
+    /// ends by itself when its time is over.
+    fn end(&mut self, signals: &Signals, end: &End) {
+        let ask = if matches!(end, End::Interrupted) { Signal::SIGINT } else { Signal::SIGTERM };
+        if matches!(end, End::OutOfTime) {
+            self.until(signals, TRAFFIC_ENDS, |all| !all.traffic.as_ref().is_some_and(Traffic::runs));
+        }
+        self.traffic.iter().for_each(|traffic| traffic.signal(ask));
+        for entry in self.entries.iter_mut().filter(|entry| !entry.over()) {
+            entry.stopped = true;
+            if let Some(group) = entry.process {
+                let _ = killpg(group, ask);
+            }
+        }
+        self.until(signals, PATIENCE, |all| !all.entries.iter().any(Entry::runs));
+        for group in self.entries.iter().filter_map(|entry| entry.process) {
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+        self.until(signals, TRAFFIC_WRITES, |all| !all.traffic.as_ref().is_some_and(Traffic::runs));
+        self.traffic.iter().for_each(|traffic| traffic.signal(Signal::SIGKILL));
+        while self.traffic.as_ref().is_some_and(Traffic::runs) || self.entries.iter().any(Entry::runs) {
+            signals.wait(Some(PATIENCE));
+            self.reap();
+        }
+    }
+
+    /// Waits for `done`, no longer than `longest`.
+    fn until(&mut self, signals: &Signals, longest: Duration, done: impl Fn(&Self) -> bool) {
+        let last_ns = self.now_ns() + longest.as_nanos() as i64;
+        self.reap();
+        while !done(self) && self.now_ns() < last_ns {
+            let left = last_ns.saturating_sub(self.now_ns());
+            signals.wait(Some(Duration::from_nanos(u64::try_from(left).unwrap_or(0))));
+            self.reap();
+        }
+    }
+}
+
+fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
+}

@@ -1,0 +1,300 @@
+//! The emulated links of a lab that is up, whatever emulates them: what they are now, their counters, changes.
+//!
+//! In: the lab's plan and state directory. Out: per link and direction its counters, and a change made at once. A spinner
+//! keeps the changes of its links itself; those of the kernel's links are in the state directory (CHANGES), one JSON
+//! object a line, so that the next who changes a link knows what it is.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ewan_emulator::config::Direction;
+use ewan_emulator::model::Change;
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+use crate::down;
+use crate::plan::{Backend, Link, Plan, HEADINGS};
+use crate::qdisc::{self, KernelLink};
+
+const CHANGES: &str = "changes.jsonl";
+/// Time for a spinner to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Of one direction, since the lab came up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    pub dropped_packets: u64,
+    pub lost_packets: u64,
+    pub queue_packets: u64,
+    pub queue_bytes: u64,
+}
+
+pub struct Links<'a> {
+    plan: &'a Plan,
+    /// In the plan's order: forward and backward as they are now, and how often each was changed.
+    now: Vec<[(Direction, u64); 2]>,
+    kernel: HashMap<&'a str, KernelLink<'a>>,
+    spinners: Vec<Spinner<'a>>,
+    changes: PathBuf,
+}
+
+impl<'a> Links<'a> {
+    pub fn open(plan: &'a Plan, state: &Path) -> Result<Self, String> {
+        let kernel: HashMap<_, _> = qdisc::open(plan)?
+            .into_iter()
+            .map(|open| (plan.links.iter().find(|link| link.name == open.name()), open))
+            .filter_map(|(link, open)| Some((link?.name.as_str(), open)))
+            .collect();
+        let spinners = plan.spinners.iter().enumerate();
+        let spinners = spinners.map(|(number, spinner)| Spinner::connect(state, number, &spinner.links));
+        let whole = |link: &Link| [0, 1].map(|heading| (link.direction(heading).clone(), 0));
+        let mut links = Links {
+            plan,
+            now: plan.links.iter().map(whole).collect(),
+            kernel,
+            spinners: spinners.collect::<Result<_, String>>()?,
+            changes: state.join(CHANGES),
+        };
+        links.catch_up()?;
+        Ok(links)
+    }
+
+    /// Learns what was changed since the lab came up.
+    fn catch_up(&mut self) -> Result<(), String> {
+        let say = |error: &dyn std::fmt::Display| format!("{}: {error}", self.changes.display());
+        let text = match std::fs::read_to_string(&self.changes) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|error| say(&error))?,
+        };
+        let lines = text.lines().map(|line| serde_json::from_str::<Past>(line).map_err(|error| say(&error)));
+        let mut past = lines.collect::<Result<Vec<_>, String>>()?;
+        for spinner in &mut self.spinners {
+            let answer: Changes = spinner.ask(&json!({"command": "changes"}))?;
+            past.extend(answer.changes);
+        }
+        for each in past {
+            let (number, heading) = find(self.plan, &each.link, &each.direction)?;
+            self.note(number, heading, &each.change);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, number: usize, heading: usize, change: &Change) {
+        let (direction, times) = &mut self.now[number][heading];
+        *direction = change.applied(direction);
+        *times += 1;
+    }
+
+    /// Changes one direction now. Errors: the link does not answer, or refuses.
+    pub fn change(&mut self, number: usize, heading: usize, change: &Change) -> Result<(), String> {
+        let link = &self.plan.links[number];
+        let request = json!({ "link": link.name, "direction": HEADINGS[heading] });
+        if let Some(open) = self.kernel.get(link.name.as_str()) {
+            let (now, times) = &self.now[number][heading];
+            open.change(heading, now, &change.applied(now), *times)?;
+            self.write_down(request, change)?;
+        } else {
+            let served = self.spinners.iter_mut().find(|spinner| spinner.links.contains(&link.name));
+            let spinner = served.ok_or_else(|| format!("link {}: no spinner of the plan serves it", link.name))?;
+            let request = merged(merged(json!({ "command": "set" }), request), json!(change));
+            spinner.ask::<Value>(&request).map_err(|error| format!("link {}: {error}", link.name))?;
+        }
+        self.note(number, heading, change);
+        Ok(())
+    }
+
+    fn write_down(&self, request: Value, change: &Change) -> Result<(), String> {
+        let line = format!("{}\n", merged(request, json!({ "change": change })));
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.changes);
+        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        written.map_err(|error| format!("{}: {error}", self.changes.display()))
+    }
+
+    /// As it is now.
+    pub fn direction(&self, number: usize, heading: usize) -> &Direction {
+        &self.now[number][heading].0
+    }
+
+    /// All links in the plan's order, forward and backward; none where a link's queueing disciplines were replaced.
+    pub fn counts(&mut self) -> Result<Vec<[Option<Counts>; 2]>, String> {
+        let mut answers = HashMap::new();
+        for spinner in &mut self.spinners {
+            let answer: Stats = spinner.ask(&json!({"command": "stats"}))?;
+            answers.extend(answer.links);
+        }
+        let counts = self.plan.links.iter().map(|link| match self.kernel.get(link.name.as_str()) {
+            Some(open) => Ok(open.counters()?.map(|way| way.map(Counts::from))),
+            None => {
+                let found = answers.get(&link.name);
+                let found = found.ok_or_else(|| format!("link {}: its spinner tells nothing of it", link.name))?;
+                Ok([&found.forward, &found.backward].map(|way| Some(Counts::from(way))))
+            }
+        });
+        counts.collect()
+    }
+}
+
+/// Changes one direction of a link of a lab that is up, as JSON on `input` says.
+pub fn run(state: &Path, link: &str, direction: &str, input: impl std::io::Read) -> Result<(), String> {
+    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let (number, heading) = find(&plan, link, direction)?;
+    let change: Change = serde_json::from_reader(input).map_err(|error| format!("link {link}: {error}"))?;
+    let mut links = Links::open(&plan, state)?;
+    let now = links.direction(number, heading);
+    refusal(&plan.links[number], now, &change).map_err(|error| format!("link {link} {direction}: {error}"))?;
+    links.change(number, heading, &change)
+}
+
+/// links.json: what the links counted since the lab came up; and why some are left out.
+pub fn record(plan: &Plan, state: &Path, out: &Path) -> Result<Vec<String>, String> {
+    let spinners: Vec<_> = (0..plan.spinners.len()).map(|number| down::last_stats(state, number)).collect();
+    let (links, left_out) = qdisc::statistics(plan)?;
+    let path = out.join("links.json");
+    let text = format!("{:#}\n", json!({ "format": "ewan-links/1", "links": links, "spinners": spinners }));
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(left_out)
+}
+
+/// A link's number in the plan, and 0 for forward or 1 for backward.
+pub fn find(plan: &Plan, link: &str, direction: &str) -> Result<(usize, usize), String> {
+    let number = plan.links.iter().position(|known| known.name == link);
+    let names = || plan.links.iter().take(10).map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
+    let number = number.ok_or_else(|| format!("lab {} has no link {link}; it has {}", plan.lab, names()))?;
+    let heading = HEADINGS.iter().position(|heading| *heading == direction);
+    let heading = heading.ok_or_else(|| format!("link {link}: direction {direction:?}: write forward or backward"))?;
+    Ok((number, heading))
+}
+
+/// Why a link cannot become so while it runs.
+pub fn refusal(link: &Link, now: &Direction, change: &Change) -> Result<(), String> {
+    if *change == Change::default() {
+        return Err(
+            "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb or queue".into()
+        );
+    }
+    change.check()?;
+    match link.backend {
+        Backend::User => Ok(()),
+        Backend::Kernel | Backend::Tbf => {
+            qdisc::refusal(link, now, &change.applied(now)).map_or(Ok(()), |why| Err(why.to_owned()))
+        }
+    }
+}
+
+fn merged(mut object: Value, more: Value) -> Value {
+    if let (Value::Object(into), Value::Object(more)) = (&mut object, more) {
+        into.extend(more);
+    }
+    object
+}
+
+/// A spinner's control socket, and who is behind it.
+struct Spinner<'a> {
+    number: usize,
+    links: &'a [String],
+    stream: BufReader<UnixStream>,
+}
+
+impl<'a> Spinner<'a> {
+    fn connect(state: &Path, number: usize, links: &'a [String]) -> Result<Self, String> {
+        let say = |error: std::io::Error| format!("spinner {number} does not answer, its links are dead: {error}");
+        let stream = UnixStream::connect(state.join(format!("spinner-{number}.sock"))).map_err(say)?;
+        stream.set_read_timeout(Some(ANSWER)).map_err(say)?;
+        stream.set_write_timeout(Some(ANSWER)).map_err(say)?;
+        Ok(Spinner { number, links, stream: BufReader::new(stream) })
+    }
+
+    fn ask<T: for<'t> Deserialize<'t>>(&mut self, request: &Value) -> Result<T, String> {
+        let number = self.number;
+        let say =
+            |error: &dyn std::fmt::Display| format!("spinner {number} does not answer, its links are dead: {error}");
+        self.stream.get_mut().write_all(format!("{request}\n").as_bytes()).map_err(|error| say(&error))?;
+        let mut line = String::new();
+        if self.stream.read_line(&mut line).map_err(|error| say(&error))? == 0 {
+            return Err(say(&"it ended"));
+        }
+        match serde_json::from_str(&line).map_err(|error| say(&error))? {
+            Answer { ok: true, .. } => serde_json::from_str(&line).map_err(|error| say(&error)),
+            Answer { error, .. } => Err(error),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    ok: bool,
+    #[serde(default)]
+    error: String,
+}
+
+#[derive(Deserialize)]
+struct Changes {
+    changes: Vec<Past>,
+}
+
+/// A change that was made.
+#[derive(Deserialize)]
+struct Past {
+    link: String,
+    direction: String,
+    change: Change,
+}
+
+#[derive(Deserialize)]
+struct Stats {
+    links: HashMap<String, LinkStats>,
+}
+
+#[derive(Deserialize)]
+struct LinkStats {
+    forward: DirectionStats,
+    backward: DirectionStats,
+}
+
+#[derive(Deserialize)]
+struct DirectionStats {
+    out_packets: u64,
+    out_bytes: u64,
+    drops: Drops,
+    queue_packets: u64,
+    queue_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Drops {
+    loss: u64,
+    queue_full: u64,
+    aqm: u64,
+    store_full: u64,
+}
+
+impl From<&DirectionStats> for Counts {
+    fn from(way: &DirectionStats) -> Self {
+        Counts {
+            sent_packets: way.out_packets,
+            sent_bytes: way.out_bytes,
+            dropped_packets: way.drops.queue_full + way.drops.aqm + way.drops.store_full,
+            lost_packets: way.drops.loss,
+            queue_packets: way.queue_packets,
+            queue_bytes: way.queue_bytes,
+        }
+    }
+}
+
+impl From<qdisc::LinkStatistics> for Counts {
+    fn from(way: qdisc::LinkStatistics) -> Self {
+        Counts {
+            sent_packets: way.sent_packets,
+            sent_bytes: way.sent_bytes,
+            dropped_packets: way.dropped_queue,
+            lost_packets: way.dropped_impair_or_limit,
+            queue_packets: way.backlog_packets,
+            queue_bytes: way.backlog_bytes,
+        }
+    }
+}
