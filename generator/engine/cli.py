@@ -362,7 +362,8 @@ def shown(directory: Path, as_json: bool) -> None:
     title = str(loaded.document.get("title") or loaded.name)
     if loaded.document["unverified"]:
         title += " (in labs that did not pass their verification)"
-    cli.console.print(show.points(summary, title, loaded.document.get("metrics") or ()))
+    for table in show.points(summary, title, loaded.document.get("metrics") or ()):
+        cli.console.print(table)
     if (papers := show.beside(summary)) is not None:
         cli.console.print()
         cli.console.print(papers)

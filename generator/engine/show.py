@@ -33,8 +33,8 @@ USUAL = (
     "udp loss",
     "udp jitter",
 )
-MOST_COLUMNS = 6
-MANY_POINTS = 40
+POINTS_BESIDE = 6
+DIGITS = 4
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -59,39 +59,50 @@ def fitting(value: float, unit: str) -> tuple[float, str]:
     return float(units[name]), name
 
 
-def with_interval(measured: Mapping[str, Any]) -> str:
-    """Mean, and half the width of its interval where there is one."""
-    mean, unit = measured["mean"], measured["unit"]
-    low, high = measured.get("low"), measured.get("high")
-    if mean is None or low is None or high is None or not math.isfinite(high - low) or high == low:
-        return amount(mean, unit)
-    size, name = fitting(mean, unit)
-    return f"{mean / size:.4g} ± {(high - low) / 2 / size:.2g}{name}"
-
-
-def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> Table:
-    """A row for each point; of a single point a row for each metric."""
+def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[Table]:
+    """A column for each point of the parameters, a row for each metric, in the unit that the first point fills."""
     found = summary["points"]
-    known = {metric for point in found for metric in point["metrics"]}
-    if len(found) == 1:
-        (point,) = found
-        rows = [[name, with_interval(each), str(each["n"])] for name, each in point["metrics"].items()]
-        return cli.grid(title, ["metric", "value", "runs"], rows, most=len(rows))
     names = varying([point["parameters"] for point in found])
-    metrics = [metric for metric in (wanted or USUAL) if metric in known]
-    if not wanted:
-        metrics = metrics[:MOST_COLUMNS]
-    # With Reno as the reference, the time that matters stands beside its ratio.
-    ratio = next((metric for metric in metrics if any(metric in point["normalised"] for point in found)), None)
-    columns = [*names, "runs", *metrics, *([f"{ratio}, normalised"] if ratio else [])]
-    rows = []
-    for point in found:
-        cells = [str(point["parameters"].get(name, NONE)) for name in names] + [str(point["seeds"])]
-        cells += [with_interval(point["metrics"][name]) if name in point["metrics"] else NONE for name in metrics]
-        if ratio:
-            cells.append(amount(point["normalised"].get(ratio, {}).get("ratio"), ""))
-        rows.append(cells)
-    return cli.grid(title, columns, rows, most=MANY_POINTS)
+    known = {metric for point in found for metric in point["metrics"]}
+    metrics = [metric for metric in (wanted or USUAL) if metric in known] or sorted(known)
+    drawn = []
+    for first in range(0, len(found), POINTS_BESIDE):
+        block = found[first : first + POINTS_BESIDE]
+        heads = [" ".join(f"{point['parameters'].get(name, NONE)}" for name in names) or "value" for point in block]
+        rows = [["runs", *(str(point["seeds"]) for point in block)]]
+        for metric in metrics:
+            rows.append(row(metric, [point["metrics"].get(metric) for point in block]))
+            ratios = [point["normalised"].get(metric) for point in block]
+            if metric == metrics[0] and any(ratios):
+                rows.append(row(f"  multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios]))
+        drawn.append(cli.grid("" if first else title, [" ".join(names), *heads], rows, most=len(rows)))
+    return drawn
+
+
+def row(name: str, measured: Sequence[Mapping[str, Any] | None]) -> list[str]:
+    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean."""
+    there = [each for each in measured if each is not None and each["mean"] is not None]
+    if not there:
+        return [name, *(NONE for _ in measured)]
+    size, unit = fitting(there[0]["mean"], there[0]["unit"])
+    return [f"{name} ({unit.strip()})" if unit else name, *(with_interval(each, size) for each in measured)]
+
+
+def with_interval(measured: Mapping[str, Any] | None, size: float) -> str:
+    """`3.253 ± 0.120`: in units of `size`; without an interval where there is one value alone."""
+    if measured is None or measured["mean"] is None or not math.isfinite(measured["mean"]):
+        return NONE
+    mean, low, high = measured["mean"] / size, measured.get("low"), measured.get("high")
+    whole_digits = len(str(int(abs(mean)))) if abs(mean) >= 1 else 1
+    decimals = max(0, DIGITS - (len(str(int(abs(mean)))) if abs(mean) >= 1 else 0))
+    if low is None or high is None or not math.isfinite(high - low):
+        return f"{mean:.{decimals}f}"
+    return f"{mean:.{decimals}f} ± {(high - low) / 2 / size:.{decimals}f}"
+
+
+def multiple(ratio: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A ratio of the summary as a measured value."""
+    return None if ratio is None else {**ratio, "mean": ratio["ratio"], "unit": "ratio"}
 
 
 def varying(parameters: Sequence[Mapping[str, Any]]) -> list[str]:

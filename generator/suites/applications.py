@@ -32,7 +32,7 @@ TITLES = {
 BACKGROUND = {"WMI": Exact("0.1"), "WMII": Exact("0.3")}
 BACKGROUND_FILE = "100kB"  # mean; with its law as the files of the JGN2 experiments
 BACKGROUND_CONGESTION = "cubic"
-WEB_LOAD = Exact("0.7")  # of what each source gets of the bottleneck, by WM's large files, each way
+WEB_LOAD = Exact("0.9")  # of what each source gets of the bottleneck, by WM's large files, each way
 TAIL = 1.3  # Pareto's shape of web files (JGN2)
 # The largest draw, in means: an unbounded tail would be one file that outlasts all else.
 LARGEST = 20

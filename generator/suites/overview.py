@@ -113,11 +113,11 @@ class Suite:
 
 
 def _ratio(found: Mapping[str, float | None] | None) -> str:
-    """`0.97 [0.95, 0.99]`; without an interval where there is one seed."""
+    """`0.970 ± 0.020`; without an interval where there is one seed."""
     if found is None or found["ratio"] is None:
         return "–"
     low, high = found["low"], found["high"]
-    return f"{found['ratio']:.3f}" + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
+    return f"{found['ratio']:.3f}" + ("" if low is None or high is None else f" ± {(high - low) / 2:.3f}")
 
 
 def document(rows: Sequence[Row]) -> list[dict[str, Any]]:

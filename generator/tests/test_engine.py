@@ -289,13 +289,13 @@ def test_a_document_survives_its_writing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("measured", "text"),
+    ("measured", "cells"),
     [
-        ({"mean": 9.24e6, "low": 9.0e6, "high": 9.48e6, "unit": "bit/s"}, "9.24 ± 0.24Mbit/s"),
-        ({"mean": 0.025, "low": None, "high": None, "unit": "share"}, "2.500%"),
-        ({"mean": 1.5e9, "low": 1.4e9, "high": 1.6e9, "unit": "ns"}, "1.5 ± 0.1s"),
-        ({"mean": 0.99931, "low": None, "high": None, "unit": "ratio"}, "0.9993"),
+        ({"mean": 9.24e6, "low": 9.0e6, "high": 9.48e6, "unit": "bit/s"}, ["speed (Mbit/s)", "9.240 ± 0.240", "–"]),
+        ({"mean": 0.025, "low": None, "high": None, "unit": "share"}, ["speed (%)", "2.500", "–"]),
+        ({"mean": 150.5e9, "low": 150.4e9, "high": 150.6e9, "unit": "ns"}, ["speed (s)", "150.5 ± 0.1", "–"]),
+        ({"mean": 0.99931, "low": None, "high": None, "unit": "ratio"}, ["speed", "0.9993", "–"]),
     ],
 )
-def test_values_are_shown_with_one_unit(measured: dict[str, Any], text: str) -> None:
-    assert show.with_interval(measured) == text
+def test_values_are_shown_in_the_unit_that_the_first_one_fills(measured: dict[str, Any], cells: list[str]) -> None:
+    assert show.row("speed", [measured, None]) == cells
