@@ -93,7 +93,6 @@ def with_interval(measured: Mapping[str, Any] | None, size: float) -> str:
     if measured is None or measured["mean"] is None or not math.isfinite(measured["mean"]):
         return NONE
     mean, low, high = measured["mean"] / size, measured.get("low"), measured.get("high")
-    whole_digits = len(str(int(abs(mean)))) if abs(mean) >= 1 else 1
     decimals = max(0, DIGITS - (len(str(int(abs(mean)))) if abs(mean) >= 1 else 0))
     if low is None or high is None or not math.isfinite(high - low):
         return f"{mean:.{decimals}f}"
@@ -115,18 +114,21 @@ def beside(summary: Summary) -> Table | None:
     """The papers' numbers beside those measured."""
     rows = []
     for each in summary["beside"]:
-        when = " ".join(f"{name}={value}" for name, value in each["when"].items())
-        apart = each["difference"]
+        apart, than = each["difference"], each.get("than")
         rows.append(
             [
                 each["source"],
-                when,
-                each["metric"],
+                settings(each["when"]),
+                f"{each['metric']}, more than at {settings(than)}" if than else each["metric"],
                 amount(each["paper"], each["unit"]),
                 amount(each["here"], each["unit"]),
-                NONE if apart is None or not math.isfinite(apart) else f"{apart:+.2%}",
+                NONE if apart is None or not math.isfinite(apart) else f"{apart:+.2%}" + (" points" if than else ""),
             ]
         )
     if not rows:
         return None
     return cli.grid("Beside the papers", ["source", "when", "metric", "paper", "here", "difference"], rows)
+
+
+def settings(parameters: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in parameters.items())

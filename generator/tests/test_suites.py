@@ -189,7 +189,7 @@ def test_web_files_fill_the_share_that_is_said() -> None:
     assert len(files) == 20
     for work in files:
         rate = work["size_bytes"]["mean"] * 8 / (work["interval_ns"]["mean"] / 10**9)
-        assert rate == pytest.approx(0.7 * 10**8, rel=1e-6)
+        assert rate == pytest.approx(0.9 * 10**8, rel=1e-6)
 
 
 def test_ranks_are_on_both_sides_in_turn() -> None:
