@@ -21,7 +21,7 @@ command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: ap
 
 # Tools that people and tests run inside nodes; for the tests also a machine with a stock kernel, which QEMU emulates.
 tools="ip:iproute2 ping:iputils-ping"
-[ "${1-}" != tests ] || tools="$tools tc:iproute2 iperf3:iperf3 ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
+[ "${1-}" != tests ] || tools="$tools tc:iproute2 ethtool:ethtool iperf3:iperf3 ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
     qemu-system-x86_64:qemu-system-x86"
 missing=
 for tool in $tools; do
