@@ -110,7 +110,6 @@ def test_a_receivers_window_sets_the_completion_time(tmp_path: Path) -> None:
 sample: 0
 series: 0
 watch: 0
-longest: 300s
 steps: [{{name: flow, from: left1, to: right1, congestion: cubic, window: 256KiB, bulk: 400MB}}]
 """,
         tmp_path,
@@ -165,8 +164,9 @@ def test_every_kind_completes_and_says_so(tmp_path: Path) -> None:
     assert cbr["received_packets"] + cbr["lost_packets"] == cbr["sent_packets"]
 
 
+# A buffer with room for a few packets of each: in one of a BDP, 77 packets, most would wait for their timers.
 THOUSAND = f"""
-{lab("10ms", "100Mbit/s", ", buffer: 50000pkt", pairs=10)}
+{lab("10ms", "100Mbit/s", ", buffer: 500ms", pairs=10)}
 sample: 0
 series: 0
 watch: 0

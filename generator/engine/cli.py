@@ -29,6 +29,7 @@ from generator.engine.parts import Facts, Parts
 from generator.scenario import Scenario, ScenarioRun, Stop
 from labs import cli, rundir
 from labs.record import host_facts
+from labs.units import about
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 COMPARISON = "comparison.json"
@@ -116,6 +117,11 @@ def experiment(
     jobs = [engine.job(run, virtual) for run in runs]
     if not virtual:
         cli.as_root()
+    if scale is None and scenario.scales:
+        lasting = about(sum(job.entry.expected_ns for job in jobs), "time", 3)
+        tell(
+            f"{scenario.name} at full length, {lasting} in {engine.counted(len(jobs), 'run')}: --scale {scenario.scales[0]} is another"
+        )
     facts = facts_of(scenario, stop, scale, settings or {}, seeds)
     directory = rundir.make(scenario.name)
 
@@ -332,7 +338,7 @@ def guarded(directory: Path, work: Callable[[], int]) -> int:
         raise cli.fail(f"interrupted: what has ended is in {directory}: {resume}") from None
     except execution.DiskFullError as error:
         raise Incomplete(f"{error}: what was measured is kept: {resume}") from None
-    except engine.OutsideToleranceError as error:
+    except engine.UnverifiedLabError as error:
         raise Incomplete(str(error)) from None
     finally:
         for number, handler in before.items():

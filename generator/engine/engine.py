@@ -34,8 +34,8 @@ ORDER = tuple(STAGES)
 REPORTS = ("summary.json", "report.html")
 
 
-class OutsideToleranceError(LabError):
-    """A lab is not what its plan says; nothing was executed in it."""
+class UnverifiedLabError(LabError):
+    """A lab is not what its plan says, or cannot be shown to be; nothing was executed in it."""
 
 
 def job(run: ScenarioRun, virtual: bool, number: int | None = None) -> Job:
@@ -163,7 +163,7 @@ class Engine:
             for stage in ORDER[first:]:
                 self._stage(stage, begun_ns if stage == "reservation" else time.monotonic_ns())
             return 0 if not self._experiment.wanting() else 1
-        except OutsideToleranceError:
+        except UnverifiedLabError:
             self._end("refused")
             raise
         except BaseException:
@@ -221,15 +221,15 @@ class Engine:
         found = verification.certify(
             self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
         )
-        wrong = verification.outside(found)
+        wrong = verification.refusals(found)
         for line in wrong:
             self._tell(line)
         if wrong and not self._experiment.document["unverified"]:
-            raise OutsideToleranceError(
+            raise UnverifiedLabError(
                 f"{wrong[0]}: nothing was run: --unverified runs it all the same, and its records say so"
             )
         rows = sum(len(each.certificate.rows) for each in found)
-        verdict = f"{len(wrong)} outside tolerance, run all the same" if wrong else "verified"
+        verdict = f"{len(wrong)} not to be believed, run all the same" if wrong else "verified"
         return f"{counted(len(found), 'lab')} {verdict}, {rows} comparisons"
 
     def _drop_other_kernels(self) -> None:

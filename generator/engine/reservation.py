@@ -116,10 +116,10 @@ def leaves(job: Job) -> int:
 def workers(jobs: Sequence[Job]) -> int:
     """As many virtual kernels as there are CPUs, or as memory holds; LabError where it does not hold one."""
     most = min(len(os.sched_getaffinity(0)), max(len(jobs), 1))
-    largest = max((job.plan for job in jobs), key=lambda plan: memory.need(plan).bytes, default=None)
+    largest = max(jobs, key=lambda job: memory.need(job.plan, job.program).bytes, default=None)
     if largest is None:
         return most
-    wanted = memory.need(largest)
-    memory.refuse(largest.lab, wanted, SHARED_MEMORY)
+    wanted = memory.need(largest.plan, largest.program)
+    memory.refuse(largest.plan.lab, wanted, SHARED_MEMORY)
     free = min(memory.free_memory_bytes(), memory.available(SHARED_MEMORY))
     return max(min(most, free // wanted.bytes), 1)

@@ -17,7 +17,7 @@ from generator.engine.experiment import Entry, Experiment
 from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record
-from labs.record import Certificate
+from labs.record import Certificate, Row
 from labs.runtime.base import LabError
 from labs.runtime.sweep import sweep
 
@@ -67,7 +67,7 @@ def certify(
     by_family = {each.entry.family: each for each in found}
     for entry in entries:
         entry.certificate = name(by_family[entry.family].entry)
-        entry.verified = by_family[entry.family].certificate.passed
+        entry.verified = not refusal(by_family[entry.family].certificate)
     experiment.save()
     return sorted(found, key=lambda each: each.entry.number)
 
@@ -76,17 +76,30 @@ def name(entry: Entry) -> str:
     return f"{DIRECTORY}/{entry.family[:_DIGITS]}.json"
 
 
-def outside(found: Sequence[Verified]) -> list[str]:
-    """A line for each lab that is not what its plan says."""
-    lines = []
-    for each in found:
-        rows = [row for row in each.certificate.rows if row.verdict == "outside"]
-        if not rows:
-            continue
-        shown = ", ".join(f"{row.link} {row.quantity}" for row in rows[:MOST_SHOWN])
-        more = f" and {len(rows) - MOST_SHOWN} more" if len(rows) > MOST_SHOWN else ""
-        lines.append(f"lab {each.certificate.lab} of run {each.entry.number}: outside tolerance: {shown}{more}")
-    return lines
+def refusals(found: Sequence[Verified]) -> list[str]:
+    """A line for each lab that is not what its plan says, or that this host cannot show to be."""
+    return [
+        f"lab {each.certificate.lab} of run {each.entry.number}: {why}"
+        for each in found
+        if (why := refusal(each.certificate))
+    ]
+
+
+def refusal(certificate: Certificate) -> str:
+    """Why a lab cannot be believed; empty: it can. A rate beyond the reach of this host's probes is beyond that of
+    any load, too."""
+    outside = [row for row in certificate.rows if row.verdict == "outside"]
+    unknown = [row for row in certificate.rows if row.verdict == "not measured" and row.quantity == "rate"]
+    if outside:
+        return f"outside tolerance: {_listed(outside)}"
+    if unknown and certificate.clock == "live":
+        return f"beyond what this host can measure: {_listed(unknown)} ({unknown[0].note}): --runtime virtual can"
+    return ""
+
+
+def _listed(rows: Sequence[Row]) -> str:
+    shown = ", ".join(f"{row.link} {row.quantity}" for row in rows[:MOST_SHOWN])
+    return shown + (f" and {len(rows) - MOST_SHOWN} more" if len(rows) > MOST_SHOWN else "")
 
 
 def _kept(experiment: Experiment, entry: Entry) -> Certificate | None:

@@ -1,7 +1,7 @@
 """How long a run will take, roughly: for progress, and for the time after which something must be wrong.
 
-Comes in: what is sent from where to where, and the plan's rates. Goes out: nanoseconds from T0. Volumes share links as
-a fluid would; what ends by the clock ends then.
+Comes in: what is sent from where to where, how its sockets are set, and the plan's rates. Goes out: nanoseconds from
+T0. Volumes share links as a fluid would, none faster than a window a round trip; what ends by the clock ends then.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from generator.scenario.fields import Step
-from generator.scenario.flows import packet_interval
+from generator.scenario.flows import Settings, packet_interval
 from generator.scenario.laws import mean
 from labs.plan import Plan
-from labs.units import NS_PER_SECOND, time_for
+from labs.units import NS_PER_SECOND, mean_rate_bps, time_for
 
 # A run that takes this many times what rates and volumes suggest, or a minute, is taken for one that never ends.
 PATIENCE = 10
@@ -36,8 +35,9 @@ class Load:
     links: tuple[str, ...] = ()
 
 
-def load(plan: Plan, step: Step, source: str, sink: str, start_ns: int, stop_ns: int | None) -> Load:
-    amount, pause_ns = _demand(step, _rtt_ns(plan, source, sink))
+def load(plan: Plan, step: Step, said: Settings, source: str, sink: str, start_ns: int, stop_ns: int | None) -> Load:
+    rtt_ns = _rtt_ns(plan, source, sink)
+    amount, pause_ns = _demand(step, rtt_ns)
     counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))
     order = {node.name: number for number, node in enumerate(plan.nodes)}
     pairs = [pair for pair in plan.pairs if {pair.source, pair.sink} == {source, sink}]
@@ -47,7 +47,16 @@ def load(plan: Plan, step: Step, source: str, sink: str, start_ns: int, stop_ns:
         links, rate = tuple(f"{name} {heading}" for name in pairs[0].links), pairs[0].bottleneck_bps
     else:
         links, rate = (), min((link.forward.rate_bps for link in plan.links), default=NS_PER_SECOND)
+    window = _window_bytes(said)
+    if window is not None and rtt_ns:
+        rate = max(1, min(rate, mean_rate_bps(window, rtt_ns)))
     return Load(start_ns, stop_ns, round(amount), round(pause_ns), counted, rate, links)
+
+
+def _window_bytes(said: Settings) -> int | None:
+    """What all streams of a transfer may have in flight by their sockets' options; None: as much as the path takes."""
+    named = [said.socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
+    return min((size * said.streams for size in named if size is not None), default=None)
 
 
 def _rtt_ns(plan: Plan, source: str, sink: str) -> int:
@@ -68,8 +77,7 @@ def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
             count = work.count or 0
             return count * mean(work.response), count * (mean(work.think) + 2 * rtt_ns)
         case "udp":
-            interval: dict[str, Any] = packet_interval(step)
-            each = interval.get("value", interval.get("mean", 0)) or (mean(work.interval) if work.interval else 0)
+            each = mean(work.interval) if work.interval else packet_interval(step)["value"]
             share = 1.0 if work.on is None else mean(work.on) / (mean(work.on) + mean(work.off))
             return 0, (work.count or 0) * each / share
         case _:

@@ -217,7 +217,8 @@ class _Compiler:
             for number, flow in enumerate(described):
                 flow["name"] += f" stream {number + 1}" if len(described) > 1 else ""
             self._parts.transfers += 1
-            self._parts.loads.append(estimate.load(self._plan, step, start.source, start.sink, start.at_ns, stop_ns))
+            ends = (start.source, start.sink)
+            self._parts.loads.append(estimate.load(self._plan, step, said, *ends, start.at_ns, stop_ns))
             if said.generator != "ewan":
                 self._add_external(step, start, said, stop_ns, described)
                 continue

@@ -14,7 +14,19 @@ import polars as pl
 import pytest
 
 from generator import records, scenario, variants
-from generator.engine import Facts, Parts, archive, compare, engine, experiment, reservation, show, stopping, stored
+from generator.engine import (
+    Facts,
+    Parts,
+    archive,
+    compare,
+    engine,
+    experiment,
+    reservation,
+    show,
+    stopping,
+    stored,
+    verification,
+)
 from generator.engine.experiment import Entry, Experiment, Job
 from generator.scenario import Stop
 from labs.plan import Plan
@@ -259,8 +271,24 @@ def begun(place: Path, verdict: str, unverified: bool) -> int:
     )
 
 
+@pytest.mark.parametrize(
+    ("clock", "verdict", "says"),
+    [
+        ("live", "not measured", "beyond what this host can measure: core rate (too busy): --runtime virtual can"),
+        ("live", "outside", "outside tolerance: core rate"),
+        ("live", "ok", ""),
+        ("virtual", "not measured", ""),
+    ],
+)
+def test_what_a_host_cannot_show_is_not_believed(clock: Any, verdict: Any, says: str) -> None:
+    (first, _) = jobs()
+    made = certificate(first.plan, verdict)
+    row = dataclasses.replace(made.rows[0], note="too busy")
+    assert verification.refusal(dataclasses.replace(made, rows=(row,), clock=clock)) == says
+
+
 def test_a_lab_outside_its_tolerances_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(engine.OutsideToleranceError, match="run 1: outside tolerance: core rate: nothing was run"):
+    with pytest.raises(engine.UnverifiedLabError, match="run 1: outside tolerance: core rate: nothing was run"):
         begun(tmp_path, "outside", unverified=False)
     document = orjson.loads((tmp_path / "experiment.json").read_bytes())
     assert document["status"] == "refused"

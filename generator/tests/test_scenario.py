@@ -292,6 +292,21 @@ def test_how_long_it_takes_follows_from_volumes_and_rates() -> None:
     assert timed.program.longest_ns == 12 * 10**9
 
 
+@pytest.mark.parametrize("limit", ["window", "send_buffer", "receive_buffer"])
+def test_a_small_window_makes_a_transfer_long(limit: str) -> None:
+    """A window a round trip, however fast the links are, and so much the longer until it is given up."""
+    wide = "lab: {topology: {dumbbell: {pairs: 1}}, rtt: 50ms, wan: {rate: 1Gbit/s}}"
+    step = "name: a, from: left1, to: right1, streams: 2, bulk: 400MB"
+    (free,), (held,) = (
+        parse(f"{wide}\ndefaults: {defaults}\nsteps: [{{{step}}}]").runs() for defaults in ("{}", f"{{{limit}: 64KiB}}")
+    )
+    assert planned(free).program.expected_ns < 4 * 10**9
+    program = planned(held).program
+    alone_ns = 400_000_000 / (2 * 65536 / 0.050) * 10**9
+    assert alone_ns <= program.expected_ns < 1.01 * alone_ns
+    assert program.longest_ns == 10 * program.expected_ns
+
+
 # Refusals
 
 STEP = "{name: a, from: left1, to: right1, bulk: 1MB}"

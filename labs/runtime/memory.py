@@ -1,8 +1,9 @@
-"""How much memory the virtual kernel needs for a lab, and whether this machine has it. Pure but for `available`.
+"""How much memory the virtual kernel needs for a lab and what runs in it, and whether this machine has it. Pure but for
+`available` and `free_memory_bytes`.
 
-In: a plan. Out: bytes, with the arithmetic for whoever has too little. What counts is packets: a link's own limits say
-how many it may hold, and TCP's buffers hold about as many again (sent and not acknowledged, received out of order).
-The memory is taken as it is touched, so a lab that fills nothing costs little.
+In: a plan and a program. Out: bytes, with the arithmetic for whoever has too little. What counts is packets: a link's
+own limits say how many it may hold, and TCP's buffers hold about as many again (sent and not acknowledged, received out
+of order); and the threads of many flows. The memory is taken as it is touched, so a lab that fills nothing costs little.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from labs.plan import Plan
 from labs.runtime.base import LabError
+from labs.runtime.program import Program
 from labs.units import about
 
 MIB = 1 << 20
@@ -20,6 +22,8 @@ MIB = 1 << 20
 BASE_BYTES = 192 * MIB
 # A network namespace, its interfaces, routes and sysctls.
 NODE_BYTES = MIB
+# A thread of a flow with its socket: its stacks and the pages that map its own (measured: 56 KiB of 1000 TCP flows).
+THREAD_BYTES = 64 << 10
 # Of a packet beyond its bytes: two `struct sk_buff` (the packet and TCP's copy of its head) and a `skb_shared_info`.
 PACKET_HEAD_BYTES = 1024
 # Packets are stored in slabs of powers of two from here on.
@@ -29,26 +33,30 @@ STEP_BYTES = 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`packets`: what all links may hold, delay lines and queues, both ways; `packet_bytes`: what one then takes."""
+    """`packets`: what all links may hold, delay lines and queues, both ways; `packet_bytes`: what one then takes;
+    `threads`: of all flows, as if they were all there at once."""
 
     nodes: int
     packets: int
     packet_bytes: int
+    threads: int = 0
 
     @property
     def bytes(self) -> int:
         """Rounded up, with an eighth more for what the kernel keeps free."""
-        needed = BASE_BYTES + self.nodes * NODE_BYTES + 2 * self.packets * self.packet_bytes
+        needed = BASE_BYTES + self.nodes * NODE_BYTES + self.threads * THREAD_BYTES
+        needed += 2 * self.packets * self.packet_bytes
         return -(-(needed + needed // 8) // STEP_BYTES) * STEP_BYTES
 
     def arithmetic(self) -> str:
         return (
             f"{about(BASE_BYTES, 'size')} for the system, {self.nodes} nodes × {about(NODE_BYTES, 'size')}, "
+            f"{self.threads} threads of flows × {about(THREAD_BYTES, 'size')}, "
             f"2 × {self.packets} packets on the links and in TCP's buffers × {self.packet_bytes}B, and an eighth"
         )
 
 
-def need(plan: Plan) -> Need:
+def need(plan: Plan, program: Program = Program()) -> Need:
     mtu = max((interface.mtu for node in plan.nodes for interface in node.interfaces), default=1500)
     slab = SMALLEST_SLAB_BYTES
     while slab < mtu + 400:  # headroom and skb_shared_info lie in the same slab
@@ -58,7 +66,13 @@ def need(plan: Plan) -> Need:
         for way in (link.forward, link.backward):
             # Of full packets: small ones fill a link's packet count long before TCP would send that many.
             packets += min(way.store_packets, way.store_bytes // mtu + 1)
-    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES)
+    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, _threads(program))
+
+
+def _threads(program: Program) -> int:
+    """Two of a flow, or of a rank of a group; four where both ends send. Of flows that arrive few are there at once."""
+    works = [flow["work"] for flow in (program.traffic or {}).get("flows", ())]
+    return sum(2 * len(work.get("ranks", "1")) * (1 + bool(work.get("bidirectional"))) for work in works)
 
 
 def refuse(lab: str, wanted: Need, directory: Path) -> None:

@@ -113,7 +113,7 @@ class VirtualRuntime:
         """
         binary, image = node_binary(self._wanted), self.kernel()
         directory = check_path(directory)
-        wanted = memory.need(plan)
+        wanted = memory.need(plan, program)
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
         begun = time.monotonic_ns()

@@ -242,6 +242,15 @@ def test_memory_follows_the_lab() -> None:
     assert small.bytes < 512 * memory.MIB < large.bytes
 
 
+def test_memory_follows_the_flows() -> None:
+    bulk = {"kind": "bulk", "bidirectional": False}
+    works = [*([bulk] * 3000), {"kind": "bulk", "bidirectional": True}, {"kind": "messages", "ranks": [{}] * 5}]
+    program = Program(traffic={"flows": [{"work": work} for work in works]})
+    none, many = memory.need(lab()), memory.need(lab(), program)
+    assert (none.threads, many.threads) == (0, 6000 + 4 + 10)
+    assert many.bytes - none.bytes > 3000 * 112 << 10, "what 1000 flows were seen to touch, thrice"
+
+
 def test_what_needs_a_lab_that_stays_up_is_refused(runtime: VirtualRuntime) -> None:
     with pytest.raises(LabError, match="ewan batch TOPOLOGY --do 'left1: ping right1'"):
         runtime.exec("dumbbell", "left1", ["ping", "right1"])
