@@ -119,9 +119,8 @@ def experiment(
         cli.as_root()
     if scale is None and scenario.scales:
         lasting = about(sum(job.entry.expected_ns for job in jobs), "time", 3)
-        tell(
-            f"{scenario.name} at full length, {lasting} in {engine.counted(len(jobs), 'run')}: --scale {scenario.scales[0]} is another"
-        )
+        length = f"{lasting} in {engine.counted(len(jobs), 'run')}"
+        tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
     facts = facts_of(scenario, stop, scale, settings or {}, seeds)
     directory = rundir.make(scenario.name)
 
