@@ -22,7 +22,7 @@ from labs.runtime import interrupt
 from labs.watch import watch_command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=labs.Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option("0.1.0", prog_name="ewan")
 @click.pass_context
 def main(context: click.Context) -> None:

@@ -69,7 +69,7 @@ def of(experiment: Experiment, run: Run) -> dict[str, Any] | None:
     series = {name: _series(bins.get(flow), ends, bin_ns) for name, flow in _named(flows)}
     uploads = [values for name, values in series.items() if name.startswith("TCP upload::")]
     for column in ("sum", "avg"):
-        series[f"TCP upload {column}"] = _together(uploads, column == "avg")
+        series[f"TCP upload {column}"] = _together(uploads, len(seconds), column == "avg")
     series["Ping (ms) ICMP"] = [None] * len(seconds)
     raw = {name: list(_raw(samples.get(flow), start)) for name, flow in _named(flows)}
     host = experiment.document.get("host") or {}
@@ -127,9 +127,9 @@ def _series(bins: pl.DataFrame | None, ends: range, bin_ns: int) -> list[float |
     return [known.get(end // bin_ns) for end in ends]
 
 
-def _together(series: list[list[float | None]], mean: bool) -> list[float | None]:
+def _together(series: list[list[float | None]], length: int, mean: bool) -> list[float | None]:
     found: list[float | None] = []
-    for values in zip(*series, strict=True):
+    for values in zip(*series, strict=True) if series else [()] * length:
         known = [value for value in values if value is not None]
         found.append(sum(known) / (len(known) if mean else 1) if known else None)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,9 @@ STATES = {
     "incomplete": "This experiment is incomplete: it was interrupted, or runs failed. What was measured is below.",
     "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
 }
-MOST_COLUMNS, MOST_RATIOS = 6, 7
+MOST_COLUMNS = 6
+NO_RATIO = ("start lateness p99", "incomplete transfers", "utilisation")
+"""Of these a ratio to another's says nothing."""
 LONGEST_EMBEDDED = 400_000
 """Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
 
@@ -134,24 +136,38 @@ def warnings(experiment: load.Experiment) -> list[str]:
 
 def tables(experiment: load.Experiment, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Metrics with intervals: those that the scenario names, then a table a group; a row a point."""
-    first = tuple(name for name in experiment.told("metrics") or () if name in METRICS)[:MOST_COLUMNS]
     built = []
-    for title, names in {"Main results": first, **GROUPS}.items():
-        columns = [name for name in names if _has(found, name) and (names is first or name not in first)]
-        if (columns == ["incomplete transfers"] and not _incomplete(found)) or not columns:
+    for title, columns in _groups(experiment, {name for point in found["points"] for name in point["metrics"]}):
+        if columns == ["incomplete transfers"] and not _incomplete(found):
             continue
         units = {name: _column(found, name) for name in columns}
-        rows = []
-        for point in found["points"]:
-            each = [(point["metrics"].get(name) or {}, units[name][0]) for name in columns]
-            cells = [
-                quantities.cell(value.get("mean"), value.get("low"), value.get("high"), divisor)
-                for value, divisor in each
-            ]
-            rows.append((_point(experiment, point), point["seeds"], cells))
+
+        def cell(point: Mapping[str, Any], name: str, units: Mapping[str, tuple[float, str]] = units) -> str:
+            value = point["metrics"].get(name) or {}
+            return quantities.cell(value.get("mean"), value.get("low"), value.get("high"), units[name][0])
+
         heads = [f"{name} ({units[name][1]})" if units[name][1] else name for name in columns]
+        rows = _rows(experiment, found["points"], columns, cell)
         built.append({"title": title, "columns": heads, "rows": rows})
     return built
+
+
+def _rows(
+    experiment: load.Experiment,
+    points: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    cell: Callable[[Mapping[str, Any], str], str],
+) -> list[tuple[list[str], int, list[str]]]:
+    """A row a point: what is varied, the seeds, a cell for each metric."""
+    return [(_point(experiment, point), point["seeds"], [cell(point, name) for name in columns]) for point in points]
+
+
+def _groups(experiment: load.Experiment, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
+    """Titles of tables with the metrics of each, of those that are there: first what the scenario names."""
+    first = tuple(name for name in experiment.told("metrics") or () if name in METRICS)[:MOST_COLUMNS]
+    for title, names in {"Main results": first, **GROUPS}.items():
+        if columns := [name for name in names if name in there and (names is first or name not in first)]:
+            yield title, columns
 
 
 def _incomplete(found: Mapping[str, Any]) -> bool:
@@ -178,25 +194,23 @@ def _parameter(value: Any) -> str:
 
 
 def ratios(experiment: load.Experiment, found: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Metrics divided by the reference's."""
+    """Metrics divided by the reference's, in tables as `tables` has them."""
     points = [point for point in found["points"] if point["normalised"]]
     if not points:
         return None
-    first = [name for name in experiment.told("metrics") or () if name in METRICS]
-    names = list(dict.fromkeys([*first, *(name for group in GROUPS.values() for name in group)]))
-    columns = [name for name in names if any(name in point["normalised"] for point in points)]
-    columns = [name for name in columns if name not in ("start lateness p99", "incomplete transfers", "utilisation")][
-        :9
+    there = {name for point in points for name in point["normalised"]} - set(NO_RATIO)
+
+    def cell(point: Mapping[str, Any], name: str) -> str:
+        ratio = point["normalised"].get(name)
+        if ratio is None:
+            return quantities.NONE
+        return quantities.with_interval(ratio["ratio"], ratio["low"], ratio["high"], "ratio")
+
+    built = [
+        {"title": title, "columns": columns, "rows": _rows(experiment, points, columns, cell)}
+        for title, columns in _groups(experiment, there)
     ]
-    rows = []
-    for point in points:
-        each = [point["normalised"].get(name) for name in columns]
-        cells = [
-            quantities.with_interval(ratio["ratio"], ratio["low"], ratio["high"], "ratio") if ratio else quantities.NONE
-            for ratio in each
-        ]
-        rows.append((_point(experiment, point), point["seeds"], cells))
-    return {"by": found["normalise"]["by"], "to": found["normalise"]["to"], "columns": columns, "rows": rows}
+    return {"by": found["normalise"]["by"], "to": found["normalise"]["to"], "tables": built}
 
 
 def beside(experiment: load.Experiment, entry: Mapping[str, Any]) -> dict[str, str]:

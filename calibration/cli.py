@@ -32,8 +32,6 @@ COLOURS = {
     "limited": "yellow",
 }
 
-quick_note = "every link, both ways: delay, rate, loss, queue limit; then the paths"
-
 
 @click.command("lab")
 @cli.description_options

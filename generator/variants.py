@@ -66,7 +66,8 @@ def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str
     if virtual:
         return f"congestion control {listed}: the virtual kernel has none of that name: write one of {', '.join(known)}"
     there = [name for name in missing if name in in_virtual()]
-    hint = ": run it with --runtime virtual, whose kernel has them all" if len(there) == len(missing) else ""
+    has = "them all" if len(there) == len(missing) else ", ".join(there)
+    hint = f": run it with --runtime virtual, whose kernel has {has}" if there else ""
     return f"congestion control {listed}: this kernel lets nodes have {', '.join(known)}{hint}"
 
 

@@ -6,11 +6,12 @@ for whatever the user can put right.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -65,6 +66,32 @@ class Refused(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         click.echo(f"ewan: {self.message}", err=True)
+
+
+class Commands(click.Group):
+    """A group whose usage errors are one line, as all others are."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _in_one_line():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _in_one_line():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "ewan"
+        message = " ".join(error.format_message().split()).rstrip(".")
+        raise Refused(f"{message}: {where} --help lists what there is") from None
 
 
 def fail(message: str) -> Refused:

@@ -54,6 +54,11 @@ def watch_command(name: str | None, once: bool, as_json: bool) -> None:
     cli.as_root()
     lab = cli.which(name)
     plan = cli.runtime().load(lab).plan
+    if not plan.spinners:  # in the live clock all links have one, or none has
+        raise cli.fail(
+            f"the links of {lab} are made of the kernel's parts, which tell no course of theirs: "
+            "bring it up with --emulator user"
+        )
     if as_json or once:
         while True:
             links = sample(lab, plan)

@@ -20,6 +20,11 @@ CASES = {
     "buffer below one packet": (["lab", "dumbbell", "--buffer", "100B"], ["100B", "packet"]),
     "no pairs": (["lab", "dumbbell", "--pairs", "0"], ["0"]),
     "MTU": (["lab", "dumbbell", "--mtu", "100"], ["100", "576"]),
+    "option out of range": (["hstts", "--seeds", "0"], ["--seeds", "0", "1<=x"]),
+    "word too many": (["run", "udp-cbr", "twice"], ["twice", "ewan run --help"]),
+    "no such command": (["lub"], ["lub", "ewan --help"]),
+    "no congestion control": (["hstts", "--cc", "RENO"], ["RENO", "cubic"]),
+    "no experiment": (["run", "--resume", "setup.sh"], ["setup.sh", "experiment.json"]),
     "missing file": (["lab", "nowhere.lab.yaml"], ["nowhere.lab.yaml"]),
 }
 

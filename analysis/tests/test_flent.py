@@ -74,3 +74,11 @@ def test_flent_opens_it(experiment: load.Experiment, tmp_path: Path) -> None:
     mean = [value for value in read(path)["results"]["TCP upload::2"] if value is not None]
     (line,) = [line for line in (result.stdout + result.stderr).splitlines() if "TCP upload::2" in line]
     assert f"{sum(mean) / len(mean):.2f} " in line and "Mbits/s" in line
+
+
+def test_without_uploads_their_sum_is_empty_on_the_same_grid(tmp_path: Path) -> None:
+    place = synthetic.experiment(tmp_path / "udp", [{"rate": "8Mbit/s"}], seeds=(1,), kind="udp")
+    for path in flent.write(load.experiment(place), tmp_path / "out"):
+        document = read(path)
+        assert document["results"]["TCP upload sum"] == [None] * len(document["x_values"])
+    assert list((tmp_path / "out").iterdir())

@@ -174,7 +174,8 @@ def go_on(directory: Path, start: str | None, parts: Parts, as_json: bool) -> in
 def rerun_command(context: click.Context, original: Path, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
-    In the virtual clock nothing may differ; live, no metric beyond noise. Exit status 1 where something does.
+    In the virtual clock nothing may differ; live, no metric beyond noise. Exit status 1 where something does,
+    or where there is nothing to compare.
 
     \b
     ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
@@ -202,7 +203,7 @@ def rerun_command(context: click.Context, original: Path, as_json: bool) -> None
         cli.console.print(f"{verdict(findings, before.virtual)}  {directory}", soft_wrap=True)
     if status:
         tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")
-    sys.exit(1 if status or any(each.verdict == "different" for each in findings) else 0)
+    sys.exit(1 if status or not findings or any(each.verdict == "different" for each in findings) else 0)
 
 
 @contextlib.contextmanager

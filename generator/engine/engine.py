@@ -31,7 +31,6 @@ from labs.units import NS_PER_SECOND, about
 
 Runs = Callable[[], Sequence[ScenarioRun]]
 ORDER = tuple(STAGES)
-REPORTS = ("summary.json", "report.html")
 
 
 class UnverifiedLabError(LabError):

@@ -30,6 +30,7 @@ from labs.runtime.program import Program
 
 FORMAT = "ewan-experiment/1"
 DOCUMENT = "experiment.json"
+AGAIN = "`ewan rerun` of its archive runs it once more"
 
 STAGES = {
     "reservation": "reservation",
@@ -106,12 +107,14 @@ class Experiment:
         path = directory / DOCUMENT
         try:
             document = orjson.loads(path.read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise LabError(
                 f"{directory}: there is no experiment: name a directory of results/ with {DOCUMENT}"
             ) from None
-        except (OSError, orjson.JSONDecodeError) as error:
-            raise LabError(f"{path}: {error}") from None
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror}") from None
+        except orjson.JSONDecodeError as error:
+            raise LabError(f"{path}: is damaged ({error}): {AGAIN}") from None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             found = document.get("format") if isinstance(document, dict) else None
             raise LabError(f"{path}: format is {found!r}, this version reads {FORMAT!r}")
@@ -165,8 +168,10 @@ class Experiment:
             plan = plans.from_json((place / "plan.json").read_bytes())
             program = stored.program((place / "program.json").read_bytes(), entry.expected_ns)
             schedule = orjson.loads((place / "schedule.json").read_bytes())
-        except (OSError, ValueError) as error:
-            raise LabError(f"run {entry.number}: {error}") from None
+        except OSError as error:
+            raise LabError(f"run {entry.number}: {error.filename}: {error.strerror}: {AGAIN}") from None
+        except ValueError as error:
+            raise LabError(f"run {entry.number}: {place}: is damaged ({error}): {AGAIN}") from None
         return Job(entry, plan, program, schedule)
 
     def forget(self, entry: Entry) -> None:

@@ -62,7 +62,7 @@ class Board:
         with self._lock:
             text = f"{self._what}: {self._ended} of {self._total} runs have ended"
             left_ns = self._left_ns()
-        return text if left_ns is None else f"{text}, about {about(left_ns, 'time', 2)} left"
+        return text if not left_ns else f"{text}, about {about(left_ns, 'time', 2)} left"
 
     def _left_ns(self) -> float | None:
         now = time.monotonic_ns()

@@ -25,7 +25,6 @@ from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 FIRST_SIGNALLING_PORT, FIRST_PORT = 9000, 20_000
 PROGRAMS = ("ITGSend", "ITGRecv", "ITGDec")
 US_NS = scale("time")["us"]
-LEAST_SIZE = 20
 DAY_S = 86_400
 QUARTER_NS = 900 * NS_PER_SECOND
 JITTER_GAIN = 16  # RFC 3550, section 6.4.1

@@ -14,6 +14,7 @@ from generator.scenario.laws import DAY_NS
 from labs.spec.source import nearest
 from labs.units import Duration, Rate, UnitError, parse_volume
 
+_OF_KIND = {"response time": "requests", "iteration time": "messages"}
 METRICS = (
     "mean completion time",
     "max completion time",
@@ -79,3 +80,10 @@ def _title(title: str, *examples: str) -> WithJsonSchema:
 
 Metric = Annotated[str, PlainValidator(_metric), _title("metric", "mean completion time")]
 FigureText = Annotated[str, PlainValidator(_figure), _title("figure", "8353.66Mbit/s", "0.9993", "2.5%")]
+
+
+def needs(metric: str) -> str | None:
+    """The kind of step without which no run has this metric; None: any may have it."""
+    if metric.startswith("udp "):
+        return "udp"
+    return next((kind for words, kind in _OF_KIND.items() if metric.endswith(words)), None)

@@ -117,7 +117,8 @@ def _typed(text: str, where: str) -> str | int:
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    return nearest(name, known) if known else 'write it into "parameters:" too'
+    others = {each: value for each, value in known.items() if each != SEED}
+    return nearest(name, known) if others else 'write it into "parameters:" too'
 
 
 def _group(raw: Any, path: Path, places: Places) -> Point:

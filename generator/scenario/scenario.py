@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from generator.scenario import fields, parameters
-from generator.scenario.figures import measured
+from generator.scenario.figures import measured, needs
 from generator.scenario.parameters import Point
 from labs import spec as specs
 from labs.compile import HostFacts
@@ -181,6 +181,9 @@ def _scenario(
         by = document.normalise.by
         raise put.error(("normalise", "by"), f"unknown parameter, {nearest(by, known) if known else 'leave it out'}")
     stop, normalise = document.stop, document.normalise
+    kind = None if stop is None else needs(stop.metric)
+    if kind is not None and all(getattr(step, kind) is None for step in document.steps):
+        raise put.error(("stop", "metric"), f'is of steps with "{kind}:", and there is none: write another metric')
     return Scenario(
         file=file,
         text=text,

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 
 const THREADS: &str = "/proc/sys/kernel/threads-max";
 const MOST_THREADS: &str = "100000";
+const MOST_FILES: &str = "/proc/sys/fs/nr_open";
 
 /// For this thread and those that it starts. No `cpus`: anywhere.
 pub fn prepare(cpus: &[usize], clock: Clock) -> Result<(), String> {
@@ -22,6 +23,11 @@ pub fn prepare(cpus: &[usize], clock: Clock) -> Result<(), String> {
     if clock == Clock::Virtual {
         // Its kernel is ours alone; of the little memory that it has, it would allow few threads.
         std::fs::write(THREADS, MOST_THREADS).map_err(|error| format!("{THREADS}: {error}"))?;
+    }
+    // As many as the kernel lets anybody have, three a TCP flow; without the right to that, as many as we were given.
+    let most = std::fs::read_to_string(MOST_FILES).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    if setrlimit(Resource::RLIMIT_NOFILE, most, most).is_ok() {
+        return Ok(());
     }
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| format!("open files: {error}"))?;
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(|error| format!("open files: {error}"))

@@ -187,7 +187,7 @@ impl Namespaces {
         result
     }
 
-    /// A UDP socket on any port of `end`, not blocking, with room for `buffer_bytes` and kernel time stamps.
+    /// A UDP socket on any port of `end`, not blocking, with room for `buffer_bytes` each way and kernel time stamps.
     pub fn udp(&self, end: &Endpoint, buffer_bytes: usize) -> Result<UdpSocket, String> {
         let socket = self.within(&end.netns, || {
             let at = SocketAddr::new(end.address, 0);
@@ -199,6 +199,13 @@ impl Namespaces {
         set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &size, "SO_RCVBUFFORCE")?;
         set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &size, "SO_SNDBUFFORCE")?;
         set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
+        Ok(socket)
+    }
+
+    /// The same for packets of which none may be lost or changed before the link.
+    pub fn udp_for_probes(&self, end: &Endpoint, buffer_bytes: usize) -> Result<UdpSocket, String> {
+        let socket = self.udp(end, buffer_bytes)?;
+        let fd = socket.as_raw_fd();
         // RECVERR: a full queue of the own interface is told (ENOBUFS), not counted as a loss of the link.
         // PROBE: never fragment, never believe a path MTU.
         match end.address {

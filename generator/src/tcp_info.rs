@@ -90,8 +90,9 @@ impl Info {
         self.long(128)
     }
 
-    pub fn min_rtt_ns(&self) -> u64 {
-        self.microseconds(148)
+    /// None for a connection that has not seen one: nothing was acknowledged, or only what was sent twice.
+    pub fn min_rtt_ns(&self) -> Option<u64> {
+        Some(self.microseconds(148)).filter(|&ns| ns < u64::from(u32::MAX) * 1000)
     }
 
     pub fn delivered_segments(&self) -> u32 {

@@ -139,7 +139,7 @@ def _run(
     failed = False
     for each in experiments:
         directory = rundir.make(each.scenario.name)
-        cli.messages.print(f"[bold]{each.scenario.title}[/]: {len(each.jobs)} runs", soft_wrap=True)
+        cli.messages.print(f"[bold]{each.scenario.title}[/]: {engine.counted(len(each.jobs), 'run')}", soft_wrap=True)
         try:
             failed |= bool(running.guarded(directory, lambda: _one(each, directory, virtual, parts, unverified)))  # noqa: B023
         except running.Incomplete as error:
@@ -178,7 +178,8 @@ def _conclude(suite: Suite, as_json: bool) -> None:
         title = f"HSTTS: multiples of {suite.reference}'s, with 95 % confidence intervals over the seeds"
         cli.console.print(cli.grid(title, suite.columns(), [suite.text(row) for row in rows], most=len(rows)))
     for app, place in suite.experiments.items():
-        cli.console.print(f"{app}  {overview.status(place)}  {place / 'report.html'}", soft_wrap=True)
+        report = place / "report.html"
+        cli.console.print(f"{app}  {overview.status(place)}  {report if report.exists() else place}", soft_wrap=True)
 
 
 def _constraint(text: str) -> Duration:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from generator.suites.parameters import MIX, Parameters
+from labs.compile.compiler import LEAST_IPV6_MTU
 from labs.units import Rate
 
 
@@ -49,6 +50,8 @@ def dumbbell(parameters: Parameters) -> Ends:
         lines += [f"  access-{side}{pairs}: {{rate: {parameters.rate}}}" for side in ("left", "right")]
     if parameters.mtu is not None:
         lines.append(f"mtu: {parameters.mtu}")
+        if parameters.mtu < LEAST_IPV6_MTU:
+            lines.append("ip: 4  # IPv6 needs an MTU of 1280 (RFC 8200)")
     ranks = ",".join(f"left{number},right{number}" for number in range(1, m + 1))
     return Ends(
         "\n".join(lines),

@@ -6,6 +6,7 @@ its lab names are. Everything that contradicts itself is a DescriptionError of o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from labs.units import Duration
 
 FULL_STOP = ".scenario.yaml"
 # Words of a lab description that HSTTS has too.
+_CONGESTION = re.compile("[a-z][a-z0-9_-]{0,14}")
 _OF_A_LAB = {"RTT": "rtt", "RATE": "rate", "MTU": "mtu", "LOSS": "loss", "BUFFER": "buffer", "CA": "access"}
 
 
@@ -68,6 +70,9 @@ def variants(text: str, reference: str) -> tuple[tuple[str, ...], bool]:
     found = tuple(dict.fromkeys(text.replace(",", " ").split()))
     if not found:
         raise DescriptionError('CC: write the names of congestion controls, "reno,cubic"')
+    for word, each in (("--normalise", reference), *(("CC", each) for each in found)):
+        if not _CONGESTION.fullmatch(each):
+            raise DescriptionError(f'{word} "{each}": write the kernel\'s name of a congestion control, like "cubic"')
     return (found, False) if reference in found else ((reference, *found), True)
 
 

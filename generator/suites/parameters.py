@@ -267,9 +267,11 @@ class _Common:
         buffer = self.given.get("BUFFER", None if k is None else "1BDP")
         if buffer is not None:
             try:
-                Buffer.parse(buffer)
+                limit = Buffer.parse(buffer)
             except UnitError as error:
                 raise DescriptionError(f'BUFFER "{buffer}": {error}') from None
+            if limit.unit == "millibdp" and rtt == str(Duration(0)):
+                raise DescriptionError(f'RTT "{rtt}" has no BDP for a BUFFER of {buffer}: write "BUFFER=100pkt" too')
         loss = self.given.get("LOSS")
         if loss is not None:
             try:

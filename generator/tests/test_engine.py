@@ -220,6 +220,8 @@ def test_the_refusal_of_a_variant_hints_at_the_virtual_clock() -> None:
     if missing:
         with pytest.raises(LabError, match=f"{missing[0]}: this kernel lets nodes have .*reno.*--runtime virtual"):
             variants.refuse(missing[:1], virtual=False)
+        with pytest.raises(LabError, match=f"--runtime virtual, whose kernel has {missing[0]}$"):
+            variants.refuse([missing[0], "vegan"], virtual=False)
     with pytest.raises(LabError, match=r"vegan: this kernel lets nodes have [^:]*$"):
         variants.refuse(["reno", "vegan"], virtual=False)
     variants.refuse(["reno"], virtual=False)

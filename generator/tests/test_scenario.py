@@ -378,6 +378,10 @@ REFUSED = [
     (f"seeds: [1, 1]\nsteps: [{STEP}]", "write seeds that differ"),
     # the rest
     (f"stop: {{metric: speed, within: 5%}}\nsteps: [{STEP}]", '2: stop.metric "speed": unknown metric, write one of'),
+    (
+        f"stop: {{metric: mean response time, within: 5%}}\nsteps: [{STEP}]",
+        '2: stop.metric "mean response time": is of steps with "requests:", and there is none',
+    ),
     (f"stop: {{metric: mean goodput, within: 0%}}\nsteps: [{STEP}]", "no number of repetitions gets there"),
     (f"normalise: {{by: congestion, to: reno}}\nsteps: [{STEP}]", '2: normalise.by "congestion": unknown parameter'),
     (f"beside: [{{source: x, when: {{streams: 1}}, metric: fairness, value: 0.9}}]\nsteps: [{STEP}]", "when.streams"),

@@ -91,6 +91,7 @@ def test_reverse_pairs_are_as_many_as_the_level_says() -> None:
         ({"B": "web"}, 'B "web": write 0, WMI (light web traffic) or WMII (heavy web traffic)'),
         ({"LOSS": "0.1"}, 'LOSS "0.1": write a fraction as "10%" or "0.1%"'),
         ({"BUFFER": "100"}, 'BUFFER "100": write a buffer as "1BDP", "255pkt", "500kB" or "100ms"'),
+        ({"RTT": "0ms"}, 'RTT "0ms" has no BDP for a BUFFER of 1BDP: write "BUFFER=100pkt" too'),
         ({"MTU": "100"}, 'MTU "100": write the largest IP packet in bytes, from 576 to 65535'),
         ({"NS": "0"}, 'NS "0": write a whole number from 1 to 1000'),
         ({"K": "1000000", "RATE": "1G"}, "RATE=1G K=1000000: C_a = C/K = 1000 bit/s: write what gives 8kbit/s to 100Gbit/s"),  # noqa: E501
@@ -230,6 +231,8 @@ def test_elsewhere_all_pairs_send() -> None:
     assert [(flow["source"], flow["sink"]) for flow in flows] == [(pair.source, pair.sink) for pair in plan.pairs]
     assert max(pair.rtt_ns for pair in plan.pairs) == 60_000_000
     assert all(link.forward.loss["kind"] == "bernoulli" for link in plan.links if link.role == "wan")
+    _, plan = first(built("BU", MTU="576"))
+    assert all(":" not in address for node in plan.nodes for each in node.interfaces for address in each.addresses)
     run, plan = first(built("PA", "star"))
     (flow,) = run.schedule(plan, "virtual").document["flows"]
     assert flow["members"] == ["host1", "host2", "host3"]
@@ -255,6 +258,8 @@ def test_names_of_applications_and_variants() -> None:
         hstts.names("XX")
     assert hstts.variants("cubic,bic", "reno") == (("reno", "cubic", "bic"), True)
     assert hstts.variants("cubic,reno,cubic", "reno") == (("cubic", "reno"), False)
+    with pytest.raises(DescriptionError, match=r'^CC "RENO": write the kernel\'s name of a congestion control'):
+        hstts.variants("cubic,RENO", "reno")
 
 
 def test_the_page_has_the_ranges() -> None:

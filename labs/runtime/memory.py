@@ -1,9 +1,10 @@
 """How much memory the virtual kernel needs for a lab and what runs in it, and whether this machine has it. Pure but for
 `available` and `free_memory_bytes`.
 
-In: a plan and a program. Out: bytes, with the arithmetic for whoever has too little. What counts is packets: a link's
-own limits say how many it may hold, and TCP's buffers hold about as many again (sent and not acknowledged, received out
-of order); and the threads of many flows. The memory is taken as it is touched, so a lab that fills nothing costs little.
+In: a plan and a program. Out: bytes, with the arithmetic for whoever has too little. What counts is packets, and the
+threads of many flows: a link's own limits say how many packets it may hold, and TCP's buffers hold about as many again
+(sent and not acknowledged, received out of order). The memory is taken as it is touched, so a lab that fills nothing
+costs little.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Need:
         )
 
 
-def need(plan: Plan, program: Program = Program()) -> Need:
+def need(plan: Plan, program: Program | None = None) -> Need:
     mtu = max((interface.mtu for node in plan.nodes for interface in node.interfaces), default=1500)
     slab = SMALLEST_SLAB_BYTES
     while slab < mtu + 400:  # headroom and skb_shared_info lie in the same slab
@@ -66,13 +67,13 @@ def need(plan: Plan, program: Program = Program()) -> Need:
         for way in (link.forward, link.backward):
             # Of full packets: small ones fill a link's packet count long before TCP would send that many.
             packets += min(way.store_packets, way.store_bytes // mtu + 1)
-    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, _threads(program))
+    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, _threads(program) if program else 0)
 
 
 def _threads(program: Program) -> int:
     """Two of a flow, or of a rank of a group; four where both ends send. Of flows that arrive few are there at once."""
     works = [flow["work"] for flow in (program.traffic or {}).get("flows", ())]
-    return sum(2 * len(work.get("ranks", "1")) * (1 + bool(work.get("bidirectional"))) for work in works)
+    return sum(2 * len(work.get("ranks", (0,))) * (1 + bool(work.get("bidirectional"))) for work in works)
 
 
 def refuse(lab: str, wanted: Need, directory: Path) -> None:

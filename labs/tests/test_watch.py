@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from labs.watch import CAUSES, sparkline, summary
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from labs import cli
+from labs.compile import HostFacts, compile
+from labs.spec import from_template
+from labs.watch import CAUSES, sparkline, summary, watch_command
 
 
 def rows(**columns: list[int]) -> dict[str, list[int]]:
@@ -24,3 +32,14 @@ def test_bars_fill_with_the_queue() -> None:
 
 def test_an_idle_link_has_no_rate() -> None:
     assert summary(rows(**{name: [] for name in rows()}))["rate_bps"] == 0
+
+
+def test_a_lab_of_kernel_links_says_why_there_is_nothing_to_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"name": "kl", "emulator": "kernel"}
+    plan = compile(from_template("dumbbell", settings), HostFacts(cpus=(0, 1), networks=()))
+    up = SimpleNamespace(names=lambda: ["kl"], load=lambda name: SimpleNamespace(plan=plan))
+    monkeypatch.setattr(cli, "runtime", lambda: up)
+    monkeypatch.setattr(cli, "as_root", lambda: None)
+    result = CliRunner().invoke(watch_command, ["kl"])
+    assert result.exit_code == 2
+    assert "the links of kl are made of the kernel's parts" in result.output

@@ -95,7 +95,7 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
         steady_ns,
         received_bytes: last.received_bytes,
         segment_bytes: info.segment_bytes(),
-        min_rtt_ns: info.min_rtt_ns(),
+        min_rtt_ns: info.min_rtt_ns().unwrap_or(0),
         srtt_ns: last.srtt_ns,
         retransmitted_segments: last.retransmitted_segments,
         idle_ratio: if steady_ns == 0 { 0.0 } else { (idle_ns / steady_ns as f64).min(1.0) },

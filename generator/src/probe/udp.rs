@@ -106,7 +106,7 @@ fn open<'a>(namespaces: &Namespaces, probe: &'a Udp, clock: Clock) -> Result<Vec
     let flow = |stream: &'a Stream| {
         let room = (stream.packets as usize + 64).saturating_mul(stream.packet_bytes + BUFFER_OVERHEAD_BYTES);
         let room = room.min(BUFFER_BYTES / count.clamp(1, 64)).max(1 << 18);
-        let (from, to) = (namespaces.udp(&stream.from, room)?, namespaces.udp(&stream.to, room)?);
+        let (from, to) = (namespaces.udp_for_probes(&stream.from, room)?, namespaces.udp_for_probes(&stream.to, room)?);
         let address = |socket: &UdpSocket| socket.local_addr().map_err(|error| format!("getsockname: {error}"));
         let batch = match (stream.batch_packets, clock) {
             (0, Clock::Live) => BATCH_NS / stream.interval_ns,

@@ -17,8 +17,8 @@ use crate::tcp_info::Info;
 mod arrivals;
 mod bulk;
 mod bytes;
+mod command;
 mod conductor;
-mod interrupt;
 mod law;
 mod messages;
 mod records;
@@ -29,7 +29,7 @@ mod udp;
 mod watch;
 
 pub use bytes::{take, Filling};
-pub use interrupt::run;
+pub use command::run;
 pub use records::{Exchange, Record, Table, UdpRecord};
 pub use request::Request;
 
@@ -133,7 +133,6 @@ pub trait Flow: Send + Sync {
 pub struct Common {
     /// The flow's place in the request, from 0.
     pub number: u32,
-    pub name: String,
     pub start_ns: u64,
     pub stop_ns: Option<u64>,
     pub socket: Options,

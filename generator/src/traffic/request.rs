@@ -146,7 +146,6 @@ impl FlowRequest {
     fn make(&self, number: u32, seed: u64) -> Arc<dyn Flow> {
         let common = Common {
             number,
-            name: self.name.clone(),
             start_ns: self.start_ns,
             stop_ns: self.stop_ns,
             socket: self.socket.clone(),

@@ -280,7 +280,7 @@ impl State {
         };
         if let Some(info) = info {
             way.segment_bytes = Some(info.segment_bytes());
-            way.min_rtt_ns = Some(info.min_rtt_ns());
+            way.min_rtt_ns = info.min_rtt_ns();
             way.retransmitted_segments = Some(info.retransmitted_segments());
         }
     }

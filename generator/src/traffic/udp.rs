@@ -7,7 +7,6 @@
 //! on when it is read, and nobody wakes for a packet. A packet for which the sender's own queue has no room is lost.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
@@ -16,7 +15,7 @@ use super::law::Law;
 use super::{Common, Ending, Ends, Flow, Gate, Record, UdpRecord, World};
 use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
-use crate::socket::{dropped_packets, set, Endpoint};
+use crate::socket::dropped_packets;
 use crate::tcp_info::Info;
 
 mod heard;
@@ -114,23 +113,11 @@ pub fn new(common: Common, ends: Ends, work: &Udp) -> Arc<dyn Flow> {
     Arc::new(UdpFlow { common, ends, work: work.clone(), gate, state })
 }
 
-/// A socket on any port of `end`, with room enough that it decides about no packet.
-fn open(world: &World, end: &Endpoint) -> Result<UdpSocket, String> {
-    let socket = world.namespaces.within(&end.netns, || {
-        let at = SocketAddr::new(end.address, 0);
-        UdpSocket::bind(at).map_err(|error| format!("{}: bind {}: {error}", end.netns.display(), end.address))
-    })?;
-    let (fd, room) = (socket.as_raw_fd(), BUFFER_BYTES as libc::c_int);
-    socket.set_nonblocking(true).map_err(|error| format!("set_nonblocking: {error}"))?;
-    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room, "SO_RCVBUFFORCE")?;
-    set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &room, "SO_SNDBUFFORCE")?;
-    set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
-    Ok(socket)
-}
-
 impl Flow for UdpFlow {
     fn launch(self: Arc<Self>, world: &Arc<World>) -> Result<(), String> {
-        let (from, to) = (open(world, &self.ends.from)?, open(world, &self.ends.to)?);
+        // With room enough that no socket decides about a packet.
+        let open = |end| world.namespaces.udp(end, BUFFER_BYTES);
+        let (from, to) = (open(&self.ends.from)?, open(&self.ends.to)?);
         self.common.socket.set_udp(&from, self.ends.from.address.is_ipv6())?;
         let address = to.local_addr().map_err(|error| format!("getsockname: {error}"))?;
         {

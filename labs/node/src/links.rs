@@ -45,11 +45,7 @@ pub struct Links<'a> {
 
 impl<'a> Links<'a> {
     pub fn open(plan: &'a Plan, state: &Path) -> Result<Self, String> {
-        let kernel: HashMap<_, _> = qdisc::open(plan)?
-            .into_iter()
-            .map(|open| (plan.links.iter().find(|link| link.name == open.name()), open))
-            .filter_map(|(link, open)| Some((link?.name.as_str(), open)))
-            .collect();
+        let kernel = qdisc::open(plan)?.into_iter().map(|open| (open.name(), open)).collect();
         let spinners = plan.spinners.iter().enumerate();
         let spinners = spinners.map(|(number, spinner)| Spinner::connect(state, number, &spinner.links));
         let whole = |link: &Link| [0, 1].map(|heading| (link.direction(heading).clone(), 0));
@@ -181,7 +177,7 @@ pub fn refusal(link: &Link, now: &Direction, change: &Change) -> Result<(), Stri
     match link.backend {
         Backend::User => Ok(()),
         Backend::Kernel | Backend::Tbf => {
-            qdisc::refusal(link, now, &change.applied(now)).map_or(Ok(()), |why| Err(why.to_owned()))
+            qdisc::refusal(now, &change.applied(now)).map_or(Ok(()), |why| Err(why.to_owned()))
         }
     }
 }

@@ -109,13 +109,13 @@ def test_ip_netns_can_use_the_nodes(runtime: NetnsRuntime) -> None:
     runtime.down(LAB)
 
 
-def test_down_ends_what_runs_in_the_nodes_and_the_labs_own_spinners(runtime: NetnsRuntime) -> None:
+def test_down_ends_what_runs_in_the_nodes_and_the_labs_own_spinners(runtime: NetnsRuntime, tmp_path: Path) -> None:
     runtime.up(small(LAB))
     identity = runtime.load(LAB).manifest["id"]
     command = [str(BINARY), "exec", "--state", f"{runtime._state.root}/{LAB}", "left", "--", "sleep", "600"]
     inside = subprocess.Popen(command)
-    ours = spinner_like(identity)
-    other = spinner_like("0123456789abcdef")
+    ours = spinner_like(identity, tmp_path)
+    other = spinner_like("0123456789abcdef", tmp_path)
     stubborn = subprocess.Popen([*command[:-2], "sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
     time.sleep(0.3)
     assert inside.pid in next(node["pids"] for node in runtime.status(LAB)["nodes"] if node["name"] == "left")
@@ -129,9 +129,10 @@ def test_down_ends_what_runs_in_the_nodes_and_the_labs_own_spinners(runtime: Net
     other.wait()
 
 
-def spinner_like(identity: str) -> subprocess.Popen[bytes]:
-    command = ["ewan-node", "-c", "import time; time.sleep(600)", "--id", identity]
-    return subprocess.Popen(command, executable=sys.executable)
+def spinner_like(identity: str, place: Path) -> subprocess.Popen[bytes]:
+    """`… link --id ID`, by whatever name."""
+    (place / "link").write_text("import time; time.sleep(600)")
+    return subprocess.Popen(["spinner", "link", "--id", identity], executable=sys.executable, cwd=place)
 
 
 def test_a_stale_lab_is_refused_and_the_remedy_said(runtime: NetnsRuntime, state: Path) -> None:

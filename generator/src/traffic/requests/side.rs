@@ -40,12 +40,10 @@ impl Totals {
     /// And those of a connection on which no more than `expected_bytes` come.
     pub fn with(self, info: Option<Info>, expected_bytes: u64) -> Self {
         let Some(info) = info else { return self };
-        // A connection that was never acknowledged has not seen an RTT: the kernel says all ones.
-        let rtt_ns = Some(info.min_rtt_ns()).filter(|&ns| ns < u64::from(u32::MAX) * 1000);
         Self {
             received_bytes: self.received_bytes + info.received_bytes().min(expected_bytes),
             segment_bytes: Some(info.segment_bytes()),
-            min_rtt_ns: self.min_rtt_ns.into_iter().chain(rtt_ns).min(),
+            min_rtt_ns: self.min_rtt_ns.into_iter().chain(info.min_rtt_ns()).min(),
             retransmitted_segments: Some(self.retransmitted_segments.unwrap_or(0) + info.retransmitted_segments()),
         }
     }

@@ -3,8 +3,8 @@
 //!
 //! In: a plan whose lab is up, a program (JSON, written by labs/runtime/program.py), a directory. Out: DIR/probe.json,
 //! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, DIR/commands.json with what became of
-//! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made, DIR/links.csv with the links' counters over time, and
-//! what the traffic generator writes into DIR/traffic.
+//! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made,
+//! DIR/links.csv with the links' counters over time, and what the traffic generator writes into DIR/traffic.
 
 mod command;
 mod events;

@@ -10,7 +10,7 @@ use super::{change, sizes};
 use crate::layout::Layout;
 use crate::namespace;
 use crate::netlink::{Batch, Socket};
-use crate::plan::{Backend, Link, Plan, HEADINGS};
+use crate::plan::{Link, Plan, HEADINGS};
 
 pub struct KernelLink<'a> {
     link: &'a Link,
@@ -47,14 +47,8 @@ pub fn open(plan: &Plan) -> Result<Vec<KernelLink<'_>>, String> {
         .map_err(|_| "opening the kernel's links failed".to_owned())?
 }
 
-/// Why a link of the kernel cannot become so; `link.backend` is not user.
-pub fn refusal(link: &Link, now: &Direction, then: &Direction) -> Option<&'static str> {
-    debug_assert!(link.backend != Backend::User);
-    change::refusal(now, then)
-}
-
-impl KernelLink<'_> {
-    pub fn name(&self) -> &str {
+impl<'a> KernelLink<'a> {
+    pub fn name(&self) -> &'a str {
         &self.link.name
     }
 
@@ -66,7 +60,7 @@ impl KernelLink<'_> {
     /// Makes one direction what `then` says, from `now`; `times`: how often it was changed before.
     pub fn change(&self, heading: usize, now: &Direction, then: &Direction, times: u64) -> Result<(), String> {
         let at = format!("link {} {}", self.link.name, HEADINGS[heading]);
-        if let Some(why) = refusal(self.link, now, then) {
+        if let Some(why) = change::refusal(now, then) {
             return Err(format!("{at}: {why}"));
         }
         let mut batch = Batch::default();

@@ -29,7 +29,8 @@ const QUEUE: u32 = 0x0003_0000;
 /// The only class of a qdisc that has one.
 const FIRST: u32 = 1;
 
-pub use live::{open, refusal, KernelLink};
+pub use change::refusal;
+pub use live::{open, KernelLink};
 pub use statistics::{statistics, LinkStatistics};
 
 /// Where a qdisc goes: its interface, its parent, its own handle.
