@@ -1,28 +1,53 @@
-"""The command line `ewan`: composes the parts' own commands, no logic of its own."""
+"""The command line `ewan`: composes the parts' own commands, no logic of its own.
+
+A command's part is imported when the command is called: drawing and statistics alone take a second to import.
+"""
 
 from __future__ import annotations
 
 import click
 
-from analysis import report, statistics, summary
-from analysis.cli import report_command, runs_command
-from calibration.bench import bench_command
-from calibration.certificates import certify
-from calibration.cli import doctor_command, lab_command, verify_command
-from calibration.figures import figures_command
-from generator.cli import transfer_command
-from generator.engine import Parts
-from generator.engine.cli import rerun_command, run_command
-from generator.scenario import manual
-from generator.suites.cli import hstts_command
-from labs import cli as labs
-from labs import use
-from labs.batch import batch_command
+from labs.commands import Commands, imported
 from labs.runtime import interrupt
-from labs.watch import watch_command
+
+COMMANDS = {
+    "lab": "calibration.cli:lab_command",
+    "batch": "labs.batch:batch_command",
+    "transfer": "generator.cli:transfer_command",
+    "run": "generator.engine.cli:run_command",
+    "rerun": "generator.engine.cli:rerun_command",
+    "hstts": "generator.suites.cli:hstts_command",
+    "report": "analysis.cli:report_command",
+    "runs": "analysis.cli:runs_command",
+    "compile": "labs.cli:compile_command",
+    "up": "labs.cli:up_command",
+    "down": "labs.cli:down_command",
+    "ps": "labs.cli:ps_command",
+    "exec": "labs.use:exec_command",
+    "shell": "labs.use:shell_command",
+    "verify": "calibration.cli:verify_command",
+    "set": "labs.use:set_command",
+    "watch": "labs.watch:watch_command",
+    "doctor": "calibration.cli:doctor_command",
+    "bench": "calibration.bench:bench_command",
+    "figures": "calibration.figures:figures_command",
+    "completion": "labs.cli:completion_command",
+    "docs": "labs.cli:docs_command",
+}
+PAGES = {"description.md": "labs.spec:markdown", "scenario.md": "generator.scenario.manual:markdown"}
+PARTS = {
+    "certify": "calibration.certificates:certify",
+    "analyse": "analysis.summary:analyse",
+    "report": "analysis.report:write",
+    "estimate": "analysis.statistics:mean_interval",
+}
 
 
-@click.group(cls=labs.Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(
+    cls=Commands,
+    commands_at=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 @click.version_option("0.1.0", prog_name="ewan")
 @click.pass_context
 def main(context: click.Context) -> None:
@@ -38,36 +63,11 @@ def main(context: click.Context) -> None:
                                        a scenario, from its lab to its report
     """
     interrupt.heeded()
-    context.obj = Parts(certify, summary.analyse, report.write, statistics.mean_interval)
+    context.obj = {
+        "parts": lambda: {name: imported(place) for name, place in PARTS.items()},
+        "pages": lambda: {name: imported(place) for name, place in PAGES.items()},
+    }
 
-
-labs.PAGES |= {"scenario.md": manual.markdown}
-
-for command in (
-    lab_command,
-    batch_command,
-    transfer_command,
-    run_command,
-    rerun_command,
-    hstts_command,
-    report_command,
-    runs_command,
-    labs.compile_command,
-    labs.up_command,
-    labs.down_command,
-    labs.ps_command,
-    use.exec_command,
-    use.shell_command,
-    verify_command,
-    use.set_command,
-    watch_command,
-    doctor_command,
-    bench_command,
-    figures_command,
-    labs.completion_command,
-    labs.docs_command,
-):
-    main.add_command(command)
 
 if __name__ == "__main__":
     main(prog_name="ewan")

@@ -6,12 +6,11 @@ for whatever the user can put right.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +20,8 @@ from click.shell_completion import CompletionItem
 from rich.console import Console
 from rich.table import Table
 
-from labs import host, spec
+from labs import host
+from labs.commands import Refused
 from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest, to_json
 from labs.render import svg, table
@@ -57,41 +57,6 @@ OVERRIDES = {
     "emulator": "auto, user, kernel or tbf",
     "dither": 'virtual clock: a host\'s processing time, "auto", "0" or "10us"',
 }
-
-
-class Refused(click.ClickException):
-    """An error that the user can put right: one line, exit status 2."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"ewan: {self.message}", err=True)
-
-
-class Commands(click.Group):
-    """A group whose usage errors are one line, as all others are."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        with _in_one_line():
-            return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _in_one_line():
-            return super().invoke(ctx)
-
-
-@contextlib.contextmanager
-def _in_one_line() -> Iterator[None]:
-    try:
-        yield
-    except click.exceptions.NoArgsIsHelpError:
-        raise
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "ewan"
-        message = " ".join(error.format_message().split()).rstrip(".")
-        raise Refused(f"{message}: {where} --help lists what there is") from None
 
 
 def fail(message: str) -> Refused:
@@ -383,14 +348,11 @@ def changes(lab: str, plan: Plan) -> list[list[str]]:
     return rows
 
 
-# Pages that are written from the schemas; ewan.py adds those of the other parts.
-PAGES: dict[str, Callable[[], str]] = {"description.md": spec.markdown}
-
-
 @click.command("docs", hidden=True)
-def docs_command() -> None:
+@click.pass_context
+def docs_command(context: click.Context) -> None:
     """Write docs/description.md and its like from the schemas."""
-    for name, markdown in PAGES.items():
+    for name, markdown in context.find_root().obj["pages"]().items():
         (ROOT / "docs" / name).write_text(markdown())
 
 

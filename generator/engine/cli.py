@@ -272,9 +272,8 @@ def verdict(findings: Sequence[compare.Finding], virtual: bool) -> str:
 
 
 def parts_of(context: click.Context) -> Parts:
-    parts = context.find_root().obj
-    assert isinstance(parts, Parts), "ewan.py gives them"
-    return parts
+    """What ewan.py gives."""
+    return Parts(**context.find_root().obj["parts"]())
 
 
 def pairs(settings: Sequence[str]) -> dict[str, str]:

@@ -221,15 +221,16 @@ class Engine:
             self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
         )
         wrong = verification.refusals(found)
-        for line in wrong:
-            self._tell(line)
         if wrong and not self._experiment.document["unverified"]:
+            more = f" (and {counted(len(wrong) - 1, 'other lab')})" if len(wrong) > 1 else ""
             raise UnverifiedLabError(
-                f"{wrong[0]}: nothing was run: --unverified runs it all the same, and its records say so"
+                f"{wrong[0]}{more}: nothing was run: --unverified runs it all the same, and its records say so"
             )
+        for line in wrong:
+            self._tell(f"warning: {line}")
         rows = sum(len(each.certificate.rows) for each in found)
-        verdict = f"{len(wrong)} not to be believed, run all the same" if wrong else "verified"
-        return f"{counted(len(found), 'lab')} {verdict}, {rows} comparisons"
+        verdict = f", {len(wrong)} of them not to be believed and run all the same" if wrong else " verified"
+        return f"{counted(len(found), 'lab')}{verdict}, {rows} comparisons"
 
     def _drop_other_kernels(self) -> None:
         """Certificates of the virtual clock hold for the kernel and the node binary they were made with."""

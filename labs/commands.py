@@ -1,0 +1,66 @@
+"""A command line put together from parts that are imported when they are called, and its errors: one line each.
+
+In: the place of each command, "module:name". Out: a click group; `Refused` for whatever the user can put right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+
+class Refused(click.ClickException):
+    """An error that the user can put right: one line, exit status 2."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"ewan: {self.message}", err=True)
+
+
+def imported(place: str) -> Any:
+    """What "module:name" names."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+class Commands(click.Group):
+    """A group whose usage errors are one line, as all others are; `commands_at`: name → place."""
+
+    def __init__(self, *arguments: Any, commands_at: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._commands_at = commands_at
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._commands_at)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        place = self._commands_at.get(cmd_name)
+        command: click.Command | None = None if place is None else imported(place)
+        return command
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _in_one_line():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _in_one_line():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "ewan"
+        message = " ".join(error.format_message().split()).rstrip(".")
+        raise Refused(f"{message}: {where} --help lists what there is") from None
