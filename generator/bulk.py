@@ -50,12 +50,12 @@ def traffic(
 
     What still runs after `longest_ns` is ended. The flow number n (from 0) is called "n source to sink".
     """
-    addresses = {node.name: [a for each in node.interfaces for a in each.addresses] for node in plan.nodes}
+    addresses = addresses_of(plan)
     wanted = [
         {
             "name": f"{number} {flow.source} to {flow.sink}",
-            "from": end(plan.lab, flow.source, _first(addresses[flow.source])),
-            "to": end(plan.lab, flow.sink, _first(addresses[flow.sink])),
+            "from": end(plan.lab, flow.source, addresses[flow.source]),
+            "to": end(plan.lab, flow.sink, addresses[flow.sink]),
             "start_ns": flow.start_ns,
             "stop_ns": None if flow.duration_ns is None else flow.start_ns + flow.duration_ns,
             "socket": {"congestion": flow.congestion},
@@ -84,10 +84,14 @@ def end(lab: str, node: str, address: str) -> dict[str, str]:
     return {"netns": f"/run/netns/ewan-{lab}-{node}", "address": address}
 
 
-def _first(addresses: Sequence[str]) -> str:
-    """A node's first address, IPv4 if it has one."""
-    plain = [ipaddress.ip_interface(text).ip for text in addresses]
-    return str(min(plain, key=lambda address: address.version))
+def addresses_of(plan: Plan) -> dict[str, str]:
+    """Each node's first address, IPv4 if it has one; nodes in the middle of a link have none."""
+    found = {}
+    for node in plan.nodes:
+        plain = [ipaddress.ip_interface(text).ip for each in node.interfaces for text in each.addresses]
+        if plain:
+            found[node.name] = str(min(plain, key=lambda address: address.version))
+    return found
 
 
 def read(run: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ two from the fourth on; `left[1-0]` and `left[4+0]` are nobody, so that how many
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from labs.spec.source import nearest
 
@@ -64,7 +64,7 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def members(written: Written, roles: Mapping[str, Written], nodes: Mapping[str, object]) -> list[str]:
+def members(written: Written, roles: Mapping[str, Written], nodes: Collection[str]) -> list[str]:
     """The nodes that a pattern, a role, or a list of both names; PatternError for one that the lab has not."""
     pieces = [piece for each in _texts(written) for piece in split(each)]
     names: list[str] = []

@@ -6,14 +6,13 @@ which flow is what, for tables and analysis. Pure and deterministic: what is dra
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from generator import external
+from generator import bulk, external
 from generator.scenario import estimate, flows
 from generator.scenario.events import events
 from generator.scenario.fields import MOST_FLOWS, Description, Step
@@ -27,7 +26,6 @@ from labs.spec.source import Path
 from labs.units import Duration
 
 FORMAT = "ewan-schedule/1"
-REQUEST_FORMAT = "ewan-traffic/1"
 
 Clock = Literal["live", "virtual"]
 
@@ -73,7 +71,7 @@ class _Compiler:
     def __init__(self, run: ScenarioRun, plan: Plan, clock: Clock) -> None:
         self._run, self._plan, self._clock = run, plan, clock
         self._document: Description = run.document
-        self._addresses = {node.name: _first(node.interfaces) for node in plan.nodes}
+        self._addresses = bulk.addresses_of(plan)
         self._parts = _Parts()
 
     def schedule(self) -> Schedule:
@@ -118,14 +116,9 @@ class _Compiler:
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
         return {
-            "format": REQUEST_FORMAT,
-            "clock": self._clock,
-            "cpus": list(self._plan.host_cpus),
-            "seed": self._run.seed,
+            **bulk.request(self._plan, self._parts.requests, self._clock, longest_ns),
             "sample_ns": self._document.sample.ns,
             "series_ns": self._document.series.ns,
-            "longest_ns": longest_ns,
-            "flows": self._parts.requests,
         }
 
     # When and who
@@ -180,7 +173,7 @@ class _Compiler:
         return [(f"{step.name} {source} to {sink}", source, sink, ()) for source, sink in ends]
 
     def _nodes(self, written: Any, key: str, error: flows.Error, *, any_node: bool = False) -> list[str]:
-        known = {name: address for name, address in self._addresses.items() if any_node or address is not None}
+        known = [node.name for node in self._plan.nodes if any_node or node.name in self._addresses]
         try:
             return members(written, self._document.roles, known)
         except PatternError as wrong:
@@ -253,14 +246,13 @@ class _Compiler:
             return {**flow, "work": {**work, "ranks": [self._end(name) for name in start.members]}}
         return {**flow, "from": self._end(start.source), "to": self._end(start.sink), "work": work}
 
-    def _end(self, node: str) -> dict[str, Any]:
-        return {"netns": f"/run/netns/ewan-{self._plan.lab}-{node}", "address": self._addresses[node]}
+    def _end(self, node: str) -> dict[str, str]:
+        return bulk.end(self._plan.lab, node, self._addresses[node])
 
     def _add_external(
         self, step: Step, start: Start, said: flows.Settings, stop_ns: int | None, described: list[dict[str, Any]]
     ) -> None:
         address = self._addresses[start.sink]
-        assert address is not None
         transfer = external.Transfer(
             step=step,
             settings=said,
@@ -326,9 +318,3 @@ class _Compiler:
 
 def _stretched(names: Sequence[str], count: int) -> list[str]:
     return list(itertools.islice(itertools.cycle(names), count)) if len(names) == 1 else list(names[:count])
-
-
-def _first(interfaces: Any) -> str | None:
-    """A node's first address, IPv4 if it has one; none in the middle of a link."""
-    plain = [ipaddress.ip_interface(text).ip for each in interfaces for text in each.addresses]
-    return str(min(plain, key=lambda address: address.version)) if plain else None
