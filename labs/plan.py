@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import orjson
 
-FORMAT = "ewan-plan/1"
+FORMAT = "ewan-plan/2"
 
 Ppb = int
 
@@ -79,12 +79,30 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Service:
+    """A program that belongs to a node and is started in it, after its interfaces, in the node's order.
+
+    `{run}` in a word of `argv` or a file's text is the node's own directory (nodes/NODE of the lab's), where `files`
+    are written first. A `setup` comes to its end, with status 0, before the next one starts; a `daemon` goes on, and
+    is ready when the file `ready` of the same directory is there.
+    """
+
+    name: str
+    kind: Literal["daemon", "setup"]
+    argv: tuple[str, ...]
+    files: dict[str, str]
+    ready: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     name: str
-    kind: Literal["host", "router", "emulator"]
+    kind: Literal["host", "router", "switch", "emulator"]
     interfaces: tuple[Interface, ...]
     routes: tuple[Route, ...]
+    """Those of the lab's start: with a routing protocol a router's others come from its neighbours."""
     sysctls: dict[str, str]
+    services: tuple[Service, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +153,29 @@ class Pair:
     links: tuple[str, ...]
 
 
+Routing = Literal["static", "ospf", "bgp", "isis"]
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """What only a lab of containers has.
+
+    `management`: nodes have the engine's network at eth0 and their own interfaces from eth1 on; `dashboards`:
+    Prometheus and Grafana beside the nodes; `ovs_bridge`: switches are bridges of the host's Open vSwitch.
+    """
+
+    management: bool = False
+    dashboards: bool = False
+    ovs_bridge: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     lab: str
     topology: str
     seed: int
+    routing: Routing
+    containers: Containers
     nodes: tuple[Node, ...]
     wires: tuple[Wire, ...]
     links: tuple[Link, ...]

@@ -6,7 +6,7 @@ from typing import Any
 
 from calibration.expect import Expectations, expectations
 from calibration.probe import Probing, plan_probes
-from labs.plan import Direction, End, Framing, Interface, Link, Node, Pair, Plan, Queue, Spinner, Wire
+from labs.plan import Containers, Direction, End, Framing, Interface, Link, Node, Pair, Plan, Queue, Spinner, Wire
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
 DROP_TAIL = {"kind": "drop_tail"}
@@ -35,7 +35,7 @@ def plan(**changes: Any) -> Plan:
     nodes = (
         _node("left", "host", "10.64.0.1/30", "fd00::1/126"),
         _node("r1", "router", "10.64.1.1/30", "fd00::5/126"),
-        Node("core", "emulator", (), (), {}),
+        Node("core", "emulator", (), (), {}, ()),
         _node("r2", "router", "10.64.1.2/30", "fd00::6/126"),
         _node("right", "host", "10.64.2.1/30", "fd00::9/126"),
     )
@@ -44,12 +44,14 @@ def plan(**changes: Any) -> Plan:
     link = Link("core", "wan", "user", "core", "eth0", "eth1", *ends, both, both)
     pair = Pair("left", "right", 100_000_000, both.rate_bps, ("core",))
     wires = (Wire(End("left", "eth0"), End("r1", "eth1")), Wire(End("right", "eth0"), End("r2", "eth1")))
-    return Plan("t", "dumbbell", 1, nodes, wires, (link,), (Spinner(1, ("core",)),), (pair,), (0,))
+    return Plan(
+        "t", "dumbbell", 1, "static", Containers(), nodes, wires, (link,), (Spinner(1, ("core",)),), (pair,), (0,)
+    )
 
 
 def _node(name: str, kind: Any, *addresses: str) -> Node:
     mac = "02:00:00:00:00:01"
-    return Node(name, kind, (Interface("eth0", mac, 1500, addresses, (), {"kind": "none"}, False),), (), {})
+    return Node(name, kind, (Interface("eth0", mac, 1500, addresses, (), {"kind": "none"}, False),), (), {}, ())
 
 
 def delays(base_ns: int, late_ns: int = 5_000) -> dict[str, float]:

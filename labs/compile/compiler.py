@@ -18,7 +18,7 @@ from labs.compile.paths import Paths
 from labs.compile.placement import place
 from labs.compile.settings import Resolver, Settings
 from labs.compile.stages import ACCESS_RATE, WAN_RATE, Circumstances, Stages, framed, framing_of
-from labs.plan import Direction, End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Wire
+from labs.plan import Containers, Direction, End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Service, Wire
 from labs.spec import Spec
 from labs.spec.source import nearest
 from labs.spec.values import LONGEST_NAME, NAME
@@ -52,12 +52,13 @@ def compile(spec: Spec, host: HostFacts) -> Plan:
 class _Machine:
     """A node while it is being built."""
 
-    __slots__ = ("interfaces", "kind", "name", "routes")
+    __slots__ = ("interfaces", "kind", "name", "routes", "services")
 
-    def __init__(self, name: str, kind: Literal["host", "router", "emulator"]) -> None:
+    def __init__(self, name: str, kind: Literal["host", "router", "switch", "emulator"]) -> None:
         self.name, self.kind = name, kind
         self.interfaces: list[Interface] = []
         self.routes: list[Route] = []
+        self.services: list[Service] = []
 
 
 class _Compiler:
@@ -75,6 +76,8 @@ class _Compiler:
         self._exits = Exits(spec, host.clock, self._paths.longest_rtt_ns, packet_ns)
         self._with_v4 = self._description.ip != "6"
         self._with_v6 = self._description.ip != "4"
+        wanted = self._description.containers
+        self._containers = Containers(wanted.management or wanted.dashboards, wanted.dashboards, wanted.ovs_bridge)
         self._machines: dict[str, _Machine] = {}
         self._wires: list[Wire] = []
         self._links: list[Link] = []
@@ -98,8 +101,10 @@ class _Compiler:
             lab=self._description.name or self._description.topology.kind,
             topology=self._description.topology.kind,
             seed=self._description.seed,
+            routing=self._description.routing,
+            containers=self._containers,
             nodes=tuple(
-                Node(m.name, m.kind, tuple(m.interfaces), tuple(m.routes), values[m.kind])
+                Node(m.name, m.kind, tuple(m.interfaces), tuple(m.routes), values[m.kind], tuple(m.services))
                 for m in self._machines.values()
             ),
             wires=tuple(self._wires),
@@ -220,7 +225,7 @@ class _Compiler:
             machine = self._machines[name]
             exit_of = self._exits.before_emulator if emulated else self._exits.card
             interface = Interface(
-                name=f"eth{len(machine.interfaces)}",
+                name=f"eth{self._containers.management + len(machine.interfaces)}",
                 mac=mac,
                 mtu=mtu,
                 addresses=tuple(a + length for a, length in zip(own, lengths, strict=True)),
@@ -237,10 +242,11 @@ class _Compiler:
             return
         name = edge.name
         emulator = self._machines[name] = _Machine(name, "emulator")
-        for port in ("eth0", "eth1"):
+        port_a, port_b = (f"eth{self._containers.management + number}" for number in range(2))
+        for port in (port_a, port_b):
             emulator.interfaces.append(Interface(port, self._mac(), mtu, (), (), BARE, False))
-        self._wires += [Wire(a, End(name, "eth0")), Wire(End(name, "eth1"), b)]
-        self._links.append(Link(name, edge.role, backend, name, "eth0", "eth1", a, b, forward, backward))
+        self._wires += [Wire(a, End(name, port_a)), Wire(End(name, port_b), b)]
+        self._links.append(Link(name, edge.role, backend, name, port_a, port_b, a, b, forward, backward))
         self._emulated[index] = name
 
     def _directions(self, index: int, edge: Edge) -> tuple[Direction, Direction, backends.Backend]:

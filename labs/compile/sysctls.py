@@ -31,4 +31,4 @@ def of_nodes(bdp_bytes: int, queue_bytes: int, with_v6: bool) -> dict[str, dict[
     }
     forwarding = {"net/ipv4/ip_forward": "1"} | ({"net/ipv6/conf/all/forwarding": "1"} if with_v6 else {})
     stack = common if with_v6 else common | without_v6
-    return {"host": stack | end, "router": stack | end | forwarding, "emulator": without_v6}
+    return {"host": stack | end, "router": stack | end | forwarding, "switch": without_v6, "emulator": without_v6}

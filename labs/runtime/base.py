@@ -51,3 +51,11 @@ class Runtime(Protocol):
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Asks a spinner (its number, or a link that it serves) one thing; the answer, whose `ok` is true."""
         ...
+
+    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+        """Waits until the routers' routes carry every pair of hosts; {} at once where routing is static.
+
+        Else {"format": "ewan-routing/1", "protocol", "converged", "after_ns" (since the first router's services were
+        started), "waited_ns", "unreachable": [{"from", "to"}]}; after `longest_s` with `converged` false.
+        """
+        ...

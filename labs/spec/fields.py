@@ -291,6 +291,22 @@ class CpuPlan(Model):
     hosts: Cpus | None = Field(None, description="CPUs for end hosts and routers; the others if absent")
 
 
+class ContainerPlan(Model):
+    management: bool = Field(
+        False,
+        description="the engine's network at each node's eth0, and the lab's own interfaces from eth1 on; false if "
+        "absent, as whatever else crosses a node costs accuracy",
+    )
+    dashboards: bool = Field(
+        False, description="Prometheus and Grafana beside the nodes; needs `management`, which it turns on"
+    )
+    ovs_bridge: bool = Field(
+        False,
+        alias="ovs-bridge",
+        description="switches are bridges of the host's Open vSwitch (containerlab's kind ovs-bridge), made by hand",
+    )
+
+
 class Description(Model):
     topology: Topology = Field(description="what is linked to what", examples=["{dumbbell: {pairs: 2}}"])
     name: Name | None = Field(None, description="names everything the lab owns; the file's or topology's if absent")
@@ -318,5 +334,10 @@ class Description(Model):
         "exact timing does not synchronise flows; auto is the time of the largest packet at the bottleneck of the "
         "host's pairs; 0 for none",
     )
-    routing: Literal["static"] = Field("static", description="shortest delay, fixed")
+    routing: Literal["static", "ospf", "bgp", "isis"] = Field(
+        "static",
+        description="static: shortest delay, fixed; ospf, isis: FRRouting, with costs from the delays; bgp: FRRouting, "
+        "each router an autonomous system of its own",
+    )
+    containers: ContainerPlan = Field(ContainerPlan(), description="what only a lab of containers has")
     cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs, in the live clock; by the compiler if absent")

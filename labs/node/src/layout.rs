@@ -146,11 +146,13 @@ mod tests {
             let node = |name: &str| {
                 format!(
                     r#"{{"name": "{name}", "kind": "host", "interfaces": [{interface}], "routes": [],
-                        "sysctls": {{"{sysctl}": "1"}}}}"#
+                        "services": [], "sysctls": {{"{sysctl}": "1"}}}}"#
                 )
             };
             let text = format!(
-                r#"{{"format": "ewan-plan/1", "lab": "t", "topology": "graph", "seed": 1, "links": [], "spinners": [],
+                r#"{{"format": "ewan-plan/2", "lab": "t", "topology": "graph", "seed": 1, "links": [], "spinners": [],
+                    "routing": "static",
+                    "containers": {{"management": false, "dashboards": false, "ovs_bridge": false}},
                     "nodes": [{}, {}], "wires": [{wires}], "pairs": [], "host_cpus": [0]}}"#,
                 node("a"),
                 node("b")

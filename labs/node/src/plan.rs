@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ewan_emulator::config::Direction;
 use serde::{Deserialize, Serialize};
 
-pub const FORMAT: &str = "ewan-plan/1";
+pub const FORMAT: &str = "ewan-plan/2";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,6 +17,8 @@ pub struct Plan {
     pub lab: String,
     pub topology: String,
     pub seed: u64,
+    pub routing: Routing,
+    pub containers: Containers,
     pub nodes: Vec<Node>,
     pub wires: Vec<Wire>,
     pub links: Vec<Link>,
@@ -31,7 +33,49 @@ pub struct Plan {
 pub enum NodeKind {
     Host,
     Router,
+    Switch,
     Emulator,
+}
+
+/// Who finds the routers' routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Routing {
+    /// The plan.
+    Static,
+    Ospf,
+    Bgp,
+    Isis,
+}
+
+/// What only a lab of containers has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Containers {
+    /// The engine's network is at eth0, the nodes' own interfaces begin at eth1.
+    pub management: bool,
+    pub dashboards: bool,
+    pub ovs_bridge: bool,
+}
+
+/// A program that belongs to a node and is started in it, in the node's order; see labs/plan.py.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    pub name: String,
+    pub kind: ServiceKind,
+    pub argv: Vec<String>,
+    pub files: BTreeMap<String, String>,
+    pub ready: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceKind {
+    /// Goes on; ready when its file is there.
+    Daemon,
+    /// Comes to its end before the next one starts.
+    Setup,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +87,7 @@ pub struct Node {
     pub routes: Vec<Route>,
     /// Written below /proc/sys inside the node's namespace, e.g. "net/ipv4/ip_forward": "1".
     pub sysctls: BTreeMap<String, String>,
+    pub services: Vec<Service>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,8 +265,9 @@ mod tests {
     use super::*;
 
     /// A plan with one of everything that a node's interfaces may have.
-    const SMALL: &str = r#"{"format": "ewan-plan/1", "lab": "small", "topology": "graph", "seed": 1,
-        "nodes": [{"name": "a", "kind": "host", "routes": [], "sysctls": {}, "interfaces": [{"name": "eth0",
+    const SMALL: &str = r#"{"format": "ewan-plan/2", "lab": "small", "topology": "graph", "seed": 1,
+        "routing": "static", "containers": {"management": false, "dashboards": false, "ovs_bridge": false},
+        "nodes": [{"name": "a", "kind": "host", "routes": [], "sysctls": {}, "services": [], "interfaces": [{"name": "eth0",
             "mac": "02:00:00:00:00:01", "mtu": 1500, "addresses": ["10.0.0.1/30"], "steer": false,
             "neighbours": [], "egress": {"kind": "fifo", "limit_packets": 10}}]}],
         "wires": [], "links": [], "spinners": [], "pairs": [], "host_cpus": [0]}"#;
@@ -261,7 +307,7 @@ mod tests {
 
     #[test]
     fn another_format_is_refused() {
-        let refused = parsed(&SMALL.replace("ewan-plan/1", "ewan-plan/2")).expect_err("format 2");
-        assert!(refused.contains("ewan-plan/2"), "{refused}");
+        let refused = parsed(&SMALL.replace("ewan-plan/2", "ewan-plan/1")).expect_err("format 1");
+        assert!(refused.contains("ewan-plan/1"), "{refused}");
     }
 }

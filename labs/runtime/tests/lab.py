@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from labs.plan import End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
+from labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
 from labs.runtime.binary import BUILT
 
 BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
@@ -50,15 +50,17 @@ def small(name: str, spinners: tuple[Spinner, ...] = (), sysctls: dict[str, str]
         return Route("0.0.0.0/0", f"10.99.{net}.2", "eth0"), Route("::/0", f"fd99::{net}:2", "eth0")
 
     nodes = (
-        Node("left", "host", (left,), default(1), sysctls or FORWARDING),
-        Node("router", "router", (near, far), (), FORWARDING),
-        Node("right", "host", (right,), default(2), FORWARDING),
+        Node("left", "host", (left,), default(1), sysctls or FORWARDING, ()),
+        Node("router", "router", (near, far), (), FORWARDING, ()),
+        Node("right", "host", (right,), default(2), FORWARDING, ()),
     )
     wires = (
         Wire(End("left", "eth0"), End("router", "eth0")),
         Wire(End("router", "eth1"), End("right", "eth0")),
     )
-    return Plan(name, "graph", 1, nodes, wires, (), spinners, (), (min(os.sched_getaffinity(0)),))
+    return Plan(
+        name, "graph", 1, "static", Containers(), nodes, wires, (), spinners, (), (min(os.sched_getaffinity(0)),)
+    )
 
 
 def traces(lab: str, state: Path) -> list[str]:
