@@ -1,9 +1,9 @@
 # Front door: every target delegates; `make help` lists them.
 #   make lab TOPO=dumbbell RTT=100
-# Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, RUNTIME,
+# Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
 # DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# RUN for report; those of HSTTS are in docs/hstts.md.
+# RUN for report; KIND for images; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -17,7 +17,7 @@ given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 option = $(if $(call given,$(1)),--$(2) '$(or $(3),$($(1)))')
 LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate) $(call option,PAIRS,pairs) \
   $(call option,BUFFER,buffer) $(call option,LOSS,loss) $(call option,MTU,mtu) $(call option,IP,ip) \
-  $(call option,RUNTIME,runtime) $(call option,EMULATOR,emulator) $(call option,NAME,name) $(OPTS)
+  $(call option,ROUTING,routing) $(call option,RUNTIME,runtime) $(call option,EMULATOR,emulator) $(call option,NAME,name) $(OPTS)
 HSTTS_OPTIONS = $(call option,APP,app) $(call option,TOPO,topo) $(call option,RTT,rtt,$(rtt)) \
   $(call option,RATE,rate) $(call option,CC,cc) $(call option,CG,cg) $(call option,R,r) $(call option,K,k) \
   $(call option,M,m) $(call option,CA,ca) $(call option,NS,ns) $(call option,B,b) $(call option,MTU,mtu) \
@@ -28,15 +28,19 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup kernel lab batch run rerun hstts report runs compile up down ps exec shell verify set watch doctor test lint bench figures docs clean
+.PHONY: help setup kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor test lint bench figures docs clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
 setup: ## what the project needs, checked and installed
 	@./setup.sh
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
-lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= … RUNTIME=netns|virtual
+images: setup ## container images of the nodes, from Debian packages; KIND="host router switch emulator" (RELOCK=1: newer ones)
+	@images/build-images.sh $(if $(call given,KIND),$(KIND)) >/dev/null
+setup-containerlab: ## containerlab of the pinned version, built from source once
+	@images/containerlab/build.sh >/dev/null
+lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= … RUNTIME=netns|containerlab|virtual
 	@$(EWAN) lab '$(TOPO)' $(LAB_OPTIONS)
 batch: setup ## up, commands in nodes, down; DO='left1: ping -c 3 right1' RUNTIME= TOPO= …
 	@$(EWAN) batch '$(TOPO)' $(LAB_OPTIONS) $(call option,DO,do,$(subst ','\'',$(DO)))
@@ -69,11 +73,15 @@ set: setup ## LINK= SET="rate=500Mbit/s at=+10s"
 	@$(EWAN) set $(WHICH) '$(LINK)' $(SET)
 watch: setup ## live view of rates, queues and drops
 	@$(EWAN) watch $(LAB)
+metrics: setup ## links' counters for Prometheus, at 127.0.0.1:9324 (LISTEN=)
+	@$(EWAN) metrics $(LAB) $(call option,LISTEN,listen) $(OPTS)
 doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
 test: ## every test
 	@./setup.sh tests
 	@images/kernel/build.sh >/dev/null
+	@images/build-images.sh --archives >/dev/null
+	@images/containerlab/build.sh >/dev/null
 	@cargo test --release --locked --quiet
 	@.venv/bin/python -m pytest
 lint: setup ## rustfmt, clippy, ruff, mypy
@@ -88,5 +96,6 @@ figures: setup ## figures of papers, measured again in the virtual clock, into r
 	@$(EWAN) figures
 docs: setup ## docs/description.md and scenario.md from the schemas
 	@$(EWAN) docs
-clean: ## what was built (labs that are up stay up)
+clean: ## what was built (labs that are up stay up; images stay in the engine)
+	@[ ! -x .venv/bin/python ] || .venv/bin/python -m tests.engine stop >/dev/null
 	@rm -rf target .venv out

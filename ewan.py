@@ -28,6 +28,7 @@ COMMANDS = {
     "verify": "calibration.cli:verify_command",
     "set": "labs.use:set_command",
     "watch": "labs.watch:watch_command",
+    "metrics": "labs.metrics:metrics_command",
     "doctor": "calibration.cli:doctor_command",
     "bench": "calibration.bench:bench_command",
     "figures": "calibration.figures:figures_command",

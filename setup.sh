@@ -22,7 +22,9 @@ command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: ap
 # Tools that people and tests run inside nodes; for the tests also a machine with a stock kernel, which QEMU emulates.
 tools="ip:iproute2 ping:iputils-ping"
 [ "${1-}" != tests ] || tools="$tools tc:iproute2 ethtool:ethtool iperf3:iperf3 ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
-    qemu-system-x86_64:qemu-system-x86"
+    qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch"
+# A container engine: the one that answers, else Debian's, which the tests start for themselves.
+[ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"
 missing=
 for tool in $tools; do
     command -v "${tool%%:*}" >/dev/null || [ -x "/usr/sbin/${tool%%:*}" ] || missing="$missing ${tool#*:}"
@@ -31,8 +33,15 @@ if [ -n "$missing" ]; then
     command -v apt-get >/dev/null || fail "install these first:$missing"
     say "installing$missing"
     as_root=; [ "$(id -u)" = 0 ] || as_root=sudo
-    $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+    # Offline: services that come with a package (Docker, FRRouting, Open vSwitch) are not started on this machine.
+    $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
         fail "could not install$missing: install them by hand"
+fi
+
+# Prometheus for the tests, unpacked from Debian's package: installed, it would start as a service.
+if [ "${1-}" = tests ] && ! command -v prometheus >/dev/null && [ ! -x target/prometheus/usr/bin/promtool ]; then
+    say "unpacking prometheus into target/prometheus"
+    tests/dashboards/unpack.sh target/prometheus || fail "could not download Debian's package prometheus"
 fi
 
 # One setup at a time: two makes in one tree wait for each other.

@@ -19,6 +19,7 @@ from typing import Any
 import click
 import orjson
 
+from calibration import bench_containers as containers
 from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
@@ -31,7 +32,7 @@ from labs.units import NS_PER_SECOND, about
 RESULTS = Path("results/bench")
 ARMS = 100
 LINK_PARTS = ("packets", "lateness", "rate")
-PARTS = ("compile", "labs", *LINK_PARTS, "traffic", "virtual")
+PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual")
 
 
 @click.command("bench")
@@ -45,8 +46,9 @@ def bench_command(parts: tuple[str, ...], quick: bool) -> None:
     ewan bench
     ewan bench lateness rate --quick
     """
-    wanted = parts or PARTS
-    if {"labs", "traffic", *LINK_PARTS} & set(wanted):
+    # Of containers only when it is asked for: it needs an engine and the images.
+    wanted = parts or tuple(part for part in PARTS if part != "containers")
+    if {"labs", "containers", "traffic", *LINK_PARTS} & set(wanted):
         cli.as_root()
     report: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "host": host_facts({})}
     if "compile" in wanted:
@@ -60,7 +62,11 @@ def bench_command(parts: tuple[str, ...], quick: bool) -> None:
             found = link_bench(part, quick)
             report |= found
             show(found)
-    for part, what, bench in (("traffic", "generator", traffic), ("virtual", "virtual clock", virtual)):
+    for part, what, bench in (
+        ("containers", "labs of containers", containers),
+        ("traffic", "generator", traffic),
+        ("virtual", "virtual clock", virtual),
+    ):
         if part in wanted:
             with cli.messages.status(what) as status:
                 report[part] = bench.measure(quick, lambda text, s=status, w=what: s.update(f"{w}: {text}"))
@@ -99,7 +105,7 @@ def labs_up_and_down() -> dict[str, float]:
     """A star of `ARMS` hosts up and down, its links running; beside it, ip(8) making as many pairs of namespaces."""
     name = f"bench{os.getpid()}"  # of this run alone: a lab called bench is somebody's
     plan = compile(from_template("star", {"arms": str(ARMS), "name": name, "rate": "100Mbit/s"}), host.facts())
-    runtime = cli.runtime()
+    runtime = cli.runtime("netns")
     try:
         up_s = timed(lambda: runtime.up(plan))
     finally:

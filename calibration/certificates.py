@@ -27,7 +27,7 @@ def _live(plan: Plan) -> Certificate:
     def control(link: str, request: dict[str, Any]) -> dict[str, Any]:
         return cli.runtime().control(plan.lab, link, request)
 
-    return verify(plan, binary=cli.BINARY, control=control)
+    return verify(plan, binary=cli.BINARY, control=control, versions=cli.runtime().versions(plan.lab))
 
 
 def _virtual(plan: Plan, directory: Path, stop: threading.Event) -> Certificate:

@@ -11,10 +11,12 @@ import dataclasses
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from calibration import exact, expect, probe, spinner
 from calibration.compare import compare
@@ -34,9 +36,14 @@ def verify(
     progress: Callable[[str], None] = lambda text: None,
     tolerances: expect.Tolerances | None = None,
     budget: probe.Budget | None = None,
+    versions: Mapping[str, str] | None = None,
+    routing: Mapping[str, Any] | None = None,
 ) -> Certificate:
-    """Measures every link of `plan`, both ways, and its pairs. RuntimeError with one line when probes cannot run."""
-    bounds = tolerances or expect.Tolerances()
+    """Measures every link of `plan`, both ways, and its pairs. RuntimeError with one line when probes cannot run.
+
+    `versions` of what made the lab, and what `routing` took, go into the record.
+    """
+    bounds = expect.beside_routing(tolerances or expect.Tolerances(), plan)
     begun = time.monotonic_ns()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
@@ -50,12 +57,13 @@ def verify(
         plan_sha256=digest(plan),
         lab=plan.lab,
         time=at,
-        host=host_facts({"ewan-node": _version(binary)}),
+        host=host_facts({"ewan-node": _version(binary), **(versions or {})}),
         tolerances={**dataclasses.asdict(bounds), "reasons": expect.REASONS},
         rows=rows,
         probes=_without_raw(answer),
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
+        routing=dict(routing or {}),
     )
 
 
@@ -78,10 +86,12 @@ def verify_virtual(
 
     The certificate holds nothing of this machine and none of its time: two of the same plan are the same bytes.
     """
-    bounds = tolerances or exact.TOLERANCES
+    bounds = expect.beside_routing(tolerances or exact.TOLERANCES, plan)
     expected = expect.expectations(plan)
     probing = exact.plan_probes(expected, plan.lab, budget)
-    answer = exact.answer(probing, runs(exact.program(plan, probing)))
+    directory = runs(exact.program(plan, probing))
+    answer = exact.answer(probing, directory)
+    routing = directory / "routing.json"
     rows = compare(expected, probing, answer, {}, bounds)
     version, digest_, memory_bytes = kernel()
     return Certificate(
@@ -104,6 +114,7 @@ def verify_virtual(
         spinners={},
         elapsed_ns=sum(result["elapsed_ns"] for result in answer["results"]),
         clock="virtual",
+        routing=orjson.loads(routing.read_bytes()) if routing.exists() else {},
     )
 
 

@@ -16,12 +16,14 @@ import orjson
 
 from calibration import doctor, report, verify, verify_virtual
 from labs import cli, clock, rundir
+from labs.change import PROTOCOLS
 from labs.plan import Plan, to_json
 from labs.record import Certificate
 from labs.record import to_json as certificate_json
 from labs.runtime import kernel
 from labs.runtime.program import Program
 from labs.runtime.virtual import Run
+from labs.units import about
 
 COLOURS = {
     "ok": "green",
@@ -55,7 +57,7 @@ def lab_command(topology: str, as_json: bool, **options: Any) -> None:
         lab_virtual(plan, as_json)
         return
     cli.as_root()
-    cli.bring_up(plan)
+    cli.bring_up(plan, options["runtime_name"])
     if not as_json:
         describe(plan)
     try:
@@ -141,7 +143,11 @@ def certify(plan: Plan) -> Certificate:
 
     try:
         with cli.messages.status(f"verifying {plan.lab}") as status:
-            certificate = verify(plan, binary=cli.BINARY, control=control, progress=progress)
+            routing = cli.converged(plan, progress)
+            versions = cli.runtime().versions(plan.lab)
+            certificate = verify(
+                plan, binary=cli.BINARY, control=control, progress=progress, versions=versions, routing=routing
+            )
     except RuntimeError as error:
         raise cli.fail(str(error)) from None
     return certificate
@@ -159,6 +165,9 @@ def show(certificate: Certificate, directory: Path, plan: Plan, as_json: bool) -
     for number, note in enumerate(notes, 1):
         cli.console.print(f"[dim]{number}[/] {note}", soft_wrap=True)
     cli.console.print()
+    if certificate.routing:
+        protocol, after_ns = PROTOCOLS[certificate.routing["protocol"]], certificate.routing["after_ns"]
+        cli.console.print(f"routing: {protocol} converged in {about(after_ns, 'time', 3)}")
     colour = "green" if certificate.passed else "bold red"
     cli.console.print(
         f"[{colour}]{report.summary(certificate)}[/]  certificate: {directory / 'certificate.json'}", soft_wrap=True

@@ -36,7 +36,7 @@ def compare(
     rows: list[Row] = []
     for link in expected.links:
         own = facts.get(link.key, Facts())
-        judge = Judge(link.link, link.name, own.cause())
+        judge = Judge(link.link, link.name, "; ".join(cause for cause in (own.cause(), link.cause) if cause))
         rows += _delay(link, judge, results, bounds, count)
         # Only a link of our own says how late it was.
         if link.backend == "user" and (link.key in facts or not exact(bounds)):
@@ -77,7 +77,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     near = max(bounds.delay_ns, bounds.delay_share * base)
     # A copy leaves right after its original.
     copy = serialisation_ns(link.direction, size) if link.duplicates else 0.0
-    above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy
+    above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
     if link.line.constant:
         yield judge.row(
             "delay p50", "ns", base, delay["p50_ns"], (near, above), dither_note(link.dither_ns), steady=True
@@ -85,10 +85,12 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
         if arrived < 100:
             yield judge.missing("delay p99", "ns", base, f"{arrived} packets are too few for a p99")
         else:
-            yield judge.row("delay p99", "ns", base, delay["p99_ns"], (near, above + bounds.delay_p99_ns))
+            behind = bounds.other_bytes * BYTE_NS / link.direction.rate_bps
+            yield judge.row("delay p99", "ns", base, delay["p99_ns"], (near, above + bounds.delay_p99_ns + behind))
         if exact(bounds):
             yield judge.row("delay min", "ns", base, delay["min_ns"], (near, above))
-            yield judge.row("delay max", "ns", base, delay["max_ns"], (near, above), f"of {arrived} packets")
+            behind = bounds.other_bytes * BYTE_NS / link.direction.rate_bps
+            yield judge.row("delay max", "ns", base, delay["max_ns"], (near, above + behind), f"of {arrived} packets")
         else:
             yield judge.shown("delay max", "ns", base, delay["max_ns"], f"of {arrived} packets")
         return
@@ -114,9 +116,9 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     yield judge.row("delay distribution", "ratio", 0, distance, limit, "Kolmogorov distance")
 
 
-def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, float]:
+def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, ...]:
     own = 0.0 if link.backend == "tbf" else serialisation_ns(link.direction, packet_bytes)
-    return own, link.source_exit.serialisation_ns(packet_bytes)
+    return own, *(each.serialisation_ns(packet_bytes) for each in (link.source_exit, link.after))
 
 
 def _release(judge: Judge, facts: Facts, bounds: Tolerances) -> Iterator[Row]:
@@ -139,7 +141,7 @@ def _throughput(
     link: LinkExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
 ) -> Iterator[Row]:
     configured = link.direction.rate_bps
-    stream = results.streams.get(("saturate", link.key))
+    stream = results.saturation(link.key)
     why = probing.skipped.get((link.key, "rate")) or why_not(results, "saturate", link.key)
     if why or stream is None:
         yield judge.missing("rate", "bit/s", configured, why or "not probed")
@@ -151,6 +153,11 @@ def _throughput(
         yield judge.missing("rate", "bit/s", configured, "too few packets arrived in the time there was")
         return
     packets, window = steady["packets"], steady["fitted_window_ns"]
+    through = packets * framed * BYTE_NS / window
+    if link.wakeups and offered < configured / 2 and through < 0.7 * offered:
+        # Far below its rate a port loses nothing, whatever pauses its senders made.
+        yield judge.row("rate", "bit/s", configured, through, 0.0, f"of {rate_text(offered)} offered")
+        return
     late = 0.0
     room = link.queue_packets(stream["packet_bytes"]) * serialisation_ns(link.direction, stream["packet_bytes"])
     if link.line.constant and link.active_queue is None and stream["longest_sender_gap_ns"] > room / 4:
@@ -164,10 +171,15 @@ def _throughput(
             return
     measured = packets * framed * BYTE_NS / window
     uncertain = (2 * bounds.instant_ns + late + (0 if link.line.constant else 2 * link.line.spread_ns)) / window
+    uncertain += 2 * (stream.get("senders", 1) - 1) / packets
+    uncertain += bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
     tolerance = configured * (bounds.rate_share + uncertain)
     if stream["socket_drops_packets"] > 0 and measured < configured - tolerance:
         dropped = stream["socket_drops_packets"]
         yield judge.missing("rate", "bit/s", configured, f"the probe itself dropped {dropped} packets: CPU too slow")
+    elif link.wakeups and measured < 0.95 * min(offered, configured):
+        note = f"of {rate_text(offered)} offered"
+        yield judge.row("rate", "bit/s", configured, measured, tolerance, note)
     elif offered < 1.02 * configured and measured < configured + tolerance:
         note = f"above this host's reach: it could offer {rate_text(offered)}"
         yield judge.missing("rate", "bit/s", configured, note)
@@ -223,7 +235,7 @@ def _binomial(
 def _queue(
     link: LinkExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
 ) -> Iterator[Row]:
-    stream = results.streams.get(("saturate", link.key))
+    stream = results.saturation(link.key)
     size = link.mtu_bytes if stream is None else stream["packet_bytes"]
     framed = framed_bytes(link.direction.framing, size)
     configured = link.queue_packets(size) * framed
@@ -238,7 +250,8 @@ def _queue(
         yield judge.missing("queue limit", "bytes", configured, "too few packets arrived in the time there was")
         return
     own = serialisation_ns(link.direction, size)
-    slack = bounds.queue_packets
+    # What others have in the queue may fill one more place than it has bytes for: the wait is rounded up to packets.
+    slack = bounds.queue_packets + (1 + math.ceil(bounds.other_bytes / framed) if bounds.other_bytes else 0)
     if exact(bounds):
         # The longest wait, of whole packets: one that found the last place, just after a packet had left.
         waited = stream["delay"]["max_ns"] - link.delay_ns(size)

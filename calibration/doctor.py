@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from labs import host, units
+from labs import host, images, units
 from labs.record import host_facts
+from labs.runtime import clab, engine
 from labs.runtime.base import LabError
 from labs.runtime.kernel import built as kernel_of_virtual_clock
 from labs.runtime.memory import available
@@ -39,7 +40,7 @@ class Finding:
 
 def findings(binary: Path) -> list[Finding]:
     """All that was found; the timers are measured, which takes about two seconds."""
-    return [*privileges(), *processors(), *kernel(), *clocks(timers(binary)), *virtual(), *tools()]
+    return [*privileges(), *processors(), *kernel(), *clocks(timers(binary)), *virtual(), *containers(binary), *tools()]
 
 
 def timers(binary: Path) -> dict[str, Any]:
@@ -159,6 +160,29 @@ def virtual() -> Iterator[Finding]:
     else:
         free = units.about(available(SHARED_MEMORY), "size")
         yield Finding("shared memory", f"{free} in {SHARED_MEMORY}", "good", "holds a lab of the virtual clock")
+
+
+def containers(binary: Path) -> Iterator[Finding]:
+    """What labs of containers need; without it labs are made of namespaces."""
+    try:
+        found = engine.find()
+    except LabError as error:
+        yield Finding("container engine", "none answers", "limited", f"no labs of containers: {error}")
+    else:
+        yield Finding("container engine", f"{found.kind} {found.version()}", "good", "labs of containers")
+        wanted = [images.image(kind) for kind in images.KINDS]
+        there, digest = found.images(wanted), images.digest(binary)
+        labels = {name: dict(there[name].labels) if name in there else None for name in wanted}
+        wrong = [each for name in wanted if (each := images.complaint(name, labels[name], digest))]
+        meaning = f"no labs of containers: {wrong[0]}" if wrong else "what nodes of containers are made of"
+        shown = f"{len(wanted) - len(wrong)} of {len(wanted)}, {images.TAG}"
+        yield Finding("container images", shown, "limited" if wrong else "good", meaning)
+    try:
+        path = clab.binary()
+        with clab.version_of(path) as version:
+            yield Finding("containerlab", version(), "good", "wires containers")
+    except LabError as error:
+        yield Finding("containerlab", "absent", "limited", f"no labs of containers: {error}")
 
 
 def tools() -> Iterator[Finding]:

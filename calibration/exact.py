@@ -17,6 +17,7 @@ import orjson
 
 from calibration.expect import (
     BYTE_NS,
+    ENOUGH,
     Expectations,
     LinkExpectation,
     PairExpectation,
@@ -24,7 +25,8 @@ from calibration.expect import (
     framed_bytes,
     serialisation_ns,
 )
-from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream
+from calibration.expect import REASONS as REASONS_LIVE
+from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream, shared_streams
 from generator import bulk
 from generator.bulk import end
 from labs.plan import Direction, Plan
@@ -49,7 +51,8 @@ TOLERANCES = Tolerances(
 REASONS = {
     "delay": "0 ns, for every packet; where a packet's time at the rate is no whole number of ns, 1 ns, as it is "
     "rounded up; more by what the sender's dither says, where the sender is a host that has one",
-    "rate": "1 ns at each end of the window in which packets were counted, as instants are whole ns",
+    "rate": "1 ns at each end of the window in which packets were counted, as instants are whole ns; at a port that "
+    "several senders fill two packets more for each further one, whose windows are its own",
     "loss": "none where none is configured; otherwise the configured probability must lie in the Wilson interval of "
     "the count, 99.99 % for all comparisons of a certificate together (Bonferroni), widened by the correlation of the "
     "configured model",
@@ -62,6 +65,7 @@ REASONS = {
     "a sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
     "tbf": "a token bucket sends bursts and counts time in ticks of 64 ns: rate 0.1 %, queue 2 packets; a lone packet "
     "passes without its time at the rate",
+    "routing": REASONS_LIVE["routing"],
     "release": "0 ns: a link of our own that sleeps until a packet is due",
 }
 
@@ -135,7 +139,8 @@ def _transferred(probe: dict[str, Any], flow: dict[str, Any]) -> dict[str, Any]:
 
 def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
     """Packets this far apart never wait for each other before the delay line."""
-    return 4 * serialisation_ns(link.direction, packet_bytes) + 4 * link.source_exit.serialisation_ns(packet_bytes)
+    exits = link.source_exit.serialisation_ns(packet_bytes) + link.after.serialisation_ns(packet_bytes)
+    return 4 * serialisation_ns(link.direction, packet_bytes) + 4 * exits
 
 
 def _stay_ns(link: LinkExpectation, packet_bytes: int) -> float:
@@ -190,10 +195,10 @@ def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget:
     """One direction after the other: side by side they would cost the same."""
     left = budget.all_fill_packets
     for link in sorted(links, key=lambda link: link.queue_packets(link.mtu_bytes)):
-        above = float(ABOVE)
-        if link.source_exit.rate_bps:
+        senders, above = link.together(float(ABOVE))
+        if link.source_exit.rate_bps and not link.senders:
             above = min(above, 0.99 * link.source_exit.rate_bps / link.direction.rate_bps)
-        if above < 1.02:
+        if above < ENOUGH:
             for what in ("rate", "queue limit"):
                 probing.skip(link.key, what, "its sender's own access rate is not above it")
             continue
@@ -218,12 +223,14 @@ def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget:
                 probing.skip(link.key, what, f"that takes {packets} packets")
             continue
         # As small as the queue is short: a burst may neither overflow it nor leave it empty.
-        batch = max(1, min(BATCH_PACKETS, limit // 8)) if link.line.constant else 1
-        interval = math.floor(own * through / above)
-        stream = packet_stream(link.key, link.ends, lab, link.mtu_bytes, interval, packets)
-        stream |= {"batch_packets": batch, "skip_ns": round((2 * BATCH_PACKETS + burst) * own)}
+        # So may a card that makes them wait.
+        batch = max(1, min(BATCH_PACKETS, limit // 8)) if link.line.constant and not link.card_bps else 1
+        interval = math.floor(own * through / above) * len(senders)
+        each = math.ceil(packets / len(senders))
+        streams = shared_streams(link.key, senders, lab, link.mtu_bytes, interval, each)
+        more = {"batch_packets": batch, "skip_ns": round((2 * BATCH_PACKETS * len(senders) + burst) * own)}
         stay = _stay_ns(link, link.mtu_bytes) + limit * own
-        probing.add("saturate", f"rate {link.key}", [stream], stay)
+        probing.add("saturate", f"rate {link.key}", [stream | more for stream in streams], stay)
 
 
 def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:

@@ -12,17 +12,25 @@ delay before they queue, and user links after; an empty queue shows no differenc
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from calibration import lans
 from calibration.distribution import DelayLine, Loss, delay_line, loss
+from calibration.lans import ETHERNET_HEADER_BYTES, Lan
 from labs.plan import Direction, End, Framing, Interface, Link, Pair, Plan
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
 TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
-ETHERNET_HEADER_BYTES = 14
+CARD_SHARE = 0.95
+"""Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
+ENOUGH = 1.02
+"""Times a link's rate: less does not show that it is the link that limits."""
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
 
@@ -42,22 +50,40 @@ class Tolerances:
     confidence: float = 0.99
     goodput_above: float = 0.01
     goodput_below: float = 0.1
+    switch_ns: int = 300_000
     release_p50_ns: int = 10_000
     release_p99_ns: int = 500_000
+    other_bytes: int = 0
+    other_bps: int = 0
 
+
+def beside_routing(bounds: Tolerances, plan: Plan) -> Tolerances:
+    """The same where routers talk on the links that are measured; see "routing" in `REASONS`."""
+    if plan.routing == "static":
+        return bounds
+    return dataclasses.replace(bounds, other_bytes=ROUTING_BYTES, other_bps=ROUTING_BPS)
+
+
+# Framed, one way: hellos of OSPFv2 and OSPFv3 each second, 106 and 118 bytes; of IS-IS, 134; BGP's keepalives and what
+# acknowledges them, in both families every 3 s, 438.
+ROUTING_BYTES, ROUTING_BPS = 450, 2_000
 
 REASONS = {
     "delay": "p50: 100 µs, or 0.1 % of the delay if that is more, for the two network stacks around the link (4 to "
     "20 µs on a quiet machine) and CPUs that are shared; p99: 2 ms more, the time a CPU may be taken away; the "
     "largest is shown only, since one such event decides it",
-    "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted",
+    "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted; at a port that "
+    "several senders fill two packets more for each further one, whose windows are its own",
     "loss": "the configured probability must lie in the Wilson interval of the count; 99 % for all comparisons of "
     "a certificate together (Bonferroni), widened by the correlation of the configured model",
     "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs (a sender's burst)",
     "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way",
+    "switch": "0.3 ms more delay each time a packet crosses a switch in user space, which wakes up for it",
     "goodput": "never more than 1 % above what headers leave of the rate (acknowledgements come in "
     "bunches); not more than 10 % below it by a "
     "sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
+    "routing": "what routers tell each other: 450 bytes at once at most, for which a probe's packet may "
+    "have to wait (p99, largest) and which fill the queue, and 2 kbit/s of the rate",
     "release": "the link's own error, due against actual, free of any network stack: p50 10 µs, p99 500 µs; "
     "on a CPU of its own it is below 1 µs and 10 µs",
 }
@@ -120,10 +146,33 @@ class LinkExpectation:
     duplicates: float
     backend: str = "user"
     source_exit: HostExit = HostExit()
+    senders: tuple[Ends, ...] = ()
+    """Of a port that hosts share: all of them, from the one in `ends` on."""
+    card_bps: int = 0
+    """The rate of what else a sender's packets pass, its own card say; 0: nothing that has one."""
+    after: HostExit = HostExit()
+    """The switch's port that follows on the way to where the packets are measured."""
+    wakeups: int = 0
+    """Switches in user space on the way."""
 
     @property
     def key(self) -> str:
         return f"{self.link} {self.name}"
+
+    def together(self, above: float) -> tuple[tuple[Ends, ...], float]:
+        """Who sends so many times the link's rate, and how many times it then is: cards may be too slow for it."""
+        if not self.senders:
+            return (self.ends,), min(
+                above, CARD_SHARE * self.card_bps / self.direction.rate_bps if self.card_bps else above
+            )
+        one = CARD_SHARE * self.card_bps / self.direction.rate_bps
+        count = min(math.ceil(above / one), len(self.senders))
+        return self.senders[:count], min(above, count * one)
+
+    @property
+    def cause(self) -> str:
+        """What may keep it from being what the plan says."""
+        return lans.USER_SPACE if self.wakeups else ""
 
     @property
     def dither_ns(self) -> int:
@@ -133,7 +182,8 @@ class LinkExpectation:
     def delay_ns(self, packet_bytes: int) -> float:
         """Mean one-way delay through an empty queue, without dither."""
         own = _own_ns(self.backend, self.direction, packet_bytes)
-        return self.line.mean_ns + own + self.source_exit.serialisation_ns(packet_bytes)
+        exits = self.source_exit.serialisation_ns(packet_bytes) + self.after.serialisation_ns(packet_bytes)
+        return self.line.mean_ns + own + exits
 
     def queue_packets(self, packet_bytes: int) -> int:
         """How many packets of this size may wait."""
@@ -177,6 +227,8 @@ class PairExpectation:
     """Of the links that `directions` belong to."""
     source_exit: HostExit = HostExit()
     sink_exit: HostExit = HostExit()
+    wakeups: int = 0
+    """Of a round trip, in switches in user space."""
 
     @property
     def key(self) -> str:
@@ -202,27 +254,73 @@ class Expectations:
 
 def expectations(plan: Plan) -> Expectations:
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
-    links = tuple(_link(link, name, interfaces) for link in plan.links for name in DIRECTIONS)
+    networks = lans.of_plan(plan)
+    links = [_link(link, name, interfaces, networks) for link in plan.links for name in DIRECTIONS]
+    links += [_shared(lan, interfaces) for lan in networks.values() if lan.hosts]
     by_name = {link.name: link for link in plan.links}
     first = {}
     for node in plan.nodes:
         addressed = [interface for interface in node.interfaces if interface.addresses]
         if addressed:
             first[node.name] = End(node.name, addressed[0].name)
-    beside = _plain_neighbours(plan)
-    pairs = tuple(
-        _pair(
-            pair, first, interfaces, _ways([by_name[name] for name in pair.links], {pair.source} | beside[pair.source])
-        )
-        for pair in plan.pairs
+    beside = lans.beside(plan)
+    behind = _behind(plan, networks)
+    pairs = []
+    for pair in plan.pairs:
+        ways = _ways([by_name[name] for name in pair.links], {pair.source} | beside[pair.source], beside)
+        ports = [behind.get(name) for name in (pair.source, pair.sink)]
+        if ports[0] is not ports[1]:
+            ways += [(lan.port, lan.port.forward, lan.port.backward) for lan in ports[:1] if lan is not None]
+            ways += [(lan.port, lan.port.backward, lan.port.forward) for lan in ports[1:] if lan is not None]
+        crossed = [lan for lan in dict.fromkeys(ports) if lan is not None and lan.in_user_space]
+        pairs.append(dataclasses.replace(_pair(pair, first, interfaces, ways), wakeups=2 * len(crossed)))
+    return Expectations(tuple(links), tuple(pairs))
+
+
+def _behind(plan: Plan, networks: Mapping[str, Lan]) -> dict[str, Lan]:
+    """Host → the switched network that it is in."""
+    found = {end.node: lan for lan in networks.values() for end in lan.hosts}
+    for link in plan.links:
+        for near, far in ((link.a.node, link.b.node), (link.b.node, link.a.node)):
+            if far in networks:
+                found[near] = networks[far]
+    return found
+
+
+def _shared(lan: Lan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpectation:
+    """The switch's port to the router, from the fastest of its hosts on."""
+    cards = {end: interfaces[end.node, end.interface] for end in lan.hosts}
+    hosts = sorted(lan.hosts, key=lambda end: -cards[end].egress["rate_bps"])
+    return LinkExpectation(
+        link=lan.port.name,
+        name="forward",
+        ends=_ends(hosts[0], lan.router, interfaces),
+        mtu_bytes=cards[hosts[0]].mtu,
+        direction=lan.port.forward,
+        line=delay_line(lan.port.forward.delay),
+        loss=loss(lan.port.forward.loss),
+        duplicates=0.0,
+        backend=lan.port.backend,
+        source_exit=_exit(cards[hosts[0]]),
+        senders=tuple(_ends(host, lan.router, interfaces) for host in hosts),
+        card_bps=cards[hosts[0]].egress["rate_bps"],
+        wakeups=int(lan.in_user_space),
     )
-    return Expectations(links, pairs)
 
 
 def _link(
-    link: Link, name: Literal["forward", "backward"], interfaces: dict[tuple[str, str], Interface]
+    link: Link,
+    name: Literal["forward", "backward"],
+    interfaces: dict[tuple[str, str], Interface],
+    networks: Mapping[str, Lan],
 ) -> LinkExpectation:
     a, b = (link.a, link.b) if name == "forward" else (link.b, link.a)
+    # A switch has no address: what a link to one does is measured at the router behind it.
+    lan = networks.get(a.node) or networks.get(b.node)
+    after = HostExit()
+    if lan is not None:
+        after = _exit(interfaces[lan.port.a.node, lan.port.a.interface]) if b.node in networks else after
+        a, b = (lan.router if end.node in networks else end for end in (a, b))
     direction = link.forward if name == "forward" else link.backward
     model = loss(direction.loss)
     corrupt = direction.corrupt_ppb / PPB
@@ -242,6 +340,9 @@ def _link(
         duplicates=duplicates,
         backend=link.backend,
         source_exit=_exit(interfaces[a.node, a.interface]),
+        card_bps=lan.port.forward.rate_bps if lan is not None else 0,
+        after=after,
+        wakeups=int(lan is not None and lan.in_user_space),
     )
 
 
@@ -296,7 +397,9 @@ def _pair(
     # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
     ceilings += [back.rate_bps * 2 * payload / framed_bytes(back.framing, acknowledgement) for _, _, back in ways]
     lossless = all(loss(d.loss).probability == 0 and d.corrupt_ppb == 0 for d in directions)
-    fair = lossless and all(_holds_bdp(d, mtu, pair) for d in directions) and all(line.constant for line in lines)
+    # A switch's port that is faster than the bottleneck never fills.
+    queues = [d for way, *both in ways for d in both if way.node != way.a.node or d.rate_bps <= pair.bottleneck_bps]
+    fair = lossless and all(_holds_bdp(d, mtu, pair) for d in queues) and all(line.constant for line in lines)
     return PairExpectation(
         source=pair.source,
         sink=pair.sink,
@@ -318,24 +421,14 @@ def _pair(
     )
 
 
-def _plain_neighbours(plan: Plan) -> dict[str, set[str]]:
-    """Node → nodes that it reaches over a wire without an emulator."""
-    emulators = {link.node for link in plan.links}
-    beside: dict[str, set[str]] = {node.name: set() for node in plan.nodes}
-    for wire in plan.wires:
-        if not {wire.a.node, wire.b.node} & emulators:
-            beside[wire.a.node].add(wire.b.node)
-            beside[wire.b.node].add(wire.a.node)
-    return beside
-
-
-def _ways(links: list[Link], here: set[str]) -> list[tuple[Link, Direction, Direction]]:
+def _ways(links: list[Link], here: set[str], beside: Mapping[str, set[str]]) -> list[tuple[Link, Direction, Direction]]:
     """Each link of a path with its direction away from `here`, where the path begins, and the one back."""
     ways = []
     for link in links:
         away = link.a.node in here
         ways.append((link, link.forward, link.backward) if away else (link, link.backward, link.forward))
-        here = {link.b.node if away else link.a.node}
+        far = link.b.node if away else link.a.node
+        here = {far} | beside[far]
     return ways
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from calibration.exact import BUSY_SAMPLES
 from calibration.expect import BYTE_NS, Tolerances
-from calibration.probe import Probing
+from calibration.probe import SENDER, Probing
 from calibration.report import quantity
 from labs.record import Row, Verdict
 
@@ -47,6 +47,43 @@ class Results:
                     streams[result["kind"], stream["name"]] = stream
                     steps[result["kind"], stream["name"]] = result["clock_step_ns"]
         return cls(streams, transfers, failures, failed, steps)
+
+    def saturation(self, key: str) -> Stream | None:
+        """What filled a link, and what came through: of all its senders together, where they were several."""
+        found = [stream for (kind, name), stream in self.streams.items() if kind == "saturate" and of_link(name) == key]
+        return _together(found) if len(found) > 1 else found[0] if found else None
+
+
+def of_link(name: str) -> str:
+    """The link that a stream of one of several senders fills."""
+    return name.split(SENDER)[0]
+
+
+def _together(streams: list[Stream]) -> Stream:
+    """One stream in place of several that shared a link. Packets are counted in the first one's window, as each has its
+    own; `senders` says how many there were, since windows that begin and end with other packets differ by those."""
+    counts = ("sent_packets", "received_packets", "refused_packets", "socket_drops_packets")
+    merged = streams[0] | {key: sum(stream[key] for stream in streams) for key in counts}
+    merged |= {key: max(stream[key] for stream in streams) for key in ("sending_ns", "longest_sender_gap_ns")}
+    merged["senders"] = len(streams)
+    delays = [stream["delay"] for stream in streams if stream["delay"] is not None]
+    merged["delay"] = (
+        {
+            "min_ns": min(delay["min_ns"] for delay in delays),
+            "max_ns": max(delay["max_ns"] for delay in delays),
+        }
+        if delays
+        else None
+    )
+    steady = [stream["steady"] for stream in streams]
+    if any(part is None for part in steady):
+        return merged | {"steady": None}
+    first = steady[0]
+    merged["steady"] = first | {
+        kind: sum(part[kind] * first[window] / part[window] for part in steady if part[window])
+        for kind, window in (("packets", "fitted_window_ns"), ("busy_packets", "busy_window_ns"))
+    }
+    return merged
 
 
 def _busiest_part(flow: Stream) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def pair_rows(
         note = "; ".join(
             part for part in (f"of {stream['received_packets']} round trips", dither_note(pair.dither_ns)) if part
         )
-        tolerance = near + wander, max(near, rounding_ns(parts)) + wander + pair.dither_ns
+        slower = pair.dither_ns + pair.wakeups * bounds.switch_ns
+        tolerance = near + wander, max(near, rounding_ns(parts)) + wander + slower
         yield judge.row("base RTT", "ns", base, value, tolerance, note, steady=True)
     yield from _goodput(pair, judge, probing, results, bounds)
 

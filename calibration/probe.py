@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibration.expect import BYTE_NS, Ends, Expectations, LinkExpectation, PairExpectation, serialisation_ns
+from calibration.expect import BYTE_NS, ENOUGH, Ends, Expectations, LinkExpectation, PairExpectation, serialisation_ns
 from generator.bulk import end
 from labs.plan import Plan
 from labs.units import NS_PER_MS, NS_PER_SECOND
@@ -25,6 +25,8 @@ MS = NS_PER_MS
 SECOND = NS_PER_SECOND
 PROBE_BYTES = 100
 """Of an IP packet that measures delay or loss: small, so that its own serialisation matters little."""
+SENDER = " sender "
+"""In a stream's name, after the link's: one of several that fill it together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,17 @@ def packet_stream(
     }
 
 
+def shared_streams(
+    key: str, senders: Sequence[Ends], lab: str, packet_bytes: int, interval_ns: float, packets: int
+) -> list[dict[str, Any]]:
+    """The same from each of several senders; the first has the link's own name."""
+    names = [key, *(f"{key}{SENDER}{number}" for number in range(2, len(senders) + 1))]
+    return [
+        packet_stream(name, ends, lab, packet_bytes, interval_ns, packets)
+        for name, ends in zip(names, senders, strict=True)
+    ]
+
+
 def _size(expected: LinkExpectation) -> int:
     return min(PROBE_BYTES, expected.mtu_bytes)
 
@@ -160,15 +173,18 @@ def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget:
     offered = sum(1.25 / serialisation_ns(link.direction, link.mtu_bytes) * SECOND for link in links)
     rounds = max(1, min(len(links), round(offered / budget.packets_per_second)))
     share = budget.rates_ns / rounds
-    planned = [_saturation(probing, link, lab, budget, share) for link in links]
+    planned = [(*_saturation(probing, link, lab, budget, share), link.wakeups > 0) for link in links]
     batches: list[list[tuple[dict[str, Any], float]]] = [[]]
     load = 0.0
-    for stream, stay in sorted(planned, key=lambda item: item[0]["interval_ns"] * item[0]["packets"] + item[1]):
-        pace = SECOND / stream["interval_ns"]
-        if batches[-1] and (load + pace > budget.packets_per_second or len(batches[-1]) == 256):
+    for streams, stay, alone in sorted(
+        planned, key=lambda item: (item[2], item[0][0]["interval_ns"] * item[0][0]["packets"] + item[1])
+    ):
+        # A switch in user space needs the CPUs itself.
+        pace = sum(SECOND / stream["interval_ns"] for stream in streams) + alone * budget.packets_per_second
+        if batches[-1] and (load + pace > budget.packets_per_second or len(batches[-1]) + len(streams) > 256):
             batches.append([])
             load = 0.0
-        batches[-1].append((stream, stay))
+        batches[-1] += [(stream, stay) for stream in streams]
         load += pace
     longest = [max((s["interval_ns"] * s["packets"] + stay for s, stay in batch), default=0.0) for batch in batches]
     # Too many for the time there is: every so many of them, forward and backward in turn.
@@ -180,13 +196,18 @@ def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget:
             continue
         for stream in streams:
             for what in ("rate", "queue limit"):
-                probing.skip(stream["name"], what, f"of so many fast links, one direction in {every} is measured")
+                probing.skip(
+                    stream["name"].split(SENDER)[0],
+                    what,
+                    f"of so many fast links, one direction in {every} is measured",
+                )
 
 
 def _saturation(
     probing: Probing, link: LinkExpectation, lab: str, budget: Budget, share_ns: float
-) -> tuple[dict[str, Any], float]:
-    """A stream above the link's rate, and how long its packets need after the last one was sent."""
+) -> tuple[list[dict[str, Any]], float]:
+    """Streams above the link's rate, one but at a port that hosts share; how long their packets need after the last
+    one was sent."""
     direction = link.direction
     stay = link.line.mean_ns + 5 * link.line.deviation_ns + 20 * MS
     steady = min(max(share_ns / 2 - stay, budget.steady_shortest_ns), budget.steady_ns)
@@ -197,22 +218,25 @@ def _saturation(
     own = serialisation_ns(direction, size)
     # A delay that varies moves both ends of the window: a longer one for 1 % all the same.
     steady = min(max(steady, 12 * own, 200 * link.line.spread_ns), budget.steady_longest_ns)
-    above = 1.25 if direction.rate_bps > 200_000_000 else 2.0
+    senders, above = link.together(1.25 if direction.rate_bps > 200_000_000 else 2.0)
     full = link.queue_packets(size) * own
-    fill = full / (above - 1) * 1.1 + 20 * MS
-    if link.active_queue is not None:
+    fill = full / max(above - 1, 0.001) * 1.1 + 20 * MS
+    if above < ENOUGH:
+        probing.skip(link.key, "queue limit", "the cards of its senders are no faster than it is")
+    elif link.active_queue is not None:
         probing.skip(link.key, "queue limit", f"{link.active_queue} drops before the limit")
     elif not link.line.constant:
         probing.skip(link.key, "queue limit", "the delay varies, so it does not show how long a packet waited")
     elif fill > min(budget.fill_longest_ns, max(share_ns, 150 * MS)):
         probing.skip(link.key, "queue limit", f"filling this queue takes {fill / SECOND:.1f} s")
     if (link.key, "queue limit") in probing.skipped:
-        above, fill = 1.25, 20 * MS + 2 * link.line.spread_ns
+        above, fill = min(above, 1.25), 20 * MS + 2 * link.line.spread_ns
     sending = fill + steady
     through = (1 - link.loss.probability) * (1 + link.duplicates)
-    interval = max(own * max(through, 0.01) / above, 1_000)
-    stream = packet_stream(link.key, link.ends, lab, size, interval, max(int(sending / interval), 3))
-    return {**stream, "skip_ns": round(fill)}, stay + min(full, (above - 1) * sending) + own
+    interval = max(own * max(through, 0.01) / above, 1_000) * len(senders)
+    streams = shared_streams(link.key, senders, lab, size, interval, max(int(sending / interval), 3))
+    streams = [{**stream, "skip_ns": round(fill)} for stream in streams]
+    return streams, stay + min(full, max(above - 1, 0) * sending) + own
 
 
 def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:

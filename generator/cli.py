@@ -85,7 +85,11 @@ def transfer_command(
         return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0)
 
     place = rundir.make(plan.lab)
-    (in_virtual if virtual else in_live)(plan, {variant: program(variant) for variant in variants}, place)
+    programs = {variant: program(variant) for variant in variants}
+    if virtual:
+        in_virtual(plan, programs, place)
+    else:
+        in_live(plan, programs, place, options["runtime_name"])
     found = {variant: flows_of(variant, place / variant) for variant in variants}
     for variant in variants:
         write_series(place / variant / "series.csv", found[variant])
@@ -134,11 +138,11 @@ def in_virtual(plan: Plan, programs: dict[str, Program], place: Path) -> None:
         sweep([job(variant) for variant in programs])
 
 
-def in_live(plan: Plan, programs: dict[str, Program], place: Path) -> None:
+def in_live(plan: Plan, programs: dict[str, Program], place: Path, choice: str) -> None:
     """The same, one after the other, each in a fresh lab."""
     for variant, program in programs.items():
         (place / variant).mkdir()
-        live(plan, program, place / variant)
+        live(plan, program, place / variant, choice)
 
 
 def flows_of(variant: str, run: Path) -> list[dict[str, Any]]:

@@ -64,7 +64,7 @@ def batch_command(
     else:
         cli.as_root()
         directory = rundir.make(plan.lab)
-        document, took = live(plan, program, directory), "live"
+        document, took = live(plan, program, directory, options["runtime_name"]), "live"
     if document is None:
         raise cli.fail(f"interrupted before the commands had started ({directory})")
     rundir.give_back(directory)
@@ -98,10 +98,10 @@ def duration(text: str, option: str) -> int:
         raise cli.fail(f'{option} "{text}": {error}') from None
 
 
-def live(plan: Plan, program: Program, directory: Path) -> dict[str, Any] | None:
+def live(plan: Plan, program: Program, directory: Path, choice: str) -> dict[str, Any] | None:
     """Up, run, down; whatever happens, nothing of the lab is left."""
     (directory / "plan.json").write_bytes(to_json(plan))
-    cli.bring_up(plan)
+    cli.bring_up(plan, choice)
     try:
         with cli.messages.status(f"running {plan.lab}"):
             cli.runtime().batch(plan.lab, program, directory)

@@ -16,10 +16,12 @@ from labs.compile.stages import Circumstances, Stages
 from labs.plan import Direction, Link, Plan, Queue
 from labs.spec import from_template
 from labs.spec.source import DescriptionError
-from labs.units import Duration, Rate, Size, UnitError
+from labs.units import Duration, Rate, Size, UnitError, about
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
 ROOM = 5
+
+PROTOCOLS = {"static": "static routing", "ospf": "OSPF", "isis": "IS-IS", "bgp": "BGP"}
 
 # Word → the keys of a direction that it decides.
 WORDS = {
@@ -124,6 +126,23 @@ def delay_until(at: str) -> int:
         return Duration.parse(at[1:]).ns
     except UnitError as error:
         raise DescriptionError(f"at={at}: {error}") from None
+
+
+def carrier_words(plan: Plan, link: str, up: bool, told: Mapping[str, Any]) -> str:
+    """What became of the routes, as the runtime's `carrier` tells it, to be said after "LINK: down, now"."""
+    lost = [f"{each['from']} to {each['to']}" for each in told["cut_off"]]
+    said = [f"no other path from {lost[0]}{f' and {len(lost) - 1} more pairs' if lost[1:] else ''}"] if lost else []
+    left = [f"{each['from']} to {each['to']}" for each in told["unreachable"]]
+    if plan.routing == "static":
+        said += [f"routes are static, and none leads from {left[0]}"] if left else []
+    elif told["recovered_ns"] is None:
+        said += [f"{PROTOCOLS[plan.routing]} has found no way{f' from {left[0]}' if left else ''} yet"]
+    elif told["recovered_ns"] > 0:
+        what = "is back on its paths" if up else "goes another way"
+        said += [f"{PROTOCOLS[plan.routing]} {what} after {about(told['recovered_ns'], 'time', 3)}"]
+    elif not lost:
+        said += ["no path uses it" if not up else "the paths are as they were"]
+    return "".join(f"; {each}" for each in said)
 
 
 def _delay_ns(now: Direction) -> int:

@@ -7,12 +7,13 @@ for whatever the user can put right.
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 import orjson
@@ -21,13 +22,15 @@ from rich.console import Console
 from rich.table import Table
 
 from labs import host
+from labs.change import PROTOCOLS
 from labs.commands import Refused
 from labs.compile import compile as compile_spec
-from labs.plan import Plan, digest, to_json
-from labs.render import svg, table
+from labs.images import TAG
+from labs.plan import Plan, digest
+from labs.render import dashboards, files, table
 from labs.runtime.base import LabError
 from labs.runtime.binary import BUILT
-from labs.runtime.netns import NetnsRuntime
+from labs.runtime.live import CHOICES, Choice, LiveRuntime
 from labs.spec import DescriptionError, Spec, from_template, load, override
 from labs.spec.fields import Topology
 from labs.units import about
@@ -39,7 +42,24 @@ LIBRARY = ROOT / "labs/library"
 console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
 messages = Console(stderr=True, highlight=False, emoji=False)
 MANY_ROWS = 24
-RUNTIMES = ("auto", "netns", "virtual")
+RUNTIMES = (*CHOICES, "virtual")
+# Of the environment: what is meant where the command line does not say.
+DEFAULT_RUNTIME = "EWAN_RUNTIME"
+
+# Of the environment, what commands heed; sudo takes the rest away.
+PRESERVED = (
+    "EWAN_STATE",
+    "EWAN_RUNTIME",
+    "EWAN_NODE",
+    "EWAN_PORT",
+    "EWAN_SCHED",
+    "EWAN_KERNEL",
+    "EWAN_ENGINE",
+    *dashboards.PORT_VARIABLES.values(),
+    "DOCKER_HOST",
+    "NO_COLOR",
+    "COLUMNS",
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -53,6 +73,8 @@ OVERRIDES = {
     "loss": 'loss on the wide-area links, "0.1%"',
     "mtu": "largest IP packet in bytes",
     "ip": "4, 6 or dual",
+    "routing": "static, ospf, isis or bgp",
+    "switch": "ovs: the hosts of each router behind one switch",
     "seed": "of everything random",
     "emulator": "auto, user, kernel or tbf",
     "dither": 'virtual clock: a host\'s processing time, "auto", "0" or "10us"',
@@ -93,7 +115,7 @@ def as_root() -> None:
             "(ewan lab … --runtime virtual, ewan batch … --runtime virtual)"
         )
     messages.print("the live clock needs root: going on under sudo", style="dim")
-    keep = "--preserve-env=EWAN_STATE,EWAN_PORT,EWAN_SCHED,EWAN_KERNEL"
+    keep = f"--preserve-env={','.join(PRESERVED)}"
     os.execvp("sudo", ["sudo", keep, sys.executable, str(ROOT / "ewan.py"), *sys.argv[1:]])
 
 
@@ -117,8 +139,13 @@ live_option = click.option(
 )
 
 
-def runtime() -> NetnsRuntime:
-    return NetnsRuntime(BINARY)
+def runtime(choice: str = "auto", show: Callable[[str], None] = lambda progress: None) -> LiveRuntime:
+    """What handles the live labs that there are; new ones it makes as `choice` says: netns, containerlab or auto."""
+
+    def tell(line: str) -> None:
+        messages.print(line, style="dim", soft_wrap=True)
+
+    return LiveRuntime(BINARY, cast(Choice, choice), show=show, tell=tell)
 
 
 def description_options(command: Function) -> Function:
@@ -128,8 +155,10 @@ def description_options(command: Function) -> Function:
         command = click.option(f"--{key.replace('_', '-')}", metavar="N", help=f"of {', '.join(kinds)}")(command)
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
-    choice, text = click.Choice(RUNTIMES), "netns: live, as root; virtual: simulated time, as anybody; auto"
-    command = click.option("--runtime", "runtime_name", type=choice, default="auto", help=text)(command)
+    choice, text = click.Choice(RUNTIMES), "live, as root: netns, containerlab; virtual: simulated time, as anybody"
+    command = click.option(
+        "--runtime", "runtime_name", type=choice, default="auto", envvar=DEFAULT_RUNTIME, show_default=True, help=text
+    )(command)
     return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
 
 
@@ -197,16 +226,37 @@ def grid(title: str, columns: list[str], rows: list[list[str]], most: int = MANY
     return drawn
 
 
-def bring_up(plan: Plan) -> None:
-    """Up, with progress and warnings on standard error."""
+def bring_up(plan: Plan, choice: str) -> None:
+    """Up, with progress and warnings on standard error; `choice` is that of `runtime`."""
     warnings = []
     needed = sum(way.store_bytes for link in plan.links for way in (link.forward, link.backward))
     if needed > (free := host.free_memory_bytes()):
         warnings.append(f"full links would hold {about(needed, 'size')}, and {about(free, 'size')} of memory are free")
-    with messages.status(f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"):
-        warnings += runtime().up(plan)
+    what = f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"
+    with messages.status(what) as status:
+        warnings += runtime(choice, lambda progress: status.update(f"{what}: {progress}")).up(plan)
     for warning in warnings:
         messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+
+
+def converged(plan: Plan, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Waits for the routes where a protocol finds them, and says how long that took."""
+    if plan.routing == "static":
+        return {}
+    protocol = PROTOCOLS[plan.routing]
+    progress(f"waiting for {protocol}")
+    found = runtime().converge(plan.lab)
+    if not found["converged"]:
+        first = [*found["unreachable"], *found["astray"]][0]
+        what = f"{'no route' if found['unreachable'] else 'a detour'} from {first['from']} to {first['to']}"
+        raise LabError(
+            f"{protocol} has not converged after {about(found['waited_ns'], 'time', 3)}, {what}: "
+            f"see nodes/ROUTER/*.log in the lab's state, or remove it: ewan down {plan.lab}"
+        )
+    if found["cut_off"]:
+        first = found["cut_off"][0]
+        raise LabError(f"no path leads from {first['from']} to {first['to']}, a link is down: ewan ps {plan.lab}")
+    return found
 
 
 @click.command("compile")
@@ -217,36 +267,29 @@ def bring_up(plan: Plan) -> None:
 @json_option
 @guarded
 def compile_command(topology: str, output: Path, as_json: bool, **options: Any) -> None:
-    """Compile a description to NAME.plan.json, NAME.svg and NAME.txt.
+    """Compile a description to NAME.plan.json, NAME.svg, NAME.txt, and NAME.clab.yml for containerlab, with NAME/.
 
     \b
     ewan compile dumbbell --rtt 100ms --rate 1G
     ewan compile labs/library/parking-lot.lab.yaml -o out/
     """
-    plan = plan_of(topology, options, options["runtime_name"] == "virtual")
-    files = {
-        "plan": output / f"{plan.lab}.plan.json",
-        "picture": output / f"{plan.lab}.svg",
-        "table": output / f"{plan.lab}.txt",
-    }
+    live = options["runtime_name"] != "virtual"
+    plan = plan_of(topology, options, not live)
     drawn = tables(plan)
-    sheet = Console(file=None, emoji=False, record=True, width=160, quiet=True)
+    sheet = Console(file=io.StringIO(), emoji=False, record=True, width=160)
     sheet.print(*drawn, sep="\n")
-    made = not output.exists()
     try:
-        output.mkdir(parents=True, exist_ok=True)
-        files["plan"].write_bytes(to_json(plan))
-        files["picture"].write_text(svg.picture(plan))
-        files["table"].write_text(sheet.export_text())
+        ports = dashboards.ports_of(os.environ)
+        made = files.written(plan, output, sheet=sheet.export_text(), version=TAG, ports=ports, live=live)
+    except ValueError as error:
+        raise fail(str(error)) from None
     except OSError as error:
-        if made:
-            shutil.rmtree(output, ignore_errors=True)
         raise fail(f"{error.filename or output}: {error.strerror}: name another directory with --output") from None
     if as_json:
-        emit({"lab": plan.lab, "plan_sha256": digest(plan), **{key: str(path) for key, path in files.items()}})
+        emit({"lab": plan.lab, "plan_sha256": digest(plan), **{key: str(path) for key, path in made.items()}})
         return
     console.print(*drawn, sep="\n")
-    console.print(f"plan {files['plan']}  picture {files['picture']}  table {files['table']}", soft_wrap=True)
+    console.print("  ".join(f"{key} {path}" for key, path in made.items()), soft_wrap=True)
 
 
 def tables(plan: Plan) -> list[Table]:
@@ -267,7 +310,11 @@ def up_command(topology: str, **options: Any) -> None:
         only_live(click.get_current_context(), None, "virtual")
     as_root()
     plan = plan_of(topology, options)
-    bring_up(plan)
+    bring_up(plan, options["runtime_name"])
+    with messages.status(f"{plan.lab} is up") as status:
+        routing = converged(plan, lambda text: status.update(f"{plan.lab} is up: {text}"))
+    if routing:
+        console.print(f"routing: {PROTOCOLS[plan.routing]} converged in {about(routing['after_ns'], 'time', 3)}")
     console.print(f"{plan.lab} is up, unverified: ewan verify {plan.lab}")
 
 
@@ -323,7 +370,10 @@ def ps_command(name: str | None, as_json: bool) -> None:
         console.print("no lab is up: make lab TOPO=dumbbell RTT=100")
     for lab in names:
         status = runtime().status(lab)
-        console.print(f"[bold]{lab}[/bold]  {status['state']}  {status.get('note', '')}", soft_wrap=True)
+        said = f"[bold]{lab}[/bold]  {status['state']}  [dim]{status['runtime']}[/dim]  {status.get('note', '')}"
+        console.print(said.rstrip(), soft_wrap=True)
+        if status.get("links_down"):
+            console.print(f"down: {', '.join(status['links_down'])}: ewan set LINK up", soft_wrap=True)
         if status["plan"]:
             plan = runtime().load(lab).plan
             for drawn in tables(plan):

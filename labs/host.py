@@ -12,16 +12,23 @@ from pathlib import Path
 
 from labs.compile import HostFacts
 
+OPEN_VSWITCH = Path("/sys/module/openvswitch")
+"""There where the kernel itself can forward for Open vSwitch: the module is loaded, or built in."""
+
 
 def facts(proc: Path = Path("/proc")) -> HostFacts:
     """CPUs this process may use, and every IPv4 and IPv6 network that the host has a route to."""
     networks = sorted({*ipv4_networks(proc / "net/route"), *ipv6_networks(proc / "net/ipv6_route")})
-    return HostFacts(cpus=tuple(sorted(os.sched_getaffinity(0))), networks=tuple(networks))
+    return HostFacts(
+        cpus=tuple(sorted(os.sched_getaffinity(0))),
+        networks=tuple(networks),
+        datapath="system" if OPEN_VSWITCH.exists() else "netdev",
+    )
 
 
 def virtual_facts() -> HostFacts:
     """Of the virtual clock's own kernel: one CPU, no networks; the same on every machine."""
-    return HostFacts(cpus=(0,), networks=(), clock="virtual")
+    return HostFacts(cpus=(0,), networks=(), clock="virtual", datapath="system")
 
 
 def free_memory_bytes(proc: Path = Path("/proc")) -> int:

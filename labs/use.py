@@ -5,7 +5,6 @@ In: the command line. Out: the command's own output and exit status, or what was
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 import click
@@ -46,8 +45,9 @@ def shell_command(lab: str | None, node: str) -> None:
     cli.as_root()
     name = cli.which(lab)
     prompt = f"[{node}@{name}] \\w\\$ "
-    shell = ["bash", "--norc", "-i"] if shutil.which("bash") else ["sh", "-i"]
-    sys.exit(cli.runtime().exec(name, node, ["env", f"PS1={prompt}", *shell]))
+    # What the node has: a container's programs are its image's.
+    shell = "command -v bash >/dev/null && exec bash --norc -i; exec sh -i"
+    sys.exit(cli.runtime().exec(name, node, ["env", f"PS1={prompt}", "sh", "-c", shell]))
 
 
 @click.command("set")
@@ -59,19 +59,26 @@ def shell_command(lab: str | None, node: str) -> None:
 @click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE…")
 @cli.guarded
 def set_command(lab: str | None, direction: str, as_json: bool, link: str, words: tuple[str, ...]) -> None:
-    """Change a link while it runs; queued packets are kept.
+    """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
 
     KEY is rate, delay, jitter, distribution, reorder, loss, corrupt, duplicate, buffer or queue; at=+10s says when.
+    A link that is down has no carrier at either end: with a routing protocol, other ways are found, and how long that
+    took is told.
 
     \b
     ewan set core rate=500Mbit/s at=+10s
     ewan set core delay=80ms loss=0.1% --direction forward
+    ewan set ring1 down
+    ewan set ring1 up
     """
     cli.as_root()
     name = cli.which(lab)
+    if words in (("down",), ("up",)):
+        set_carrier(name, link, words == ("up",), as_json)
+        return
     for word in words:
         if "=" not in word:
-            raise cli.fail(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s')
+            raise cli.fail(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s, or down or up alone')
     wanted = dict(word.split("=", 1) for word in words)
     at = wanted.pop("at", "+0s")
     in_ns = change.delay_until(at)
@@ -92,3 +99,15 @@ def set_command(lab: str | None, direction: str, as_json: bool, link: str, words
         return
     said = " ".join(f"{key}={value}" for key, value in wanted.items())
     cli.console.print(f"{link} of {name}: {said}, {direction}, {f'in {at[1:]}' if in_ns else 'now'}")
+
+
+def set_carrier(name: str, link: str, up: bool, as_json: bool) -> None:
+    """Down or up, and what the routes made of it."""
+    plan = cli.runtime().load(name).plan
+    with cli.messages.status(f"{link} of {name} {'comes up' if up else 'goes down'}: waiting for routes"):
+        told = cli.runtime().carrier(name, link, up)
+    if as_json:
+        cli.emit({"lab": name, "link": link, "up": up, "routing": plan.routing, **told})
+    else:
+        said = change.carrier_words(plan, link, up, told)
+        cli.console.print(f"{link} of {name}: {'up' if up else 'down'}, now{said}", soft_wrap=True)

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.fixtures import engine, pytest_collection_finish
+
+__all__ = ["engine", "pytest_collection_finish"]
+
 ROOT = Path(__file__).parent.parent
 
 Ewan = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -30,7 +34,9 @@ def ewan(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ewan
     home = tmp_path_factory.mktemp("home")
 
     def run(*arguments: str, timeout: float = 120, cwd: Path = home) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
+        # Labs of containers are made by those tests that say so, also where an engine is there.
+        environment = {"EWAN_RUNTIME": "netns", **os.environ}
+        environment |= {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
         command = [sys.executable, str(ROOT / "ewan.py"), *arguments]
         return subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, timeout=timeout)
 

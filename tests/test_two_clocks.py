@@ -69,8 +69,11 @@ def the_pair() -> PairExpectation:
     return pair
 
 
-def measured(clock: Clock, directory: Path, state: Path) -> Measured:
-    """Round trips, and the rate in several rounds, as a live verification measures them; then a transfer."""
+def measured(clock: Clock, directory: Path, state: Path, runtime: type[NetnsRuntime] = NetnsRuntime) -> Measured:
+    """Round trips, and the rate in several rounds, as a live verification measures them; then a transfer.
+
+    `runtime`: of the live clock.
+    """
     plan = plan_in(clock)
     expected = expectations(plan)
     probing = plan_probes(expected, plan.lab, ROUND)
@@ -81,7 +84,7 @@ def measured(clock: Clock, directory: Path, state: Path) -> Measured:
     traffic = bulk.traffic(plan, [flow], clock, longest_ns=60 * NS_PER_SECOND)
     request = {"clock": clock, "cpus": list(plan.host_cpus), "probes": round_trips + ROUNDS * rates}
     program = Program(request, longest_ns=traffic["longest_ns"], traffic=traffic)
-    answer = run(plan, clock, program, directory, state)
+    answer = run(plan, clock, program, directory, runtime(BINARY, state))
     (round_trip,), filled = answer["results"][:1], answer["results"][1:]
     rounds = [
         rates_of(expected, Probing(rates, probing.skipped), {"results": filled[k : k + len(rates)]})
@@ -113,18 +116,17 @@ def told(rounds: list[dict[str, Rate | str]], way: str) -> list[Rate]:
     return rates
 
 
-def run(plan: Plan, clock: Clock, program: Program, directory: Path, state: Path) -> dict[str, Any]:
+def run(plan: Plan, clock: Clock, program: Program, directory: Path, live: NetnsRuntime) -> dict[str, Any]:
     """The probes' answer; of the lab nothing is left."""
     directory.mkdir()
     if clock == "virtual":
         VirtualRuntime(BINARY).run(plan, program, directory)
     else:
-        runtime = NetnsRuntime(BINARY, state)
-        runtime.up(plan)
+        live.up(plan)
         try:
-            runtime.batch(plan.lab, program, directory)
+            live.batch(plan.lab, program, directory)
         finally:
-            runtime.down(plan.lab)
+            live.down(plan.lab)
     answer: dict[str, Any] = orjson.loads((directory / "probe.json").read_bytes())
     return answer
 
@@ -167,13 +169,21 @@ def window_limited_round_trips(pair: PairExpectation) -> int:
     return 1 + math.ceil(math.log2(pipe_segments / INITIAL_SEGMENTS))
 
 
-def test_completion_time(clocks: dict[Clock, Measured]) -> None:
-    """A transfer is a few round trips in which the window is the limit, and then the link is.
+def nearly_completed_ns(exact_ns: int) -> tuple[float, float]:
+    """The least and the most that a live transfer may take which takes exactly so long in the virtual clock.
+
+    A transfer is a few round trips in which the window is the limit, and then the link is.
 
     So what a certificate allows an RTT counts once for each of those round trips, and for the rest what it allows TCP's
     goodput: 1 % above, as acknowledgements come in bunches, and 10 % below, as a CPU may be taken away while the queue
     is empty. (On two shared cores the live transfer took 0.3 to 0.9 % longer.)
     """
+    pair = the_pair()
+    near_ns = window_limited_round_trips(pair) * rtt_tolerance_ns(pair)
+    return exact_ns / (1 + LIVE.goodput_above) - near_ns, exact_ns / (1 - LIVE.goodput_below) + near_ns
+
+
+def test_completion_time(clocks: dict[Clock, Measured]) -> None:
     pair, live, virtual = the_pair(), clocks["live"].transfer, clocks["virtual"].transfer
     assert live["received_bytes"] == virtual["received_bytes"] == TRANSFER_BYTES
     turns = window_limited_round_trips(pair)
@@ -181,7 +191,5 @@ def test_completion_time(clocks: dict[Clock, Measured]) -> None:
     # What the link takes without a pause, and up to the window-limited round trips beside it.
     alone_ns = TRANSFER_BYTES * 8 * NS_PER_SECOND / pair.goodput_bps
     assert alone_ns < virtual["completion_ns"] < alone_ns + turns * pair.rtt_ns
-    near_ns = turns * rtt_tolerance_ns(pair)
-    least_ns = virtual["completion_ns"] / (1 + LIVE.goodput_above) - near_ns
-    most_ns = virtual["completion_ns"] / (1 - LIVE.goodput_below) + near_ns
+    least_ns, most_ns = nearly_completed_ns(virtual["completion_ns"])
     assert least_ns <= live["completion_ns"] <= most_ns

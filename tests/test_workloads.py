@@ -52,7 +52,7 @@ def live(text: str, directory: Path) -> Path:
     plan, run = one(text, "live")
     schedule = run.schedule(plan, "live")
     directory.mkdir(exist_ok=True)
-    batch.live(plan, schedule.program, directory)
+    batch.live(plan, schedule.program, directory, "netns")
     assert records.collect(directory, schedule.document, schedule.program.traffic) is None
     return directory
 

@@ -56,7 +56,12 @@ class Incomplete(click.ClickException):
 )
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
 @click.option(
-    "--runtime", "runtime_name", type=click.Choice(cli.RUNTIMES), default="auto", help="netns, virtual or auto"
+    "--runtime",
+    "runtime_name",
+    type=click.Choice(cli.RUNTIMES),
+    default="auto",
+    envvar=cli.DEFAULT_RUNTIME,
+    help="as ewan lab's",
 )
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
@@ -96,7 +101,17 @@ def run_command(
     words = pairs(settings)
     scenario = scenarios.load(name)
     sys.exit(
-        experiment(scenario, virtual, parts, as_json, scale=scale, settings=words, seeds=seeds, unverified=unverified)
+        experiment(
+            scenario,
+            virtual,
+            parts,
+            as_json,
+            scale=scale,
+            settings=words,
+            seeds=seeds,
+            unverified=unverified,
+            runtime=runtime_name,
+        )
     )
 
 
@@ -110,6 +125,7 @@ def experiment(
     settings: Mapping[str, str] | None = None,
     seeds: int | None = None,
     unverified: bool = False,
+    runtime: str = "auto",
 ) -> int:
     """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
     runs = scenario.runs(settings or {}, scale, seeds)
@@ -121,7 +137,7 @@ def experiment(
         lasting = about(sum(job.entry.expected_ns for job in jobs), "time", 3)
         length = f"{lasting} in {engine.counted(len(jobs), 'run')}"
         tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
-    facts = facts_of(scenario, stop, scale, settings or {}, seeds)
+    facts = facts_of(scenario, stop, scale, settings or {}, seeds, "virtual" if virtual else runtime)
     directory = rundir.make(scenario.name)
 
     def work() -> int:
@@ -168,10 +184,13 @@ def go_on(directory: Path, start: str | None, parts: Parts, as_json: bool) -> in
 
 @click.command("rerun")
 @click.argument("original", metavar="ARCHIVE|DIR", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--runtime", "runtime_name", type=click.Choice(cli.RUNTIMES), help="of the same clock; the experiment's if absent"
+)
 @cli.json_option
 @click.pass_context
 @cli.guarded
-def rerun_command(context: click.Context, original: Path, as_json: bool) -> None:
+def rerun_command(context: click.Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
     In the virtual clock nothing may differ; live, no metric beyond noise. Exit status 1 where something does,
@@ -182,10 +201,11 @@ def rerun_command(context: click.Context, original: Path, as_json: bool) -> None
     """
     parts = parts_of(context)
     with original_of(original) as before:
+        runtime = again_on(before, runtime_name)
         if not before.virtual:
             cli.as_root()
         directory = rundir.make(before.name)
-        status = guarded(directory, lambda: repeat(before, original, directory, parts))
+        status = guarded(directory, lambda: repeat(before, original, directory, parts, runtime))
         findings = compared(before, Experiment.load(directory))
     document = {
         "format": "ewan-comparison/1",
@@ -216,7 +236,18 @@ def original_of(path: Path) -> Iterator[Experiment]:
         yield Experiment.load(archive.unpack(path, Path(place)))
 
 
-def repeat(before: Experiment, original: Path, directory: Path, parts: Parts) -> int:
+def again_on(before: Experiment, wanted: str | None) -> str:
+    """The runtime of the repetition."""
+    first = "virtual" if before.virtual else str(before.document.get("runtime", "netns"))
+    if wanted is None or wanted == "auto":
+        return first
+    if before.virtual != (wanted == "virtual"):
+        clock = "virtual" if before.virtual else "live"
+        raise cli.fail(f"--runtime {wanted}: the experiment was in the {clock} clock, and so is its repetition")
+    return wanted
+
+
+def repeat(before: Experiment, original: Path, directory: Path, parts: Parts, runtime: str) -> int:
     """The same runs, from what was stored of them, in a new directory; the exit status."""
     jobs = []
     for entry in before.runs:
@@ -224,7 +255,7 @@ def repeat(before: Experiment, original: Path, directory: Path, parts: Parts) ->
         fresh = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
         jobs.append(dataclasses.replace(job, entry=fresh))
     told = {key: value for key, value in before.document.items() if key in TOLD}
-    fields = {**told, **circumstances(), "rerun_of": str(original)}
+    fields = {**told, **circumstances(), "rerun_of": str(original), "runtime": runtime}
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: (before.directory / name).read_bytes() for name in names}
     return engine.run(
@@ -287,9 +318,14 @@ def pairs(settings: Sequence[str]) -> dict[str, str]:
 
 
 def facts_of(
-    scenario: Scenario, stop: Stop | None, scale: str | None, settings: Mapping[str, str], seeds: int | None
+    scenario: Scenario,
+    stop: Stop | None,
+    scale: str | None,
+    settings: Mapping[str, str],
+    seeds: int | None,
+    runtime: str,
 ) -> Facts:
-    """What the record says of a scenario, and all that is needed to read it again."""
+    """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for."""
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
     fields = {
         "scenario": scenario.name,
@@ -301,6 +337,7 @@ def facts_of(
         "beside": list(scenario.beside),
         "scale": scale,
         "settings": dict(settings),
+        "runtime": runtime,
         **circumstances(),
     }
     if stop is not None:

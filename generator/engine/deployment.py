@@ -17,6 +17,8 @@ from labs.runtime.program import Program
 
 
 class Deployment:
+    """The experiment's `runtime` says who makes labs: what was asked for, and what it was from the first lab on."""
+
     def __init__(self, experiment: Experiment, tell: Tell) -> None:
         self._experiment = experiment
         self._tell = tell
@@ -28,9 +30,13 @@ class Deployment:
             return
         self.close()
         self._remove_left()
-        for warning in cli.runtime().up(plan):
+        document = self._experiment.document
+        for warning in cli.runtime(document.get("runtime", "netns")).up(plan):
             self._tell(f"warning: {warning}")
         self._up = plan
+        versions = cli.runtime().versions(plan.lab)
+        document["runtime"] = versions["runtime"]
+        document.setdefault("host", {}).setdefault("versions", {}).update(versions)
         identity = cli.runtime().load(plan.lab).manifest["id"]
         self._remember({"lab": plan.lab, "id": identity})
 

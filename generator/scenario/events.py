@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from generator.scenario import fields
 from generator.scenario.scenario import ScenarioRun
 from labs.change import WORDS, as_it_is, compile_change
 from labs.plan import Plan
@@ -30,6 +31,9 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
         if at_ns >= longest_ns:
             message = f'is when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
             raise run.places.error((*path, "at"), message)
+        if event.down is not None or event.up is not None:
+            made.append(Event(at_ns, event.link, "forward", {}, down=_is_down(event, run, index)))
+            continue
         raw = run.raw["events"][index]
         words = {key: _word(value) for key, value in raw.items() if key not in ("at", "link", "direction")}
         for word in words:
@@ -46,6 +50,14 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             past.append({"link": event.link, "direction": direction, "change": change})
             made.append(Event(at_ns, event.link, direction, change))
     return tuple(made)
+
+
+def _is_down(event: fields.Event, run: ScenarioRun, index: int) -> bool:
+    """Whether a link goes down or comes back, which one event does alone."""
+    written = run.raw["events"][index].keys() - {"at", "link"}
+    if len(written) > 1 or (event.down if event.up is None else event.up) is not True:
+        raise run.places.error(("events", index), 'write "down: true" or "up: true", and nothing else of the link')
+    return event.up is None
 
 
 def _word(value: Any) -> Any:

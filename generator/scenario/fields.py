@@ -261,6 +261,8 @@ class Event(Direction):
     at: TimeText = Field(description="from T0", examples=["50s"])
     link: Text = Field(description="an emulated link", examples=["core"])
     direction: Literal["forward", "backward", "both"] = Field("both", description="both if absent")
+    down: bool | None = Field(None, description="true: the link goes down, and has no carrier at either end")
+    up: bool | None = Field(None, description="true: it comes back")
 
 
 class Stop(Model):

@@ -53,7 +53,14 @@ def parameter_options(command: cli.Function) -> cli.Function:
 @click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: the profile's)")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
 @click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
-@click.option("--runtime", "runtime_name", type=click.Choice(cli.RUNTIMES), default="auto", help="as ewan lab's")
+@click.option(
+    "--runtime",
+    "runtime_name",
+    type=click.Choice(cli.RUNTIMES),
+    default="auto",
+    envvar=cli.DEFAULT_RUNTIME,
+    help="as ewan lab's",
+)
 @click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
 @cli.json_option
@@ -98,7 +105,8 @@ def hstts_command(
         for note in each.parameters.notes:
             cli.messages.print(f"note: {each.app}: {note}")
     virtual = cli.is_virtual(runtime_name)
-    experiments = [_prepared(each, built, running.pairs(settings), virtual) for each in built]
+    runtime = "virtual" if virtual else runtime_name
+    experiments = [_prepared(each, built, running.pairs(settings), runtime) for each in built]
     if not virtual:
         cli.as_root()
     places, failed = _run(experiments, virtual, running.parts_of(click.get_current_context()), unverified, as_json)
@@ -116,7 +124,7 @@ class Prepared:
     facts: Facts
 
 
-def _prepared(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], virtual: bool) -> Prepared:
+def _prepared(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], runtime: str) -> Prepared:
     """Of the sizes that are set those that the application has; DescriptionError for one that none of them has."""
     known = {each.app: scenarios.parse(each.text, each.file) for each in all_of_them}
     for key, value in settings.items():
@@ -126,9 +134,8 @@ def _prepared(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, s
     scenario = known[one.app]
     own = {key: value for key, value in settings.items() if key in scenario.parameters}
     runs: Sequence[ScenarioRun] = scenario.runs(own)
-    return Prepared(
-        one.app, scenario, [engine.job(run, virtual) for run in runs], running.facts_of(scenario, None, None, own, None)
-    )
+    facts = running.facts_of(scenario, None, None, own, None, runtime)
+    return Prepared(one.app, scenario, [engine.job(run, runtime == "virtual") for run in runs], facts)
 
 
 def _run(

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from generator.suites.parameters import MIX, Parameters
-from labs.compile.compiler import LEAST_IPV6_MTU
+from labs.compile.checks import LEAST_IPV6_MTU
 from labs.units import Rate
 
 

@@ -7,11 +7,12 @@ are applied here and nowhere else. What cannot be built is refused with a `Descr
 from __future__ import annotations
 
 import gc
+import ipaddress
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from labs.compile import backends, sysctls
+from labs.compile import backends, checks, lan, ovs, routing, sysctls
 from labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
 from labs.compile.egress import BARE, Clock, Exits
 from labs.compile.paths import Paths
@@ -20,21 +21,21 @@ from labs.compile.settings import Resolver, Settings
 from labs.compile.stages import ACCESS_RATE, WAN_RATE, Circumstances, Stages, framed, framing_of
 from labs.plan import Containers, Direction, End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Service, Wire
 from labs.spec import Spec
-from labs.spec.source import nearest
-from labs.spec.values import LONGEST_NAME, NAME
-from labs.topologies import Edge, Layout, build
+from labs.topologies import Edge, build
 from labs.units import Rate, bytes_in, time_for
-
-LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What the compiler must know of the machine: CPUs that may be used, networks (CIDR) in use, whose clock runs."""
+    """What the compiler must know of the machine: CPUs that may be used, networks (CIDR) in use, whose clock runs.
+
+    `datapath`: where switches forward, which is in the kernel where that can.
+    """
 
     cpus: tuple[int, ...]
     networks: tuple[str, ...]
     clock: Clock = "live"
+    datapath: ovs.Datapath = "netdev"
 
 
 def compile(spec: Spec, host: HostFacts) -> Plan:
@@ -52,25 +53,32 @@ def compile(spec: Spec, host: HostFacts) -> Plan:
 class _Machine:
     """A node while it is being built."""
 
-    __slots__ = ("interfaces", "kind", "name", "routes", "services")
+    __slots__ = ("interfaces", "kind", "name", "routes", "services", "sysctls")
 
     def __init__(self, name: str, kind: Literal["host", "router", "switch", "emulator"]) -> None:
         self.name, self.kind = name, kind
         self.interfaces: list[Interface] = []
         self.routes: list[Route] = []
         self.services: list[Service] = []
+        self.sysctls: dict[str, str] = {}
+
+    def settled(self, of_kinds: dict[str, dict[str, str]]) -> dict[str, str]:
+        """Its sysctls: those of its kind, shared by all that have none of their own."""
+        return of_kinds[self.kind] | self.sysctls if self.sysctls else of_kinds[self.kind]
 
 
 class _Compiler:
     def __init__(self, spec: Spec, host: HostFacts) -> None:
         self._spec, self._host, self._description = spec, host, spec.description
         self._layout = build(self._description.topology)
-        self._check_layout(self._layout)
+        checks.check_layout(spec, self._layout)
         resolver = Resolver(spec)
         self._settings = [resolver.of(edge) for edge in self._layout.edges]
         self._raise_access_rate()
-        self._check_mtus()
+        checks.check_mtus(spec, self._layout, self._settings)
         self._paths = Paths(spec, self._layout, self._settings)
+        self._costs = self._price()
+        self._lans = lan.of(spec, self._layout, self._paths.uplink, self._settings)
         self._stages = Stages(spec)
         packet_ns = self._packet_times() if host.clock == "virtual" else {}
         self._exits = Exits(spec, host.clock, self._paths.longest_rtt_ns, packet_ns)
@@ -84,6 +92,7 @@ class _Compiler:
         self._macs = 0
         self._emulated: dict[int, str] = {}
         self._reach: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = {}
+        self._on_lan: dict[int, Interface] = {}
 
     def plan(self) -> Plan:
         for name in self._layout.hosts:
@@ -91,9 +100,12 @@ class _Compiler:
         for name in self._layout.routers:
             self._machines[name] = _Machine(name, "router")
         owned = self._number_links()
+        for network in dict.fromkeys(self._lans.values()):
+            self._wire_lan(network)
         for index, edge in enumerate(self._layout.edges):
             self._wire(index, edge)
         self._route(owned)
+        self._serve()
         own = [link.name for link in self._links if link.backend == "user"]
         spinners, host_cpus = place(self._spec, self._host.cpus, own, chosen=self._host.clock == "live")
         values = self._sysctls()
@@ -104,7 +116,7 @@ class _Compiler:
             routing=self._description.routing,
             containers=self._containers,
             nodes=tuple(
-                Node(m.name, m.kind, tuple(m.interfaces), tuple(m.routes), values[m.kind], tuple(m.services))
+                Node(m.name, m.kind, tuple(m.interfaces), tuple(m.routes), m.settled(values), tuple(m.services))
                 for m in self._machines.values()
             ),
             wires=tuple(self._wires),
@@ -113,59 +125,6 @@ class _Compiler:
             pairs=tuple(self._pair(source, sink) for source, sink in self._layout.pairs),
             host_cpus=host_cpus,
         )
-
-    # Checks
-
-    def _check_layout(self, layout: Layout) -> None:
-        """Names are there, once, and short enough; links have two different ends that exist."""
-        nodes = dict.fromkeys([*layout.hosts, *layout.routers])
-        for word, count in Counter([*layout.hosts, *layout.routers, *(edge.name for edge in layout.edges)]).items():
-            if count > 1:
-                raise self._spec.error(("topology", "graph"), f"{word} names two things: write another name for one")
-        ends = set()
-        for edge in layout.edges:
-            if len(edge.name) > LONGEST_NAME or not NAME.fullmatch(edge.name):
-                raise self._spec.error(edge.path, f'{edge.name} is too long a name: write a shorter "name:"')
-            for end in (edge.a, edge.b):
-                if end not in nodes:
-                    raise self._spec.error((*edge.path, "between"), f"there is no node {end}: {nearest(end, nodes)}")
-            if edge.a == edge.b:
-                raise self._spec.error((*edge.path, "between"), f"links {edge.a} to itself: write another end")
-            both = frozenset((edge.a, edge.b))
-            if both in ends:
-                message = f"is a second link from {edge.a} to {edge.b}: write one link with the sum of the rates"
-                raise self._spec.error(edge.path, message)
-            ends.add(both)
-        names = dict.fromkeys(edge.name for edge in layout.edges)
-        for name in self._description.links:
-            if name not in names:
-                raise self._spec.error(("links", name), f"there is no such link, {nearest(name, names)}")
-        hosts = dict.fromkeys(layout.hosts)
-        for index, pair in enumerate(layout.pairs):
-            for end in pair:
-                if end not in hosts:
-                    path = ("topology", "graph", "pairs", index)
-                    raise self._spec.error(path, f"there is no host {end}: {nearest(end, hosts)}")
-            if pair[0] == pair[1]:
-                raise self._spec.error(("topology", "graph", "pairs", index), f"pairs {pair[0]} with itself: write two")
-        if len(layout.edges) > LARGEST_LAB:
-            message = f"has {len(layout.edges)} links: write a topology of at most {LARGEST_LAB}"
-            raise self._spec.error(("topology",), message)
-
-    def _check_mtus(self) -> None:
-        """One MTU in the whole lab, as any two hosts may talk; IPv6 needs 1280."""
-        first = self._settings[0]
-        for edge, link in zip(self._layout.edges, self._settings, strict=True):
-            if link.mtu != first.mtu:
-                message = (
-                    f"{edge.name} has {link.mtu} and {self._layout.edges[0].name} has {first.mtu} on one path: "
-                    f'write the same MTU, once as "mtu:"'
-                )
-                path = link.mtu_path if link.mtu_path != ("mtu",) else first.mtu_path
-                raise self._spec.error(path, message, link.mtu)
-            if self._description.ip != "4" and link.mtu < LEAST_IPV6_MTU:
-                message = f'IPv6 needs {LEAST_IPV6_MTU} (RFC 8200): write at least "{LEAST_IPV6_MTU}", or ip 4'
-                raise self._spec.error(link.mtu_path, message, link.mtu)
 
     def _raise_access_rate(self) -> None:
         """Access links are no bottleneck unless somebody says so: as fast as the fastest wide-area link."""
@@ -186,12 +145,21 @@ class _Compiler:
     def _number_links(self) -> dict[str, tuple[int, int]]:
         """Gives each link its number; a router owns the links of its hosts and those that begin at it."""
         owner = [edge.a if edge.a in self._paths.next_hops else edge.b for edge in self._layout.edges]
-        placed = blocks(Counter(owner))
+        sizes: Counter[str] = Counter()
+        for index, name in enumerate(owner):
+            network = self._lans.get(index)
+            sizes[name] += 1 if network is None else network.numbers if network.edges[0] == index else 0
+        placed = blocks(sizes)
         free = {name: start for name, (start, _) in placed.items()}
+        shared = {}
+        for network in dict.fromkeys(self._lans.values()):  # first in their block, where they are aligned
+            shared[network] = free[network.router]
+            free[network.router] += network.numbers
         self._number = []
-        for name in owner:
-            self._number.append(free[name])
-            free[name] += 1
+        for index, name in enumerate(owner):
+            network = self._lans.get(index)
+            self._number.append(free[name] if network is None else shared[network])
+            free[name] += network is None
         total = max((start + size for start, size in placed.values()), default=1)
         if total > LARGEST_LAB:
             raise self._spec.error(("topology",), f"needs {total} subnets: write one that needs at most {LARGEST_LAB}")
@@ -207,6 +175,60 @@ class _Compiler:
         n = self._macs
         return f"02:65:{n >> 24 & 255:02x}:{n >> 16 & 255:02x}:{n >> 8 & 255:02x}:{n & 255:02x}"
 
+    def _wire_lan(self, network: lan.Lan) -> None:
+        """A switch and the link to its router; its hosts' interfaces, which `_wire` puts into them."""
+        router, first = self._machines[network.router], network.edges[0]
+        switch = self._machines[network.switch] = _Machine(network.switch, "switch")
+        mtu = self._settings[first].mtu
+        macs = {index: self._mac() for index in network.edges}
+        mac, own = self._mac(), self._addresses(first, 1)
+        families = [
+            length for length, used in zip(network.lengths, (self._with_v4, self._with_v6), strict=True) if used
+        ]
+        towards = tuple(Neighbour(address, mac) for address in own)
+        known: list[Neighbour] = []
+        for end, index in enumerate(network.edges, 2):
+            addresses = self._addresses(index, end)
+            known += [Neighbour(address, macs[index]) for address in addresses]
+            prefixes = tuple(f"{address}/{length}" for address, length in zip(addresses, families, strict=True))
+            self._on_lan[index] = Interface("", macs[index], mtu, prefixes, towards, BARE, False)
+        prefixes = tuple(f"{address}/{length}" for address, length in zip(own, families, strict=True))
+        exit_to = self._exits.port(network.port, mtu)
+        ends = []
+        for machine, interface in (
+            (switch, Interface(self._next_port(switch), self._mac(), mtu, (), (), exit_to, False)),
+            (router, Interface(self._next_port(router), mac, mtu, prefixes, tuple(known), exit_to, False)),
+        ):
+            machine.interfaces.append(interface)
+            ends.append(End(machine.name, interface.name))
+        self._wires.append(Wire(ends[0], ends[1]))
+        behind = [ovs.Port(switch.interfaces[0].name, (mac,))]
+        start = self._containers.management + 1
+        behind += [ovs.Port(f"eth{start + place}", (macs[index],)) for place, index in enumerate(network.edges)]
+        switch.services += ovs.services(behind, self._host.datapath, at_boot=self._host.clock == "virtual")
+
+    def _next_port(self, machine: _Machine) -> str:
+        return f"eth{self._containers.management + len(machine.interfaces)}"
+
+    def _attach(self, index: int, edge: Edge) -> list[tuple[str, Interface, tuple[str, ...]]]:
+        """Both ends of a link: node, interface without its exit, and the addresses that it leads to."""
+        mtu, network = self._settings[index].mtu, self._lans.get(index)
+        if network is not None:
+            host = self._on_lan[index]
+            far = tuple(neighbour.address for neighbour in host.neighbours)
+            port = Interface("", self._mac(), mtu, (), (), BARE, False)
+            ends = [(edge.a, host, far), (network.switch, port, ())]
+            return ends if edge.b == network.router else [(network.switch, port, ()), (edge.b, host, far)]
+        macs = self._mac(), self._mac()
+        addresses = self._addresses(index, 1), self._addresses(index, 2)
+        lengths = (["/30"] if self._with_v4 else []) + (["/64"] if self._with_v6 else [])
+        ends = []
+        for name, here, there in ((edge.a, 0, 1), (edge.b, 1, 0)):
+            prefixes = tuple(a + length for a, length in zip(addresses[here], lengths, strict=True))
+            known = tuple(Neighbour(a, macs[there]) for a in addresses[there])
+            ends.append((name, Interface("", macs[here], mtu, prefixes, known, BARE, False), addresses[there]))
+        return ends
+
     def _wire(self, index: int, edge: Edge) -> None:
         """Both ends of a link, and the emulator between them if it needs one."""
         link = self._settings[index]
@@ -214,22 +236,13 @@ class _Compiler:
         there, back = self._paths.forward_ns[index], self._paths.backward_ns[index]
         emulated = edge.role == "wan" or link.impaired or there > 0 or back > 0
         forward, backward, backend = self._directions(index, edge) if emulated else (None, None, None)
-        mac_a, mac_b = self._mac(), self._mac()
-        addresses_a, addresses_b = self._addresses(index, 1), self._addresses(index, 2)
-        lengths = (["/30"] if self._with_v4 else []) + (["/64"] if self._with_v6 else [])
         ends = []
-        for name, mac, own, far_mac, far, way in (
-            (edge.a, mac_a, addresses_a, mac_b, addresses_b, link.forward),
-            (edge.b, mac_b, addresses_b, mac_a, addresses_a, link.backward),
-        ):
+        for (name, bare, far), way in zip(self._attach(index, edge), (link.forward, link.backward), strict=True):
             machine = self._machines[name]
             exit_of = self._exits.before_emulator if emulated else self._exits.card
-            interface = Interface(
-                name=f"eth{self._containers.management + len(machine.interfaces)}",
-                mac=mac,
-                mtu=mtu,
-                addresses=tuple(a + length for a, length in zip(own, lengths, strict=True)),
-                neighbours=tuple(Neighbour(a, far_mac) for a in far),
+            interface = replace(
+                bare,
+                name=self._next_port(machine),
                 egress=exit_of(name, machine.kind == "host", way, mtu),
                 steer=backend == "user" and self._host.clock == "live",
             )
@@ -269,11 +282,13 @@ class _Compiler:
     # Routes, pairs
 
     def _route(self, owned: dict[str, tuple[int, int]]) -> None:
-        """Hosts have a default route; a router has one route a family to each other router's links."""
+        """Hosts have a default route; a router has one a family to each other router's links, or a protocol."""
         defaults = (["0.0.0.0/0"] if self._with_v4 else []) + (["::/0"] if self._with_v6 else [])
         for host, index in self._paths.uplink.items():
             interface, far = self._reach[host, index]
             self._machines[host].routes += [Route(to, via, interface) for to, via in zip(defaults, far, strict=True)]
+        if self._description.routing != "static":
+            return
         for owner, (first, size) in owned.items():
             prefixes = [self._pool.v4_block(first, size)] if self._with_v4 else []
             prefixes += [self._pool.v6_block(first, size)] if self._with_v6 else []
@@ -289,24 +304,66 @@ class _Compiler:
                     Route(to, via, interface) for to, via in zip(prefixes, far, strict=True)
                 ]
 
+    def _price(self) -> dict[int, int]:
+        """Each router link's cost where a protocol finds the routes; the paths are then those that it finds."""
+        if self._description.routing == "static":
+            return {}
+        try:
+            return self._paths.priced(routing.LARGEST_COST[self._description.routing])
+        except ValueError:
+            message = "cannot tell all paths apart by the links' delays: write different ones, or static"
+            raise self._spec.error(("routing",), message, self._description.routing) from None
+
+    def _serve(self) -> None:
+        """The routers' daemons, where a protocol finds the routes; their neighbours' link-local addresses."""
+        protocol = self._description.routing
+        if protocol == "static":
+            return
+        numbers = {name: number for number, name in enumerate(self._layout.routers, 1)}
+        peers: dict[tuple[str, str], routing.Peer] = {}
+        for ends, index in self._paths.between.items():
+            edge, rtt_ns = self._layout.edges[index], self._paths.forward_ns[index] + self._paths.backward_ns[index]
+            for name, far_name in ((edge.a, edge.b), (edge.b, edge.a)):
+                assert name in ends
+                interface, far = self._reach[name, index]
+                peers[name, interface] = routing.Peer(far, numbers[far_name], self._costs[index], rtt_ns)
+        for name, number in numbers.items():
+            machine = self._machines[name]
+            attachments = []
+            for at, port in enumerate(machine.interfaces):
+                peer = peers.get((name, port.name))
+                networks = tuple(str(ipaddress.ip_interface(address).network) for address in port.addresses)
+                attachments.append(routing.Attachment(port.name, port.mtu, networks, peer))
+                if peer is not None and self._with_v6:
+                    far_mac = port.neighbours[0].mac
+                    local = Neighbour(routing.link_local(far_mac), far_mac)
+                    machine.interfaces[at] = replace(port, neighbours=(*port.neighbours, local))
+            addresses = [address.split("/")[0] for port in machine.interfaces for address in port.addresses]
+            router = routing.Router(name, number, routing.identity(number, addresses), tuple(attachments))
+            machine.services += routing.services(protocol, router, len(numbers), self._with_v4, self._with_v6)
+            machine.sysctls |= routing.sysctls(router, self._with_v6)
+
     def _pair(self, source: str, sink: str) -> Pair:
         steps = self._paths.of_pair(source, sink)
-        rates = []
-        for index, forward in steps:
-            way = self._settings[index].forward if forward else self._settings[index].backward
-            rates.append(way.get("rate", WAN_RATE).bps)
+        rates = [way.get("rate", WAN_RATE).bps for way, _ in self._crossed(steps)]
         rtt = sum(self._paths.forward_ns[index] + self._paths.backward_ns[index] for index, _ in steps)
         links = tuple(self._emulated[index] for index, _ in steps if index in self._emulated)
         return Pair(source, sink, rtt, min(rates), links)
+
+    def _crossed(self, steps: list[tuple[int, bool]]) -> list[tuple[Settings, int]]:
+        """Settings and MTU of all that a pair's packets cross: links, and the ports between switch and router."""
+        links = [(self._settings[index], forward) for index, forward in steps]
+        crossed = [(link.forward if forward else link.backward, link.mtu) for link, forward in links]
+        networks = [self._lans.get(steps[end][0]) for end in (0, -1)]
+        if networks[0] is not networks[1]:  # hosts of one network talk through the switch alone
+            crossed += [(network.port, links[0][0].mtu) for network in networks if network is not None]
+        return crossed
 
     def _packet_times(self) -> dict[str, int]:
         """Each host's longest packet time, in ns, at the bottlenecks of its pairs; without a pair, of the lab."""
         times: dict[str, int] = {}
         for ends in self._layout.pairs:
-            crossed = [(self._settings[index], forward) for index, forward in self._paths.of_pair(*ends)]
-            longest = max(
-                packet_time(link.forward if forward else link.backward, link.mtu) for link, forward in crossed
-            )
+            longest = max(packet_time(way, mtu) for way, mtu in self._crossed(self._paths.of_pair(*ends)))
             for host in ends:
                 times[host] = max(times.get(host, 0), longest)
         ways = [(way, link.mtu) for link in self._settings for way in (link.forward, link.backward)]
@@ -321,6 +378,9 @@ class _Compiler:
                 rate = max(rate, way.rate_bps) if link.role == "wan" else rate
                 waiting = way.queue.limit_bytes or (way.queue.limit_packets or 0) * way.framing.minimum_bytes
                 queue = max(queue, waiting)
+        for network in dict.fromkeys(self._lans.values()):
+            egress = self._machines[network.switch].interfaces[0].egress
+            queue = max(queue, egress["limit_bytes"])
         rate = rate or self._access_rate.bps
         return sysctls.of_nodes(bytes_in(rate, self._paths.longest_rtt_ns), queue, self._with_v6)
 

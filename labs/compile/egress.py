@@ -1,4 +1,4 @@
-"""What holds packets at the exit of a host or router: an access link's network card, or a queue before an emulator.
+"""What holds packets at the exit of a host, router or switch: an access link's card, or a queue before an emulator.
 
 Comes in: the settings of a link's direction, and the clock. Goes out: an interface's `egress`. In the virtual clock
 a host's is psp: exact timing synchronises flows in ways that life does not (phase effects; Floyd and Jacobson, "On
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from labs.compile.settings import Settings
 from labs.compile.stages import ACCESS_BUFFER, ETHERNET_HEADER, buffer_limits, framed, framing_of
+from labs.plan import Framing
 from labs.spec import Spec
 from labs.units import Buffer, Duration, Size, bytes_in
 
@@ -56,6 +57,16 @@ class Exits:
             return self._psp(node, way.values["rate"].bps, way, limits)
         return _tbf(way, mtu, limits.bytes)
 
+    def port(self, way: Settings, mtu: int) -> dict[str, Any]:
+        """The link between a switch and its router: where hosts of a network meet. Exact in the virtual clock."""
+        limits = self._limits(way, mtu)
+        framing = framing_of(way)
+        if self._clock == "virtual":
+            return _exact(way.values["rate"].bps, framing, limits)
+        packets = limits.bytes // framed(framing, mtu)
+        # A token bucket's queue counts frames without what the framing adds: as many full packets as are meant.
+        return _tbf(way, mtu, packets * (mtu + ETHERNET_HEADER))
+
     def _limits(self, way: Settings, mtu: int) -> _Limits:
         packet = framed(framing_of(way), mtu)
         buffer: Buffer = way.get("buffer", ACCESS_BUFFER)
@@ -69,19 +80,26 @@ class Exits:
         return _Limits(packets, limit)
 
     def _psp(self, host: str, rate_bps: int, way: Settings, limits: _Limits) -> dict[str, Any]:
-        framing = framing_of(way)
         dither_ns = self._dither.ns if isinstance(self._dither, Duration) else self._packet_ns[host]
         seed = hashlib.blake2b(f"{self._spec.description.seed}/{host}/dither".encode(), digest_size=8).digest()
-        return {
-            "kind": "psp",
-            "rate_bps": rate_bps,
-            "overhead_bytes": framing.overhead_bytes - ETHERNET_HEADER,
-            "minimum_bytes": framing.minimum_bytes,
-            "limit_bytes": min(limits.bytes, UINT32),
-            "limit_packets": limits.packets,
+        return _exact(rate_bps, framing_of(way), limits) | {
             "dither_ns": dither_ns,
             "seed": int.from_bytes(seed, "big"),
         }
+
+
+def _exact(rate_bps: int, framing: Framing, limits: _Limits) -> dict[str, Any]:
+    """psp without dither."""
+    return {
+        "kind": "psp",
+        "rate_bps": rate_bps,
+        "overhead_bytes": framing.overhead_bytes - ETHERNET_HEADER,
+        "minimum_bytes": framing.minimum_bytes,
+        "limit_bytes": min(limits.bytes, UINT32),
+        "limit_packets": limits.packets,
+        "dither_ns": 0,
+        "seed": 0,
+    }
 
 
 def _tbf(way: Settings, mtu: int, limit_bytes: int) -> dict[str, Any]:

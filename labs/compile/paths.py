@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+from labs.compile import costs
 from labs.compile.settings import LinkSettings
 from labs.spec import Spec
 from labs.spec.source import DescriptionError, Path
@@ -67,6 +68,20 @@ class Paths:
             steps.append((index, forward))
             here = self._edges[index].b if forward else self._edges[index].a
         return steps
+
+    def priced(self, largest: int) -> dict[int, int]:
+        """Each link's cost for a routing protocol, and from then on the paths that it finds.
+
+        These are the shortest-delay paths, unless costs up to `largest` are too coarse to tell some of them apart.
+        """
+        for ends, index in self.between.items():
+            a, b = tuple(ends)
+            self._graph.edges[a, b].update(rtt_ns=self._rtt_of(index, 0), tie=self._tie[index])
+        found = costs.of_links(self._graph, self.next_hops, largest)
+        if found is None:
+            found = costs.nearest(self._graph, largest)
+            self.next_hops = {root: costs.towards(self._graph, root, found) or {} for root in self._graph}
+        return {index: found[min(ends), max(ends)] for ends, index in self.between.items()}
 
     def router_of(self, host: str) -> str:
         edge = self._edges[self.uplink[host]]

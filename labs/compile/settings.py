@@ -16,7 +16,7 @@ from labs.spec.values import DelayTable
 from labs.topologies import Edge
 from labs.units import Duration
 
-_ABSENT = {"forward", "backward", "between", "name", "role"}
+_ABSENT = {"forward", "backward", "between", "name", "role", "switch"}
 
 
 @dataclass(slots=True, eq=False)

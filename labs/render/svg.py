@@ -1,4 +1,4 @@
-"""A plan as a picture: hosts, routers, and each link with its rate and delay, as SVG text.
+"""A plan as a picture: hosts, switches, routers, and each link with its rate and delay, as SVG text.
 
 Comes in: a plan. Goes out: an SVG document without scripts or fonts of its own, equal for equal plans. Routers are
 placed by the kind of topology, hosts around their router on the side away from the middle.
@@ -22,7 +22,7 @@ MARGIN = 90.0
 _MANY = 60  # beyond this number of links, links are drawn without words
 
 _STYLE = """text{font:11px sans-serif;fill:#223;paint-order:stroke;stroke:#fff;stroke-width:3px}
-.host{fill:#fff;stroke:#4a6785;stroke-width:1.5}.router{fill:#4a6785}.router+text{font-weight:bold}
+.switch{fill:#9ab}.host{fill:#fff;stroke:#4a6785;stroke-width:1.5}.router{fill:#4a6785}.router+text{font-weight:bold}
 .wan{stroke:#c2571a;stroke-width:2.5}.access{stroke:#9ab;stroke-width:1.5}.slow{stroke:#c2571a;stroke-width:1.5;
 stroke-dasharray:5 3}.word{fill:#8a3b0c;text-anchor:middle}.name{text-anchor:middle}"""
 
@@ -73,7 +73,7 @@ def _words(link: Link) -> str:
 
 
 def _edges(plan: Plan) -> Iterator[tuple[str, str, Link | None]]:
-    """Links between hosts and routers, emulated or not."""
+    """Links between hosts, switches and routers, emulated or not."""
     emulators = {link.node for link in plan.links}
     for link in plan.links:
         yield link.a.node, link.b.node, link
@@ -87,16 +87,17 @@ def _places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
     known = set(routers)
     core = [(a, b) for a, b in edges if a in known and b in known]
     places = _routers(plan.topology, routers, core)
+    above = _switches(plan, edges, known)
     leaves: dict[str, list[str]] = {router: [] for router in routers}
     neighbours: dict[str, list[str]] = {router: [] for router in routers}
     for a, b in core:
         neighbours[a].append(b)
         neighbours[b].append(a)
     for a, b in edges:
-        if a not in known:
-            leaves[b].append(a)
-        elif b not in known:
-            leaves[a].append(b)
+        if a not in known and a not in above:
+            leaves[above.get(b, b)].append(a)
+        elif b not in known and b not in above:
+            leaves[above.get(a, a)].append(b)
     for router, hosts in leaves.items():
         x, y = places[router]
         busy = [math.atan2(places[n][1] - y, places[n][0] - x) for n in neighbours[router]]
@@ -107,7 +108,25 @@ def _places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
             for index, host in enumerate(here):
                 turn = angle + span * (index + 0.5) / len(here)
                 places[host] = (x + reach * math.cos(turn), y + reach * math.sin(turn))
+    for switch, router in above.items():
+        places[switch] = _between(places[router], [places[host] for host in leaves[router]])
     return places
+
+
+def _switches(plan: Plan, edges: list[tuple[str, str]], routers: set[str]) -> dict[str, str]:
+    """Each switch and its router."""
+    switches = {node.name for node in plan.nodes if node.kind == "switch"}
+    ends = [(a, b) if a in switches else (b, a) for a, b in edges]
+    return {switch: router for switch, router in ends if switch in switches and router in routers}
+
+
+def _between(router: Point, hosts: list[Point]) -> Point:
+    """Half a leaf's length from the router, on the side where most of its hosts are."""
+    angles = [math.atan2(y - router[1], x - router[0]) for x, y in hosts]
+    lean = sum(map(math.cos, angles)), sum(map(math.sin, angles))
+    # Hosts on opposite sides lean nowhere: then next to the first of them, but not under its line.
+    angle = math.atan2(lean[1], lean[0]) if math.hypot(*lean) > 0.5 else angles[0] + 0.6
+    return router[0] + LEAF / 2 * math.cos(angle), router[1] + LEAF / 2 * math.sin(angle)
 
 
 def _free_sectors(busy: list[float]) -> list[tuple[float, float]]:

@@ -26,7 +26,7 @@ def sheets(plan: Plan) -> list[Sheet]:
 
 
 def nodes(plan: Plan) -> list[list[str]]:
-    """Hosts and routers; an emulator has no addresses and stands among the links."""
+    """Hosts, routers, switches; an emulator has no addresses and stands among the links."""
     return [
         [node.name, _kind(node), " ".join(address for port in node.interfaces for address in port.addresses)]
         for node in plan.nodes
@@ -55,9 +55,15 @@ def links(plan: Plan) -> list[list[str]]:
         ends = [cards[end.node, end.interface] for end in (wire.a, wire.b)]
         if all(card.get("rate_bps") for card in ends):
             rate = " / ".join(dict.fromkeys(str(Rate(card["rate_bps"])) for card in ends))
-            limit = " / ".join(dict.fromkeys(str(Size(card["limit_bytes"])) for card in ends))
+            limit = " / ".join(dict.fromkeys(_room(card) for card in ends))
             table.append(["", f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", "wire"])
     return table
+
+
+def _room(card: Mapping[str, Any]) -> str:
+    """What may wait at a card's exit."""
+    packets = card.get("limit_packets")
+    return str(Size(card["limit_bytes"])) if packets is None else f"{packets}pkt"
 
 
 def pairs(plan: Plan) -> list[list[str]]:
@@ -133,7 +139,7 @@ def change_words(change: Mapping[str, Any]) -> str:
 
 def removed(lab: str, report: Mapping[str, Any]) -> str:
     """One line on what `down` removed."""
-    counts = [(len(report["namespaces"]), "namespaces"), (len(report["processes"]), "processes")]
+    counts = [(len(report.get(what, ())), what) for what in ("namespaces", "containers", "networks", "processes")]
     words = ", ".join(f"{count} {what}" for count, what in counts if count)
     return f"{lab} is down: removed {words}" if words else f"{lab} is down: its state was all that was left"
 

@@ -48,14 +48,23 @@ class Runtime(Protocol):
         """Runs a program in a node on this terminal; its exit status, 128 + signal when one ended it."""
         ...
 
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Asks a spinner (its number, or a link that it serves) one thing; the answer, whose `ok` is true."""
-        ...
-
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """Waits until the routers' routes carry every pair of hosts; {} at once where routing is static.
 
         Else {"format": "ewan-routing/1", "protocol", "converged", "after_ns" (since the first router's services were
-        started), "waited_ns", "unreachable": [{"from", "to"}]}; after `longest_s` with `converged` false.
+        started), "waited_ns", "unreachable", "cut_off", "astray" (of each the first pairs, {"from", "to"}: without a
+        route; without any path; not on the plan's path)}; after `longest_s` with `converged` false.
         """
+        ...
+
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+        """Takes an emulated link down or brings it up, and waits for the routes to follow where a protocol finds them.
+
+        {"recovered_ns" (from the change to the last change of routes; None: not within `longest_s`), "unreachable",
+        "cut_off"}, as `converge` has them.
+        """
+        ...
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks a spinner (its number, or a link that it serves) one thing; the answer, whose `ok` is true."""
         ...

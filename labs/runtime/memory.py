@@ -23,6 +23,8 @@ MIB = 1 << 20
 BASE_BYTES = 192 * MIB
 # A network namespace, its interfaces, routes and sysctls.
 NODE_BYTES = MIB
+# A program of a node's own, a routing daemon or a switch (measured: 7 MiB of FRRouting's).
+SERVICE_BYTES = 8 * MIB
 # A thread of a flow with its socket: its stacks and the pages that map its own (measured: 56 KiB of 1000 TCP flows).
 THREAD_BYTES = 64 << 10
 # Of a packet beyond its bytes: two `struct sk_buff` (the packet and TCP's copy of its head) and a `skb_shared_info`.
@@ -35,23 +37,25 @@ STEP_BYTES = 64 * MIB
 @dataclass(frozen=True, slots=True)
 class Need:
     """`packets`: what all links may hold, delay lines and queues, both ways; `packet_bytes`: what one then takes;
-    `threads`: of all flows, as if they were all there at once."""
+    `threads`: of all flows, as if they were all there at once; `services`: programs of the nodes' own."""
 
     nodes: int
     packets: int
     packet_bytes: int
     threads: int = 0
+    services: int = 0
 
     @property
     def bytes(self) -> int:
         """Rounded up, with an eighth more for what the kernel keeps free."""
-        needed = BASE_BYTES + self.nodes * NODE_BYTES + self.threads * THREAD_BYTES
+        needed = BASE_BYTES + self.nodes * NODE_BYTES + self.services * SERVICE_BYTES + self.threads * THREAD_BYTES
         needed += 2 * self.packets * self.packet_bytes
         return -(-(needed + needed // 8) // STEP_BYTES) * STEP_BYTES
 
     def arithmetic(self) -> str:
         return (
             f"{about(BASE_BYTES, 'size')} for the system, {self.nodes} nodes × {about(NODE_BYTES, 'size')}, "
+            f"{self.services} services × {about(SERVICE_BYTES, 'size')}, "
             f"{self.threads} threads of flows × {about(THREAD_BYTES, 'size')}, "
             f"2 × {self.packets} packets on the links and in TCP's buffers × {self.packet_bytes}B, and an eighth"
         )
@@ -67,7 +71,8 @@ def need(plan: Plan, program: Program | None = None) -> Need:
         for way in (link.forward, link.backward):
             # Of full packets: small ones fill a link's packet count long before TCP would send that many.
             packets += min(way.store_packets, way.store_bytes // mtu + 1)
-    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, _threads(program) if program else 0)
+    services = sum(len(node.services) for node in plan.nodes)
+    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, _threads(program) if program else 0, services)
 
 
 def _threads(program: Program) -> int:

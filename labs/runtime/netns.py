@@ -18,14 +18,14 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import spinners
+from labs.runtime import services, spinners
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
+from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.program import Program
 from labs.runtime.state import State, root_from_environment
 
-NAMESPACES = Path("/run/netns")
 BATCH_POLL_S = 0.1
 
 
@@ -39,6 +39,7 @@ class NetnsRuntime:
     def up(self, plan: Plan) -> list[str]:
         self._need_root("making a lab")
         binary = node_binary(self._wanted)
+        services.check_programs(plan)
         spinners.check_cpus(plan.lab, plan.spinners)
         directory = self._state.directory(plan.lab)
         with self._state.locked() as lock, deferred() as check:
@@ -99,9 +100,10 @@ class NetnsRuntime:
             return status
         warnings = self._warnings(name)
         status["plan"] = plans.digest(plan)
-        status["nodes"] = _nodes(plan)
+        status["nodes"] = self._nodes(plan)
         status["spinners"] = self._spinners(name, plan, manifest["id"])
         status["warnings"] = warnings or []
+        status["links_down"] = (self._state.document(name, "down.json") or {}).get("links", [])
         missing = [node["name"] for node in status["nodes"] if not node["up"]]
         silent = [spinner for spinner in status["spinners"] if spinner["error"]]
         if warnings is None or missing:
@@ -149,6 +151,27 @@ class NetnsRuntime:
             words = said.decode(errors="replace").strip().splitlines()
             raise LabError(words[-1] if words else f"the program ended with status {process.returncode}")
 
+    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+        if self.load(name).plan.routing == "static":
+            return {}
+        return self._routes(name, "converge", [], longest_s)
+
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+        self._need_root("changing a link")
+        self.load(name)
+        return self._routes(name, "carrier", ["--link", link, "--up" if up else "--down"], longest_s)
+
+    def _routes(self, name: str, command: str, more: list[str], longest_s: float) -> dict[str, Any]:
+        """What the binary tells of the routes; it waits without our lock, and ends when we do."""
+        binary, directory = str(node_binary(self._wanted)), str(self._state.directory(name))
+        words = [binary, "launch", "--", binary, command, "--state", directory, "--longest-s", str(round(longest_s))]
+        result = subprocess.run([*words, *more], stdin=subprocess.DEVNULL, capture_output=True)
+        if result.returncode != 0:
+            said = result.stderr.decode(errors="replace").strip().splitlines()
+            raise LabError(said[-1] if said else f"{command} ended with status {result.returncode}")
+        told: dict[str, Any] = orjson.loads(result.stdout)
+        return told
+
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None:
@@ -161,6 +184,10 @@ class NetnsRuntime:
                 f"lab {name}: spinner {number} does not answer ({error.strerror or error}), its links are dead; "
                 f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
             ) from None
+
+    def versions(self, name: str) -> dict[str, str]:
+        """See `labs.runtime.live.LiveRuntime`."""
+        return {"runtime": "netns"}
 
     def _kernel_link(self, name: str, link: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """What a link without a spinner answers; see `CHANGES` in labs/node/src/links.rs."""
@@ -194,7 +221,7 @@ class NetnsRuntime:
         raise LabError(f"lab {name} has no link {link}: links are {known}{' …' if len(plan['links']) > 10 else ''}")
 
     def _spinners(self, name: str, plan: Plan, identity: str) -> list[dict[str, Any]]:
-        running = spinners.processes(identity)
+        running = self._processes(plan, identity)
         found = []
         for number, spinner in enumerate(plan.spinners):
             health: dict[str, Any] = {"spinner": number, "cpu": spinner.cpu, "pid": running.get(number)}
@@ -204,6 +231,24 @@ class NetnsRuntime:
             except LabError as error:
                 found.append(health | {"stats": None, "error": str(error) if number in running else "not running"})
         return found
+
+    def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
+        """Spinner number → process id; `identity` is the manifest's."""
+        return spinners.processes(identity)
+
+    def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
+        """Each node with its addresses, whether its namespace is there, and the processes in it."""
+        host = identity_of(Path("/proc/self/ns/net"))
+        found = {node.name: identity_of(NAMESPACES / f"ewan-{plan.lab}-{node.name}") for node in plan.nodes}
+        inside = processes_in([each for each in found.values() if each is not None])
+        nodes = []
+        for node in plan.nodes:
+            own = found[node.name]
+            up = own is not None and host is not None and own[0] == host[0]
+            addresses = [address for interface in node.interfaces for address in interface.addresses]
+            pids = sorted(inside.get(own, [])) if own is not None and up else []
+            nodes.append({"name": node.name, "kind": node.kind, "addresses": addresses, "up": up, "pids": pids})
+        return nodes
 
     def _warnings(self, name: str) -> list[str] | None:
         """What the node binary warned of; None where it did not come to its end."""
@@ -237,32 +282,3 @@ class NetnsRuntime:
     def _need_root(what: str) -> None:
         if os.geteuid() != 0:
             raise LabError(f"{what} of the live clock needs root: use sudo")
-
-
-def _nodes(plan: Plan) -> list[dict[str, Any]]:
-    """Each node with its addresses, whether its namespace is there, and the processes in it."""
-    inside: dict[tuple[int, int], list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            identity = _identity(entry / "ns/net")
-            if identity is not None:
-                inside.setdefault(identity, []).append(int(entry.name))
-    host = _identity(Path("/proc/self/ns/net"))
-    nodes = []
-    for node in plan.nodes:
-        path = NAMESPACES / f"ewan-{plan.lab}-{node.name}"
-        identity = _identity(path)
-        up = identity is not None and host is not None and identity[0] == host[0]
-        addresses = [address for interface in node.interfaces for address in interface.addresses]
-        pids = sorted(inside.get(identity, [])) if identity is not None and up else []
-        nodes.append({"name": node.name, "kind": node.kind, "addresses": addresses, "up": up, "pids": pids})
-    return nodes
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """A namespace's device and inode; namespaces share one device, which no plain file is on."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -36,12 +36,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One direction of a link changes `at_ns` after T0; `change` is what `labs.change.compile_change` gives."""
+    """One direction of a link changes `at_ns` after T0; `change` is what `labs.change.compile_change` gives.
+
+    With `down` the whole link goes down (true) or comes back (false) instead; direction and change mean nothing then.
+    """
 
     at_ns: int
     link: str
     direction: Literal["forward", "backward"]
     change: Mapping[str, Any]
+    down: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

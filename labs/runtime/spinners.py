@@ -115,10 +115,18 @@ def processes(identity: str) -> dict[int, int]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        try:
-            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it ended
-            continue
-        if words[1:2] == ["link"] and identity in words and "--spinner" in words[:-1]:
-            found[int(words[words.index("--spinner") + 1])] = int(entry.name)
+        number = number_of(int(entry.name), identity)
+        if number is not None:
+            found[number] = int(entry.name)
     return found
+
+
+def number_of(pid: int, identity: str | None = None) -> int | None:
+    """Which spinner a process is, of the lab with this manifest id if one is given; None: no spinner."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:  # it ended
+        return None
+    if words[1:2] != ["link"] or (identity is not None and identity not in words) or "--spinner" not in words[:-1]:
+        return None
+    return int(words[words.index("--spinner") + 1])

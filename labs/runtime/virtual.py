@@ -24,7 +24,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import cpu, kernel, memory
+from labs.runtime import cpu, kernel, memory, services
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -39,6 +39,8 @@ STALL_S = 20.0
 # Making a large lab takes wall time but no virtual time; it ends within the first virtual second (init.rs).
 MAKING_S = 300.0
 MADE_NS = NS_PER_SECOND
+# Nodes' programs start without virtual time too, one in half a second where nothing else wants the CPU.
+SERVICE_S = 5.0
 POLL_S = 0.1
 ENDS_S = 10.0
 # What the kernel's command line (2048 bytes) and its parser carry.
@@ -113,6 +115,7 @@ class VirtualRuntime:
         """
         binary, image = node_binary(self._wanted), self.kernel()
         directory = check_path(directory)
+        services.check_programs(plan)
         wanted = memory.need(plan, program)
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
@@ -127,7 +130,7 @@ class VirtualRuntime:
                 parameters = _parameters(plan, wanted.bytes, directory, root, page.path)
                 command: list[Path | str] = [binary, "launch", "--", image, *parameters]
                 with _guest(command, directory) as guest, deferred() as check:
-                    asked = self._wait(guest, page, watch, plan.lab, check, stop)
+                    asked = self._wait(guest, page, watch, plan, check, stop)
                     last = watch.progress()
             finally:
                 page.close()
@@ -140,12 +143,13 @@ class VirtualRuntime:
         guest: subprocess.Popen[bytes],
         page: Page,
         watch: Watch,
-        lab: str,
+        plan: Plan,
         check: Callable[[], None],
         stop: threading.Event | None,
     ) -> bool:
         """Until the guest has ended; true if it was asked to. Raises LabError when its time stands still."""
         kill_at: float | None = None
+        patience_s = self._stall_s + SERVICE_S * sum(len(node.services) for node in plan.nodes)
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 guest.wait(POLL_S)
@@ -163,8 +167,8 @@ class VirtualRuntime:
                 return True
             still_ns, reading = watch.still()
             making = reading is None or reading.virtual_ns < MADE_NS
-            if reading is not None and still_ns > (MAKING_S if making else self._stall_s) * NS_PER_SECOND:
-                raise LabError(_stalled(lab, still_ns, reading))
+            if reading is not None and still_ns > (MAKING_S if making else patience_s) * NS_PER_SECOND:
+                raise LabError(_stalled(plan.lab, still_ns, reading))
             self._show(watch.progress())
 
     def up(self, plan: Plan) -> list[str]:

@@ -42,6 +42,7 @@ _ON_COMMAND_LINE: dict[str, Path] = {
     "framing": ("wan", "framing"),
     "reorder": ("wan", "reorder"),
     "access": ("access", "rate"),
+    "switch": ("access", "switch"),
 }
 
 

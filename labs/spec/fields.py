@@ -194,6 +194,37 @@ class Link(Direction):
     backward: Direction | None = Field(None, description="other values for the direction to the link's first end")
 
 
+class OvsPort(Model):
+    """Of the link between a switch and its router, in both directions."""
+
+    rate: RateText | None = Field(
+        None,
+        description="of the switch's port to the router, and back; that of the fastest access link behind the switch "
+        "if absent, as on a switch of equal ports",
+        examples=["1Gbit/s"],
+    )
+    buffer: BufferText | None = Field(
+        None,
+        description="what may wait at the switch's port to the router, and at the router's to the switch; as `access` "
+        "says, or 1000pkt, if absent",
+        examples=["100pkt"],
+    )
+
+
+class Switch(OneOf):
+    what: ClassVar[str] = "switch"
+    ovs: OvsPort | None = Field(None, description="Open vSwitch, with the port to the router as these keys say")
+
+
+class AccessLink(Link):
+    switch: Switch | None = Field(
+        None,
+        description="puts the hosts of each router ROUTER behind one switch, sw-ROUTER, into one subnet; `rate` and "
+        "`buffer` beside it are those of a host's card and of the switch's port to that host; none if absent",
+        examples=["ovs", "{ovs: {rate: 1Gbit/s, buffer: 100pkt}}"],
+    )
+
+
 class GraphLink(Link):
     between: tuple[Name, Name] = Field(description="the two ends; `forward` goes from the first", examples=["[a, r1]"])
     name: Name | None = Field(None, description="the first end, a hyphen, the second end if absent")
@@ -317,7 +348,7 @@ class Description(Model):
         "and no link has a delay",
     )
     wan: Link = Field(Link(), description="settings of every wide-area link", examples=["{rate: 1Gbit/s}"])
-    access: Link = Field(Link(), description="settings of every access link; `forward` goes from the host")
+    access: AccessLink = Field(AccessLink(), description="settings of every access link; `forward` goes from the host")
     links: dict[str, Link] = Field({}, description="settings of single links by name", examples=["{core: {loss: 1%}}"])
     mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")
     ip: Ip = Field("dual", description="IPv4, IPv6 or both; dual if absent")

@@ -59,6 +59,15 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         fields.Link,
         "`forward` and `backward` hold any of the same keys but `mtu`, for one direction.",
     ),
+    (
+        "`access: {switch: {ovs: …}}`",
+        fields.OvsPort,
+        "All hosts behind a switch share its port to the router: with more senders than `rate` holds it is the "
+        "bottleneck, the output port of a layer-2 switch. `switch: ovs` alone is a switch of equal ports. Open vSwitch "
+        "forwards in the virtual kernel, and in the host's where its module openvswitch is loaded; else in a program, "
+        "which carries some hundred Mbit/s, adds 0.1 to 0.3 ms, and loses with a packet that finds the port full up to "
+        "31 that came with it. Verification measures the port as a link, from as many hosts as it takes to fill it.",
+    ),
     ("`loss`", fields.Loss, "A fraction alone is `bernoulli`. Else exactly one of:"),
     ("`loss: {gilbert-elliott: …}`", fields.GilbertElliott, ""),
     ("`loss: {markov: …}`", fields.Markov, "The four states of netem's `loss state` (Salsano et al. 2009)."),
@@ -89,6 +98,7 @@ def page() -> str:
         parts.append(section(title, model, words))
     for kind, model in zip(fields.Topology.words(), _TOPOLOGIES, strict=True):
         parts.append(section(f"`topology: {{{kind}: …}}`", model, ""))
+    parts.append(section("`access` alone", fields.AccessLink, "And all settings of a link.", but=fields.Link))
     parts.append(section("`links` of a graph", fields.GraphLink, "And all settings of a link.", but=fields.Link))
     parts.append(section("`cpus`", fields.CpuPlan, ""))
     return "\n".join(parts)

@@ -141,7 +141,8 @@ def test_the_library_compiles_under_its_files_names(file: Path) -> None:
     plan = compile(load(file), HOST)
     assert f"{plan.lab}.lab.yaml" == file.name
     network = Network(plan)
-    for pair in plan.pairs:
+    # Where a protocol finds the routes, test_routing.py looks for the paths in what it is told.
+    for pair in plan.pairs if plan.routing == "static" else ():
         assert network.walk(pair.source, network.addresses(pair.sink, 6)[0])[0][-1] == pair.sink
 
 

@@ -1,4 +1,4 @@
-"""Walks a plan as a packet would: longest prefix, neighbour, wire, emulator; any break is an AssertionError."""
+"""Walks a plan as a packet would: longest prefix, neighbour, wire, emulator, switch; any break is an AssertionError."""
 
 from __future__ import annotations
 
@@ -36,27 +36,42 @@ class Network:
         return [interface.ip for interface in interfaces if interface.version == version]
 
     def walk(self, source: str, address: Any) -> tuple[list[str], int]:
-        """The nodes that a packet passes, emulators among them, and the sum of delays in ns."""
+        """The nodes that a packet passes, emulators and switches among them, and the sum of delays in ns."""
         here, passed, delay = source, [source], 0
         for _ in range(1000):
             if address in self.addresses(here, address.version):
                 return passed, delay
             port, hop = self.next_hop(here, address)
             onward = self.far_end[here, port.name]
-            link = self.links.get(onward[0])
-            if link is not None:
+            known = {n.address: n.mac for n in port.neighbours}.get(str(hop)) or self.asked(hop)
+            while self.nodes[onward[0]].kind in ("emulator", "switch"):
+                passed.append(onward[0])
+                link = self.links.get(onward[0])
+                if link is None:
+                    onward = self.far_end[onward[0], self.forwards(onward[0], known)]
+                    continue
                 forward = onward[1] == link.port_a
                 assert onward[1] in (link.port_a, link.port_b)
-                passed.append(link.node)
                 delay += (link.forward if forward else link.backward).delay["delay_ns"]
                 onward = self.far_end[link.node, link.port_b if forward else link.port_a]
             there = self.ports[onward]
-            assert {n.address: n.mac for n in port.neighbours}[str(hop)] == there.mac
+            assert known == there.mac
             assert str(hop) in [a.split("/")[0] for a in there.addresses]
             assert port.mtu == there.mtu
             here = onward[0]
             passed.append(here)
         raise AssertionError(f"{address} is never reached from {source}: {passed[:20]}")
+
+    def asked(self, address: Any) -> str:
+        """What address resolution finds: only hosts of one switch ask each other."""
+        (found,) = [p.mac for (_, _), p in self.ports.items() if str(address) in [a.split("/")[0] for a in p.addresses]]
+        return found
+
+    def forwards(self, switch: str, mac: str) -> str:
+        """The port that a switch's flows send a frame to."""
+        (flows,) = [text for service in self.nodes[switch].services for text in service.files.values()]
+        (port,) = [line.split("output:")[1] for line in flows.splitlines() if f"dl_dst={mac}," in line]
+        return self.nodes[switch].interfaces[int(port) - 1].name
 
     def next_hop(self, node: str, address: Any) -> tuple[Interface, Any]:
         """The interface and the next address, by longest prefix; what is connected is its own next hop."""

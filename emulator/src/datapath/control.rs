@@ -71,7 +71,7 @@ impl Control {
     fn command(&self, mut request: Map<String, Value>) -> Result<Value, String> {
         let command = request.remove("command");
         match command.as_ref().and_then(Value::as_str) {
-            Some("stats") => Ok(self.stats()),
+            Some("stats") => self.stats(&parse(request)?),
             Some("series") => self.series(parse(request)?),
             Some("set") => self.set(request),
             Some("changes") => Ok(self.applied()),
@@ -92,10 +92,14 @@ impl Control {
         self.clock.now().saturating_sub(self.shared.started) / 1_000_000
     }
 
-    fn stats(&self) -> Value {
+    fn stats(&self, request: &StatsRequest) -> Result<Value, String> {
         let shared = &self.shared;
-        let links: Map<String, Value> = shared.links.iter().map(|link| (link.name.clone(), link_stats(link))).collect();
-        json!({
+        let wanted = match &request.link {
+            Some(name) => std::slice::from_ref(&shared.links[self.link(name)?]),
+            None => &shared.links,
+        };
+        let links: Map<String, Value> = wanted.iter().map(|link| (link.name.clone(), link_stats(link))).collect();
+        Ok(json!({
             "ok": true,
             "now_ms": self.now_ms(),
             "cpu": shared.cpu,
@@ -106,7 +110,7 @@ impl Control {
             "gaps": gaps(&shared.gaps),
             "rests": gaps(&shared.rests),
             "links": links,
-        })
+        }))
     }
 
     fn series(&self, request: SeriesRequest) -> Result<Value, String> {
@@ -183,6 +187,14 @@ impl Control {
             .collect();
         json!({"ok": true, "changes": changes})
     }
+}
+
+/// All links, or one: what each costs to tell adds up where many are asked for one by one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatsRequest {
+    #[serde(default)]
+    link: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -376,6 +388,7 @@ mod tests {
             (r#"{"command":"dance"}"#, "one of stats, series, set, changes"),
             (r#"{"command":"series"}"#, "missing field `link`"),
             (r#"{"command":"series","link":"core"}"#, r#"no "core" here"#),
+            (r#"{"command":"stats","link":"core"}"#, r#"no "core" here"#),
             (r#"{"command":"set","link":"core","direction":"both"}"#, "nothing to change"),
             (r#"{"command":"set","link":"core","direction":"both","rate":1}"#, "unknown field `rate`"),
             (r#"{"command":"set","link":"core","direction":"both","rate_bps":7999}"#, "from 8000"),

@@ -73,7 +73,10 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     }
     let signals = block_signals()?;
     if !config.control_cpus.is_empty() {
-        sys::set_affinity(&config.control_cpus)?;
+        // A container may have the spinner's CPU alone.
+        if let Err(error) = sys::set_affinity(&config.control_cpus) {
+            println!("control is not kept off the spinner's CPU: {error}");
+        }
     }
     let clock = if config.sleep { Clock::kernel() } else { Clock::new() };
     let choice = Choice::from_environment()?;

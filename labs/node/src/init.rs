@@ -16,7 +16,7 @@ use serde_json::{json, Value};
 use crate::batch::{Program, Surroundings};
 use crate::plan::{self, Plan};
 use crate::signals::Signals;
-use crate::{apply, links, manifest};
+use crate::{apply, links, manifest, services};
 
 const RUN: &str = "/run/lab";
 /// The host's file tree, for commands.
@@ -68,16 +68,20 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     let plan = plan::read(&plan_file)?;
     let program = Program::read(&Path::new(RUN).join("program.json"))?;
     let state = Path::new("/run/ewan").join(&plan.lab);
-    apply::run(&plan_file, &state)?;
+    apply::run(&plan_file, &state, false)?;
     warnings.extend(warned(&state));
     start_links(&plan, &state)?;
     // Programs take a clock at zero for one that was never read (ping does).
     let wires = plan.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>() / 2;
     std::thread::sleep(FIRST_SECOND * (1 + wires / WIRES_A_SECOND) as u32);
-    let tree = if program.runs_programs() { Some(mount_host()?) } else { None };
+    let serves = services::any(&plan);
+    let tree = if program.runs_programs() || serves { Some(mount_host()?) } else { None };
     let directory = PathBuf::from(std::env::var("EWAN_DIRECTORY").unwrap_or_else(|_| "/".into()));
     if tree.is_some() {
         show_directory(&directory)?;
+    }
+    if serves {
+        services::start_all(&plan, &state, tree)?;
     }
     let around = Surroundings { state: &state, tree, out: Path::new(RUN), directory, outlives: false };
     let result = program.run(&plan, &signals, &around);

@@ -2,6 +2,7 @@
 //!
 //! Both show the namespace of the thread that opens them: call these in a thread that is in the node's namespace.
 
+use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -24,32 +25,49 @@ pub fn sysctl(key: &str, value: &str) -> Result<(), Sysctl> {
     file.write_all(value.as_bytes()).map_err(Sysctl::Refused)
 }
 
-/// A sysfs of the calling thread's network namespace, mounted nowhere: it goes when it is closed.
+/// A file system mounted nowhere, as it shows itself to the calling thread: it goes when it is closed. `options`: its
+/// flags.
+pub fn mounted_nowhere(kind: &CStr, options: &[&CStr]) -> std::io::Result<OwnedFd> {
+    const CLOSE_ON_EXEC: libc::c_uint = 1;
+    const FLAG: libc::c_uint = 0;
+    const CREATE: libc::c_uint = 6;
+    let nothing = std::ptr::null::<libc::c_char>();
+    // SAFETY: strings end in a zero and outlive the calls; each descriptor is owned as soon as it exists.
+    unsafe {
+        let context = owned(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOSE_ON_EXEC))?;
+        let fd = context.as_raw_fd();
+        for option in options {
+            if libc::syscall(libc::SYS_fsconfig, fd, FLAG, option.as_ptr(), nothing, 0) < 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        if libc::syscall(libc::SYS_fsconfig, fd, CREATE, nothing, nothing, 0) < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        owned(libc::syscall(libc::SYS_fsmount, fd, CLOSE_ON_EXEC, 0))
+    }
+}
+
+/// Writes a file of such a file system.
+pub fn write_below(directory: &OwnedFd, path: &str, text: &str) -> std::io::Result<()> {
+    let path = CString::new(path)?;
+    let flags = libc::O_WRONLY | libc::O_CLOEXEC;
+    // SAFETY: the string ends in a zero and outlives the call; the descriptor is owned at once.
+    let file = unsafe { owned(libc::openat(directory.as_raw_fd(), path.as_ptr(), flags).into())? };
+    std::fs::File::from(file).write_all(text.as_bytes())
+}
+
+/// A sysfs of the calling thread's network namespace.
 pub struct Sysfs(OwnedFd);
 
 impl Sysfs {
     pub fn open() -> std::io::Result<Self> {
-        const CLOSE_ON_EXEC: libc::c_uint = 1;
-        const CREATE: libc::c_uint = 6;
-        let nothing = std::ptr::null::<libc::c_char>();
-        // SAFETY: system calls with constant arguments; each descriptor is owned as soon as it exists.
-        unsafe {
-            let context = owned(libc::syscall(libc::SYS_fsopen, c"sysfs".as_ptr(), CLOSE_ON_EXEC))?;
-            let fd = context.as_raw_fd();
-            if libc::syscall(libc::SYS_fsconfig, fd, CREATE, nothing, nothing, 0) < 0 {
-                return Err(std::io::Error::last_os_error());
-            }
-            Ok(Sysfs(owned(libc::syscall(libc::SYS_fsmount, fd, CLOSE_ON_EXEC, 0))?))
-        }
+        mounted_nowhere(c"sysfs", &[]).map(Sysfs)
     }
 
     /// Has an interface's received packets processed on `cpus`.
     pub fn steer(&self, interface: &str, cpus: &[u32]) -> std::io::Result<()> {
-        let path = std::ffi::CString::new(format!("class/net/{interface}/queues/rx-0/rps_cpus"))?;
-        // SAFETY: the string ends in a zero and outlives the call; the descriptor is owned at once.
-        let file =
-            unsafe { owned(libc::openat(self.0.as_raw_fd(), path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC).into())? };
-        std::fs::File::from(file).write_all(mask(cpus).as_bytes())
+        write_below(&self.0, &format!("class/net/{interface}/queues/rx-0/rps_cpus"), &mask(cpus))
     }
 }
 

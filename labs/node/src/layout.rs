@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 use crate::plan::{Backend, End, Interface, Link, Node, Plan};
+use crate::services;
 
 /// Numbers of interfaces start after the loopback's and are unique in the lab: both ends of a veth know the other's.
 const FIRST_INDEX: u32 = 2;
@@ -70,6 +71,7 @@ impl<'a> Layout<'a> {
         let mut links: HashMap<_, _> = of_kernel.map(|link| (link.node.as_str(), link)).collect();
         for node in &plan.nodes {
             check_name("node", &node.name, 100)?;
+            services::check(node)?;
             if numbers.insert(node.name.as_str(), nodes.len()).is_some() {
                 return Err(format!("the plan has two nodes {}", node.name));
             }

@@ -15,6 +15,7 @@ use ewan_emulator::model::Change;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
+use crate::carrier;
 use crate::down;
 use crate::plan::{Backend, Link, Plan, HEADINGS};
 use crate::qdisc::{self, KernelLink};
@@ -151,7 +152,12 @@ pub fn record(plan: &Plan, state: &Path, out: &Path) -> Result<Vec<String>, Stri
     let spinners: Vec<_> = (0..plan.spinners.len()).map(|number| down::last_stats(state, number)).collect();
     let (links, left_out) = qdisc::statistics(plan)?;
     let path = out.join("links.json");
-    let text = format!("{:#}\n", json!({ "format": "ewan-links/1", "links": links, "spinners": spinners }));
+    let mut told = json!({ "format": "ewan-links/1", "links": links, "spinners": spinners });
+    let down = carrier::down(state);
+    if !down.is_empty() {
+        told["down"] = json!(down);
+    }
+    let text = format!("{told:#}\n");
     std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(left_out)
 }

@@ -9,22 +9,30 @@ use clap::{Parser, Subcommand};
 
 mod apply;
 mod batch;
+mod carrier;
+mod container;
+mod converge;
 mod down;
 mod ethtool;
 mod exec;
 mod fault;
+mod fill;
 mod hosts;
 mod init;
 mod kernel_files;
 mod layout;
 mod links;
 mod manifest;
+mod metrics;
 mod namespace;
 mod netlink;
+mod parallel;
 mod plan;
 mod process;
 mod qdisc;
+mod ready;
 mod rtnl;
+mod services;
 mod signals;
 
 #[derive(Parser)]
@@ -60,6 +68,15 @@ enum Command {
         #[arg(last = true, required = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Be a container that is a node of a lab: its first process, from its start to its end
+    Container {
+        /// The lab's directory, which all of its containers share
+        #[arg(long)]
+        lab: PathBuf,
+        /// Which of the plan's nodes
+        #[arg(long)]
+        node: String,
+    },
     /// Serve the emulated links of one spinner until told to stop
     Link {
         /// The lab's state directory
@@ -74,6 +91,9 @@ enum Command {
         /// Sleep between frames: for a kernel with virtual time
         #[arg(long)]
         sleep: bool,
+        /// Where a link's network namespace is, if it has no name: LINK=PATH
+        #[arg(long, value_name = "LINK=PATH")]
+        netns: Vec<String>,
     },
     /// Send and receive probes between namespaces: a request on standard input, its answer on standard output
     Probe,
@@ -112,6 +132,55 @@ enum Command {
         #[arg(long)]
         direction: String,
     },
+    /// Wait until routes carry every pair of hosts, and print how long that took
+    Converge {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        #[arg(long, default_value_t = 120)]
+        longest_s: u64,
+    },
+    /// Take a link down or bring it up, wait until the routes have followed, and print how long that took
+    Carrier {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        #[arg(long)]
+        link: String,
+        #[arg(long, conflicts_with = "down", required_unless_present = "down")]
+        up: bool,
+        #[arg(long)]
+        down: bool,
+        #[arg(long, default_value_t = 60)]
+        longest_s: u64,
+    },
+    /// Wait in a container until all nodes of its lab are ready
+    Ready {
+        /// The lab's directory
+        #[arg(long)]
+        lab: PathBuf,
+        /// The node that waits
+        #[arg(long)]
+        node: String,
+        /// How long it waits while no further node gets ready
+        #[arg(long, default_value_t = 60)]
+        patience_s: u64,
+    },
+    /// Tell Prometheus what the links of a lab do: a page over HTTP
+    Metrics {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        /// Where to listen, such as 127.0.0.1:9324; port 0 takes any
+        #[arg(long, required_unless_present = "once")]
+        listen: Option<String>,
+        /// This link alone
+        #[arg(long)]
+        link: Option<String>,
+        /// Print the page and end
+        #[arg(long, conflicts_with = "listen")]
+        once: bool,
+    },
     /// Measure this host's clocks and timers
     Timers,
     /// The first process of the virtual kernel: makes a lab, runs a program, powers off
@@ -141,18 +210,28 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), String> {
     match command {
-        Command::Apply { plan, state } => apply::run(&plan, &state),
+        Command::Apply { plan, state } => apply::run(&plan, &state, true),
         Command::Down { state } => down::run(&state),
         Command::Exec { state, node, command } => exec::run(&state, &node, &command),
-        Command::Link { state, spinner, id: _, sleep } => {
-            ewan_emulator::datapath::run(spinner_config(&state, spinner, sleep)?)
+        Command::Container { lab, node } => container::run(&lab, &node),
+        Command::Link { state, spinner, id: _, sleep, netns } => {
+            ewan_emulator::datapath::run(spinner_config(&state, spinner, sleep, &netns)?)
         }
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
         Command::Batch { state, program, out } => batch::run(&state, &program, &out),
         Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
+        Command::Converge { state, longest_s } => converge::run(&state, std::time::Duration::from_secs(longest_s)),
+        Command::Carrier { state, link, up, down: _, longest_s } => {
+            carrier::run(&state, &link, up, std::time::Duration::from_secs(longest_s))
+        }
         Command::Init { rest: _ } => init::run(),
         Command::Launch { command } => Err(process::launch(&command)),
+        Command::Ready { lab, node, patience_s } => ready::run(&lab, &node, std::time::Duration::from_secs(patience_s)),
+        Command::Metrics { state, listen, link, once: _ } => {
+            let destination = listen.map_or(metrics::Destination::StandardOutput, metrics::Destination::Listen);
+            metrics::run(&state, link, &destination)
+        }
         Command::Timers => ewan_timers::report(std::io::stdout()),
     }
 }
@@ -161,15 +240,17 @@ fn spinner_config(
     state: &std::path::Path,
     index: usize,
     sleep: bool,
+    namespaces: &[String],
 ) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
     let plan = plan::read(&state.join("plan.json"))?;
     let spinner = plan.spinners.get(index).ok_or_else(|| format!("the plan has no spinner {index}"))?;
     let links = spinner.links.iter().map(|name| {
         let link =
             plan.links.iter().find(|link| link.name == *name).ok_or_else(|| format!("the plan has no link {name}"))?;
+        let given = namespaces.iter().filter_map(|text| text.split_once('=')).find(|(name, _)| *name == link.name);
         Ok(ewan_emulator::datapath::LinkConfig {
             name: link.name.clone(),
-            netns: plan.netns_path(&link.node),
+            netns: given.map_or_else(|| plan.netns_path(&link.node), |(_, path)| path.into()),
             port_a: link.port_a.clone(),
             port_b: link.port_b.clone(),
             mtu: plan.mtu(&link.a)?,

@@ -16,6 +16,7 @@ const MOST_BYTES: usize = 32 * 1024;
 pub struct Batch {
     bytes: Vec<u8>,
     requests: Vec<Request>,
+    replacing: bool,
 }
 
 struct Request {
@@ -67,6 +68,16 @@ impl<'a> Attributes<'a> {
 }
 
 impl Batch {
+    /// What it creates may be there already, and is then changed.
+    pub fn replacing() -> Self {
+        Batch { replacing: true, ..Batch::default() }
+    }
+
+    /// Flags of a request that creates something.
+    pub fn creates(&self) -> i32 {
+        libc::NLM_F_CREATE | if self.replacing { libc::NLM_F_REPLACE } else { libc::NLM_F_EXCL }
+    }
+
     /// Adds a request: its type, flags, fixed header, and attributes.
     pub fn add(&mut self, kind: u16, flags: i32, header: &[u8], what: String, fill: impl FnOnce(&mut Attributes)) {
         let start = self.bytes.len();

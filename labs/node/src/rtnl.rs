@@ -55,8 +55,27 @@ fn end(link: &mut Attributes, port: &Port) {
         .u32(libc::IFLA_GSO_MAX_SEGS, 1);
 }
 
+/// Other than it is: MTU and MAC where they differ, and one segment a packet.
+pub fn correct(batch: &mut Batch, index: u32, mtu: Option<u32>, mac: Option<[u8; 6]>, what: String) {
+    batch.add(libc::RTM_NEWLINK, 0, &ifinfo(index, 0), what, |link| {
+        if let Some(mtu) = mtu {
+            link.u32(libc::IFLA_MTU, mtu);
+        }
+        if let Some(mac) = mac {
+            link.bytes(libc::IFLA_ADDRESS, &mac);
+        }
+        link.u32(libc::IFLA_GSO_MAX_SEGS, 1);
+    });
+}
+
 pub fn up(batch: &mut Batch, index: u32, what: String) {
     batch.add(libc::RTM_NEWLINK, 0, &ifinfo(index, libc::IFF_UP as u32), what, |_| {});
+}
+
+pub fn down(batch: &mut Batch, index: u32, what: String) {
+    let mut header = ifinfo(index, libc::IFF_UP as u32);
+    header[8..12].fill(0); // the flags; what follows says which of them are meant
+    batch.add(libc::RTM_NEWLINK, 0, &header, what, |_| {});
 }
 
 fn octets(address: IpAddr) -> Vec<u8> {
@@ -79,7 +98,7 @@ pub fn address(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, what:
     let flags = if address.is_ipv6() { libc::IFA_F_NODAD as u8 } else { 0 };
     let mut header = [family(address), prefix, flags, 0, 0, 0, 0, 0];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
-    batch.add(libc::RTM_NEWADDR, CREATE, &header, what, |body| {
+    batch.add(libc::RTM_NEWADDR, batch.creates(), &header, what, |body| {
         body.bytes(libc::IFA_LOCAL, &octets(address)).bytes(libc::IFA_ADDRESS, &octets(address));
         if let (IpAddr::V4(v4), true) = (address, prefix < 31) {
             const IFA_BROADCAST: u16 = 4;
@@ -88,6 +107,14 @@ pub fn address(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, what:
         }
     });
     batch.needs(if address.is_ipv4() { "IPv4" } else { "IPv6 (or it is switched off: ipv6.disable=1)" });
+}
+
+pub fn remove_address(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, what: String) {
+    let mut header = [family(address), prefix, 0, 0, 0, 0, 0, 0];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    batch.add(libc::RTM_DELADDR, 0, &header, what, |body| {
+        body.bytes(libc::IFA_LOCAL, &octets(address)).bytes(libc::IFA_ADDRESS, &octets(address));
+    });
 }
 
 /// A permanent neighbour: no ARP, no neighbour discovery.
@@ -114,7 +141,7 @@ pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, what:
     header[6] = libc::RT_SCOPE_UNIVERSE;
     header[7] = libc::RTN_UNICAST;
     header[8..12].copy_from_slice(&RTNH_F_ONLINK.to_ne_bytes());
-    batch.add(libc::RTM_NEWROUTE, CREATE, &header, what, |body| {
+    batch.add(libc::RTM_NEWROUTE, batch.creates(), &header, what, |body| {
         body.bytes(libc::RTA_DST, &octets(to.0)).bytes(libc::RTA_GATEWAY, &octets(via)).u32(libc::RTA_OIF, index);
     });
 }

@@ -75,7 +75,7 @@ fn listen(descriptors: &[RawFd]) -> Result<Epoll, String> {
     for &descriptor in descriptors {
         // SAFETY: the caller holds the ports and the waker, whose descriptors these are, for as long as this is used.
         let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        epoll.add(borrowed, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(failed("epoll_ctl"))?;
+        epoll.add(borrowed, EpollEvent::new(EpollFlags::EPOLLIN, descriptor as u64)).map_err(failed("epoll_ctl"))?;
     }
     Ok(epoll)
 }
@@ -91,6 +91,23 @@ fn wait(epoll: &Epoll, at_most: Nanos) -> Result<(), String> {
     let result = unsafe { libc::ppoll(&mut ready, 1, &timeout, std::ptr::null()) };
     if result < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
         return Err(sys::failed("ppoll"));
+    }
+    if result > 0 {
+        take_errors(epoll)?;
+    }
+    Ok(())
+}
+
+/// An interface that went down leaves an error with its socket, which is ready until somebody has read it. The socket
+/// works again when the interface is up.
+fn take_errors(epoll: &Epoll) -> Result<(), String> {
+    let mut ready = [EpollEvent::empty(); 16];
+    let count = epoll.wait(&mut ready, 0u8).map_err(|error| format!("epoll_wait: {error}"))?;
+    for event in ready[..count].iter().filter(|event| event.events().contains(EpollFlags::EPOLLERR)) {
+        let (mut error, mut length) = (0i32, 4);
+        let (value, length) = ((&raw mut error).cast(), &raw mut length);
+        // SAFETY: number and length outlive the call.
+        unsafe { libc::getsockopt(event.data() as RawFd, libc::SOL_SOCKET, libc::SO_ERROR, value, length) };
     }
     Ok(())
 }

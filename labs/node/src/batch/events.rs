@@ -1,7 +1,8 @@
 //! Changes of links at their times after T0.
 //!
-//! In: the events of a program, checked against the plan before anything runs. Out: changed links, and events.json, which
-//! says of each when it was made. A lab that outlives the program gets its links back as they were.
+//! In: the events of a program, checked against the plan before anything runs. Out: changed links, links that are down or
+//! up again, and events.json, which says of each when it was made, and when the routes had followed. A lab that outlives
+//! the program gets its links back as they were.
 
 use std::path::Path;
 
@@ -9,8 +10,10 @@ use ewan_emulator::model::Change;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::carrier;
+use crate::converge::{self, Watch};
 use crate::links::{self, Links};
-use crate::plan::{Plan, HEADINGS};
+use crate::plan::{Plan, Routing, HEADINGS};
 
 pub const FORMAT: &str = "ewan-events/1";
 
@@ -20,8 +23,21 @@ pub struct Event {
     /// From T0.
     at_ns: u64,
     link: String,
+    /// Of a change.
+    #[serde(default)]
     direction: String,
+    #[serde(default)]
     change: Change,
+    /// The link goes down (true) or comes back (false), instead of a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    down: Option<bool>,
+}
+
+impl Event {
+    /// Of an event that takes a link down the direction means nothing.
+    fn target(&self, plan: &Plan) -> Result<(usize, usize), String> {
+        links::find(plan, &self.link, if self.down.is_some() { HEADINGS[0] } else { &self.direction })
+    }
 }
 
 /// Whether all can be made, one after the other, on links as the plan has them.
@@ -29,7 +45,10 @@ pub fn check(events: &[Event], plan: &Plan) -> Result<(), String> {
     let mut now: Vec<_> = plan.links.iter().map(|link| [0, 1].map(|heading| link.direction(heading).clone())).collect();
     for event in ordered(events) {
         let at = |error: String| format!("event at {} ns on {} {}: {error}", event.at_ns, event.link, event.direction);
-        let (number, heading) = links::find(plan, &event.link, &event.direction).map_err(at)?;
+        let (number, heading) = event.target(plan).map_err(at)?;
+        if event.down.is_some() {
+            continue;
+        }
         let direction = &mut now[number][heading];
         links::refusal(&plan.links[number], direction, &event.change).map_err(at)?;
         *direction = event.change.applied(direction);
@@ -51,6 +70,10 @@ struct Made {
     /// From T0; none: it was not made.
     applied_ns: Option<i64>,
     error: Option<String>,
+    /// From T0, after a link went down or came back: when routes again carried every pair that links join, where a
+    /// protocol finds them; none: not while the program ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovered_ns: Option<i64>,
     #[serde(skip)]
     target: (usize, usize),
     /// What takes it back.
@@ -59,18 +82,30 @@ struct Made {
 }
 
 /// The events of a program, in the order of their times.
-pub struct Events {
+pub struct Events<'a> {
     all: Vec<Made>,
     next: usize,
+    plan: &'a Plan,
+    state: &'a Path,
+    /// Where a protocol finds routes and a link goes down or up.
+    routes: Option<Watch>,
+    /// From here on, as many events wait for the routes to follow.
+    follows: Option<usize>,
 }
 
-impl Events {
-    pub fn of(events: &[Event], plan: &Plan) -> Result<Self, String> {
+impl<'a> Events<'a> {
+    pub fn of(events: &[Event], plan: &'a Plan, state: &'a Path) -> Result<Self, String> {
         let made = |event: Event| {
-            let target = links::find(plan, &event.link, &event.direction)?;
-            Ok(Made { event, applied_ns: None, error: None, target, undo: None })
+            let target = event.target(plan)?;
+            Ok(Made { event, applied_ns: None, error: None, recovered_ns: None, target, undo: None })
         };
-        Ok(Events { all: ordered(events).into_iter().map(made).collect::<Result<_, String>>()?, next: 0 })
+        let all = ordered(events).into_iter().map(made).collect::<Result<_, String>>()?;
+        let watched = plan.routing != Routing::Static && events.iter().any(|event| event.down.is_some());
+        let routes = watched.then(|| Watch::open(plan)).transpose()?;
+        if let Some(routes) = &routes {
+            routes.wake_by_signal()?;
+        }
+        Ok(Events { all, next: 0, plan, state, routes, follows: None })
     }
 
     /// When the next one is due, from T0.
@@ -83,6 +118,19 @@ impl Events {
         while let Some(made) = self.all.get_mut(self.next).filter(|made| made.event.at_ns as i64 <= now()) {
             self.next += 1;
             let (number, heading) = made.target;
+            if let Some(down) = made.event.down {
+                let set = carrier::set(self.plan, self.state, &self.plan.links[number], !down);
+                if let Err(error) = set {
+                    made.error = Some(error.clone());
+                    return Err(format!("event at {} ns on {}: {error}", made.event.at_ns, made.event.link));
+                }
+                made.applied_ns = Some(now());
+                if let Some(routes) = &mut self.routes {
+                    routes.forget();
+                    self.follows.get_or_insert(self.next - 1);
+                }
+                continue;
+            }
             let undo = made.event.change.undone(links.direction(number, heading));
             match links.change(number, heading, &made.event.change) {
                 Ok(()) => (made.applied_ns, made.undo) = (Some(now()), Some(undo)),
@@ -96,9 +144,32 @@ impl Events {
         Ok(())
     }
 
+    /// Looks whether the routes have followed the links that went down or came back.
+    pub fn follow(&mut self, now: impl Fn() -> i64) -> Result<(), String> {
+        let (Some(first), Some(routes)) = (self.follows, &mut self.routes) else { return Ok(()) };
+        let seen_ns = now();
+        if routes.look()?.settled() {
+            let changed = self.all[first..self.next].iter_mut().filter(|made| made.event.down.is_some());
+            changed.for_each(|made| made.recovered_ns = Some(seen_ns));
+            self.follows = None;
+        }
+        Ok(())
+    }
+
+    /// When to look again, whatever is told until then.
+    pub fn again_ns(&self, now_ns: i64) -> Option<u64> {
+        self.follows.map(|_| (now_ns.max(0) as u64) + converge::AGAIN.as_nanos() as u64)
+    }
+
     /// Takes all back, the last one first.
     pub fn undo(&self, links: &mut Links) -> Result<(), String> {
         let mut undone = Ok(());
+        for name in carrier::down(self.state) {
+            let ours = self.all.iter().find(|made| made.event.link == name && made.event.down.is_some());
+            if let Some(made) = ours {
+                undone = undone.and(carrier::set(self.plan, self.state, &self.plan.links[made.target.0], true));
+            }
+        }
         for made in self.all.iter().rev() {
             if let Some(undo) = &made.undo {
                 let (number, heading) = made.target;
@@ -130,6 +201,11 @@ mod tests {
     #[test]
     fn all_events_are_checked_before_any_is_made() {
         assert_eq!(said(r#"[{"at_ns": 5, "link": "core", "direction": "forward", "change": {"rate_bps": 8000}}]"#), "");
+        assert_eq!(
+            said(r#"[{"at_ns": 5, "link": "core", "down": true}, {"at_ns": 9, "link": "core", "down": false}]"#),
+            ""
+        );
+        assert!(said(r#"[{"at_ns": 5, "link": "cor", "down": true}]"#).contains("has no link cor; it has core"));
         for (wrong, says) in [
             (r#""link": "cor", "direction": "forward", "change": {"rate_bps": 8000}"#, "has no link cor; it has core"),
             (r#""link": "core", "direction": "both", "change": {"rate_bps": 8000}"#, "write forward or backward"),
@@ -150,6 +226,7 @@ mod tests {
         let text = r#"[{"at_ns": 9, "link": "core", "direction": "forward", "change": {"rate_bps": 8000}},
                        {"at_ns": 3, "link": "core", "direction": "forward", "change": {"rate_bps": 9000}}]"#;
         let events: Vec<Event> = serde_json::from_str(text).expect("events");
-        assert_eq!(Events::of(&events, &plan()).expect("known links").due_ns(), Some(3));
+        let plan = plan();
+        assert_eq!(Events::of(&events, &plan, Path::new("")).expect("known links").due_ns(), Some(3));
     }
 }

@@ -1,7 +1,10 @@
 //! A program: preparations one after the other, then probes, then traffic, commands and changes of links side by side,
 //! each at its time after T0. The same code in both clocks.
 //!
-//! In: a plan whose lab is up, a program (JSON, written by labs/runtime/program.py), a directory. Out: DIR/probe.json,
+//! First of all it waits for the routes, where a protocol finds them.
+//!
+//! In: a plan whose lab is up, a program (JSON, written by labs/runtime/program.py), a directory. Out: DIR/routing.json
+//! where a protocol finds the routes, DIR/probe.json,
 //! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, DIR/commands.json with what became of
 //! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made,
 //! DIR/links.csv with the links' counters over time, and what the traffic generator writes into DIR/traffic.
@@ -15,17 +18,20 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::links;
-use crate::plan::Plan;
+use crate::plan::{Plan, Routing};
 use crate::signals::Signals;
+use crate::{converge, links};
 use command::{Command, Step};
 use events::Event;
 use timetable::Timetable;
 
 pub const FORMAT: &str = "ewan-program/1";
+/// For a routing protocol to find all routes; links of seconds of delay need tens of them.
+const CONVERGES: std::time::Duration = std::time::Duration::from_secs(300);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +92,9 @@ impl Program {
     /// Runs all of it; true when a signal ended it early, with all that was measured until then written.
     pub fn run(&self, plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bool, String> {
         events::check(&self.events, plan)?;
+        if plan.routing != Routing::Static && converges(plan, signals, around)? {
+            return Ok(true);
+        }
         for (index, step) in self.prepare.iter().enumerate() {
             if step.run(index + 1, plan, signals, around)? {
                 return Ok(true);
@@ -101,6 +110,20 @@ impl Program {
         }
         Timetable::prepare(self, plan, around)?.run(signals)
     }
+}
+
+/// Waits until the routes are there, routing.json; true when a signal came instead.
+fn converges(plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bool, String> {
+    let protocol = converge::name(plan.routing);
+    eprintln!("routing: waiting for {protocol}");
+    let signal = || signals.wait(Some(std::time::Duration::ZERO)).is_some_and(|came| came != Signal::SIGCHLD);
+    let outcome = converge::settle(plan, around.state, CONVERGES, &signal)?;
+    write(&around.out.join("routing.json"), &outcome)?;
+    if outcome.interrupted {
+        return Ok(true);
+    }
+    eprintln!("routing: {protocol} converged in {:.3} s", outcome.after_ns as f64 / 1e9);
+    outcome.failure().map_or(Ok(false), Err)
 }
 
 /// Runs a program in a lab of the live clock.

@@ -40,7 +40,7 @@ pub struct Timetable<'a> {
     entries: Vec<Entry>,
     traffic: Option<Traffic>,
     links: Option<Links<'a>>,
-    events: Option<Events>,
+    events: Option<Events<'a>>,
     watch: Option<Watch>,
     restore: bool,
 }
@@ -58,7 +58,8 @@ impl<'a> Timetable<'a> {
         let entry = |(number, command)| Entry::prepare(number, command, plan, around);
         let entries = program.commands.iter().enumerate().map(entry).collect::<Result<_, String>>()?;
         let looks = program.watch_ns > 0;
-        let events = (!program.events.is_empty()).then(|| Events::of(&program.events, plan)).transpose()?;
+        let events =
+            (!program.events.is_empty()).then(|| Events::of(&program.events, plan, around.state)).transpose()?;
         let links = (looks || events.is_some()).then(|| Links::open(plan, around.state)).transpose()?;
         let watch = looks.then(|| Watch::new(program.watch_ns, around.out)).transpose()?;
         let lead = program.traffic.as_ref().map_or(LEAD, traffic::lead);
@@ -149,6 +150,7 @@ impl<'a> Timetable<'a> {
             }
             if let Some(events) = &mut self.events {
                 events.make(links, now)?;
+                events.follow(now)?;
             }
         }
         for entry in self.entries.iter_mut().filter(|entry| entry.waits()) {
@@ -164,7 +166,8 @@ impl<'a> Timetable<'a> {
         let starts = self.entries.iter().filter(|entry| entry.waits()).map(|entry| entry.at_ns);
         let looks = self.watch.iter().map(Watch::due_ns);
         let changes = self.events.iter().filter_map(Events::due_ns);
-        starts.chain(looks).chain(changes).min().unwrap_or(u64::MAX)
+        let again = self.events.iter().filter_map(|events| events.again_ns(self.now_ns()));
+        starts.chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
     }
 
     /// All that ended: ours, and whatever was left to us by them.

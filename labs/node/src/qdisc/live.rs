@@ -4,13 +4,13 @@
 //! so that neither reading nor changing enters a namespace again.
 
 use ewan_emulator::config::Direction;
+use nix::net::if_::if_nametoindex;
 
 use super::statistics::{self, LinkStatistics};
 use super::{change, sizes};
-use crate::layout::Layout;
 use crate::namespace;
 use crate::netlink::{Batch, Socket};
-use crate::plan::{Link, Plan, HEADINGS};
+use crate::plan::{Backend, End, Link, Plan, HEADINGS};
 
 pub struct KernelLink<'a> {
     link: &'a Link,
@@ -20,31 +20,36 @@ pub struct KernelLink<'a> {
     socket: Socket,
 }
 
+/// One link. `inside`: the caller is in that very container, where its namespace has no name.
+pub fn open_one<'a>(plan: &Plan, link: &'a Link, inside: bool) -> Result<KernelLink<'a>, String> {
+    apart(|| open_here(plan, link, inside))
+}
+
 /// All links of the plan with a back end of the kernel, in its order.
 pub fn open(plan: &Plan) -> Result<Vec<KernelLink<'_>>, String> {
-    let layout = Layout::of(plan)?;
-    let mut links = Vec::new();
-    for placed in &layout.nodes {
-        if let Some((link, [a, b])) = placed.link {
-            let (a, b) = (&placed.ports[a], &placed.ports[b]);
-            links.push((link, [b.index, a.index], a.interface.mtu));
-        }
+    let of_kernel = plan.links.iter().filter(|link| link.backend != Backend::User);
+    apart(|| of_kernel.map(|link| open_here(plan, link, false)).collect())
+}
+
+/// Namespaces are entered by a thread of its own: the caller stays where it is.
+fn apart<T: Send>(open: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    std::thread::scope(|scope| scope.spawn(open).join()).map_err(|_| "opening the kernel's links failed".to_owned())?
+}
+
+/// Leaves the calling thread in the link's namespace. Interfaces are told by their names: in a container they have other
+/// numbers than the plan's order gives them.
+fn open_here<'a>(plan: &Plan, link: &'a Link, inside: bool) -> Result<KernelLink<'a>, String> {
+    let say = |error: String| format!("link {}: {error}", link.name);
+    let mtu = plan.mtu(&End { node: link.node.clone(), interface: link.port_a.clone() })?;
+    let path = plan.netns_path(&link.node);
+    if !inside || path.exists() {
+        let namespace = namespace::open(&path).ok_or_else(|| format!("link {} is not up", link.name))?;
+        namespace::enter(&namespace).map_err(say)?;
     }
-    let place = |name: &str| plan.links.iter().position(|link| link.name == name);
-    links.sort_by_key(|(link, _, _)| place(&link.name));
-    // Namespaces are entered by a thread of its own: the caller stays where it is.
-    let opened = || -> Result<Vec<KernelLink<'_>>, String> {
-        let opened = links.into_iter().map(|(link, exits, mtu)| {
-            let namespace = namespace::open(&plan.netns_path(&link.node));
-            let namespace = namespace.ok_or_else(|| format!("link {} is not up", link.name))?;
-            namespace::enter(&namespace).map_err(|error| format!("link {}: {error}", link.name))?;
-            let socket = Socket::open().map_err(|error| format!("link {}: {error}", link.name))?;
-            Ok(KernelLink { link, exits, mtu, socket })
-        });
-        opened.collect()
-    };
-    std::thread::scope(|scope| scope.spawn(opened).join())
-        .map_err(|_| "opening the kernel's links failed".to_owned())?
+    let index =
+        |name: &String| if_nametoindex(name.as_str()).map_err(|error| say(format!("interface {name}: {error}")));
+    let exits = [index(&link.port_b)?, index(&link.port_a)?];
+    Ok(KernelLink { link, exits, mtu, socket: Socket::open().map_err(say)? })
 }
 
 impl<'a> KernelLink<'a> {

@@ -30,7 +30,7 @@ const QUEUE: u32 = 0x0003_0000;
 const FIRST: u32 = 1;
 
 pub use change::refusal;
-pub use live::{open, KernelLink};
+pub use live::{open, open_one, KernelLink};
 pub use statistics::{statistics, LinkStatistics};
 
 /// Where a qdisc goes: its interface, its parent, its own handle.

@@ -1,0 +1,71 @@
+"""What a topology and its links must hold before anything is compiled: names, ends, one MTU.
+
+Comes in: a spec, the layout of its topology, the settings of its links. Goes out: nothing, or a DescriptionError.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from labs.compile.addresses import LARGEST_LAB
+from labs.compile.settings import LinkSettings
+from labs.spec import Spec
+from labs.spec.source import nearest
+from labs.spec.values import LONGEST_NAME, NAME
+from labs.topologies import Layout
+
+LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
+
+
+def check_layout(spec: Spec, layout: Layout) -> None:
+    """Names are there, once, and short enough; links have two different ends that exist."""
+    nodes = dict.fromkeys([*layout.hosts, *layout.routers])
+    for word, count in Counter([*layout.hosts, *layout.routers, *(edge.name for edge in layout.edges)]).items():
+        if count > 1:
+            raise spec.error(("topology", "graph"), f"{word} names two things: write another name for one")
+    ends = set()
+    for edge in layout.edges:
+        if len(edge.name) > LONGEST_NAME or not NAME.fullmatch(edge.name):
+            raise spec.error(edge.path, f'{edge.name} is too long a name: write a shorter "name:"')
+        for end in (edge.a, edge.b):
+            if end not in nodes:
+                raise spec.error((*edge.path, "between"), f"there is no node {end}: {nearest(end, nodes)}")
+        if edge.a == edge.b:
+            raise spec.error((*edge.path, "between"), f"links {edge.a} to itself: write another end")
+        both = frozenset((edge.a, edge.b))
+        if both in ends:
+            message = f"is a second link from {edge.a} to {edge.b}: write one link with the sum of the rates"
+            raise spec.error(edge.path, message)
+        ends.add(both)
+    names = dict.fromkeys(edge.name for edge in layout.edges)
+    for name in spec.description.links:
+        if name not in names:
+            raise spec.error(("links", name), f"there is no such link, {nearest(name, names)}")
+    hosts = dict.fromkeys(layout.hosts)
+    for index, pair in enumerate(layout.pairs):
+        for end in pair:
+            if end not in hosts:
+                path = ("topology", "graph", "pairs", index)
+                raise spec.error(path, f"there is no host {end}: {nearest(end, hosts)}")
+        if pair[0] == pair[1]:
+            raise spec.error(("topology", "graph", "pairs", index), f"pairs {pair[0]} with itself: write two")
+    if len(layout.edges) > LARGEST_LAB:
+        message = f"has {len(layout.edges)} links: write a topology of at most {LARGEST_LAB}"
+        raise spec.error(("topology",), message)
+
+
+def check_mtus(spec: Spec, layout: Layout, settings: Sequence[LinkSettings]) -> None:
+    """One MTU in the whole lab, as any two hosts may talk; IPv6 needs 1280."""
+    first = settings[0]
+    for edge, link in zip(layout.edges, settings, strict=True):
+        if link.mtu != first.mtu:
+            message = (
+                f"{edge.name} has {link.mtu} and {layout.edges[0].name} has {first.mtu} on one path: "
+                f'write the same MTU, once as "mtu:"'
+            )
+            path = link.mtu_path if link.mtu_path != ("mtu",) else first.mtu_path
+            raise spec.error(path, message, link.mtu)
+        if spec.description.ip != "4" and link.mtu < LEAST_IPV6_MTU:
+            message = f'IPv6 needs {LEAST_IPV6_MTU} (RFC 8200): write at least "{LEAST_IPV6_MTU}", or ip 4'
+            raise spec.error(link.mtu_path, message, link.mtu)

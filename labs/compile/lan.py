@@ -1,0 +1,91 @@
+"""Switched access networks: the hosts of a router behind one switch, all in one subnet.
+
+Comes in: a layout, its links' settings, and what the description says of the switch. Goes out: for each link of a host
+that is switched its `Lan`: the switch's name, and the settings of the port that leads to the router, where all hosts
+of the network meet. The links of the hosts themselves stay what they are: network cards, or emulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from labs.compile.settings import LinkSettings, Settings
+from labs.spec import Spec
+from labs.spec.source import Path
+from labs.spec.values import LONGEST_NAME
+from labs.topologies import Layout
+from labs.units import Rate
+
+PREFIX = "sw-"
+_NOT_HOSTS = 3  # the network's own address, the router's, the one for broadcasts
+_NUMBER = 4  # addresses in a link's /30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lan:
+    """One router's hosts behind a switch; `edges` are the indices of their links, in the layout's order."""
+
+    router: str
+    switch: str
+    edges: tuple[int, ...]
+    port: Settings
+    """The link between switch and router, the same in both directions."""
+
+    @property
+    def numbers(self) -> int:
+        """The links whose room in the address space it takes: a power of two, at which it is aligned."""
+        return _power(len(self.edges) + _NOT_HOSTS) // _NUMBER
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Prefix lengths, IPv4 and IPv6."""
+        return 33 - _power(len(self.edges) + _NOT_HOSTS).bit_length(), 64
+
+
+def _power(least: int) -> int:
+    return max(_NUMBER, 1 << (least - 1).bit_length())
+
+
+def of(spec: Spec, layout: Layout, uplink: Mapping[str, int], settings: Sequence[LinkSettings]) -> dict[int, Lan]:
+    """The networks by link; `uplink` is the link of each host. Errors: nothing to switch, names that cannot be."""
+    wanted = spec.description.access.switch
+    if wanted is None:
+        return {}
+    path: Path = ("access", "switch")
+    edges: dict[str, list[int]] = {}
+    for host, index in uplink.items():
+        edge = layout.edges[index]
+        if edge.role == "access":
+            edges.setdefault(edge.b if edge.a == host else edge.a, []).append(index)
+    if not edges:
+        message = f"a {spec.description.topology.kind} has no access links: leave it out"
+        raise spec.error(path, message, wanted.kind)
+    taken = {*layout.hosts, *layout.routers, *(edge.name for edge in layout.edges)}
+    networks: dict[int, Lan] = {}
+    for router in (router for router in layout.routers if router in edges):
+        name = PREFIX + router
+        if name in taken:
+            raise spec.error(path, f"the switch of {router} is {name}, as something else is: write another name there")
+        if len(name) > LONGEST_NAME:
+            most = LONGEST_NAME - len(PREFIX)
+            raise spec.error(path, f"{router} is too long a name for one with a switch: write at most {most} letters")
+        found = tuple(sorted(edges[router]))
+        lan = Lan(router, name, found, _port(spec, [settings[index] for index in found]))
+        networks |= dict.fromkeys(found, lan)
+    return networks
+
+
+def _port(spec: Spec, hosts: Sequence[LinkSettings]) -> Settings:
+    """What is not written of the port is as at the hosts': a switch of equal ports."""
+    access, port = spec.description.access, Settings(("access", "switch", "ovs"))
+    assert access.switch is not None
+    for key in ("framing", "buffer"):
+        if getattr(access, key) is not None:
+            port.values[key], port.paths[key] = getattr(access, key), ("access", key)
+    port.values["rate"] = Rate(max(way.values["rate"].bps for link in hosts for way in (link.forward, link.backward)))
+    for key in access.switch.choice.model_fields_set:
+        value = getattr(access.switch.choice, key)
+        if value is not None:
+            port.values[key], port.paths[key] = value, ("access", "switch", "ovs", key)
+    return port

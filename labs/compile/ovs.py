@@ -1,0 +1,93 @@
+"""Open vSwitch as the program of a switch: its services, in the order in which they start.
+
+Comes in: the switch's ports and who is behind each. Goes out: services that keep everything in the node's own
+directory. Who is where is in the flow table from the start: nothing is learnt, nothing is forgotten, and only
+broadcasts are flooded. What a port's queue holds is none of Open vSwitch's business (`linux-noop`): it is the
+queueing discipline that the plan gives the interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from labs.plan import Service
+
+Datapath = Literal["netdev", "system"]
+"""netdev: in the daemon, over packet sockets, on any kernel; system: in the kernel, which has its module."""
+
+BRIDGE = "switch"
+_DATABASE = "--db=unix:{run}/db.sock"
+_QUIET = ("-vsyslog:off", "-vfile:off", "-vconsole:info")
+_HOUR_MS = 3_600_000
+_SWEEP_MS = 10_000
+_YOUNG_S = 10
+"""Open vSwitch 3.1 first counts CPUs, and starts threads for them, when the machine has been up for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An interface of the switch, and the MAC addresses behind it."""
+
+    interface: str
+    macs: tuple[str, ...]
+
+
+def services(ports: Sequence[Port], datapath: Datapath, *, at_boot: bool) -> tuple[Service, ...]:
+    """Database, switch, its ports, its flows; `at_boot`: as soon as the machine itself has started."""
+    wait = (Service("wait", "setup", ("sleep", str(_YOUNG_S)), {}, None),) if at_boot else ()
+    return (
+        *wait,
+        # A container that is started again finds what it left.
+        Service("clean", "setup", ("rm", "-f", "{run}/conf.db"), {}, None),
+        Service("database", "setup", ("ovsdb-tool", "create", "{run}/conf.db"), {}, None),
+        Service("ovsdb-server", "daemon", _server(), {}, "db.sock"),
+        Service("settings", "setup", _settings(), {}, None),
+        Service("ovs-vswitchd", "daemon", _switch(), {}, "vswitchd.ctl"),
+        Service("ports", "setup", _ports(ports, datapath), {}, None),
+        Service("flows", "setup", _add_flows(), {"flows": _flows(ports)}, None),
+    )
+
+
+def _server() -> tuple[str, ...]:
+    sockets = ("--remote=punix:{run}/db.sock", "--unixctl={run}/ovsdb.ctl")
+    return ("ovsdb-server", "{run}/conf.db", *sockets, "--no-chdir", *_QUIET)
+
+
+def _switch() -> tuple[str, ...]:
+    return ("ovs-vswitchd", "unix:{run}/db.sock", "--unixctl={run}/vswitchd.ctl", *_QUIET)
+
+
+def _settings() -> tuple[str, ...]:
+    """One thread of each kind; flows of the datapath stay for hours, and are looked through seldom."""
+    values = {
+        "n-handler-threads": 1,
+        "n-revalidator-threads": 1,
+        "max-idle": _HOUR_MS,
+        "max-revalidator": _SWEEP_MS,
+        "stats-update-interval": _HOUR_MS,
+    }
+    set_values = (f"other_config:{key}={value}" for key, value in values.items())
+    return ("ovs-vsctl", _DATABASE, "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".", *set_values)
+
+
+def _ports(ports: Sequence[Port], datapath: Datapath) -> tuple[str, ...]:
+    """The bridge with its ports, numbered from 1; ends when the switch has them."""
+    words = ["ovs-vsctl", "--timeout=20", _DATABASE, "--", "add-br", BRIDGE]
+    words += ["--", "set", "Bridge", BRIDGE, f"datapath_type={datapath}", "fail_mode=secure"]
+    words += ["--", "--id=@keep", "create", "QoS", "type=linux-noop"]
+    for number, port in enumerate(ports, 1):
+        words += ["--", "add-port", BRIDGE, port.interface]
+        words += ["--", "set", "Interface", port.interface, f"ofport_request={number}"]
+        words += ["--", "set", "Port", port.interface, "qos=@keep"]
+    return tuple(words)
+
+
+def _add_flows() -> tuple[str, ...]:
+    return ("ovs-ofctl", "add-flows", f"unix:{{run}}/{BRIDGE}.mgmt", "{run}/flows")
+
+
+def _flows(ports: Sequence[Port]) -> str:
+    known = [f"dl_dst={mac},actions=output:{number}" for number, port in enumerate(ports, 1) for mac in port.macs]
+    return "".join(f"{line}\n" for line in ("priority=0,actions=NORMAL", *known))

@@ -1,0 +1,53 @@
+"""Names of the container images that nodes are made of: what `make images` builds and a containerlab file refers to.
+
+In: a node's kind, as a plan has it. Out: an image's name with its tag, and the label by which an image tells which
+ewan-node is inside. Pure: nothing here asks an engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+# The product's version, as in Cargo.toml; a new version takes new names, so that old labs keep their images.
+TAG = "0.1.0"
+
+REPOSITORY = "ewan"
+KINDS = ("host", "router", "switch", "emulator")
+# Built on demand only: what a lab needs beside its nodes.
+EXTRAS = ("prometheus",)
+IMAGES = {kind: f"{REPOSITORY}/{kind}:{TAG}" for kind in (*KINDS, *EXTRAS)}
+
+# Labels of an image: SHA-256 of the ewan-node inside (hex), the product's version, the hash of its Debian packages.
+NODE_LABEL = "ewan.node"
+VERSION_LABEL = "ewan.version"
+PACKAGES_LABEL = "ewan.packages"
+
+REMEDY = "make images"
+
+
+def image(kind: str) -> str:
+    """The image of nodes of a kind, "ewan/router:0.1.0". Raises KeyError for a kind that has none."""
+    return IMAGES[kind]
+
+
+def digest(binary: Path) -> str:
+    """SHA-256 of an ewan-node binary, as the label of an image has it. Raises OSError where it cannot be read."""
+    with binary.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def complaint(name: str, labels: dict[str, str] | None, binary_digest: str) -> str:
+    """What is wrong with an image, as one line with its remedy; "" where it can be used.
+
+    labels: those of the image that the engine has, None where it has none of that name; binary_digest: of the
+    ewan-node in use.
+    """
+    if labels is None:
+        return f"image {name} is not there: {REMEDY}"
+    inside = labels.get(NODE_LABEL)
+    if inside is None:
+        return f"image {name} is not one of ours (no label {NODE_LABEL}): {REMEDY}"
+    if inside != binary_digest:
+        return f"image {name} is of another version (ewan-node {inside[:12]}, here {binary_digest[:12]}): {REMEDY}"
+    return ""

@@ -1,0 +1,112 @@
+//! From a bare container to a node: its interfaces as the plan has them, its names, its services, its links.
+//!
+//! In: the lab's directory, the plan, the node's name. Out: what runs now. The calling thread is in the node, and may
+//! wait for other containers as long as they take; what it waits for, it says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use nix::unistd::Pid;
+
+use super::{emulator, interfaces, Child};
+use crate::fill::{self, Notes};
+use crate::kernel_files::sysctl;
+use crate::layout::{Layout, PlacedNode};
+use crate::netlink::{Batch, Socket};
+use crate::plan::Plan;
+use crate::{exec, hosts, services};
+
+const HOSTS: &str = "/etc/hosts";
+
+pub fn boot(lab: &Path, plan: &Plan, name: &str) -> Result<Vec<Child>, String> {
+    let mut layout = Layout::of(plan)?;
+    let number = layout.nodes.iter().position(|placed| placed.node.name == name);
+    let placed = number.map(|number| &mut layout.nodes[number]).ok_or_else(|| hosts::unknown(plan, name))?;
+    let link = plan.links.iter().find(|link| link.node == name);
+    let spinner = link.and_then(|link| plan.spinners.iter().position(|spinner| spinner.links.contains(&link.name)));
+    if let Some(spinner) = spinner {
+        emulator::check_cpus(name, plan.spinners[spinner].cpu)?;
+    }
+    // A container of emulators may have no CPU but the spinner's; then there is no other to keep to.
+    let _ = exec::keep_to(&plan.host_cpus);
+    let notes = Notes::default();
+    fill::keep_quiet();
+    fill::set_sysctls(placed, &notes, false)?;
+    shape(placed, plan, &notes)?;
+    add_names(plan).unwrap_or_else(|error| notes.warn(format!("names of nodes do not resolve: {HOSTS}: {error}")));
+    let own = services::directory(lab, name);
+    let mut children: Vec<_> = services::start(placed.node, &own)?
+        .into_iter()
+        .map(|daemon| Child {
+            pid: Pid::from_raw(daemon.process.id() as i32),
+            log: own.join(format!("{}.log", daemon.name)),
+            name: format!("service {}", daemon.name),
+            vital: false,
+        })
+        .collect();
+    if let (Some(link), Some(spinner)) = (link, spinner) {
+        children.extend(emulator::serve(lab, plan, spinner, link)?);
+    }
+    if let (Some(link), true) = (link, plan.containers.dashboards) {
+        children.push(emulator::metrics(lab, link, &own)?);
+    }
+    let warnings = notes.take();
+    report(name, placed, children.len(), &warnings);
+    if !warnings.is_empty() {
+        let lines: String = warnings.keys().map(|warning| format!("{warning}\n")).collect();
+        std::fs::write(own.join("warnings"), lines).map_err(|error| format!("{}: {error}", own.display()))?;
+    }
+    Ok(children)
+}
+
+/// The one line that tells of success, after what the node does without.
+fn report(name: &str, placed: &PlacedNode, programs: usize, warnings: &BTreeMap<String, u32>) {
+    for warning in warnings.keys() {
+        println!("{name}: {warning}");
+    }
+    let (interfaces, routes) = (placed.ports.len(), placed.node.routes.len());
+    println!("{name}: ready: {interfaces} interfaces, {routes} routes, {programs} programs");
+}
+
+/// Waits for the interfaces, and gives them what `apply` gives those that it makes.
+fn shape(placed: &mut PlacedNode, plan: &Plan, notes: &Notes) -> Result<(), String> {
+    let socket = Socket::open()?;
+    let found = interfaces::wait(&socket, placed)?;
+    for port in &mut placed.ports {
+        port.index = found[&port.interface.name].index;
+    }
+    inherit(placed);
+    let mut batch = Batch::replacing();
+    interfaces::correct(&mut batch, placed, &found);
+    socket.run(batch)?;
+    fill::settle(placed, &socket, plan, &OnceLock::new(), notes)?;
+    let mut batch = Batch::replacing();
+    interfaces::forget_own_addresses(&mut batch, &socket, placed)?;
+    fill::requests(&mut batch, placed)?;
+    socket.run(batch)
+}
+
+/// An interface that was moved in may be older than the settings for new ones.
+fn inherit(placed: &PlacedNode) {
+    let quiet = ["net/ipv6/conf/default/addr_gen_mode", "net/ipv6/conf/default/mldv2_unsolicited_report_interval"];
+    let named = placed.node.sysctls.keys().map(String::as_str).filter(|key| key.contains("/conf/default/"));
+    for key in quiet.into_iter().chain(named) {
+        let Ok(value) = std::fs::read_to_string(Path::new("/proc/sys").join(key)) else { continue };
+        for port in &placed.ports {
+            let own = key.replace("/conf/default/", &format!("/conf/{}/", port.interface.name));
+            let _ = sysctl(&own, value.trim());
+        }
+    }
+}
+
+/// The lab's names before those that the engine gave, once: a node's own name is its address in the lab, not that in the
+/// engine's network. The file is mounted, so it is written in place.
+fn add_names(plan: &Plan) -> std::io::Result<()> {
+    let there = std::fs::read_to_string(HOSTS).unwrap_or_default();
+    let names = hosts::file(plan);
+    let of_nodes = names.lines().filter(|line| !line.ends_with("localhost") && !line.ends_with("loopback"));
+    let missing = of_nodes.filter(|line| !there.lines().any(|known| known == *line));
+    let missing: String = missing.map(|line| format!("{line}\n")).collect();
+    std::fs::write(HOSTS, missing + &there)
+}

@@ -1,0 +1,126 @@
+//! A container that is an emulated link: the spinner of its CPU, or a namespace for the spinner of another container.
+//!
+//! In: the lab's directory, the plan, a spinner's number, the node's link. Out: the programs that run now. The container
+//! of a spinner's first link runs it; those of its other links hand their namespaces over. Its log and its control
+//! socket are in the lab's directory, spinner-N.log and spinner-N.sock, as a lab of namespaces has them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{fcntl, FcntlArg, FdFlag};
+use nix::sched::{sched_getaffinity, CpuSet};
+use nix::unistd::Pid;
+
+use super::handover::{self, Given};
+use super::{share, Child};
+use crate::plan::{Link, Plan};
+use crate::services;
+use crate::signals::Signals;
+
+/// This binary, which is also the spinner and the server of metrics.
+const SELF: &str = "/proc/self/exe";
+/// Metrics are asked for over the management network.
+const METRICS: &str = "0.0.0.0:9324";
+const STARTS: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(5);
+
+/// Is the spinner's CPU one of this container's?
+pub fn check_cpus(node: &str, cpu: u32) -> Result<(), String> {
+    let set = sched_getaffinity(Pid::from_raw(0)).map_err(|error| format!("{node}: CPUs: {error}"))?;
+    if set.is_set(cpu as usize).unwrap_or(false) {
+        return Ok(());
+    }
+    let usable: Vec<_> = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect();
+    let usable: Vec<_> = usable.iter().map(ToString::to_string).collect();
+    Err(format!(
+        "{node}: its link spins on CPU {cpu}, and this container may use {}: \
+         give it that CPU (cpu-set), or compile the description on this machine",
+        usable.join(", ")
+    ))
+}
+
+/// Serves the link, in this container or in another one: back when it is served. Gives the spinner, if it is here.
+pub fn serve(lab: &Path, plan: &Plan, number: usize, link: &Link) -> Result<Option<Child>, String> {
+    let spinner = &plan.spinners[number];
+    let socket = lab.join(format!("spinner-{number}.netns"));
+    let node = &link.node;
+    let first = spinner.links.first().map_or("", String::as_str);
+    if link.name != first {
+        handover::give(&socket, &link.name, || {
+            println!("{node}: waiting for the container of link {first}, whose spinner serves this link");
+        })?;
+        return Ok(None);
+    }
+    let others: Vec<_> = spinner.links.iter().skip(1).map(String::as_str).collect();
+    let given = handover::collect(&socket, &others, |missing| {
+        println!("{node}: waiting for the containers of links {}", missing.join(", "));
+    })?;
+    let child = spin(lab, number, link, &given).map_err(|error| format!("{node}: spinner {number}: {error}"))?;
+    given.into_values().for_each(Given::tell);
+    Ok(Some(child))
+}
+
+fn spin(lab: &Path, number: usize, link: &Link, given: &BTreeMap<String, Given>) -> Result<Child, String> {
+    let own = OwnedFd::from(File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"))?);
+    let others = given.iter().map(|(name, gift)| (name.as_str(), &gift.namespace));
+    let namespaces: Vec<_> = std::iter::once((link.name.as_str(), &own)).chain(others).collect();
+    let (log, answers) = (lab.join(format!("spinner-{number}.log")), lab.join(format!("spinner-{number}.sock")));
+    let _ = std::fs::remove_file(&answers);
+    let mut command = Command::new(SELF);
+    command.arg("link").arg("--state").arg(lab).args(["--spinner", &number.to_string(), "--id", "container"]);
+    for (name, namespace) in &namespaces {
+        command.arg("--netns").arg(format!("{name}=/proc/self/fd/{}", namespace.as_raw_fd()));
+    }
+    let kept = namespaces.iter().map(|(_, namespace)| namespace.as_raw_fd()).collect();
+    let mut process = start(&mut command, &log, kept)?;
+    share::raise(process.id());
+    let until = Instant::now() + STARTS;
+    while UnixStream::connect(&answers).is_err() {
+        let ended = process.try_wait().map_err(|error| error.to_string())?;
+        if let Some(status) = ended {
+            return Err(services::last_words(&log, &status.to_string()));
+        }
+        if Instant::now() > until {
+            let late = format!("it does not answer after {} s", STARTS.as_secs());
+            return Err(services::last_words(&log, &late));
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(Child { name: format!("spinner {number}"), pid: Pid::from_raw(process.id() as i32), log, vital: true })
+}
+
+/// Serves the link's metrics over HTTP.
+pub fn metrics(lab: &Path, link: &Link, own: &Path) -> Result<Child, String> {
+    let log = own.join("metrics.log");
+    let mut command = Command::new(SELF);
+    command.arg("metrics").arg("--state").arg(lab).args(["--listen", METRICS, "--link", &link.name]);
+    let process = start(&mut command, &log, Vec::new()).map_err(|error| format!("{}: metrics: {error}", link.node))?;
+    Ok(Child { name: "metrics".into(), pid: Pid::from_raw(process.id() as i32), log, vital: false })
+}
+
+/// In a session of its own, where its priority counts against all others; `kept` stays open in it.
+fn start(command: &mut Command, log: &Path, kept: Vec<RawFd>) -> Result<std::process::Child, String> {
+    let say = |error: std::io::Error| format!("{}: {error}", log.display());
+    let output = File::create(log).map_err(say)?;
+    command.stdin(Stdio::null()).stdout(output.try_clone().map_err(say)?).stderr(output);
+    let detach = move || {
+        Signals::unblock();
+        // SAFETY: no memory is passed.
+        unsafe { libc::setsid() };
+        for descriptor in &kept {
+            // SAFETY: the parent holds these open until the child is the program.
+            let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(*descriptor) };
+            fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        }
+        Ok(())
+    };
+    // SAFETY: system calls alone, which a child of a process with threads may make.
+    unsafe { command.pre_exec(detach) };
+    command.spawn().map_err(|error| format!("{SELF}: {error}"))
+}

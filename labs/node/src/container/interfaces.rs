@@ -1,0 +1,157 @@
+//! The container's interfaces, which somebody else makes and moves in: waiting for them, and putting them right.
+//!
+//! In: the node, placed. Out: the kernel's numbers of its interfaces; requests in a `Batch` that give them the plan's
+//! MTU and MAC, and take away what the kernel or the engine put there unasked. Formats: linux/if_link.h, if_addr.h.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use crate::layout::{prefix, PlacedNode, PlacedPort};
+use crate::netlink::{attributes, u32_at, Batch, Socket};
+use crate::rtnl;
+
+/// Who moves an interface in names it, gives it its MAC and brings it up, in this order: then it is done with it.
+const BROUGHT_UP: Duration = Duration::from_secs(1);
+/// No notice of a change is waited for longer than this, lest one was lost.
+const LOOK: Duration = Duration::from_millis(500);
+const SAY: Duration = Duration::from_secs(10);
+
+/// An interface that is there.
+pub struct Found {
+    pub index: u32,
+    mtu: u32,
+    mac: Vec<u8>,
+    up: bool,
+}
+
+/// All of the node's interfaces, by name, when the last of them is there.
+pub fn wait(socket: &Socket, placed: &PlacedNode) -> Result<HashMap<String, Found>, String> {
+    let changes = Changes::open()?;
+    let mut say = Instant::now() + SAY;
+    let mut complete = None;
+    loop {
+        let found = list(socket)?;
+        let names = placed.ports.iter().map(|port| port.interface.name.as_str());
+        let missing: Vec<_> = names.clone().filter(|name| !found.contains_key(*name)).collect();
+        if missing.is_empty() {
+            let since = *complete.get_or_insert_with(Instant::now);
+            if names.clone().all(|name| found[name].up) || since.elapsed() > BROUGHT_UP {
+                return Ok(found);
+            }
+        } else if Instant::now() > say {
+            println!("{}: waiting for its interfaces {}", placed.node.name, missing.join(", "));
+            say = Instant::now() + SAY;
+        }
+        changes.wait();
+    }
+}
+
+fn list(socket: &Socket) -> Result<HashMap<String, Found>, String> {
+    let mut found = HashMap::new();
+    socket.dump(libc::RTM_GETLINK, &[0; 16], &mut |message| {
+        let Some(body) = message.get(16..) else { return };
+        let (mut name, mut mtu, mut mac) = (String::new(), 0, Vec::new());
+        for (kind, value) in attributes(body) {
+            match kind {
+                libc::IFLA_IFNAME => name = String::from_utf8_lossy(value).trim_end_matches('\0').to_owned(),
+                libc::IFLA_MTU if value.len() == 4 => mtu = u32_at(value, 0),
+                libc::IFLA_ADDRESS => mac = value.to_owned(),
+                _ => {}
+            }
+        }
+        let up = u32_at(message, 8) & libc::IFF_UP as u32 != 0;
+        found.insert(name, Found { index: u32_at(message, 4), mtu, mac, up });
+    })?;
+    Ok(found)
+}
+
+/// The plan's MTU and MAC where others are there, and one segment a packet, as `apply` makes its interfaces.
+pub fn correct(batch: &mut Batch, placed: &PlacedNode, found: &HashMap<String, Found>) {
+    for port in &placed.ports {
+        let (interface, found) = (port.interface, &found[&port.interface.name]);
+        let what = format!("{}:{}: MTU {} and MAC {}", placed.node.name, interface.name, interface.mtu, interface.mac);
+        let mtu = (found.mtu != interface.mtu).then_some(interface.mtu);
+        let mac = (found.mac != port.mac).then_some(port.mac);
+        rtnl::correct(batch, port.index, mtu, mac, what);
+    }
+}
+
+/// Takes away link-local addresses that the kernel gave: their owner solicits routers, and its packets cross links. With
+/// them stays what the plan has, and all where it lets the kernel give them.
+pub fn forget_own_addresses(batch: &mut Batch, socket: &Socket, placed: &PlacedNode) -> Result<(), String> {
+    const GIVEN_BY_NOBODY: &str = "1";
+    const IFA_ADDRESS: u16 = 1;
+    // A routing protocol needs those of its interfaces, so the plan lets the kernel give them there.
+    let given_by_nobody = |port: &&PlacedPort| {
+        let file = format!("/proc/sys/net/ipv6/conf/{}/addr_gen_mode", port.interface.name);
+        std::fs::read_to_string(file).is_ok_and(|mode| mode.trim() == GIVEN_BY_NOBODY)
+    };
+    let ports: Vec<_> = placed.ports.iter().filter(given_by_nobody).collect();
+    let mut unwanted = Vec::new();
+    let mut header = [0; 8];
+    header[0] = libc::AF_INET6 as u8;
+    socket.dump(libc::RTM_GETADDR, &header, &mut |message| {
+        let Some(body) = message.get(8..) else { return };
+        let (family, length, scope) = (message[0], message[1], message[3]);
+        if family != libc::AF_INET6 as u8 || scope != libc::RT_SCOPE_LINK {
+            return;
+        }
+        let address = attributes(body).find(|(kind, _)| *kind == IFA_ADDRESS).map(|(_, value)| value);
+        let Some(octets) = address.and_then(|value| <[u8; 16]>::try_from(value).ok()) else { return };
+        let index = u32_at(message, 4);
+        let planned = ports.iter().filter(|port| port.index == index).map(|port| &port.interface.addresses);
+        let own = planned.flatten().filter_map(|text| prefix(text).ok());
+        if ports.iter().any(|port| port.index == index) && !own.into_iter().any(|(ip, _)| ip == address_of(octets)) {
+            unwanted.push((index, address_of(octets), length));
+        }
+    })?;
+    for (index, address, length) in unwanted {
+        rtnl::remove_address(batch, index, address, length, format!("{}: removing {address}", placed.node.name));
+    }
+    Ok(())
+}
+
+fn address_of(octets: [u8; 16]) -> IpAddr {
+    Ipv6Addr::from(octets).into()
+}
+
+/// Notices that an interface came, went or changed.
+struct Changes(OwnedFd);
+
+impl Changes {
+    fn open() -> Result<Self, String> {
+        const RTMGRP_LINK: u32 = 1;
+        let fail = || format!("listening for interfaces: {}", std::io::Error::last_os_error());
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: plain system calls; the descriptor is owned as soon as it exists, the address outlives its call.
+        unsafe {
+            let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE);
+            if fd < 0 {
+                return Err(fail());
+            }
+            let socket = OwnedFd::from_raw_fd(fd);
+            let mut address: libc::sockaddr_nl = std::mem::zeroed();
+            address.nl_family = libc::AF_NETLINK as u16;
+            address.nl_groups = RTMGRP_LINK;
+            let length = size_of_val(&address) as libc::socklen_t;
+            if libc::bind(fd, (&raw const address).cast(), length) < 0 {
+                return Err(fail());
+            }
+            Ok(Changes(socket))
+        }
+    }
+
+    /// Until something changed, or for a while; what has come by then is taken.
+    fn wait(&self) {
+        let fd = self.0.as_raw_fd();
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut buffer = [0u8; 8192];
+        // SAFETY: structures and buffer outlive the calls, which are told their sizes.
+        unsafe {
+            libc::poll(&raw mut poll, 1, LOOK.as_millis() as i32);
+            while libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) > 0 {}
+        }
+    }
+}

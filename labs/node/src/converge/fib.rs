@@ -1,0 +1,177 @@
+//! What a node's kernel would do with a packet: its interfaces' carriers and its main routing table, read by netlink.
+//!
+//! In: a netlink socket in the node's namespace. Out: for an address the interface and the gateway that its longest
+//! prefix names, if the interface has a carrier. Numbers are from linux/if_link.h and linux/rtnetlink.h.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::netlink::{attributes, u32_at, Socket};
+
+const IFF_LOWER_UP: u32 = 0x1_0000;
+const RTNH_F_DEAD: u32 = 1;
+const RTNH_F_LINKDOWN: u32 = 16;
+
+/// Where a packet goes next: out of an interface, to a gateway or straight to its destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hop {
+    pub interface: String,
+    pub gateway: Option<IpAddr>,
+}
+
+/// Is it IPv6, how many bits, which.
+type Prefix = (bool, u8, u128);
+/// Metric, interface, gateway.
+type Target = (u32, u32, Option<IpAddr>);
+
+#[derive(Default)]
+pub struct Fib {
+    /// By index: name, and whether frames can leave.
+    interfaces: HashMap<u32, (String, bool)>,
+    routes: HashMap<Prefix, Target>,
+    lengths: BTreeSet<(bool, u8)>,
+}
+
+impl Fib {
+    pub fn read(socket: &Socket) -> Result<Self, String> {
+        let mut fib = Fib::default();
+        socket.dump(libc::RTM_GETLINK, &[0; 16], &mut |message| fib.see_interface(message))?;
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            let mut header = [0; 12];
+            header[0] = family as u8;
+            // A kernel without IPv6 has no such routes.
+            let read = socket.dump(libc::RTM_GETROUTE, &header, &mut |message| fib.see_route(message));
+            if family == libc::AF_INET {
+                read?;
+            }
+        }
+        Ok(fib)
+    }
+
+    fn see_interface(&mut self, message: &[u8]) {
+        const UP: u32 = IFF_LOWER_UP | libc::IFF_UP as u32;
+        let Some(body) = message.get(16..) else { return };
+        let name = attributes(body).find(|(kind, _)| *kind == libc::IFLA_IFNAME);
+        if let Some((_, name)) = name {
+            let name = String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
+            self.interfaces.insert(u32_at(message, 4), (name, u32_at(message, 8) & UP == UP));
+        }
+    }
+
+    fn see_route(&mut self, message: &[u8]) {
+        let Some(body) = message.get(12..) else { return };
+        let (family, length, kind, flags) = (message[0], message[1], message[7], u32_at(message, 8));
+        let v6 = i32::from(family) == libc::AF_INET6;
+        let mut table = u32::from(message[4]);
+        let (mut to, mut via, mut out, mut metric) = (0, None, None, 0);
+        for (name, value) in attributes(body) {
+            match name {
+                libc::RTA_TABLE => table = u32_at(value, 0),
+                libc::RTA_DST => to = address(value).map_or(0, bits),
+                libc::RTA_GATEWAY => via = address(value),
+                libc::RTA_OIF => out = Some(u32_at(value, 0)),
+                libc::RTA_PRIORITY => metric = u32_at(value, 0),
+                // The first of several equal ways: struct rtnexthop, then attributes.
+                libc::RTA_MULTIPATH if value.len() >= 8 => {
+                    out = Some(u32_at(value, 4));
+                    let end = (u32_at(value, 0) as u16 as usize).clamp(8, value.len());
+                    via = attributes(&value[8..end])
+                        .find(|(kind, _)| *kind == libc::RTA_GATEWAY)
+                        .and_then(|(_, v)| address(v));
+                }
+                _ => {}
+            }
+        }
+        let dead = flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN) != 0;
+        let Some(out) = out else { return };
+        if kind != libc::RTN_UNICAST || table != u32::from(libc::RT_TABLE_MAIN) || dead {
+            return;
+        }
+        let key = (v6, length, to);
+        if self.routes.get(&key).is_none_or(|(known, ..)| metric < *known) {
+            self.routes.insert(key, (metric, out, via));
+            self.lengths.insert((v6, length));
+        }
+    }
+
+    /// Where the node sends a packet to `to`; none where it drops it.
+    pub fn hop(&self, to: IpAddr) -> Option<Hop> {
+        let (v6, wanted) = (to.is_ipv6(), bits(to));
+        let lengths = self.lengths.iter().rev().filter(|(family, _)| *family == v6);
+        let found = lengths.map(|(_, length)| (v6, *length, prefix(wanted, *length, v6)));
+        let (_, out, gateway) = found.filter_map(|key| self.routes.get(&key)).next()?;
+        let (name, carries) = self.interfaces.get(out)?;
+        carries.then(|| Hop { interface: name.clone(), gateway: *gateway })
+    }
+
+    pub fn carries(&self, interface: &str) -> bool {
+        self.interfaces.values().any(|(name, carries)| name == interface && *carries)
+    }
+}
+
+fn address(value: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(value).ok().map(|octets| IpAddr::from(Ipv4Addr::from(octets)));
+    v4.or_else(|| <[u8; 16]>::try_from(value).ok().map(|octets| IpAddr::from(Ipv6Addr::from(octets))))
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u32::from(v4).into(),
+        IpAddr::V6(v6) => v6.into(),
+    }
+}
+
+/// The first `length` bits of an address, the others zero.
+fn prefix(address: u128, length: u8, v6: bool) -> u128 {
+    let others = (if v6 { 128u32 } else { 32 }).saturating_sub(length.into());
+    address.checked_shr(others).map_or(0, |first| first << others)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Routes as (prefix, length, interface, gateway); of interfaces 1, 2, … the ones named in `carriers` carry.
+    pub fn fib(carriers: &[(&str, bool)], routes: &[(&str, u8, &str, Option<&str>)]) -> Fib {
+        let mut fib = Fib::default();
+        for (index, (name, carries)) in carriers.iter().enumerate() {
+            fib.interfaces.insert(index as u32 + 1, ((*name).to_owned(), *carries));
+        }
+        for (to, length, interface, via) in routes {
+            let to: IpAddr = to.parse().expect("an address");
+            let out = carriers.iter().position(|(name, _)| name == interface).expect("known") as u32 + 1;
+            let via = via.map(|via| via.parse().expect("an address"));
+            fib.routes.insert((to.is_ipv6(), *length, bits(to)), (0, out, via));
+            fib.lengths.insert((to.is_ipv6(), *length));
+        }
+        fib
+    }
+
+    fn hop(fib: &Fib, to: &str) -> Option<(String, Option<String>)> {
+        let hop = fib.hop(to.parse().expect("an address"))?;
+        Some((hop.interface, hop.gateway.map(|gateway| gateway.to_string())))
+    }
+
+    #[test]
+    fn the_longest_prefix_decides_in_each_family() {
+        let routes = [
+            ("0.0.0.0", 0, "eth0", Some("10.0.0.1")),
+            ("10.1.0.0", 16, "eth1", Some("10.0.0.5")),
+            ("10.1.2.0", 30, "eth0", None),
+            ("fd00::", 64, "eth1", Some("fe80::1")),
+        ];
+        let fib = fib(&[("eth0", true), ("eth1", true)], &routes);
+        assert_eq!(hop(&fib, "10.1.2.1"), Some(("eth0".into(), None)));
+        assert_eq!(hop(&fib, "10.1.9.9"), Some(("eth1".into(), Some("10.0.0.5".into()))));
+        assert_eq!(hop(&fib, "192.0.2.1"), Some(("eth0".into(), Some("10.0.0.1".into()))));
+        assert_eq!(hop(&fib, "fd00::7"), Some(("eth1".into(), Some("fe80::1".into()))));
+        assert_eq!(hop(&fib, "fd01::7"), None);
+    }
+
+    #[test]
+    fn nothing_leaves_an_interface_without_a_carrier() {
+        let fib = fib(&[("eth0", false)], &[("0.0.0.0", 0, "eth0", None)]);
+        assert_eq!(hop(&fib, "10.0.0.1"), None);
+        assert!(!fib.carries("eth0") && !fib.carries("eth9"));
+    }
+}

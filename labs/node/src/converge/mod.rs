@@ -1,0 +1,215 @@
+//! Waits until routes carry every pair of hosts that the topology still joins, and tells when that was.
+//!
+//! In: a lab that is up. Out: routing.json's content: the protocol, whether and how long after the start of the routers'
+//! daemons it was so, which pairs are left. Nothing is sent: the nodes' own routing tables are read, again whenever one
+//! of them says that it changed; the moment is that of the last change that was needed. Where no link is dead the pairs
+//! that the plan means to talk must also go the plan's way, or a measurement could begin on a detour.
+
+mod fib;
+mod reach;
+mod sockets;
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::time::{clock_gettime, ClockId};
+use serde::Serialize;
+
+use crate::plan::{NodeKind, Plan, Routing};
+use crate::services;
+use fib::Fib;
+use reach::{Map, Pair, Reach};
+use sockets::Sockets;
+
+pub const FORMAT: &str = "ewan-routing/1";
+/// In the lab's directory: after how many ns it converged first or last, as far as anybody looked.
+const RECORD: &str = "converged";
+/// Told of many.
+const MOST_PAIRS: usize = 20;
+/// All is read so often, whatever is told: a full socket loses what it is told.
+pub const AGAIN: Duration = Duration::from_secs(1);
+/// How often a wait looks up, to be ended.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    pub format: &'static str,
+    pub protocol: Routing,
+    pub converged: bool,
+    /// From the start of the first router's first daemon to the last change that was needed. An upper bound where all
+    /// was settled before anybody looked.
+    pub after_ns: i64,
+    pub waited_ns: i64,
+    /// The first of them.
+    pub unreachable: Vec<Pair>,
+    pub cut_off: Vec<Pair>,
+    pub astray: Vec<Pair>,
+    #[serde(skip)]
+    pub interrupted: bool,
+}
+
+impl Outcome {
+    /// One line, where it did not converge.
+    pub fn failure(&self) -> Option<String> {
+        let left = self.unreachable.first().map(|pair| ("no route from", pair));
+        let (what, pair) = left.or(self.astray.first().map(|pair| ("a detour from", pair)))?;
+        let (protocol, waited) = (name(self.protocol), self.waited_ns / 1_000_000_000);
+        let (from, to) = (&pair.from, &pair.to);
+        (!self.converged).then(|| format!("{protocol} has not converged after {waited} s: {what} {from} to {to}"))
+    }
+}
+
+pub fn name(protocol: Routing) -> &'static str {
+    match protocol {
+        Routing::Static => "static routing",
+        Routing::Ospf => "OSPF",
+        Routing::Bgp => "BGP",
+        Routing::Isis => "IS-IS",
+    }
+}
+
+/// The routes of a lab, as they are now and as they change.
+pub struct Watch {
+    map: Map,
+    sockets: Sockets,
+    fibs: Vec<Fib>,
+    read_ns: i64,
+}
+
+impl Watch {
+    pub fn open(plan: &Plan) -> Result<Self, String> {
+        let map = Map::of(plan)?;
+        let sockets = Sockets::open(plan, &map.nodes)?;
+        let fibs = (0..map.nodes.len()).map(|node| sockets.read(node)).collect::<Result<_, String>>()?;
+        Ok(Watch { map, sockets, fibs, read_ns: monotonic_ns() })
+    }
+
+    /// From now on whoever waits for SIGCHLD wakes when something changes.
+    pub fn wake_by_signal(&self) -> Result<(), String> {
+        self.sockets.wake_by_signal()
+    }
+
+    /// Has the next look read all: a dead carrier is told of later than it is there to be read.
+    pub fn forget(&mut self) {
+        self.read_ns = i64::MIN / 2;
+    }
+
+    /// Reads what changed since the last look.
+    pub fn look(&mut self) -> Result<Reach, String> {
+        let all = monotonic_ns() - self.read_ns > AGAIN.as_nanos() as i64;
+        let changed = self.sockets.changed();
+        for node in (0..self.fibs.len()).filter(|node| all || changed.contains(node)) {
+            self.fibs[node] = self.sockets.read(node)?;
+        }
+        if all {
+            self.read_ns = monotonic_ns();
+        }
+        Ok(self.map.reach(&self.fibs))
+    }
+
+    /// Until all is settled; the moment, on CLOCK_MONOTONIC, and what is left. None: it was so before.
+    fn wait(&mut self, longest: Duration, ended: &dyn Fn() -> bool) -> Result<(Option<i64>, Reach, bool), String> {
+        let until_ns = monotonic_ns() + longest.as_nanos() as i64;
+        let mut moment_ns = None;
+        let mut reach = self.look()?;
+        loop {
+            let now_ns = monotonic_ns();
+            if reach.settled() || now_ns >= until_ns {
+                return Ok((moment_ns, reach, false));
+            }
+            if ended() {
+                return Ok((moment_ns, reach, true));
+            }
+            let left = Duration::from_nanos((until_ns - now_ns) as u64).min(LOOK_UP);
+            if self.sockets.wait(left)? || monotonic_ns() - self.read_ns > AGAIN.as_nanos() as i64 {
+                moment_ns = Some(monotonic_ns());
+                reach = self.look()?;
+            }
+        }
+    }
+}
+
+/// Waits in a lab whose plan names a protocol. `state`: the lab's directory, where nodes have left when they started.
+pub fn settle(plan: &Plan, state: &Path, longest: Duration, ended: &dyn Fn() -> bool) -> Result<Outcome, String> {
+    let begin_ns = monotonic_ns();
+    let started_ns = started(plan, state).unwrap_or(begin_ns);
+    let mut watch = Watch::open(plan)?;
+    let (moment_ns, mut reach, interrupted) = watch.wait(longest, ended)?;
+    let now_ns = monotonic_ns();
+    let converged = reach.settled();
+    let after_ns = moment_ns.unwrap_or(now_ns) - started_ns;
+    // Who comes later finds all settled; when that was, the first one saw.
+    let record = state.join(RECORD);
+    let seen = std::fs::read_to_string(&record).ok().filter(|_| converged && moment_ns.is_none());
+    let seen = seen.and_then(|text| text.trim().parse().ok());
+    if converged && seen.is_none() {
+        std::fs::write(&record, format!("{after_ns}\n")).map_err(|error| format!("{}: {error}", record.display()))?;
+    }
+    for pairs in [&mut reach.unreachable, &mut reach.cut_off, &mut reach.astray] {
+        pairs.truncate(MOST_PAIRS);
+    }
+    Ok(Outcome {
+        format: FORMAT,
+        protocol: plan.routing,
+        converged,
+        after_ns: seen.unwrap_or(after_ns),
+        waited_ns: now_ns - begin_ns,
+        unreachable: reach.unreachable,
+        cut_off: reach.cut_off,
+        astray: reach.astray,
+        interrupted,
+    })
+}
+
+/// What became of the routes after a link went down, or came back.
+#[derive(Debug, Serialize)]
+pub struct Recovery {
+    /// From the link's change to the last change of routes that was needed, 0 where none was; none: pairs were left
+    /// without a route.
+    pub recovered_ns: Option<i64>,
+    pub unreachable: Vec<Pair>,
+    pub cut_off: Vec<Pair>,
+}
+
+/// Changes the topology, and waits until the routes have followed.
+pub fn recover(
+    plan: &Plan,
+    link: &str,
+    longest: Duration,
+    ended: &dyn Fn() -> bool,
+    change: impl FnOnce() -> Result<(), String>,
+) -> Result<Recovery, String> {
+    let mut watch = Watch::open(plan)?;
+    let used = watch.map.uses(&watch.fibs, link);
+    let begin_ns = monotonic_ns();
+    change()?;
+    watch.forget();
+    // Where only the plan knows routes, nobody finds others.
+    let longest = if plan.routing == Routing::Static { Duration::ZERO } else { longest };
+    let (moment_ns, mut reach, _) = watch.wait(longest, ended)?;
+    // Routes may have followed before the first look.
+    let moment_ns = moment_ns.or(used.then_some(watch.read_ns));
+    let recovered_ns = reach.settled().then(|| moment_ns.map_or(0, |moment| moment - begin_ns));
+    reach.unreachable.truncate(MOST_PAIRS);
+    reach.cut_off.truncate(MOST_PAIRS);
+    Ok(Recovery { recovered_ns, unreachable: reach.unreachable, cut_off: reach.cut_off })
+}
+
+/// When the first router's first daemon was started.
+fn started(plan: &Plan, state: &Path) -> Option<i64> {
+    let routers = plan.nodes.iter().filter(|node| node.kind == NodeKind::Router);
+    let files = routers.map(|node| services::directory(state, &node.name).join("started"));
+    files.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).min()
+}
+
+pub fn run(state: &Path, longest: Duration) -> Result<(), String> {
+    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let outcome = settle(&plan, state, longest, &|| false)?;
+    println!("{}", serde_json::to_string(&outcome).map_err(|error| error.to_string())?);
+    Ok(())
+}
+
+pub fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
+}

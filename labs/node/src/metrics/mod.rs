@@ -1,0 +1,99 @@
+//! `ewan-node metrics`: what the links of a lab do, for Prometheus.
+//!
+//! In: a lab's state directory, an address to listen at, perhaps one link. Out: a page over HTTP, or once on standard
+//! output. The spinners are asked at most once a second, however many ask here, and never from their own CPUs.
+
+mod http;
+mod read;
+mod text;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::plan::{self, Plan};
+use crate::{exec, links};
+
+/// A page is at least this old before the spinners are asked again.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Where the page goes.
+pub enum Destination {
+    /// An address with its port; port 0 takes any.
+    Listen(String),
+    /// Once.
+    StandardOutput,
+}
+
+/// Serves until it is ended; one line on standard output says where. Errors: one line, before anybody is served.
+pub fn run(state: &Path, link: Option<String>, destination: &Destination) -> Result<(), String> {
+    let plan = plan::read(&state.join("plan.json"))?;
+    if let Some(link) = &link {
+        links::find(&plan, link, "forward")?;
+    }
+    // In a container these CPUs may not be there to be had; the spinner goes before everybody else all the same.
+    let _ = exec::keep_to(&plan.host_cpus);
+    let known = Mutex::new((written(state), plan));
+    let source = Source { state: state.to_owned(), link, known, page: Mutex::new(None) };
+    let address = match destination {
+        Destination::StandardOutput => {
+            print!("{}", source.exposition().text());
+            return Ok(());
+        }
+        Destination::Listen(address) => address,
+    };
+    let listener = http::listen(address)?;
+    let bound = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
+    println!("http://{bound}/metrics");
+    let server = Arc::new(http::Server::default());
+    let counted = server.clone();
+    server.serve(&listener, move || source.page(counted.refused.load(Relaxed)));
+    Ok(())
+}
+
+/// Which file the plan is, by inode and time of writing.
+type Written = (u64, i64, i64);
+
+fn written(state: &Path) -> Option<Written> {
+    let file = std::fs::metadata(state.join("plan.json")).ok()?;
+    Some((file.ino(), file.mtime(), file.mtime_nsec()))
+}
+
+struct Source {
+    state: PathBuf,
+    link: Option<String>,
+    /// As it was last there, and which file that was: of a lab that is gone it says which links are down.
+    known: Mutex<(Option<Written>, Plan)>,
+    page: Mutex<Option<(Instant, Arc<str>)>>,
+}
+
+impl Source {
+    /// Whoever comes while the spinners are asked waits for that answer, and asks no more.
+    fn page(&self, refused: u64) -> Arc<str> {
+        let Ok(mut page) = self.page.lock() else { return "".into() };
+        if let Some((at, text)) = &*page {
+            if at.elapsed() < KEPT {
+                return text.clone();
+            }
+        }
+        let mut exposition = self.exposition();
+        exposition.add("ewan_metrics_refused_connections_total", &text::Labels::default(), refused);
+        let text: Arc<str> = exposition.text().into();
+        *page = Some((Instant::now(), text.clone()));
+        text
+    }
+
+    /// The lab may have gone since, or another one of its name may have come.
+    fn exposition(&self) -> text::Exposition {
+        let Ok(mut known) = self.known.lock() else { return text::Exposition::default() };
+        let now = written(&self.state);
+        if now.is_some() && now != known.0 {
+            if let Ok(plan) = plan::read(&self.state.join("plan.json")) {
+                *known = (now, plan);
+            }
+        }
+        read::exposition(&known.1, &self.state, self.link.as_deref())
+    }
+}

@@ -1,0 +1,300 @@
+//! Services: programs that belong to a node, routing daemons and switches, started in it one after the other.
+//!
+//! In: a plan, the lab's state directory. Out: daemons that run on, each in a session of its own; in nodes/NODE of the
+//! state directory their files, what they write (NAME.log), and when the first of them was started (`started`,
+//! CLOCK_MONOTONIC in ns). The same code on the host, in the virtual kernel and in a container.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::time::{clock_gettime, ClockId};
+
+use crate::exec::{self, Place};
+use crate::plan::{Node, Plan, Service, ServiceKind};
+use crate::signals::Signals;
+use crate::{fault, parallel};
+
+/// Where services' programs are looked for. Routing daemons are in no user's PATH.
+const SEARCH: [&str; 8] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/frr", "/usr/libexec/frr"];
+/// Where Open vSwitch's programs put what no option names.
+const OVS_DIRECTORIES: [&str; 4] = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
+/// A Unix socket's path has at most 107 bytes; its own name within the directory takes the rest.
+const LONGEST_RUN: usize = 107 - 1 - 23;
+/// Nodes whose services start at the same time: mostly they wait.
+const THREADS: usize = 8;
+const STARTS: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(2);
+
+/// A daemon that was started.
+pub struct Daemon {
+    pub name: String,
+    pub process: Child,
+}
+
+/// A node's own directory.
+pub fn directory(state: &Path, node: &str) -> PathBuf {
+    state.join("nodes").join(node)
+}
+
+pub fn any(plan: &Plan) -> bool {
+    plan.nodes.iter().any(|node| !node.services.is_empty())
+}
+
+/// Refuses what would leave the node's directory, or could never be started.
+pub fn check(node: &Node) -> Result<(), String> {
+    let mut names = HashSet::new();
+    let inside = |name: &String| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
+    for service in &node.services {
+        let say = |what: &str| Err(format!("node {}: service {:?}: {what}", node.name, service.name));
+        if !inside(&service.name) || !service.files.keys().chain(&service.ready).all(inside) {
+            return say("its name and its files' are names in the node's own directory, not paths");
+        }
+        if service.argv.is_empty() {
+            return say("a program must be named");
+        }
+        if !names.insert(&service.name) {
+            return say("the node has two of this name");
+        }
+    }
+    Ok(())
+}
+
+/// Before anything is made: are all programs there, and are the sockets' paths short enough?
+pub fn check_host(plan: &Plan, state: &Path) -> Result<(), String> {
+    for node in plan.nodes.iter().filter(|node| !node.services.is_empty()) {
+        check_length(node, &directory(state, &node.name))?;
+        for service in &node.services {
+            find(node, service)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_length(node: &Node, run: &Path) -> Result<(), String> {
+    let over = run.as_os_str().len().saturating_sub(LONGEST_RUN);
+    if over == 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "node {}: its services' sockets lie in {}, which is {over} bytes too long for them: \
+         choose shorter names for lab and node",
+        node.name,
+        run.display()
+    ))
+}
+
+/// Starts the services of all nodes, many nodes at once, each node's in their order.
+///
+/// `state` is absolute; `tree`: a mounted file tree that becomes the services' root; none: the root as it is.
+pub fn start_all(plan: &Plan, state: &Path, tree: Option<&Path>) -> Result<(), String> {
+    let nodes: Vec<_> = plan.nodes.iter().filter(|node| !node.services.is_empty()).collect();
+    parallel::run(THREADS, nodes.len(), |number| {
+        let node = nodes[number];
+        let place = Place {
+            namespace: exec::namespace_of(plan, &node.name)?,
+            hosts: state.join("hosts"),
+            tree: tree.map(Path::to_owned),
+        };
+        let run = directory(state, &node.name);
+        // A thread of its own for each: it keeps the mounts, and the root, that it enters.
+        let started = std::thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                place.enter()?;
+                keep_temporary(&run);
+                start(node, &run).map(drop)
+            });
+            inside.join().expect("no thread panicked")
+        });
+        started.map_err(|error| match error.strip_prefix("node ") {
+            Some(_) => error,
+            None => format!("node {}: {error}", node.name),
+        })
+    })
+    .map(drop)
+}
+
+/// Has what programs leave in /var/tmp lie in the node's own directory: FRRouting's daemons keep what they were about to
+/// log there, wherever else they are told to keep things, and one that is killed leaves it. Without the mount it is there.
+fn keep_temporary(run: &Path) {
+    let nothing: Option<&str> = None;
+    if std::fs::create_dir_all(run).is_ok() {
+        let _ = nix::mount::mount(Some(run), "/var/tmp", nothing, nix::mount::MsFlags::MS_BIND, nothing);
+    }
+}
+
+/// Starts a node's services, from a thread that is in the node; `run` is the node's own directory.
+///
+/// What was started before a failure runs on: whoever removes the lab, or ends the container, ends it.
+pub fn start(node: &Node, run: &Path) -> Result<Vec<Daemon>, String> {
+    if node.services.is_empty() {
+        return Ok(Vec::new());
+    }
+    check_length(node, run)?;
+    let text = run.to_str().ok_or_else(|| format!("{}: a name that is no text", run.display()))?;
+    let here = |words: &str| words.replace("{run}", text);
+    std::fs::create_dir_all(run).map_err(|error| format!("{text}: {error}"))?;
+    for (name, content) in node.services.iter().flat_map(|service| &service.files) {
+        write(&run.join(name), &here(content))?;
+    }
+    write(&run.join("started"), &format!("{}\n", monotonic_ns()))?;
+    let mut daemons = Vec::new();
+    for service in &node.services {
+        let say = |what: String| format!("node {}: service {}: {what}", node.name, service.name);
+        let program = find(node, service)?;
+        // Of a start before this one.
+        let ready = service.ready.as_ref().map(|name| run.join(name));
+        ready.iter().for_each(|ready| drop(std::fs::remove_file(ready)));
+        let log = run.join(format!("{}.log", service.name));
+        let mut process = spawn(&program, service, run, &log, here).map_err(say)?;
+        match service.kind {
+            ServiceKind::Setup => finish(&mut process, &log).map_err(say)?,
+            ServiceKind::Daemon => {
+                ready.map_or(Ok(()), |ready| wait_for(&ready, &mut process, &log)).map_err(say)?;
+                daemons.push(Daemon { name: service.name.clone(), process });
+            }
+        }
+    }
+    for Daemon { name, process } in &mut daemons {
+        if let Some(status) = process.try_wait().ok().flatten() {
+            let why = last_words(&run.join(format!("{name}.log")), &status.to_string());
+            return Err(format!("node {}: service {name}: it ended: {why}", node.name));
+        }
+    }
+    Ok(daemons)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fault::step();
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The program's file; else one line with the package that it comes with.
+fn find(node: &Node, service: &Service) -> Result<PathBuf, String> {
+    let name = &service.argv[0];
+    let executable = |path: &Path| {
+        std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let found = if name.contains('/') {
+        Some(PathBuf::from(name)).filter(|path| executable(path))
+    } else {
+        SEARCH.iter().map(|directory| Path::new(directory).join(name)).find(|path| executable(path))
+    };
+    found.ok_or_else(|| {
+        let remedy = match package(name) {
+            Some(package) => format!("install the package {package} (apt-get install {package})"),
+            None => format!("looked for in {}", SEARCH.join(", ")),
+        };
+        format!("node {}: service {}: there is no program {name} here: {remedy}", node.name, service.name)
+    })
+}
+
+fn package(program: &str) -> Option<&'static str> {
+    match program.rsplit('/').next()? {
+        "zebra" | "staticd" | "ospfd" | "ospf6d" | "bgpd" | "isisd" | "bfdd" | "mgmtd" | "watchfrr" | "vtysh" => {
+            Some("frr")
+        }
+        name if name.starts_with("ovs-") || name.starts_with("ovsdb-") => Some("openvswitch-switch"),
+        "ip" | "tc" | "bridge" => Some("iproute2"),
+        _ => None,
+    }
+}
+
+fn spawn(
+    program: &Path,
+    service: &Service,
+    run: &Path,
+    log: &Path,
+    here: impl Fn(&str) -> String,
+) -> Result<Child, String> {
+    fault::step();
+    let say = |error: std::io::Error| format!("{}: {error}", log.display());
+    let output = File::create(log).map_err(say)?;
+    let errors = output.try_clone().map_err(say)?;
+    let mut command = Command::new(program);
+    command
+        .args(service.argv[1..].iter().map(|word| here(word)))
+        .env_clear()
+        .env("PATH", SEARCH.join(":"))
+        .env("HOME", run)
+        .env("LANG", "C.UTF-8")
+        .env("TERM", "dumb")
+        .envs(OVS_DIRECTORIES.map(|name| (name, run)))
+        .current_dir(run)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors);
+    // SAFETY: system calls alone, which a child of a process with threads may make.
+    unsafe { command.pre_exec(detach) };
+    command.spawn().map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// In the child: a session of its own, no signal blocked, and nothing open that is ours, or our caller's: a lock that
+/// a daemon held on to would never be free again.
+fn detach() -> std::io::Result<()> {
+    Signals::unblock();
+    // SAFETY: no memory is passed.
+    unsafe {
+        libc::setsid();
+        let all = libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        if all < 0 {
+            for descriptor in 3..1024 {
+                libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn finish(process: &mut Child, log: &Path) -> Result<(), String> {
+    let until = Instant::now() + STARTS;
+    loop {
+        match process.try_wait().map_err(|error| error.to_string())? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(last_words(log, &status.to_string())),
+            None if Instant::now() > until => {
+                let _ = process.kill();
+                let longest = format!("it has not come to its end in {} s", STARTS.as_secs());
+                return Err(last_words(log, &longest));
+            }
+            None => std::thread::sleep(POLL),
+        }
+    }
+}
+
+fn wait_for(ready: &Path, process: &mut Child, log: &Path) -> Result<(), String> {
+    let until = Instant::now() + STARTS;
+    while std::fs::symlink_metadata(ready).is_err() {
+        if let Some(status) = process.try_wait().map_err(|error| error.to_string())? {
+            return Err(format!("it ended: {}", last_words(log, &status.to_string())));
+        }
+        if Instant::now() > until {
+            let missing = format!("{} is not there after {} s", ready.display(), STARTS.as_secs());
+            return Err(format!("it is not ready: {}", last_words(log, &missing)));
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// The last line that a program wrote, as why it ended; `otherwise` where it wrote nothing.
+pub fn last_words(log: &Path, otherwise: &str) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let said = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    said.map_or_else(|| otherwise.to_owned(), str::to_owned)
+}
+
+fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
+}
+
+#[cfg(test)]
+#[path = "services_tests.rs"]
+mod tests;

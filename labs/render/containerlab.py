@@ -1,0 +1,245 @@
+"""A plan as a containerlab topology file (NAME.clab.yml) that brings the lab up by itself.
+
+Comes in: a plan, the lab's directory as the file will name it, the version of the images. Goes out: YAML that is valid
+against containerlab's own schema, equal for equal plans. Every node starts `ewan-node container`, which gives it what
+the plan says; the file holds only what the engine must know: images, CPUs, wires.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+import yaml
+
+from labs.plan import Interface, Node, Plan, digest
+from labs.render import dashboards
+from labs.units import Duration, Rate
+
+PREFIX = "ewan"
+ENTRY = "/usr/local/bin/ewan-node"
+LAB = "/lab"
+"""Where every container finds the lab's directory."""
+BRIDGES = "bridges.sh"
+"""In the lab's directory, where switches are bridges of the host."""
+PATIENCE_S = 60
+LONGEST_INTERFACE = 15
+MANY_PAIRS = 8
+# In a link's short form containerlab takes these for special ends, so nodes of these names need the long form.
+_SPECIAL = ("macvlan", "veth", "mgmt-net", "host", "brief", "vxlan", "vxlan-stitch", "dummy")
+
+
+class _Flow(list[Any]):
+    """A list that is written on one line."""
+
+
+class _Inline(dict[str, str]):
+    """A mapping that is written on one line."""
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(
+    _Flow, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+)
+_Dumper.add_representer(
+    _Inline, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=True)
+)
+
+
+def render(
+    plan: Plan,
+    *,
+    directory: str,
+    version: str,
+    ports: dashboards.Ports = dashboards.PORTS,
+    wait: bool = True,
+) -> str:
+    """The topology file.
+
+    directory: the lab's, relative to the file; version: the tag of the images; ports: of the dashboards, on this
+    machine; wait: whether a deployment lasts until all nodes are ready, else whoever deploys sees to that.
+    """
+    nodes = {node.name: _node(plan, node, version) for node in plan.nodes}
+    if wait:
+        # Nothing else waits for this node, which takes one of containerlab's workers meanwhile, and gives up in time.
+        last = _last(plan).name
+        nodes[last]["exec"] = [f"{ENTRY} ready --lab {LAB} --node {last} --patience-s {PATIENCE_S}"]
+    nodes |= dashboards.nodes(plan, version=version, ports=ports)
+    document = {
+        "name": plan.lab,
+        "prefix": PREFIX,
+        "mgmt": _management(plan),
+        "topology": {"defaults": _defaults(plan, directory), "nodes": nodes, "links": _links(plan)},
+    }
+    text = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
+    return _header(plan, directory, version, nodes, ports) + str(text)
+
+
+def image(kind: str, version: str) -> str:
+    """The image of nodes of a kind; labs/images.py builds them under these names."""
+    return f"{PREFIX}/{kind}:{version}"
+
+
+def is_bridge(plan: Plan, node: Node) -> bool:
+    """Whether a node is no container but a bridge of the host's Open vSwitch."""
+    return plan.containers.ovs_bridge and node.kind == "switch"
+
+
+def bridge_port(plan: Plan, node: str, interface: str) -> str:
+    """The name of a bridge's port: it is an interface of the host, so it must be short, and no other's."""
+    name = f"{node}-{interface.removeprefix('eth')}"
+    if len(name) <= LONGEST_INTERFACE:
+        return name
+    return f"{PREFIX}{hashlib.sha256(f'{plan.lab}/{node}/{interface}'.encode()).hexdigest()[:10]}"
+
+
+def bridges_script(plan: Plan) -> str:
+    """What is done by hand where switches are the host's bridges, as a shell script."""
+    switches = [node for node in plan.nodes if is_bridge(plan, node)]
+    mark = f"external_ids:{PREFIX}={plan.lab}"
+    add, limit, remove = [], [], []
+    for node in switches:
+        add += [f"ovs-vsctl --may-exist add-br {node.name}", f"ip link set {node.name} up"]
+        for port in node.interfaces:
+            limit += _limit(bridge_port(plan, node.name, port.name), port, mark)
+        remove += [f"ovs-vsctl --if-exists del-br {node.name}"]
+    remove += [f"ovs-vsctl --bare --columns=_uuid find QoS {mark} | xargs -r -n 1 ovs-vsctl destroy QoS"]
+    cases = (("add", add), ("limit", limit or [":"]), ("remove", remove))
+    body = "".join(f"{word})\n" + "".join(f"    {line}\n" for line in lines) + "    ;;\n" for word, lines in cases)
+    return (
+        "#!/bin/sh\n"
+        f"# Bridges of the host's Open vSwitch for the lab {plan.lab}, as root:\n"
+        f"#   sh {BRIDGES} add      before containerlab deploy: the bridges\n"
+        f"#   sh {BRIDGES} limit    after it: rates and queues of their ports\n"
+        f"#   sh {BRIDGES} remove   after containerlab destroy\n"
+        "# containerlab takes bridges of the kernel's datapath only (module openvswitch).\n"
+        'set -eu\ncase "${1-}" in\n'
+        f"{body}"
+        f'*)\n    echo "write one of: add, limit, remove" >&2\n    exit 2\n    ;;\nesac\n'
+    )
+
+
+def _limit(port: str, interface: Interface, mark: str) -> list[str]:
+    """The root queueing discipline of a bridge's port in tc's words, as the node binary sets it elsewhere."""
+    egress = interface.egress
+    # Open vSwitch takes a discipline that it does not know of away, unless it is told to let it be.
+    keep = f"ovs-vsctl --id=@keep create QoS type=linux-noop {mark} -- set port {port} qos=@keep"
+    root = f"tc qdisc replace dev {port} root"
+    match egress["kind"]:
+        case "tbf":
+            stab = f" stab overhead {egress['overhead_bytes']}" if egress["overhead_bytes"] else ""
+            rate, burst, limit = egress["rate_bps"], egress["burst_bytes"], egress["limit_bytes"]
+            return [keep, f"{root}{stab} tbf rate {rate}bit burst {burst} limit {limit}"]
+        case "fifo":
+            return [keep, f"{root} pfifo limit {egress['limit_packets']}"]
+    return []
+
+
+def _management(plan: Plan) -> dict[str, str]:
+    """Without a management network no node is in any: the engine's own name makes containerlab create none."""
+    if not plan.containers.management:
+        return {"network": "bridge"}
+    return {"network": f"{PREFIX}-{plan.lab}", "ipv4-subnet": "auto"}
+
+
+def _defaults(plan: Plan, directory: str) -> dict[str, Any]:
+    defaults: dict[str, Any] = {
+        "kind": "linux",
+        "restart-policy": "no",
+        "image-pull-policy": "never",
+        "binds": _Flow([f"{directory}:{LAB}"]),
+        "labels": {"ewan.lab": plan.lab, "ewan.plan": digest(plan)},
+    }
+    return defaults if plan.containers.management else defaults | {"network-mode": "none"}
+
+
+def _node(plan: Plan, node: Node, version: str) -> dict[str, Any]:
+    if is_bridge(plan, node):
+        return {"kind": "ovs-bridge"}
+    return {
+        "image": image(node.kind, version),
+        "entrypoint": f"{ENTRY} container --lab {LAB} --node {node.name}",
+        "cpu-set": ",".join(str(cpu) for cpu in _cpus(plan, node.name)),
+        "labels": {"ewan.kind": node.kind},
+    }
+
+
+def _last(plan: Plan) -> Node:
+    """The node that waits until all are ready, so that `deploy` ends when the lab can be used."""
+    return [node for node in plan.nodes if node.kind == "host"][-1]
+
+
+def _cpus(plan: Plan, name: str) -> list[int]:
+    """The hosts' CPUs; an emulator has its spinner's too, to which nothing but the spinner's own thread keeps."""
+    emulated = next((link.name for link in plan.links if link.node == name), None)
+    spinning = {spinner.cpu for spinner in plan.spinners if emulated in spinner.links}
+    return sorted(spinning.union(plan.host_cpus))
+
+
+def _links(plan: Plan) -> list[dict[str, Any]]:
+    nodes = {node.name: node for node in plan.nodes}
+    mtus = {(node.name, port.name): port.mtu for node in plan.nodes for port in node.interfaces}
+    links = []
+    for wire in plan.wires:
+        ends = []
+        for end in (wire.a, wire.b):
+            bridge = is_bridge(plan, nodes[end.node])
+            ends.append((end.node, bridge_port(plan, end.node, end.interface) if bridge else end.interface))
+        mtu = mtus[wire.a.node, wire.a.interface]
+        if any(node in _SPECIAL for node, _ in ends):
+            endpoints: list[Any] = [_Inline({"node": node, "interface": interface}) for node, interface in ends]
+            links.append({"type": "veth", "endpoints": _Flow(endpoints), "mtu": mtu})
+        else:
+            links.append({"endpoints": _Flow(f"{node}:{interface}" for node, interface in ends), "mtu": mtu})
+    return links
+
+
+def _header(plan: Plan, directory: str, version: str, nodes: dict[str, Any], ports: dashboards.Ports) -> str:
+    """What the file is, how it is used, what it needs; as comments. No $ and no {{: containerlab expands both."""
+    kinds = Counter(node.kind for node in plan.nodes)
+    plural = {"switch": "switches"}
+    counted = ", ".join(
+        f"{number} {kind if number == 1 else plural.get(kind, f'{kind}s')}" for kind, number in kinds.items()
+    )
+    images = sorted({node["image"] for node in nodes.values() if "image" in node})
+    file, host = f"{plan.lab}.clab.yml", _last(plan).name
+    lines = [
+        f"{plan.lab}: {counted}, as containers; routes: {plan.routing}.",
+        f"Written by `ewan compile` {version}; plan {digest(plan)[:12]}, which is {directory}/plan.json.",
+        "",
+        f"  containerlab deploy -t {file}                as root; done when every node is ready",
+        f"  docker exec -it {PREFIX}-{plan.lab}-{host} bash",
+        f"  containerlab destroy -t {file} --cleanup",
+        "",
+        f"Images: {', '.join(images)}",
+        "  (`make images` builds them; `docker save` and `docker load` take them to another machine).",
+        f"Files: {directory}/ is bound at {LAB} in every node and moves with this file.",
+    ]
+    emulators = sorted({spinner.cpu for spinner in plan.spinners})
+    if emulators:
+        lines.append(
+            f"CPUs: links spin on {_listed(emulators)}, everything else runs on {_listed(plan.host_cpus)}; for a "
+            "machine with others, compile there."
+        )
+    if any(is_bridge(plan, node) for node in plan.nodes):
+        script = f"{directory}/{BRIDGES}"
+        lines.append(f"Switches are bridges of the host's Open vSwitch: sh {script} add, deploy, sh {script} limit.")
+    if plan.containers.dashboards:
+        lines.append(
+            f"Dashboards: Grafana at http://127.0.0.1:{ports.grafana}, Prometheus at http://127.0.0.1:{ports.prometheus}."
+        )
+    for pair in plan.pairs[:MANY_PAIRS]:
+        rtt, rate = Duration(pair.rtt_ns), Rate(pair.bottleneck_bps)
+        lines.append(f"Base RTT {pair.source} - {pair.sink}: {rtt}, at {rate}.")
+    if len(plan.pairs) > MANY_PAIRS:
+        lines.append(f"... and {len(plan.pairs) - MANY_PAIRS} more pairs.")
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
+def _listed(cpus: tuple[int, ...] | list[int]) -> str:
+    return ("CPU " if len(cpus) == 1 else "CPUs ") + ", ".join(str(cpu) for cpu in cpus)

@@ -1,0 +1,147 @@
+"""What `ewan compile` leaves: the plan, its picture and tables, the containerlab file and the lab's directory.
+
+Comes in: a plan and a directory. Goes out: NAME.plan.json, NAME.svg, NAME.txt, NAME.clab.yml, and NAME/, which every
+container has at /lab. What an earlier compilation or deployment of the same lab left there is replaced; a directory
+that is somebody else's, or a lab's that is up, is refused with an OSError.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+
+from labs.plan import Node, Plan, to_json
+from labs.render import containerlab, dashboards, svg
+
+# What deployments leave in a lab's directory, beside nodes/.
+_LEFT = ("spinner-*", "changes.jsonl", "applied.json")
+
+
+def written(
+    plan: Plan,
+    output: Path,
+    *,
+    sheet: str,
+    version: str,
+    ports: dashboards.Ports = dashboards.PORTS,
+    live: bool = True,
+) -> dict[str, Path]:
+    """Writes the files and gives what each is: plan, picture, table, clab, directory.
+
+    sheet: the tables as text; version: the tag of the images; ports: of the dashboards; live: False for a plan of the
+    virtual clock, which no container can run, so that the last two are left out. OSError, with the file's name, where
+    one cannot be written.
+    """
+    files = {
+        "plan": output / f"{plan.lab}.plan.json",
+        "picture": output / f"{plan.lab}.svg",
+        "table": output / f"{plan.lab}.txt",
+    }
+    directory = output / plan.lab
+    if live:
+        files |= {"clab": output / f"{plan.lab}.clab.yml", "directory": directory}
+        _refuse(plan, directory)
+    made = not output.exists()
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        files["plan"].write_bytes(to_json(plan))
+        files["picture"].write_text(svg.picture(plan))
+        files["table"].write_text(sheet)
+        if live:
+            _clear(directory)
+            lay_out(plan, directory)
+            files["clab"].write_text(containerlab.render(plan, directory=plan.lab, version=version, ports=ports))
+    except OSError:
+        if made:
+            shutil.rmtree(output, ignore_errors=True)
+        raise
+    return files
+
+
+def lay_out(plan: Plan, directory: Path) -> None:
+    """The lab's directory as containers expect it at /lab: plan.json last, for it says that the rest is there."""
+    for node in containers(plan):
+        (directory / "nodes" / node.name).mkdir(parents=True, exist_ok=True)
+    for name, text in of_lab(plan).items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (directory / "plan.json").write_bytes(to_json(plan))
+
+
+def of_lab(plan: Plan) -> dict[str, str]:
+    """The files of the lab's directory beside plan.json: path → text.
+
+    The nodes' configuration is there to be read: each node writes its own again when it starts.
+    """
+    files = {"hosts": hosts(plan)}
+    for node in containers(plan):
+        run = f"{containerlab.LAB}/nodes/{node.name}"
+        for service in node.services:
+            files |= {f"nodes/{node.name}/{name}": text.replace("{run}", run) for name, text in service.files.items()}
+    if any(containerlab.is_bridge(plan, node) for node in plan.nodes):
+        files[containerlab.BRIDGES] = containerlab.bridges_script(plan)
+    return files | dashboards.files(plan)
+
+
+def containers(plan: Plan) -> Iterator[Node]:
+    """The nodes that are containers."""
+    return (node for node in plan.nodes if not containerlab.is_bridge(plan, node))
+
+
+def hosts(plan: Plan) -> str:
+    """The hosts file that every node sees (labs/node/src/hosts.rs): a node's first address of each family."""
+    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
+    for node in plan.nodes:
+        if node.kind == "emulator":
+            continue
+        addresses = [address.split("/")[0] for interface in node.interfaces for address in interface.addresses]
+        for v6 in (False, True):
+            first = next((address for address in addresses if (":" in address) == v6), None)
+            lines += [f"{first} {node.name}"] if first else []
+    return "\n".join(lines) + "\n"
+
+
+def _refuse(plan: Plan, directory: Path) -> None:
+    """Raises for a directory that is there and not this lab's, or whose lab is up."""
+    if not directory.exists():
+        return
+    try:
+        found = orjson.loads((directory / "plan.json").read_bytes())
+        ours = str(found["format"]).startswith("ewan-plan/") and found["lab"] == plan.lab
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = not any(directory.iterdir()) if directory.is_dir() else False
+    if not ours:
+        raise OSError(errno.EEXIST, f"is there and is not the directory of a lab {plan.lab}", str(directory))
+    if _is_up(directory):
+        busy = f"is in use by a lab that is up (containerlab destroy -t {plan.lab}.clab.yml --cleanup)"
+        raise OSError(errno.EBUSY, busy, str(directory))
+
+
+def _is_up(directory: Path) -> bool:
+    """Whether a link of a lab that was deployed from here answers; the detour is for paths too long to connect to."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for control in directory.glob("spinner-*.sock"):
+            with socket.socket(socket.AF_UNIX) as client, suppress(ConnectionRefusedError, FileNotFoundError):
+                client.connect(f"/proc/self/fd/{descriptor}/{control.name}")
+                return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _clear(directory: Path) -> None:
+    """Removes what an earlier compilation or deployment left, and nothing else."""
+    if (directory / "nodes").exists():
+        shutil.rmtree(directory / "nodes")
+    for pattern in _LEFT:
+        for path in directory.glob(pattern):
+            path.unlink()

@@ -1,0 +1,334 @@
+"""The live runtime of containers: nodes are containers of Docker or Podman, which containerlab makes and wires.
+
+In: plans. Out: labs. The state directory is the lab's directory, bound into every container: sockets, logs and names
+are where those of a lab of namespaces are, and containerlab gives each container's network the name that such a lab
+has for it. So all that looks into a lab, or runs a program in it, is inherited; making, entering, removing are here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from labs import images
+from labs.plan import Plan
+from labs.render import containerlab as rendered
+from labs.render import dashboards, files
+from labs.runtime import clab, containers, shares, spinners
+from labs.runtime import engine as engines
+from labs.runtime.base import LabError
+from labs.runtime.binary import node_binary
+from labs.runtime.containers import engine_of, name_of
+from labs.runtime.engine import Container, Engine, NoAnswerError
+from labs.runtime.interrupt import deferred
+from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from labs.runtime.netns import NetnsRuntime
+from labs.runtime.program import Program
+
+READY_S = 120.0
+POLL_S = 0.02
+LOOK_S = 0.5
+# What containerlab had asked the engine for when it was killed is carried out all the same.
+SETTLE_S = 1.0
+
+Show = Callable[[str], None]
+
+
+class ContainerlabRuntime(NetnsRuntime):
+    """See `labs.runtime.base.Runtime`; `show` is told how far the making of a lab is."""
+
+    def __init__(
+        self, binary: Path | None = None, state: Path | None = None, show: Show = lambda progress: None
+    ) -> None:
+        super().__init__(binary, state)
+        self._show = show
+
+    def obstacle(self, plan: Plan) -> str | None:
+        """Why this machine cannot make the plan's lab, in one line; None where it can. Asks the engine but once."""
+        try:
+            _check_possible(plan)
+            path = clab.binary()
+            asked = engines.candidates()
+            if not asked:
+                return "no container engine is installed"
+            with clab.version_of(path) as version:
+                self._check_images(plan, asked[0])
+                version()
+        except LabError as error:
+            return str(error)
+        return None
+
+    def up(self, plan: Plan) -> list[str]:
+        self._need_root("making a lab")
+        spinners.check_cpus(plan.lab, plan.spinners)
+        _check_possible(plan)
+        path, engine = clab.binary(), engines.find()
+        with clab.version_of(path) as asked:
+            self._check_images(plan, engine)
+            version = asked()
+        directory = self._state.directory(plan.lab)
+        topology = directory / f"{plan.lab}.clab.yml"
+        try:
+            ports = dashboards.ports_of(os.environ)
+        except ValueError as error:
+            raise LabError(str(error)) from None
+        text = rendered.render(plan, directory=str(directory), version=images.TAG, ports=ports)
+        with self._state.locked(), deferred() as check:
+            if plan.lab in self._state.names():
+                raise LabError(
+                    f"lab {plan.lab} exists already, or what is left of it: "
+                    f"remove it with `ewan down {plan.lab}`, or give this one another name"
+                )
+            manifest = containers.manifest_of(plan, topology, text, engine, version)
+            containers.check_free(engine, manifest, text)
+            try:
+                containers.write(directory, manifest)
+                files.lay_out(plan, directory)
+                topology.write_text(text)
+                self._deploy(path, topology, manifest, check)
+                return self._ready(plan, manifest, check)
+            except BaseException as error:
+                raise self._given_up(plan.lab, engine, error) from None
+
+    def down(self, name: str) -> dict[str, Any]:
+        self._need_root("removing a lab")
+        directory = self._state.directory(name)
+        with self._state.locked(), deferred():
+            manifest = self._state.manifest(name)
+            if manifest is None:
+                raise self._absent(name)
+            whole = self._warnings(name) is not None
+            return containers.remove(directory, manifest, 0.0 if whole else SETTLE_S)
+
+    def status(self, name: str) -> dict[str, Any]:
+        try:
+            return super().status(name)
+        except NoAnswerError as error:
+            empty: dict[str, Any] = {"plan": None, "nodes": [], "spinners": [], "warnings": []}
+            return {"lab": name, "state": "incomplete", "note": str(error), **empty}
+
+    def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        self._need_root("entering a node")
+        manifest, plan = self.load(name)
+        if node not in [each.name for each in plan.nodes]:
+            return super().exec(name, node, argv)  # which says what names are near
+        engine, terminal = engine_of(manifest), os.isatty(0) and os.isatty(1)
+        # What runs in the container is no child of ours: by this word in its environment it is found, and signalled.
+        mark = f"EWAN_EXEC={uuid.uuid4().hex}"
+        words = engine.command("exec", "--interactive", *(["--tty"] if terminal else []), "--env", mark)
+        # Without a terminal Ctrl-C is ours to pass on; with one the terminal's own character goes through it.
+        process = subprocess.Popen(
+            [*words, name_of(name, node), *argv], env=engine.environment, start_new_session=not terminal
+        )
+        passed = False
+        with deferred(lambda number: _signal(mark, number)) as check:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(LOOK_S / 5)
+                try:
+                    check()
+                except (KeyboardInterrupt, SystemExit) as asked:
+                    if isinstance(asked, KeyboardInterrupt) and not terminal and not passed:
+                        _signal(mark, signal.SIGINT)
+                    passed = True
+
+    def batch(self, name: str, program: Program, directory: Path) -> None:
+        self._check_whole(name)
+        super().batch(name, program, directory)
+
+    def versions(self, name: str) -> dict[str, str]:
+        manifest = self._check_whole(name)
+        told = {manifest["engine"]: manifest["engine_version"], "containerlab": manifest["containerlab_version"]}
+        return {"runtime": "containerlab", **told}
+
+    def _check_whole(self, name: str) -> Mapping[str, Any]:
+        """The manifest; LabError where a container has ended: the name of its network could be somebody else's."""
+        manifest, plan = self.load(name)
+        _check_running(manifest, [node.name for node in plan.nodes])
+        return manifest
+
+    def _check_images(self, plan: Plan, engine: Engine) -> None:
+        kinds: list[str] = sorted({node.kind for node in plan.nodes})
+        names = [images.image(kind) for kind in [*kinds, *(["prometheus"] if plan.containers.dashboards else [])]]
+        found = engine.images(names)
+        digest = images.digest(node_binary(self._wanted))
+        for name in names:
+            labels = dict(found[name].labels) if name in found else None
+            if complaint := images.complaint(name, labels, digest):
+                raise LabError(complaint)
+
+    def _deploy(self, path: Path, topology: Path, manifest: Mapping[str, Any], check: Callable[[], None]) -> None:
+        engine, total = engine_of(manifest), len(manifest["containers"])
+        look = 0.0
+
+        def check_all() -> None:
+            """containerlab itself waits for ever for a node that has failed."""
+            nonlocal look
+            check()
+            if failed := _failed(topology.parent):
+                raise LabError(failed)
+            if time.monotonic() > look:
+                _check_none_ended(manifest)
+                look = time.monotonic() + LOOK_S
+
+        def created(count: int) -> None:
+            self._show(f"container {count} of {total}")
+
+        try:
+            clab.deploy(node_binary(self._wanted), path, topology, engine, check_all, created)
+        except LabError as error:
+            # A node that could not become what it should be says it better than who waited for it.
+            raise LabError(_failed(topology.parent) or str(error)) from None
+
+    def _ready(self, plan: Plan, manifest: Mapping[str, Any], check: Callable[[], None]) -> list[str]:
+        """Waits until each node has made itself what the plan says; gives their warnings."""
+        directory, total = self._state.directory(plan.lab), len(plan.nodes)
+        waiting = [node.name for node in plan.nodes]
+        deadline, look = time.monotonic() + READY_S, 0.0
+        while waiting:
+            check()
+            if failed := _failed(directory):
+                raise LabError(failed)
+            waiting = [node for node in waiting if not (directory / "nodes" / node / "ready").exists()]
+            if waiting and time.monotonic() > look:
+                self._show(f"{total - len(waiting)} of {total} nodes are ready")
+                _check_running(manifest, waiting)
+                look = time.monotonic() + LOOK_S
+            if waiting and time.monotonic() > deadline:
+                said = engine_of(manifest).last_words(name_of(plan.lab, waiting[0])) or "it said nothing"
+                raise LabError(f"node {waiting[0]} is not ready after {READY_S:.0f} s: {said}")
+            time.sleep(POLL_S if waiting else 0)
+        self._check_whole(plan.lab)
+        for number in range(len(plan.spinners)):
+            self.control(plan.lab, number, {"command": "stats"})
+        warnings = [*self._free(plan), *_warnings(directory)]
+        (directory / "applied.json").write_bytes(orjson.dumps({"warnings": dict.fromkeys(warnings, 1)}))
+        return warnings
+
+    def _given_up(self, name: str, engine: Engine, error: BaseException) -> BaseException:
+        """What to raise when a lab could not be made: nothing is left of it, or it is said what to do."""
+        directory = self._state.directory(name)
+        if isinstance(error, OSError):
+            reason = "no space left: make room there" if error.errno == errno.ENOSPC else error.strerror
+            error = LabError(f"{error.filename or directory}: {reason}")
+        manifest = self._state.manifest(name)
+        try:
+            if manifest is not None:
+                engine.version()
+                containers.remove(directory, manifest, SETTLE_S)
+            else:
+                containers.forget(directory)
+        except NoAnswerError as dead:
+            return LabError(f"{dead}; what is left of lab {name} goes with `ewan down {name}` then")
+        except LabError as left:
+            return LabError(f"{error}; and not all of it could be removed ({left}): ewan down {name}")
+        return error
+
+    def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
+        """The process ids are the host's; a name of a network is believed only where it is its container's."""
+        found = engine_of(self.load(plan.lab).manifest).containers(
+            [name_of(plan.lab, each.name) for each in plan.nodes]
+        )
+        nodes = super()._nodes(plan)
+        for node in nodes:
+            container = found.get(name_of(plan.lab, node["name"]))
+            if container is None or not container.running or not _is_of(container.name, container.pid):
+                node |= {"up": False, "pids": []}
+        return nodes
+
+    def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
+        """Each spinner in the container of its first link's emulator."""
+        nodes = {link.name: link.node for link in plan.links}
+        networks = {
+            number: identity_of(NAMESPACES / name_of(plan.lab, nodes[each.links[0]]))
+            for number, each in enumerate(plan.spinners)
+        }
+        inside = processes_in([each for each in networks.values() if each is not None])
+        found = {}
+        for number, network in networks.items():
+            for pid in inside.get(network, []) if network is not None else []:
+                if spinners.number_of(pid) == number:
+                    found[number] = pid
+        return found
+
+    def _free(self, plan: Plan) -> list[str]:
+        """Spinners get their CPUs' time as in a lab of namespaces; else a warning."""
+        try:
+            for pid in self._processes(plan, "").values():
+                shares.leave_group(pid)
+        except OSError as error:
+            return [f"links have no more than a container's share of their CPU ({error.filename}: {error.strerror})"]
+        return []
+
+
+def _check_possible(plan: Plan) -> None:
+    if plan.containers.ovs_bridge:
+        raise LabError(
+            f"lab {plan.lab}: bridges of the host's Open vSwitch are made by hand: use `ewan compile` and containerlab "
+            "itself, or leave ovs-bridge out"
+        )
+
+
+def _check_running(manifest: Mapping[str, Any], nodes: Iterable[str]) -> None:
+    """LabError for the first of these nodes whose container does not run, or is not what the namespace's name means."""
+    engine, lab = engine_of(manifest), manifest["lab"]
+    names = [name_of(lab, node) for node in nodes]
+    found = engine.containers(names)
+    for name in names:
+        container = found.get(name)
+        if container is None:
+            raise LabError(f"container {name} is gone: remove the lab with `ewan down {lab}`")
+        if not container.running or not _is_of(name, container.pid):
+            raise LabError(f"{_ended(engine, container)}: remove the lab with `ewan down {lab}`")
+
+
+def _check_none_ended(manifest: Mapping[str, Any]) -> None:
+    """LabError for the first container of a lab that was started and has ended."""
+    engine = engine_of(manifest)
+    for container in engine.containers(manifest["containers"]).values():
+        if container.ended:
+            raise LabError(_ended(engine, container))
+
+
+def _ended(engine: Engine, container: Container) -> str:
+    said = engine.last_words(container.name) or f"status {container.status}, without a word"
+    return f"container {container.name} has ended: {said}"
+
+
+def _is_of(name: str, pid: int) -> bool:
+    try:
+        return (NAMESPACES / name).samefile(f"/proc/{pid}/ns/net")
+    except OSError:
+        return False
+
+
+def _failed(directory: Path) -> str:
+    """What the first node said that could not become what its plan says; "" where all could, or are still at it."""
+    for path in sorted(directory.glob("nodes/*/failed")):
+        return f"{path.parent.name}: {engines.last_line(path.read_text(errors='replace')) or 'failed without a word'}"
+    return ""
+
+
+def _warnings(directory: Path) -> list[str]:
+    """What nodes warned of while they made themselves, each warning once."""
+    lines = [line for path in sorted(directory.glob("nodes/*/warnings")) for line in path.read_text().splitlines()]
+    return list(dict.fromkeys(line for line in lines if line))
+
+
+def _signal(mark: str, number: int) -> None:
+    """To the process that has `mark` in its environment, and to what it started."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), number)

@@ -1,0 +1,245 @@
+"""What a lab of containers owns: its manifest, whether its names are free, and its removal.
+
+In: a topology file and an engine; a state directory. Out: a manifest that is there before anything else is; one line
+about each name that somebody else has; nothing of the lab any more. What is removed is named by the manifest and, where
+it is a container, was made from the manifest's topology file: containerlab labels each container with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from labs.plan import Plan, digest
+from labs.runtime import spinners
+from labs.runtime.base import LabError
+from labs.runtime.engine import Container, Engine
+from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+
+FORMAT = "ewan-containers/1"
+MANIFEST = "manifest.json"
+UNFINISHED = ".manifest.json.new"
+"""A manifest that was being written when its writer died; nothing else existed then."""
+TOPOLOGY_LABEL = "clab-topo-file"
+ENGINES_NETWORK = "bridge"
+"""The engine's own, which exists always: a lab without a management network names it, and is not in it."""
+ANSWER_S = 1.0
+ENDS_S = 1.0
+GONE_S = 60.0
+POLL_S = 0.05
+
+Manifest = Mapping[str, Any]
+
+
+def name_of(lab: str, node: str) -> str:
+    """Of the container, and of its namespace below /run/netns."""
+    return f"ewan-{lab}-{node}"
+
+
+def manifest_of(plan: Plan, topology: Path, text: str, engine: Engine, containerlab: str) -> dict[str, Any]:
+    """All that containerlab will make of the topology file's text. containerlab: its version."""
+    described = yaml.safe_load(text)
+    network = described["mgmt"]["network"]
+    return {
+        "format": FORMAT,
+        "lab": plan.lab,
+        "id": uuid.uuid4().hex,
+        "created_unix_ns": time.time_ns(),
+        "engine": engine.kind,
+        "host": engine.host,
+        "engine_version": engine.version(),
+        "containerlab_version": containerlab,
+        "containers": [name_of(plan.lab, node) for node in described["topology"]["nodes"]],
+        "networks": [] if network == ENGINES_NETWORK else [network],
+        "topology": str(topology),
+        "plan": digest(plan),
+        "spinners": len(plan.spinners),
+    }
+
+
+def engine_of(manifest: Manifest) -> Engine:
+    """The engine that made a lab, whatever the environment says now."""
+    return Engine(manifest["engine"], manifest["host"])
+
+
+def write(directory: Path, manifest: Manifest) -> None:
+    """Makes the state directory, and in it the manifest: whole or not at all, whatever happens next. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    unfinished = directory / UNFINISHED
+    with unfinished.open("wb") as file:
+        file.write(orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(directory / MANIFEST)
+
+
+def forget(directory: Path) -> None:
+    """Removes a state directory whose manifest could not be written: nothing else was made."""
+    (directory / UNFINISHED).unlink(missing_ok=True)
+    if directory.exists():
+        directory.rmdir()
+
+
+def check_free(engine: Engine, manifest: Manifest, text: str) -> None:
+    """LabError for the first name or port of a lab to be made that somebody has."""
+    lab, another = manifest["lab"], "or give this lab another name"
+    for container in engine.containers(manifest["containers"]).values():
+        label = f"{TOPOLOGY_LABEL}={container.labels.get(TOPOLOGY_LABEL)}"
+        if container.labels.get(TOPOLOGY_LABEL) == manifest["topology"]:
+            listed = f"{engine.kind} rm -f $({engine.kind} ps -aq --filter label={label})"
+            raise LabError(f"containers of an earlier lab {lab}, whose state is lost, are there: {listed}, {another}")
+        remedy = f"{engine.kind} rm -f {container.name}"
+        raise LabError(f"container {container.name} exists and is not ours: remove it ({remedy}), {another}")
+    for name in manifest["containers"]:
+        if os.path.lexists(NAMESPACES / name):
+            remedy = f"ip netns delete {name}"
+            raise LabError(f"namespace {name} exists and is no lab's that is up: remove it ({remedy}), {another}")
+    for name in engine.networks(manifest["networks"]):
+        remedy = f"{engine.kind} network rm {name}"
+        raise LabError(f"network {name} of {engine.kind} exists and is not ours: remove it ({remedy}), {another}")
+    for node, address, port in published(text):
+        if not _free(address, port):
+            raise LabError(
+                f"port {port} is taken, and {node} of lab {lab} is published there: end what listens on it "
+                f"(ss -ltnp 'sport = :{port}'), or leave the dashboards out"
+            )
+
+
+def published(text: str) -> Iterator[tuple[str, str, int]]:
+    """Node, address and port of each port of the host that a topology file takes."""
+    for node, described in yaml.safe_load(text)["topology"]["nodes"].items():
+        for written in described.get("ports") or ():
+            *address, port, _ = ["", *str(written).partition("/")[0].rsplit(":", 2)][-3:]
+            if port:
+                yield node, "".join(address), int(port)
+
+
+def _free(address: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address.strip("[]"), port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True
+
+
+def remove(directory: Path, manifest: Manifest, settle_s: float = 0.0) -> dict[str, Any]:
+    """Removes a lab, however much of it there is; LabError when something of it stays, which `down` removes later.
+
+    settle_s: how long to look for containers that come into being all the same, whoever asked for them being dead.
+    """
+    engine = engine_of(manifest)
+    counters = [_last_stats(directory, number) for number in range(manifest["spinners"])]
+    containers = _ours(engine, manifest)
+    entered = _entered(manifest, containers)
+    made = _remove_containers(engine, manifest, containers, settle_s)
+    networks = sorted(engine.networks(manifest["networks"]))
+    engine.remove_networks(networks)
+    paths = []
+    for link in map(NAMESPACES.joinpath, manifest["containers"]):
+        if link.is_symlink():
+            link.unlink(missing_ok=True)
+            paths.append(str(link))
+    processes = _end(entered)
+    for entry in directory.iterdir():
+        if entry.name == MANIFEST:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink(missing_ok=True)
+    (directory / MANIFEST).unlink()
+    directory.rmdir()
+    return {
+        "lab": manifest["lab"],
+        "namespaces": [],
+        "containers": made,
+        "networks": networks,
+        "processes": processes,
+        "paths": [*paths, str(directory)],
+        "spinners": counters,
+    }
+
+
+def _ours(engine: Engine, manifest: Manifest) -> dict[str, Container]:
+    """Of the manifest's containers those that were made from its topology file."""
+    found = engine.containers(manifest["containers"])
+    return {name: each for name, each in found.items() if each.labels.get(TOPOLOGY_LABEL) == manifest["topology"]}
+
+
+def _remove_containers(engine: Engine, manifest: Manifest, found: dict[str, Container], settle_s: float) -> list[str]:
+    """Until none is left; the names of those that were removed."""
+    removed: set[str] = set()
+    begun = last = time.monotonic()
+    while found or time.monotonic() - last < settle_s:
+        if time.monotonic() - begun > GONE_S:
+            raise LabError(f"container {min(found)} of lab {manifest['lab']} does not go; try again")
+        if found:
+            removed |= found.keys()
+            last = time.monotonic()
+        engine.remove([each.identity for each in found.values()])
+        time.sleep(POLL_S if settle_s else 0)
+        found = _ours(engine, manifest)
+    return sorted(removed)
+
+
+def _entered(manifest: Manifest, containers: Mapping[str, Container]) -> list[int]:
+    """Processes of the host that are in the network of a container of ours without being in the container."""
+    running = [each for each in containers.values() if each.running]
+    inside = {
+        identity_of(Path(f"/proc/{each.pid}/ns/net")): identity_of(Path(f"/proc/{each.pid}/ns/pid")) for each in running
+    }
+    inside.pop(None, None)
+    pids: list[int] = []
+    for network, found in processes_in(set(inside) - {None}).items():  # type: ignore[arg-type]
+        pids += [pid for pid in found if identity_of(Path(f"/proc/{pid}/ns/pid")) != inside[network]]
+    return [pid for pid in pids if pid != os.getpid()]
+
+
+def _end(pids: Sequence[int]) -> list[dict[str, Any]]:
+    """Ends processes, by force where they do not heed; what they were."""
+    ended: list[dict[str, Any]] = []
+    for pid in pids:
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ").strip()
+            os.kill(pid, signal.SIGTERM)
+        except OSError:  # it ended by itself
+            continue
+        ended.append({"pid": pid, "command": words})
+    deadline = time.monotonic() + ENDS_S
+    while any(_alive(each["pid"]) for each in ended):
+        if time.monotonic() > deadline:
+            for each in ended:
+                if _alive(each["pid"]):
+                    os.kill(each["pid"], signal.SIGKILL)
+            break
+        time.sleep(POLL_S)
+    return ended
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _last_stats(directory: Path, number: int) -> dict[str, Any]:
+    """A spinner's counters, or why there are none."""
+    try:
+        answer = spinners.ask(directory, number, {"command": "stats"}, ANSWER_S)
+    except (OSError, LabError) as error:
+        return {"spinner": number, "error": getattr(error, "strerror", None) or str(error)}
+    return {"spinner": number, "stats": answer}

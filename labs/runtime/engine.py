@@ -1,0 +1,216 @@
+"""The container engine of this machine, Docker or Podman, through its command line: both understand the same words.
+
+In: `EWAN_ENGINE` (docker, podman) and `DOCKER_HOST`. Out: images, containers and networks as the engine tells of
+them, and their removal by name; `LabError` with one line when no engine answers, or the engine refuses.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from labs.runtime.base import LabError
+
+Kind = Literal["docker", "podman"]
+KINDS: tuple[Kind, ...] = ("docker", "podman")
+# An engine that is there answers in milliseconds; one that is busy starting a hundred containers, in seconds.
+ANSWER_S = 30.0
+REMOVAL_S = 180.0
+LOCAL = "unix://"
+# What the two say of a container, an image or a network that is not there.
+_ABSENT = ("no such", "not found", "not known", "does not exist", "no container with")
+_ENDED = ("exited", "dead", "stopped")
+_FULL = "no space left on device"
+_PACKAGE = {"docker": "docker.io", "podman": "podman"}
+_START = {"docker": "start it (systemctl start docker)", "podman": "see `podman info`"}
+
+
+class NoAnswerError(LabError):
+    """The engine is not there, or not there any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """`names`: with tags, as the engine writes them."""
+
+    names: tuple[str, ...]
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """`pid` of its first process, 0 when it does not run."""
+
+    name: str
+    identity: str
+    running: bool
+    ended: bool
+    pid: int
+    status: int
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """`host`: the DOCKER_HOST that it is asked by, "" for its own default."""
+
+    kind: Kind
+    host: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of programs that ask this engine."""
+        kept = {key: value for key, value in os.environ.items() if key != "DOCKER_HOST"}
+        return kept | ({"DOCKER_HOST": self.host} if self.host else {})
+
+    def command(self, *words: str) -> list[str]:
+        return [self.kind, *words]
+
+    def version(self) -> str:
+        """Of the engine, not of its command."""
+        key = "{{.Server.Version}}" if self.kind == "docker" else "{{.Client.Version}}"
+        return self._asked("version", "--format", key).strip()
+
+    def images(self, names: Sequence[str]) -> dict[str, Image]:
+        """Those of `names` that are there."""
+        found: dict[str, Image] = {}
+        for each in self._inspected("image", names):
+            image = Image(tuple(each.get("RepoTags") or ()), (each.get("Config") or {}).get("Labels") or {})
+            # Podman puts the place of local images before their names.
+            found |= {name: image for name in names if any(tag in (name, f"localhost/{name}") for tag in image.names)}
+        return found
+
+    def containers(self, names: Sequence[str]) -> dict[str, Container]:
+        """Those of `names` that are there, running or not."""
+        found = {}
+        for each in self._inspected("container", names):
+            name, state = str(each["Name"]).removeprefix("/"), each["State"]
+            pid, status = int(state.get("Pid") or 0), int(state.get("ExitCode") or 0)
+            labels = each["Config"].get("Labels") or {}
+            running, ended = bool(state.get("Running")), state.get("Status") in _ENDED
+            found[name] = Container(name, str(each["Id"]), running, ended, pid, status, labels)
+        return found
+
+    def named(self, prefix: str) -> list[str]:
+        """Names of all containers that begin so, running or not."""
+        lines = self._asked("ps", "--all", "--no-trunc", "--format", "{{.Names}}").splitlines()
+        return sorted(name for line in lines for name in line.split(",") if name.startswith(prefix))
+
+    def networks(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Those of `names` that are there, as the engine describes them."""
+        return {str(each.get("Name") or each.get("name")): each for each in self._inspected("network", names)}
+
+    def remove(self, containers: Sequence[str]) -> None:
+        """Kills and removes containers by identity or name; one that is gone already is no error."""
+        if containers:
+            self._forgiving(("rm", "--force", "--volumes", *containers), REMOVAL_S)
+
+    def remove_networks(self, names: Sequence[str]) -> None:
+        if names:
+            self._forgiving(("network", "rm", *names), ANSWER_S)
+
+    def last_words(self, container: str) -> str:
+        """The last line that a container wrote; "" where it wrote none, or is not there."""
+        command = self.command("logs", "--tail", "5", container)
+        try:
+            said = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment, timeout=ANSWER_S
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return last_line(said.stdout.decode(errors="replace")) if said.returncode == 0 else ""
+
+    def remedy(self, why: str) -> str:
+        """What to do about a failure of the engine, to be put after it; "" where it is not known."""
+        return f": make room there ({self.kind} system df)" if _FULL in why else ""
+
+    def _inspected(self, what: str, names: Sequence[str]) -> Iterable[dict[str, Any]]:
+        if not names:
+            return ()
+        done = self._run(what, "inspect", *names)
+        if done.returncode != 0 and not _only_absent(done.stderr):
+            raise self._failure(done.stderr)
+        found: list[dict[str, Any]] = orjson.loads(done.stdout) if done.stdout.strip() else []
+        return found
+
+    def _asked(self, *words: str) -> str:
+        done = self._run(*words)
+        if done.returncode != 0:
+            raise self._failure(done.stderr)
+        return done.stdout.decode(errors="replace")
+
+    def _forgiving(self, words: Sequence[str], longest_s: float) -> None:
+        done = self._run(*words, longest_s=longest_s)
+        # A removal that somebody else began already ends by itself: the caller looks whether anything is left.
+        if done.returncode != 0 and not _only_absent(done.stderr, "already in progress"):
+            raise self._failure(done.stderr)
+
+    def _run(self, *words: str, longest_s: float = ANSWER_S) -> subprocess.CompletedProcess[bytes]:
+        try:
+            return subprocess.run(
+                self.command(*words),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                env=self.environment,
+                timeout=longest_s,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise NoAnswerError(f"{self.kind} cannot be run ({error.strerror}): install it") from None
+        except subprocess.TimeoutExpired:
+            raise NoAnswerError(
+                f"{self.kind} gave no answer to `{' '.join(words[:2])}` within {longest_s:.0f} s: "
+                "look after the engine, then try again"
+            ) from None
+
+    def _failure(self, said: bytes) -> LabError:
+        line = last_line(said.decode(errors="replace")) or "it gave no reason"
+        if "connect" in line.lower():
+            return NoAnswerError(f"{self.kind} does not answer ({line.rstrip('.')}): {_START[self.kind]}")
+        return LabError(f"{self.kind}: {line}{self.remedy(line)}")
+
+
+def _only_absent(said: bytes, *also: str) -> bool:
+    """Whether all that an engine complains of are things that are not there."""
+    lines = [line.lower() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return bool(lines) and all(any(word in line for word in (*_ABSENT, *also)) for line in lines)
+
+
+def last_line(text: str) -> str:
+    """The last line of a program's words that says anything."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def candidates() -> list[Engine]:
+    """The engines that may be asked, in order; LabError for a wish that cannot be fulfilled."""
+    wanted, host = os.environ.get("EWAN_ENGINE", ""), os.environ.get("DOCKER_HOST", "")
+    if wanted and wanted not in KINDS:
+        raise LabError(f'EWAN_ENGINE="{wanted}": write docker or podman')
+    kinds = [kind for kind in KINDS if kind == wanted or not wanted]
+    if host and not host.startswith(LOCAL) and wanted != "podman":
+        raise LabError(
+            f"DOCKER_HOST={host}: the engine of another machine; a lab's containers are entered on this one: "
+            "write unix:///path/of/docker.sock, or leave it out"
+        )
+    return [Engine(kind, host if kind == "docker" else "") for kind in kinds if shutil.which(kind)]
+
+
+def find() -> Engine:
+    """The first engine that answers; LabError says why none does."""
+    reasons = []
+    for engine in candidates():
+        try:
+            engine.version()
+        except LabError as error:
+            reasons.append(str(error))
+            continue
+        return engine
+    wanted = os.environ.get("EWAN_ENGINE") or KINDS[0]
+    why = "; ".join(reasons) or f"{wanted} is not installed (apt install {_PACKAGE[wanted]})"
+    raise NoAnswerError(f"no container engine answers: {why}; --runtime netns needs none")

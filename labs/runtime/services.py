@@ -1,0 +1,31 @@
+"""The programs that a plan's services need of this machine, in all clocks and runtimes but that of containers.
+
+In: a plan. Out: nothing, or LabError with the package that has what is missing.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from labs.plan import Plan
+from labs.runtime.base import LabError
+
+# Where labs/node/src/services.rs looks for them.
+SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/frr:/usr/libexec/frr"
+_OVS = ("ovs-", "ovsdb-")
+
+
+def check_programs(plan: Plan) -> None:
+    """Before anything is made."""
+    for node in plan.nodes:
+        for service in node.services:
+            program = service.argv[0]
+            if shutil.which(program, path=SEARCH) is not None:
+                continue
+            if node.kind == "router" and plan.routing != "static":
+                raise LabError(
+                    f"lab {plan.lab}: routing {plan.routing} needs FRRouting, and there is no {program} here: "
+                    "apt install frr"
+                )
+            remedy = "apt install openvswitch-switch" if program.startswith(_OVS) else f"looked for in {SEARCH}"
+            raise LabError(f"lab {plan.lab}: node {node.name} needs {program}, which is not here: {remedy}")

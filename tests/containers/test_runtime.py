@@ -1,0 +1,269 @@
+"""Labs of containers as a user has them: up, verified, entered, changed, loaded with traffic, killed, down.
+
+Real containers and real packets; the engine is the fixture's. After each lab the machine is as it was: containers,
+networks, interfaces, processes, files, names of namespaces. Tolerances are those of a busy shared machine: they bound
+what a wrong link would show (see tests/test_live.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT, Ewan
+from tests.engine.fixtures import Containers
+
+RATE_BPS, RTT_NS = 50e6, 40e6
+SIZES = ("--rate", "50Mbit/s", "--rtt", "40ms")
+LABS: dict[str, tuple[str, ...]] = {
+    "dumbbell": ("dumbbell",),
+    "parking-lot": ("parking-lot", "--hops", "3"),
+    "star": ("star", "--arms", "8"),
+    "ring": ("ring", "--routing", "ospf"),
+}
+KILLED = f"k{os.getpid() % 100000}"
+
+
+def surroundings(engine: Containers, state: Path, name: str) -> dict[str, object]:
+    """All that a lab could leave on this machine."""
+    processes = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and entry.name != str(os.getpid()):
+            try:
+                command = (entry / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+            except OSError:
+                continue
+            if f"{state / name}" in command or f"ewan-{name}-" in command:
+                processes.append(command)
+    found: dict[str, object] = {
+        "containers": engine.docker("ps", "--all", "--quiet", "--filter", f"name=ewan-{name}-").stdout,
+        "engine's networks": engine.docker("network", "ls", "--quiet", "--filter", f"name={name}").stdout,
+        "namespaces": sorted(path.name for path in Path("/run/netns").glob(f"ewan-{name}-*")),
+        "state": sorted(str(path) for path in state.glob(f"{name}*")),
+        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
+        "processes": processes,
+        "hosts": name in Path("/etc/hosts").read_text(),
+        "ssh": sorted(path.name for path in Path("/etc/ssh/ssh_config.d").glob(f"*{name}*")),
+    }
+    if engine.process:
+        lines = Path(f"/proc/{engine.process}/net/dev").read_text().splitlines()[2:]
+        found["engine's interfaces"] = sorted(line.partition(":")[0].strip() for line in lines)
+    return found
+
+
+@pytest.fixture(scope="module", params=LABS)
+def lab(request: pytest.FixtureRequest, engine: Containers, ewan: Ewan, state: Path) -> Iterator[dict[str, Any]]:
+    """A lab that is up; its certificate, with `name`."""
+    name = f"{request.param}-{os.getpid() % 100000}"
+    before = surroundings(engine, state, name)
+    result = ewan(
+        *("lab", *LABS[request.param], *SIZES, "--name", name, "--runtime", "containerlab", "--json"), timeout=300
+    )
+    assert result.returncode in (0, 1), result.stderr
+    yield {"name": name, **json.loads(result.stdout)}
+    down = ewan("down", name, timeout=200)
+    assert down.returncode == 0, down.stderr
+    assert surroundings(engine, state, name) == before
+
+
+def rows(lab: dict[str, Any], quantity: str) -> list[dict[str, Any]]:
+    return [row for row in lab["rows"] if row["quantity"] == quantity]
+
+
+def test_links_are_what_the_plan_says(lab: dict[str, Any]) -> None:
+    delays, rates = rows(lab, "delay p50"), rows(lab, "rate")
+    assert delays and rates
+    for row in delays:
+        assert 0 <= row["measured"] - row["configured"] <= 1e6, row
+    for row in rates:
+        assert row["measured"] == pytest.approx(row["configured"], rel=0.005), row
+
+
+def test_pairs_have_the_base_rtt(lab: dict[str, Any]) -> None:
+    found = rows(lab, "base RTT")
+    assert max(row["configured"] for row in found) == pytest.approx(RTT_NS, rel=0.01)
+    for row in found:
+        assert 0 <= row["measured"] - row["configured"] <= 2e6, row
+
+
+def test_the_certificate_names_what_made_the_lab(lab: dict[str, Any]) -> None:
+    versions = lab["host"]["versions"]
+    assert versions["runtime"] == "containerlab"
+    assert versions["containerlab"] == "0.60.0"
+    assert versions.get("docker") or versions.get("podman")
+
+
+def test_every_pair_answers_in_both_families(ewan: Ewan, lab: dict[str, Any]) -> None:
+    for pair in {(row["link"].split(" to ")[0], row["link"].split(" to ")[1]) for row in rows(lab, "base RTT")}:
+        for family in ("-4", "-6"):
+            result = ewan("exec", "--lab", lab["name"], pair[0], "--", "ping", family, "-c", "2", "-i", "0.2", pair[1])
+            assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_ps_says_which_runtime(ewan: Ewan, lab: dict[str, Any]) -> None:
+    (status,) = json.loads(ewan("ps", lab["name"], "--json").stdout)
+    assert (status["state"], status["runtime"]) == ("complete", "containerlab")
+    assert all(node["up"] and node["pids"] for node in status["nodes"])
+    assert all(spinner["pid"] for spinner in status["spinners"])
+    assert "containerlab" in ewan("ps", lab["name"]).stdout.splitlines()[0]
+
+
+def test_the_second_of_that_name_is_refused(ewan: Ewan, lab: dict[str, Any]) -> None:
+    for runtime in ("containerlab", "netns"):
+        again = ewan("up", "dumbbell", "--name", lab["name"], "--runtime", runtime)
+        assert again.returncode == 2
+        assert f"remove it with `ewan down {lab['name']}`" in again.stderr
+
+
+def test_a_link_changes_and_shows_it(ewan: Ewan, lab: dict[str, Any]) -> None:
+    link = rows(lab, "rate")[0]["link"]
+    changed = ewan("set", "--lab", lab["name"], link, "rate=20Mbit/s")
+    assert changed.returncode == 0, changed.stderr
+    assert "rate=20Mbit/s" in ewan("ps", lab["name"]).stdout
+    seen = json.loads(ewan("watch", lab["name"], "--once", "--json").stdout)
+    assert {each["link"] for each in seen["links"]} >= {link}
+    assert ewan("set", "--lab", lab["name"], link, "rate=50Mbit/s").returncode == 0
+
+
+def test_exec_gives_status_and_heeds_signals(ewan: Ewan, lab: dict[str, Any], state: Path) -> None:
+    node = rows(lab, "base RTT")[0]["link"].split(" to ")[0]
+    assert ewan("exec", "--lab", lab["name"], node, "--", "sh", "-c", "exit 7").returncode == 7
+    unknown = ewan("exec", "--lab", lab["name"], "nobody", "--", "true")
+    assert unknown.returncode == 2 and "has no node nobody" in unknown.stderr
+    with started("exec", "--lab", lab["name"], node, "--", "sleep", "4321", state=state) as process:
+        wait_for(lambda: running("sleep 4321"), process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert not running("sleep 4321")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("topology", LABS)
+def test_hstts_runs(engine: Containers, ewan: Ewan, state: Path, tmp_path: Path, topology: str) -> None:
+    """Bulk data over each of them, one congestion control, one seed; sizes that this machine's links carry."""
+    before = surroundings(engine, state, "hstts-bu")
+    description = "ring-ospf" if topology == "ring" else topology
+    result = ewan(
+        *("hstts", "--app", "BU", "--topo", description, "--profile", "quick", "--rate", "50M", "--rtt", "20ms"),
+        *("--cc", "reno", "--seeds", "1", "--runtime", "containerlab", "--unverified", "--json"),
+        cwd=tmp_path,
+        timeout=800,
+    )
+    assert result.returncode == 0, result.stderr
+    (place,) = (tmp_path / "results").glob("*-hstts-bu")
+    document = json.loads((place / "experiment.json").read_text())
+    assert (document["status"], document["runtime"]) == ("complete", "containerlab")
+    assert document["host"]["versions"]["containerlab"] == "0.60.0"
+    flows = [flow for run in place.glob("runs/*/traffic/traffic.json") for flow in json.loads(run.read_text())["flows"]]
+    assert flows and all(flow["received_bytes"] for flow in flows)
+    assert surroundings(engine, state, "hstts-bu") == before
+
+
+class started:  # noqa: N801 - reads as a function
+    """`ewan …` going on, as a context; killed at its end if it still runs."""
+
+    def __init__(self, *words: str, state: Path) -> None:
+        environment = os.environ | {"EWAN_STATE": str(state), "NO_COLOR": "1"}
+        command = [sys.executable, str(ROOT / "ewan.py"), *words]
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        return self.process
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], longest_s: float = 60) -> None:
+    deadline = time.monotonic() + longest_s
+    while not condition():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
+def running(command: str) -> bool:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if (entry / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ").strip() == command:
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def ready(state: Path, count: int) -> bool:
+    return len(list(state.glob(f"{KILLED}/nodes/*/ready"))) >= count
+
+
+def linked(count: int) -> bool:
+    return len(list(Path("/run/netns").glob(f"ewan-{KILLED}-*"))) >= count
+
+
+# When `up` gets its signal: as soon as this is so.
+POINTS: dict[str, Callable[[Path], bool]] = {
+    "begun": lambda state: (state / KILLED).exists(),
+    "manifest": lambda state: (state / KILLED / "manifest.json").exists(),
+    "containerlab at work": lambda state: (state / KILLED / f"clab-{KILLED}").exists(),
+    "a container": lambda state: linked(1),
+    "most containers": lambda state: linked(4),
+    "a node ready": lambda state: ready(state, 1),
+    "all nodes ready": lambda state: ready(state, 5),
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_up_is_removed_by_down(engine: Containers, ewan: Ewan, state: Path, point: str) -> None:
+    before = surroundings(engine, state, KILLED)
+    words = ("up", "dumbbell", "--name", KILLED, "--runtime", "containerlab")
+    with started(*words, state=state) as process:
+        wait_for(lambda: POINTS[point](state), process)
+        process.kill()
+        process.wait()
+    down = ewan("down", KILLED, timeout=200)
+    assert down.returncode == 0, down.stderr
+    assert surroundings(engine, state, KILLED) == before
+
+
+@pytest.mark.parametrize("point", ["containerlab at work", "most containers", "a node ready"])
+def test_ctrl_c_leaves_nothing(engine: Containers, ewan: Ewan, state: Path, point: str) -> None:
+    before = surroundings(engine, state, KILLED)
+    words = ("up", "dumbbell", "--name", KILLED, "--runtime", "containerlab")
+    with started(*words, state=state) as process:
+        wait_for(lambda: POINTS[point](state), process)
+        process.send_signal(signal.SIGINT)
+        status = process.wait(120)
+    if status == 0:  # it came too late
+        assert ewan("down", KILLED, timeout=200).returncode == 0
+    assert surroundings(engine, state, KILLED) == before
+
+
+def test_a_container_that_ended_is_told(engine: Containers, ewan: Ewan, state: Path) -> None:
+    """And `down` removes the rest."""
+    name = f"e{os.getpid() % 100000}"
+    before = surroundings(engine, state, name)
+    assert ewan("up", "dumbbell", "--name", name, "--runtime", "containerlab", timeout=200).returncode == 0
+    try:
+        assert engine.docker("kill", f"ewan-{name}-r1").returncode == 0
+        (status,) = json.loads(ewan("ps", name, "--json").stdout)
+        assert status["state"] == "incomplete"
+        assert [node["name"] for node in status["nodes"] if not node["up"]] == ["r1"]
+        verified = ewan("verify", name)
+        assert verified.returncode == 2
+        assert f"container ewan-{name}-r1 has ended" in verified.stderr
+    finally:
+        assert ewan("down", name, timeout=200).returncode == 0
+    assert surroundings(engine, state, name) == before

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Prometheus' binaries without its service: Debian's package, downloaded and unpacked into DIR (usr/bin/prometheus,
+# usr/bin/promtool). Needs apt-get and dpkg; nothing is installed.
+set -eu
+[ $# = 1 ] || { echo "unpack.sh: write unpack.sh DIR" >&2; exit 2; }
+mkdir -p "$1"
+into=$(cd "$1" && pwd)
+download=$(mktemp -d)
+trap 'rm -rf "$download"' EXIT
+cd "$download"
+# The first try may fail for want of package lists.
+apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus 2>/dev/null; }
+dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x -C "$into" ./usr/bin
