@@ -24,7 +24,7 @@ from labs import images
 from labs.plan import Plan
 from labs.render import containerlab as rendered
 from labs.render import dashboards, files
-from labs.runtime import clab, containers, shares, spinners
+from labs.runtime import clab, containers, spinners
 from labs.runtime import engine as engines
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -211,7 +211,7 @@ class ContainerlabRuntime(NetnsRuntime):
         self._check_whole(plan.lab)
         for number in range(len(plan.spinners)):
             self.control(plan.lab, number, {"command": "stats"})
-        warnings = [*self._free(plan), *_warnings(directory)]
+        warnings = _warnings(directory)
         (directory / "applied.json").write_bytes(orjson.dumps({"warnings": dict.fromkeys(warnings, 1)}))
         return warnings
 
@@ -260,15 +260,6 @@ class ContainerlabRuntime(NetnsRuntime):
                 if spinners.number_of(pid) == number:
                     found[number] = pid
         return found
-
-    def _free(self, plan: Plan) -> list[str]:
-        """Spinners get their CPUs' time as in a lab of namespaces; else a warning."""
-        try:
-            for pid in self._processes(plan, "").values():
-                shares.leave_group(pid)
-        except OSError as error:
-            return [f"links have no more than a container's share of their CPU ({error.filename}: {error.strerror})"]
-        return []
 
 
 def _check_possible(plan: Plan) -> None:

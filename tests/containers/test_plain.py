@@ -29,7 +29,7 @@ LIBRARY = sorted((ROOT / "labs/library").glob("*.lab.yaml"))
 RATE = "50Mbit/s"
 RATE_BPS = 50e6
 # The shortest of many pings: the path's propagation, then the packets' own time on each link and the nodes' own work.
-PINGS, MOST_EXTRA_MS = 40, 1.0
+PINGS, ROUNDS, MOST_EXTRA_MS = 40, 5, 1.0
 STREAM_S, DATAGRAM = 3, 1400
 ON_THE_WIRE = DATAGRAM + 8 + 20 + 38  # UDP, IPv4, Ethernet with preamble and gap
 # A spinner that is interrupted sends late but not less; a socket that is not read in time may overflow meanwhile.
@@ -133,10 +133,16 @@ def processes_in(networks: set[int]) -> list[str]:
 def check_pairs(lab: Lab, pairs: list[Pair], families: tuple[str, ...] = FAMILIES) -> None:
     for pair in pairs:
         for family in families:
-            received, shortest = lab.ping_ms(pair.source, pair.sink, family)
-            assert received == PINGS
+            excess = float("inf")
+            # Whatever else runs on this machine lengthens round trips and shortens none.
+            for _ in range(ROUNDS):
+                received, shortest = lab.ping_ms(pair.source, pair.sink, family)
+                assert received == PINGS
+                excess = min(excess, shortest - pair.rtt_ns / 1e6)
+                if excess < MOST_EXTRA_MS:
+                    break
             # What a packet of 98 bytes (118 with IPv6) takes on the links is below the tolerance.
-            assert 0 <= shortest - pair.rtt_ns / 1e6 < MOST_EXTRA_MS, f"{pair.source} → {pair.sink} ({family})"
+            assert 0 <= excess < MOST_EXTRA_MS, f"{pair.source} → {pair.sink} ({family})"
 
 
 def check_rate(lab: Lab, pair: Pair) -> None:

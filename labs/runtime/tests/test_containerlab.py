@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from labs.plan import Containers, Plan
-from labs.runtime import clab, containers, shares
+from labs.runtime import clab, containers
 from labs.runtime.base import LabError
 from labs.runtime.containerlab import ContainerlabRuntime
 from labs.runtime.live import LiveRuntime
@@ -308,15 +308,3 @@ def test_the_last_meaningful_line(lines: list[str], means: str) -> None:
 def test_ports_that_a_file_publishes() -> None:
     text = "topology: {nodes: {a: {ports: ['127.0.0.1:9090:90', '3000:3000/tcp', '80']}, b: {}}}"
     assert list(containers.published(text)) == [("a", "127.0.0.1", 9090), ("a", "", 3000)]
-
-
-@pytest.mark.parametrize(
-    ("mounts", "place"),
-    [
-        ("cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0", Path("/sys/fs/cgroup/cpu,cpuacct")),
-        ("cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0", None),
-    ],
-)
-def test_where_shares_of_cpus_are_dealt_out(tmp_path: Path, mounts: str, place: Path | None) -> None:
-    (tmp_path / "mounts").write_text(f"proc /proc proc rw 0 0\n{mounts}\n")
-    assert shares.cpu_hierarchy(tmp_path / "mounts") == place
