@@ -74,7 +74,7 @@ def test_the_kernels_routes_are_the_plans_paths(ewan: Ewan, name: str, tmp_path:
         assert expected <= rtt_ms(ewan, name, pair["source"], pair["sink"]) < expected + SLACK_MS
     verified = ewan("exec", "--lab", name, "r1-1", "--", "ip", "-4", "route", "show", "proto", "ospf")
     routes = re.findall(r"^(\S+) .*via (\S+)", verified.stdout, re.M)
-    assert len(routes) >= 11 and "nexthop" not in verified.stdout  # one way each
+    assert len(routes) == 13 - 3 and "nexthop" not in verified.stdout  # all links but its own, one way each
     ewan("down", name)
 
 
@@ -97,7 +97,7 @@ def only_run(directory: Path) -> Path:
 
 @pytest.mark.parametrize("routing", PROTOCOLS)
 def test_routes_are_found_in_virtual_time_the_same_each_time(ewan: Ewan, tmp_path: Path, routing: str) -> None:
-    """Also over links of seconds: 2 s between opposite hosts, and not a packet's time more."""
+    """Also over slow links: 2 s between opposite hosts, and a few packet times at 10 Mbit/s."""
     found = []
     for turn in ("first", "second"):
         place = tmp_path / turn
@@ -108,11 +108,11 @@ def test_routes_are_found_in_virtual_time_the_same_each_time(ewan: Ewan, tmp_pat
         run = only_run(place)
         (ping,) = [path.read_text() for path in (run / "commands").glob("*.out")]
         rtts = [float(value) for value in re.findall(r"time=([\d.]+) ms", ping)]
-        assert len(rtts) == 3 and all(2000 <= rtt < 2001 for rtt in rtts), ping
+        assert len(rtts) == 3 and all(2000 <= rtt < 2004 for rtt in rtts), ping
         found.append(orjson.loads((run / "routing.json").read_bytes()))
     assert found[0]["converged"] and found[0]["protocol"] == routing
     assert 1e9 < found[0]["after_ns"] < 60e9
-    assert found[0]["after_ns"] == pytest.approx(found[1]["after_ns"], abs=1.5e9)
+    assert found[0] == found[1]
 
 
 SCENARIO = """
