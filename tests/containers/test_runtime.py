@@ -154,7 +154,18 @@ def test_hstts_runs(engine: Containers, ewan: Ewan, state: Path, tmp_path: Path,
     description = "ring-ospf" if topology == "ring" else topology
     result = ewan(
         *("hstts", "--app", "BU", "--topo", description, "--profile", "quick", "--rate", "50M", "--rtt", "20ms"),
-        *("--cc", "reno", "--seeds", "1", "--runtime", "containerlab", "--unverified", "--json"),
+        *(
+            "--set",
+            "volume=20Mbit",
+            "--cc",
+            "reno",
+            "--seeds",
+            "1",
+            "--runtime",
+            "containerlab",
+            "--unverified",
+            "--json",
+        ),
         cwd=tmp_path,
         timeout=800,
     )
