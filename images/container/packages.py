@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -34,6 +35,8 @@ MERGED = "usr-is-merged"
 BASE = "base"
 CONNECTIONS = 8
 TIMEOUT_S = 60
+# Names are not resolved, and mirrors do not answer, at times.
+PAUSES_S = (0.5, 2.0, 5.0)
 
 
 class ImagesError(Exception):
@@ -208,6 +211,22 @@ def fetch(lock: Lock, packages: list[Package], cache: Path) -> int:
     return len(lacking)
 
 
+def download(place: str) -> bytes:
+    """What is at an address; asked again after a while where nothing was answered. Raises OSError."""
+    for pause_s in PAUSES_S:
+        try:
+            with urllib.request.urlopen(place, timeout=TIMEOUT_S) as answer:
+                return bytes(answer.read())
+        except urllib.error.HTTPError as error:
+            if error.code < 500 and error.code != 429:  # it is not there, and will not be
+                raise
+        except (OSError, HTTPException):
+            pass
+        time.sleep(pause_s)
+    with urllib.request.urlopen(place, timeout=TIMEOUT_S) as answer:
+        return bytes(answer.read())
+
+
 def fetch_one(lock: Lock, package: Package, cache: Path) -> None:
     places = [
         f"{mirror()}/{package.archive}/{package.path}",
@@ -216,9 +235,8 @@ def fetch_one(lock: Lock, package: Package, cache: Path) -> None:
     reason = ""
     for place in places:
         try:
-            with urllib.request.urlopen(place, timeout=TIMEOUT_S) as answer:
-                content: bytes = answer.read()
-        except (urllib.error.URLError, OSError) as error:
+            content = download(place)
+        except (OSError, HTTPException) as error:
             reason = reason or str(getattr(error, "reason", error))
             continue
         if hashlib.sha256(content).hexdigest() == package.sha256:

@@ -32,9 +32,14 @@ class Mirror(http.server.BaseHTTPRequestHandler):
 
     files: dict[str, bytes] = {}  # noqa: RUF012
     asked: list[str] = []  # noqa: RUF012
+    busy = 0
+    """How many answers are 503 before the others."""
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
+        if len(self.asked) <= self.busy:
+            self.send_error(503)
+            return
         content = self.files.get(self.path)
         self.send_response(200 if content is not None else 404)
         self.end_headers()
@@ -47,7 +52,7 @@ class Mirror(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Mirror]]:
     """A mirror and a snapshot archive on this machine, empty at first."""
-    Mirror.files, Mirror.asked = {}, []
+    Mirror.files, Mirror.asked, Mirror.busy = {}, [], 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -118,6 +123,15 @@ def test_a_package_comes_from_the_mirror_once(mirror: type[Mirror], tmp_path: Pa
     assert (tmp_path / PACKAGE.file).read_bytes() == CONTENT
     assert packages.fetch(LOCK, [PACKAGE], tmp_path) == 0
     assert mirror.asked == [ON_MIRROR]
+
+
+def test_a_mirror_that_is_busy_is_asked_again(
+    mirror: type[Mirror], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "PAUSES_S", (0.0, 0.0))
+    mirror.files, mirror.busy = {ON_MIRROR: CONTENT}, 2
+    assert packages.fetch(LOCK, [PACKAGE], tmp_path) == 1
+    assert mirror.asked == [ON_MIRROR] * 3
 
 
 def test_a_version_that_the_mirror_dropped_comes_from_the_snapshot(mirror: type[Mirror], tmp_path: Path) -> None:
