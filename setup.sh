@@ -34,7 +34,7 @@ if [ -n "$missing" ]; then
     say "installing$missing"
     as_root=; [ "$(id -u)" = 0 ] || as_root=sudo
     # Offline: services that come with a package (Docker, FRRouting, Open vSwitch) are not started on this machine.
-    $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+    $as_root apt-get -o Acquire::Retries=3 update -qq && $as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 apt-get -o Acquire::Retries=3 install -y -qq --no-install-recommends $missing >/dev/null ||
         fail "could not install$missing: install them by hand"
 fi
 

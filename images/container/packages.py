@@ -193,7 +193,9 @@ def apt_environment(apt: Path) -> dict[str, str]:
 
 
 def run_apt(apt: Path, *arguments: str) -> str:
-    done = subprocess.run(["apt-get", *arguments], env=apt_environment(apt), capture_output=True, text=True)
+    done = subprocess.run(
+        ["apt-get", "-o", "Acquire::Retries=3", *arguments], env=apt_environment(apt), capture_output=True, text=True
+    )
     if done.returncode:
         reason = next((line for line in done.stderr.splitlines() if line.startswith("E:")), "E: unknown reason")
         raise ImagesError(

@@ -9,5 +9,6 @@ download=$(mktemp -d)
 trap 'rm -rf "$download"' EXIT
 cd "$download"
 # The first try may fail for want of package lists.
-apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus 2>/dev/null; }
+retry="-o Acquire::Retries=3"
+apt-get $retry download -qq prometheus 2>/dev/null || { apt-get $retry update -qq && apt-get $retry download -qq prometheus 2>/dev/null; }
 dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x -C "$into" ./usr/bin
