@@ -2,8 +2,8 @@
 and psp), measured by the same program: base RTT, rate, and how long a TCP transfer takes.
 
 The live side needs root, and the tests fail without it. Tolerances are those of the live clock's certificates. So that
-waiting for a CPU of a shared machine does not decide, the base RTT is the least of many round trips, the rate the median
-of several rounds, and so is a transfer's time; how many is fixed beforehand, and nothing is tried again.
+waiting for a CPU of a shared machine does not decide, the base RTT is the least of many round trips, the rate the
+median of several rounds, a transfer's time that of several; how many is fixed beforehand, and nothing is tried again.
 """
 
 from __future__ import annotations

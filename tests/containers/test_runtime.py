@@ -1,4 +1,4 @@
-"""Labs of containers as a user has them: up, verified, entered, changed, loaded with traffic, killed, down.
+"""Labs of containers as a user has them: up, verified, entered, changed, down.
 
 Real containers and real packets; the engine is the fixture's. After each lab the machine is as it was: containers,
 networks, interfaces, processes, files, names of namespaces. Tolerances are those of a busy shared machine: they bound
@@ -30,7 +30,6 @@ LABS: dict[str, tuple[str, ...]] = {
     "star": ("star", "--arms", "8"),
     "ring": ("ring", "--routing", "ospf"),
 }
-KILLED = f"k{os.getpid() % 100000}"
 
 
 def surroundings(engine: Containers, state: Path, name: str) -> dict[str, object]:
@@ -146,39 +145,6 @@ def test_exec_gives_status_and_heeds_signals(ewan: Ewan, lab: dict[str, Any], st
     assert not running("sleep 4321")
 
 
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("topology", LABS)
-def test_hstts_runs(engine: Containers, ewan: Ewan, state: Path, tmp_path: Path, topology: str) -> None:
-    """Bulk data over each of them, one congestion control, one seed; sizes that this machine's links carry."""
-    before = surroundings(engine, state, "hstts-bu")
-    description = "ring-ospf" if topology == "ring" else topology
-    result = ewan(
-        *("hstts", "--app", "BU", "--topo", description, "--profile", "quick", "--rate", "50M", "--rtt", "20ms"),
-        *(
-            "--set",
-            "volume=20Mbit",
-            "--cc",
-            "reno",
-            "--seeds",
-            "1",
-            "--runtime",
-            "containerlab",
-            "--unverified",
-            "--json",
-        ),
-        cwd=tmp_path,
-        timeout=800,
-    )
-    assert result.returncode == 0, result.stderr
-    (place,) = (tmp_path / "results").glob("*-hstts-bu")
-    document = json.loads((place / "experiment.json").read_text())
-    assert (document["status"], document["runtime"]) == ("complete", "containerlab")
-    assert document["host"]["versions"]["containerlab"] == "0.60.0"
-    flows = [flow for run in place.glob("runs/*/traffic/traffic.json") for flow in json.loads(run.read_text())["flows"]]
-    assert flows and all(flow["received_bytes"] for flow in flows)
-    assert surroundings(engine, state, "hstts-bu") == before
-
-
 class started:  # noqa: N801 - reads as a function
     """`ewan …` going on, as a context; killed at its end if it still runs."""
 
@@ -214,67 +180,3 @@ def running(command: str) -> bool:
             except OSError:
                 continue
     return False
-
-
-def ready(state: Path, count: int) -> bool:
-    return len(list(state.glob(f"{KILLED}/nodes/*/ready"))) >= count
-
-
-def linked(count: int) -> bool:
-    return len(list(Path("/run/netns").glob(f"ewan-{KILLED}-*"))) >= count
-
-
-# When `up` gets its signal: as soon as this is so.
-POINTS: dict[str, Callable[[Path], bool]] = {
-    "begun": lambda state: (state / KILLED).exists(),
-    "manifest": lambda state: (state / KILLED / "manifest.json").exists(),
-    "containerlab at work": lambda state: (state / KILLED / f"clab-{KILLED}").exists(),
-    "a container": lambda state: linked(1),
-    "most containers": lambda state: linked(4),
-    "a node ready": lambda state: ready(state, 1),
-    "all nodes ready": lambda state: ready(state, 5),
-}
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_killed_up_is_removed_by_down(engine: Containers, ewan: Ewan, state: Path, point: str) -> None:
-    before = surroundings(engine, state, KILLED)
-    words = ("up", "dumbbell", "--name", KILLED, "--runtime", "containerlab")
-    with started(*words, state=state) as process:
-        wait_for(lambda: POINTS[point](state), process)
-        process.kill()
-        process.wait()
-    down = ewan("down", KILLED, timeout=200)
-    assert down.returncode == 0, down.stderr
-    assert surroundings(engine, state, KILLED) == before
-
-
-@pytest.mark.parametrize("point", ["containerlab at work", "most containers", "a node ready"])
-def test_ctrl_c_leaves_nothing(engine: Containers, ewan: Ewan, state: Path, point: str) -> None:
-    before = surroundings(engine, state, KILLED)
-    words = ("up", "dumbbell", "--name", KILLED, "--runtime", "containerlab")
-    with started(*words, state=state) as process:
-        wait_for(lambda: POINTS[point](state), process)
-        process.send_signal(signal.SIGINT)
-        status = process.wait(120)
-    if status == 0:  # it came too late
-        assert ewan("down", KILLED, timeout=200).returncode == 0
-    assert surroundings(engine, state, KILLED) == before
-
-
-def test_a_container_that_ended_is_told(engine: Containers, ewan: Ewan, state: Path) -> None:
-    """And `down` removes the rest."""
-    name = f"e{os.getpid() % 100000}"
-    before = surroundings(engine, state, name)
-    assert ewan("up", "dumbbell", "--name", name, "--runtime", "containerlab", timeout=200).returncode == 0
-    try:
-        assert engine.docker("kill", f"ewan-{name}-r1").returncode == 0
-        (status,) = json.loads(ewan("ps", name, "--json").stdout)
-        assert status["state"] == "incomplete"
-        assert [node["name"] for node in status["nodes"] if not node["up"]] == ["r1"]
-        verified = ewan("verify", name)
-        assert verified.returncode == 2
-        assert f"container ewan-{name}-r1 has ended" in verified.stderr
-    finally:
-        assert ewan("down", name, timeout=200).returncode == 0
-    assert surroundings(engine, state, name) == before
