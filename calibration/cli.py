@@ -16,14 +16,12 @@ import orjson
 
 from calibration import doctor, report, verify, verify_virtual
 from labs import cli, clock, rundir
-from labs.change import PROTOCOLS
 from labs.plan import Plan, to_json
 from labs.record import Certificate
 from labs.record import to_json as certificate_json
 from labs.runtime import kernel
 from labs.runtime.program import Program
 from labs.runtime.virtual import Run
-from labs.units import about
 
 COLOURS = {
     "ok": "green",
@@ -165,9 +163,7 @@ def show(certificate: Certificate, directory: Path, plan: Plan, as_json: bool) -
     for number, note in enumerate(notes, 1):
         cli.console.print(f"[dim]{number}[/] {note}", soft_wrap=True)
     cli.console.print()
-    if certificate.routing:
-        protocol, after_ns = PROTOCOLS[certificate.routing["protocol"]], certificate.routing["after_ns"]
-        cli.console.print(f"routing: {protocol} converged in {about(after_ns, 'time', 3)}")
+    cli.show_routing(certificate.routing)
     colour = "green" if certificate.passed else "bold red"
     cli.console.print(
         f"[{colour}]{report.summary(certificate)}[/]  certificate: {directory / 'certificate.json'}", soft_wrap=True

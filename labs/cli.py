@@ -11,7 +11,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -148,6 +148,17 @@ def runtime(choice: str = "auto", show: Callable[[str], None] = lambda progress:
     return LiveRuntime(BINARY, cast(Choice, choice), show=show, tell=tell)
 
 
+runtime_option = click.option(
+    "--runtime",
+    "runtime_name",
+    type=click.Choice(RUNTIMES),
+    default="auto",
+    envvar=DEFAULT_RUNTIME,
+    show_default=True,
+    help="live, as root: netns, containerlab; virtual: simulated time, as anybody",
+)
+
+
 def description_options(command: Function) -> Function:
     """TOPOLOGY, the overrides, --runtime."""
     for key in sorted(Topology.all_parameters() - set(OVERRIDES), reverse=True):
@@ -155,10 +166,7 @@ def description_options(command: Function) -> Function:
         command = click.option(f"--{key.replace('_', '-')}", metavar="N", help=f"of {', '.join(kinds)}")(command)
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
-    choice, text = click.Choice(RUNTIMES), "live, as root: netns, containerlab; virtual: simulated time, as anybody"
-    command = click.option(
-        "--runtime", "runtime_name", type=choice, default="auto", envvar=DEFAULT_RUNTIME, show_default=True, help=text
-    )(command)
+    command = runtime_option(command)
     return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
 
 
@@ -259,6 +267,13 @@ def converged(plan: Plan, progress: Callable[[str], None]) -> dict[str, Any]:
     return found
 
 
+def show_routing(routing: Mapping[str, Any]) -> None:
+    """What `converged` found, or a certificate holds, in a line; none where no protocol runs."""
+    if routing:
+        protocol, after = PROTOCOLS[routing["protocol"]], about(routing["after_ns"], "time", 3)
+        console.print(f"routing: {protocol} converged in {after}")
+
+
 @click.command("compile")
 @description_options
 @click.option(
@@ -313,8 +328,7 @@ def up_command(topology: str, **options: Any) -> None:
     bring_up(plan, options["runtime_name"])
     with messages.status(f"{plan.lab} is up") as status:
         routing = converged(plan, lambda text: status.update(f"{plan.lab} is up: {text}"))
-    if routing:
-        console.print(f"routing: {PROTOCOLS[plan.routing]} converged in {about(routing['after_ns'], 'time', 3)}")
+    show_routing(routing)
     console.print(f"{plan.lab} is up, unverified: ewan verify {plan.lab}")
 
 

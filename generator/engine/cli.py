@@ -55,14 +55,7 @@ class Incomplete(click.ClickException):
     "--set", "settings", metavar="KEY=VALUE", multiple=True, help='a parameter; several values: "cc=reno,bic"'
 )
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
-@click.option(
-    "--runtime",
-    "runtime_name",
-    type=click.Choice(cli.RUNTIMES),
-    default="auto",
-    envvar=cli.DEFAULT_RUNTIME,
-    help="as ewan lab's",
-)
+@cli.runtime_option
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")

@@ -53,14 +53,7 @@ def parameter_options(command: cli.Function) -> cli.Function:
 @click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: the profile's)")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
 @click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
-@click.option(
-    "--runtime",
-    "runtime_name",
-    type=click.Choice(cli.RUNTIMES),
-    default="auto",
-    envvar=cli.DEFAULT_RUNTIME,
-    help="as ewan lab's",
-)
+@cli.runtime_option
 @click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
 @cli.json_option

@@ -17,7 +17,8 @@ pub fn file(plan: &Plan) -> String {
     text
 }
 
-fn first_address(node: &Node, v6: bool) -> Option<&str> {
+/// The address that stands for a node, of one family.
+pub fn first_address(node: &Node, v6: bool) -> Option<&str> {
     let all = node.interfaces.iter().flat_map(|interface| &interface.addresses);
     all.filter_map(|address| address.split('/').next()).find(|address| address.contains(':') == v6)
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::hosts;
 use crate::plan::{self, Node, NodeKind, Plan, Routing};
 
 const POLL: Duration = Duration::from_millis(20);
@@ -58,8 +59,8 @@ fn wait_for_nodes(lab: &Path, nodes: &[&Node], patience: Duration) -> Result<(),
 
 /// Pings every other host, each family, until all have answered once.
 fn reach_all(plan: &Plan, from: &str, patience: Duration) -> Result<(), String> {
-    let hosts = plan.nodes.iter().filter(|node| node.kind == NodeKind::Host && node.name != from);
-    let mut silent: Vec<_> = hosts.flat_map(first_addresses).collect();
+    let others = plan.nodes.iter().filter(|node| node.kind == NodeKind::Host && node.name != from);
+    let mut silent: Vec<_> = others.flat_map(first_addresses).collect();
     let mut since = Instant::now();
     loop {
         let before = silent.len();
@@ -79,11 +80,7 @@ fn reach_all(plan: &Plan, from: &str, patience: Duration) -> Result<(), String> 
 
 /// The node's first address of each family.
 fn first_addresses(node: &Node) -> impl Iterator<Item = &str> {
-    let of_family = |v6: bool| {
-        let all = node.interfaces.iter().flat_map(|interface| &interface.addresses);
-        all.filter_map(|address| address.split('/').next()).find(|address| address.contains(':') == v6)
-    };
-    [false, true].into_iter().filter_map(of_family)
+    [false, true].into_iter().filter_map(|v6| hosts::first_address(node, v6))
 }
 
 fn answers(address: &str) -> bool {
