@@ -137,6 +137,17 @@ def _offered_bps(stream: Stream, framed: int) -> float:
     return float(stream["sent_packets"] - 1) * framed * BYTE_NS / float(stream["sending_ns"])
 
 
+def _carried_bps(offered_bps: float, rate_bps: float, room_ns: float, longest_gap_ns: float) -> float:
+    """The least that a port of this rate and queue forwards of what senders offer who pause and then catch up.
+
+    Far below its rate it loses nothing. Else, in the worst case, all is one pause after the other, each followed by a
+    burst: the port then works for as long as its queue holds out, and is idle for the rest.
+    """
+    if offered_bps < rate_bps / 2:
+        return offered_bps
+    return min(offered_bps, rate_bps * room_ns / max(room_ns, longest_gap_ns))
+
+
 def _throughput(
     link: LinkExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
 ) -> Iterator[Row]:
@@ -154,12 +165,11 @@ def _throughput(
         return
     packets, window = steady["packets"], steady["fitted_window_ns"]
     through = packets * framed * BYTE_NS / window
-    if link.wakeups and offered < configured / 2 and through < 0.7 * offered:
-        # Far below its rate a port loses nothing, whatever pauses its senders made.
-        yield judge.row("rate", "bit/s", configured, through, 0.0, f"of {rate_text(offered)} offered")
-        return
     late = 0.0
     room = link.queue_packets(stream["packet_bytes"]) * serialisation_ns(link.direction, stream["packet_bytes"])
+    if link.wakeups and through < 0.7 * _carried_bps(offered, configured, room, stream["longest_sender_gap_ns"]):
+        yield judge.row("rate", "bit/s", configured, through, 0.0, f"of {rate_text(offered)} offered")
+        return
     if link.line.constant and link.active_queue is None and stream["longest_sender_gap_ns"] > room / 4:
         # A sender that pauses empties a short queue: only the time in which the link was never idle counts.
         packets, window = steady["busy_packets"], steady["busy_window_ns"]
