@@ -25,12 +25,12 @@ PORT_BPS = {"netns": 2_000_000, "virtual": 10_000_000}
 PROBLEM = "forwards in user space here, which is slow"
 
 
-def described(directory: Path, name: str, port_bps: int) -> str:
+def described(directory: Path, name: str, port_bps: int, queue_packets: int = QUEUE_PACKETS) -> str:
     """The file of a lab: three hosts on either side, whose cards are faster than the ports of their switches."""
     file = directory / f"{name}.lab.yaml"
     file.write_text(
         "topology: {dumbbell: {pairs: 3}}\nrtt: 20ms\nwan: {rate: 1Gbit/s}\n"
-        f"access: {{rate: 100Mbit/s, switch: {{ovs: {{rate: {port_bps}bit/s, buffer: {QUEUE_PACKETS}pkt}}}}}}\n"
+        f"access: {{rate: 100Mbit/s, switch: {{ovs: {{rate: {port_bps}bit/s, buffer: {queue_packets}pkt}}}}}}\n"
     )
     return str(file)
 
@@ -103,15 +103,16 @@ def rows(certificate: dict[str, Any], link: str) -> dict[str, dict[str, Any]]:
 
 
 def test_live_the_port_is_measured_like_a_link(ewan: Ewan, tmp_path: Path, name: str) -> None:
-    port_bps = PORT_BPS["netns"]
-    lab = described(tmp_path, name, port_bps)
+    # More than Open vSwitch's sockets hold of themselves, which is 92 packets.
+    port_bps, queue_packets = 10_000_000, 200
+    lab = described(tmp_path, name, port_bps, queue_packets)
     result = ewan("lab", lab, "--runtime", "netns", "--json", cwd=tmp_path)
     try:
         assert result.returncode in (0, 1), result.stderr
         for switch in ("sw-r1", "sw-r2"):
             port = rows(json.loads(result.stdout), switch)
             assert port["rate"]["measured"] == pytest.approx(port_bps, rel=0.005), port["rate"]
-            assert port["queue limit"]["measured"] == pytest.approx(QUEUE_PACKETS * FRAME, abs=4 * FRAME)
+            assert port["queue limit"]["measured"] == pytest.approx(queue_packets * FRAME, abs=10 * FRAME)
             assert 0 <= port["delay p50"]["measured"] < 2e6
             assert port["loss"]["measured"] == 0
     finally:

@@ -1,7 +1,7 @@
 """Hands images to the container engine that is there, Docker or Podman, by its own command.
 
-In: an archive and the name in it. Out: the image in the engine; the one that had the name before is removed unless a
-container uses it. `DOCKER_HOST` is respected by Docker's command itself.
+In: an archive and the name in it; `EWAN_ENGINE` (docker, podman). Out: the image in the engine; the one that had the
+name before is removed unless a container uses it. `DOCKER_HOST` is respected by Docker's command itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ ANSWERS_S = 20
 def find() -> str | None:
     """The command of the engine that answers, or None."""
     for command, question in (("docker", "version"), ("podman", "info")):
-        if command == "podman" and "DOCKER_HOST" in os.environ:
+        wanted = os.environ.get("EWAN_ENGINE") or ("docker" if "DOCKER_HOST" in os.environ else command)
+        if command != wanted:
             continue
         if shutil.which(command):
             try:

@@ -24,6 +24,8 @@ _HOUR_MS = 3_600_000
 _SWEEP_MS = 10_000
 _YOUNG_S = 10
 """Open vSwitch 3.1 first counts CPUs, and starts threads for them, when the machine has been up for so long."""
+_NEXT_ONLY, _EXPERIMENTAL = "0180c200000e", "88b5"
+"""A MAC address that is never forwarded (IEEE 802.1Q, table 8-1), and an EtherType that no protocol has (IEEE 802)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Port:
 def services(ports: Sequence[Port], datapath: Datapath, *, at_boot: bool) -> tuple[Service, ...]:
     """Database, switch, its ports, its flows; `at_boot`: as soon as the machine itself has started."""
     wait = (Service("wait", "setup", ("sleep", str(_YOUNG_S)), {}, None),) if at_boot else ()
+    sockets = _sockets() if datapath == "netdev" else ()
     return (
         *wait,
         # A container that is started again finds what it left.
@@ -47,6 +50,7 @@ def services(ports: Sequence[Port], datapath: Datapath, *, at_boot: bool) -> tup
         Service("ovs-vswitchd", "daemon", _switch(), {}, "vswitchd.ctl"),
         Service("ports", "setup", _ports(ports, datapath), {}, None),
         Service("flows", "setup", _add_flows(), {"flows": _flows(ports)}, None),
+        *sockets,
     )
 
 
@@ -56,7 +60,8 @@ def _server() -> tuple[str, ...]:
 
 
 def _switch() -> tuple[str, ...]:
-    return ("ovs-vswitchd", "unix:{run}/db.sock", "--unixctl={run}/vswitchd.ctl", *_QUIET)
+    files = ("--unixctl={run}/vswitchd.ctl", "--pidfile={run}/vswitchd.pid")
+    return ("ovs-vswitchd", "unix:{run}/db.sock", *files, *_QUIET)
 
 
 def _settings() -> tuple[str, ...]:
@@ -82,6 +87,16 @@ def _ports(ports: Sequence[Port], datapath: Datapath) -> tuple[str, ...]:
         words += ["--", "set", "Interface", port.interface, f"ofport_request={number}"]
         words += ["--", "set", "Port", port.interface, "qos=@keep"]
     return tuple(words)
+
+
+def _sockets() -> tuple[Service, ...]:
+    """The daemon's packet sockets, made large enough for what waits in the ports' queues. The one that it sends by is
+    opened with the first packet: one that its receiver drops, as it is of no protocol."""
+    frame = _NEXT_ONLY + "020000000001" + _EXPERIMENTAL + "00" * 46
+    words = ("in_port=controller", f"packet={frame}", "actions=output:1")
+    first = ("ovs-ofctl", "packet-out", f"unix:{{run}}/{BRIDGE}.mgmt", " ".join(words))
+    enlarge = ("ewan-node", "packet-sockets", "--pid-file={run}/vswitchd.pid")
+    return Service("first-packet", "setup", first, {}, None), Service("sockets", "setup", enlarge, {}, None)
 
 
 def _add_flows() -> tuple[str, ...]:

@@ -82,8 +82,9 @@ class Engine:
         found: dict[str, Image] = {}
         for each in self._inspected("image", names):
             image = Image(tuple(each.get("RepoTags") or ()), (each.get("Config") or {}).get("Labels") or {})
-            # Podman puts the place of local images before their names.
-            found |= {name: image for name in names if any(tag in (name, f"localhost/{name}") for tag in image.names)}
+            # Podman tells names in full: with the registry of short ones, or its word for images that were made here.
+            full = {name: {name, f"docker.io/{name}", f"localhost/{name}"} for name in names}
+            found |= {name: image for name, known in full.items() if known & set(image.names)}
         return found
 
     def containers(self, names: Sequence[str]) -> dict[str, Container]:

@@ -13,6 +13,7 @@ from labs.runtime.base import LabError
 # Where labs/node/src/services.rs looks for them.
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/frr:/usr/libexec/frr"
 _OVS = ("ovs-", "ovsdb-")
+OURSELVES = "ewan-node"
 
 
 def check_programs(plan: Plan) -> None:
@@ -20,7 +21,7 @@ def check_programs(plan: Plan) -> None:
     for node in plan.nodes:
         for service in node.services:
             program = service.argv[0]
-            if shutil.which(program, path=SEARCH) is not None:
+            if program == OURSELVES or shutil.which(program, path=SEARCH) is not None:
                 continue
             if node.kind == "router" and plan.routing != "static":
                 raise LabError(

@@ -190,6 +190,8 @@ def test_a_switch_keeps_all_that_it_writes_in_its_own_directory(host: HostFacts,
             "ovsdb-server",
             "ovs-vswitchd",
         ]
+        # In the kernel nothing is sent by a socket.
+        assert ("packet-sockets" in words) == (datapath == "netdev")
 
 
 def test_equal_descriptions_give_equal_plans_and_the_rest_stays_as_it_was() -> None:

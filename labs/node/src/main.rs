@@ -26,6 +26,7 @@ mod manifest;
 mod metrics;
 mod namespace;
 mod netlink;
+mod packet_sockets;
 mod parallel;
 mod plan;
 mod process;
@@ -181,6 +182,12 @@ enum Command {
         #[arg(long, conflicts_with = "listen")]
         once: bool,
     },
+    /// Let a running program's packet sockets hold what the queues behind them may
+    PacketSockets {
+        /// The file with its process id
+        #[arg(long)]
+        pid_file: PathBuf,
+    },
     /// Measure this host's clocks and timers
     Timers,
     /// The first process of the virtual kernel: makes a lab, runs a program, powers off
@@ -232,6 +239,7 @@ fn run(command: Command) -> Result<(), String> {
             let destination = listen.map_or(metrics::Destination::StandardOutput, metrics::Destination::Listen);
             metrics::run(&state, link, &destination)
         }
+        Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Timers => ewan_timers::report(std::io::stdout()),
     }
 }

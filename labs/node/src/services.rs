@@ -22,6 +22,8 @@ use crate::{fault, parallel};
 /// Where services' programs are looked for. Routing daemons are in no user's PATH.
 const SEARCH: [&str; 8] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/frr", "/usr/libexec/frr"];
+/// This program, wherever it lies.
+const OURSELVES: &str = "ewan-node";
 /// Where Open vSwitch's programs put what no option names.
 const OVS_DIRECTORIES: [&str; 4] = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
 /// A Unix socket's path has at most 107 bytes; its own name within the directory takes the rest.
@@ -180,7 +182,9 @@ fn find(node: &Node, service: &Service) -> Result<PathBuf, String> {
     let executable = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
-    let found = if name.contains('/') {
+    let found = if name == OURSELVES {
+        std::env::current_exe().ok()
+    } else if name.contains('/') {
         Some(PathBuf::from(name)).filter(|path| executable(path))
     } else {
         SEARCH.iter().map(|directory| Path::new(directory).join(name)).find(|path| executable(path))

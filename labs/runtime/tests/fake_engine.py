@@ -16,14 +16,21 @@ from typing import Any
 
 from labs import images
 
-DOCKER = """#!{python} -SE
-import fcntl, json, sys, time
+# Whole or not at all, whoever reads it or is killed meanwhile.
+WORLD = """#!{python} -SE
+import fcntl, json, os, re, sys, time
+path = {world!r}
+turn = open(path + ".lock", "w")
+def save(world):
+    with open(path + ".new", "w") as file:
+        json.dump(world, file)
+    os.replace(path + ".new", path)
+"""
+
+DOCKER = """
 words = sys.argv[1:]
-file = open({world!r}, "r+")
-fcntl.flock(file, fcntl.LOCK_EX)
-world = json.load(file)
-def save():
-    file.seek(0); file.truncate(); json.dump(world, file); file.flush()
+fcntl.flock(turn, fcntl.LOCK_EX)
+world = json.load(open(path))
 if world["dead"]:
     sys.exit("Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?")
 if words[0] == "version":
@@ -41,25 +48,22 @@ elif words[1:2] == ["inspect"]:
 elif words[0] == "rm":
     identities = words[3:]
     world["container"] = {{name: each for name, each in world["container"].items() if each["Id"] not in identities}}
-    save()
+    save(world)
 elif words[:2] == ["network", "rm"]:
     world["network"] = {{name: each for name, each in world["network"].items() if name not in words[2:]}}
-    save()
+    save(world)
 elif words[0] == "logs":
     print("its last words")
 else:
     sys.exit("fake engine: " + " ".join(words))
 """
 
-CONTAINERLAB = """#!{python} -SE
-import fcntl, json, os, re, sys, time
+CONTAINERLAB = """
 def change(**more):
-    with open({world!r}, "r+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        world = json.load(file)
-        world |= more
-        file.seek(0); file.truncate(); json.dump(world, file)
-before = json.load(open({world!r}))
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    save(json.load(open(path)) | more)
+    fcntl.flock(turn, fcntl.LOCK_UN)
+before = json.load(open(path))
 if sys.argv[1] == "version":
     print("    version: " + before["containerlab"])
     sys.exit()
@@ -107,7 +111,7 @@ class Fakes:
         )
         for name, text in (("docker", DOCKER), ("containerlab", CONTAINERLAB)):
             path = self.programs / name
-            path.write_text(text.format(python=sys.executable, world=str(self._world)))
+            path.write_text((WORLD + text).format(python=sys.executable, world=str(self._world)))
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     @property
@@ -119,7 +123,9 @@ class Fakes:
         return content
 
     def write(self, world: Mapping[str, Any]) -> None:
-        self._world.write_text(json.dumps(world))
+        new = self._world.with_suffix(".test")
+        new.write_text(json.dumps(world))
+        new.replace(self._world)
 
     def set(self, **more: Any) -> None:
         self.write(self.read() | more)
