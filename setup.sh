@@ -22,7 +22,7 @@ command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: ap
 # Tools that people and tests run inside nodes; for the tests also a machine with a stock kernel, which QEMU emulates.
 tools="ip:iproute2 ping:iputils-ping"
 [ "${1-}" != tests ] || tools="$tools tc:iproute2 ethtool:ethtool iperf3:iperf3 ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
-    qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch"
+    qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman"
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.
 [ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"
 missing=

@@ -43,11 +43,12 @@ def complaint(name: str, labels: dict[str, str] | None, binary_digest: str) -> s
     labels: those of the image that the engine has, None where it has none of that name; binary_digest: of the
     ewan-node in use.
     """
+    remedy = " ".join([REMEDY, *(f"KIND={kind}" for kind in EXTRAS if IMAGES[kind] == name)])
     if labels is None:
-        return f"image {name} is not there: {REMEDY}"
+        return f"image {name} is not there: {remedy}"
     inside = labels.get(NODE_LABEL)
     if inside is None:
-        return f"image {name} is not one of ours (no label {NODE_LABEL}): {REMEDY}"
+        return f"image {name} is not one of ours (no label {NODE_LABEL}): {remedy}"
     if inside != binary_digest:
-        return f"image {name} is of another version (ewan-node {inside[:12]}, here {binary_digest[:12]}): {REMEDY}"
+        return f"image {name} is of another version (ewan-node {inside[:12]}, here {binary_digest[:12]}): {remedy}"
     return ""

@@ -95,7 +95,12 @@ def bridge_port(plan: Plan, node: str, interface: str) -> str:
     name = f"{node}-{interface.removeprefix('eth')}"
     if len(name) <= LONGEST_INTERFACE:
         return name
-    return f"{PREFIX}{hashlib.sha256(f'{plan.lab}/{node}/{interface}'.encode()).hexdigest()[:10]}"
+    return _short(plan.lab, node, interface)
+
+
+def _short(*parts: str) -> str:
+    """A name that an interface of the host may have, and hardly any other has."""
+    return PREFIX + hashlib.sha256("/".join(parts).encode()).hexdigest()[:10]
 
 
 def bridges_script(plan: Plan) -> str:
@@ -144,7 +149,7 @@ def _management(plan: Plan) -> dict[str, str]:
     """Without a management network no node is in any: the engine's own name makes containerlab create none."""
     if not plan.containers.management:
         return {"network": "bridge"}
-    return {"network": f"{PREFIX}-{plan.lab}", "ipv4-subnet": "auto"}
+    return {"network": f"{PREFIX}-{plan.lab}", "bridge": _short(plan.lab, "management"), "ipv4-subnet": "auto"}
 
 
 def _defaults(plan: Plan, directory: str) -> dict[str, Any]:

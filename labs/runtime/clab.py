@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
 from labs.runtime.base import LabError
 from labs.runtime.engine import Engine, last_line
 
@@ -27,8 +29,8 @@ REMEDY = "make setup-containerlab"
 POLL_S = 0.05
 ENDS_S = 10.0
 VERSION_S = 10.0
-# What stands in for the engine's bridge, which containerlab looks up and sets up where it runs.
-_BRIDGE = "docker0"
+# Of labs without a management network. What stands in for it is looked up and set up where containerlab runs.
+_ENGINES_BRIDGE = "docker0"
 # Its names go into a copy, which ends with the mount namespace; where root has an ssh configuration, likewise.
 _SCRIPT = """
 ip link add {bridge} type bridge || exit 1
@@ -100,7 +102,8 @@ def deploy(
     place.mkdir(exist_ok=True)
     with socket_of(engine, place) as host:
         command = [str(path), "deploy", "--topo", str(topology), "--log-level", "info"]
-        words = _SCRIPT.format(bridge=_BRIDGE, hosts=shlex.quote(f"{place}/hosts"), command=shlex.join(command))
+        bridge = yaml.safe_load(topology.read_text())["mgmt"].get("bridge", _ENGINES_BRIDGE)
+        words = _SCRIPT.format(bridge=bridge, hosts=shlex.quote(f"{place}/hosts"), command=shlex.join(command))
         process = subprocess.Popen(
             [node, "launch", "--", "unshare", "--net", "--mount", "sh", "-c", words],
             stdin=subprocess.DEVNULL,

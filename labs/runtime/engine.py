@@ -27,6 +27,7 @@ LOCAL = "unix://"
 _ABSENT = ("no such", "not found", "not known", "does not exist", "no container with")
 _ENDED = ("exited", "dead", "stopped")
 _FULL = "no space left on device"
+_DOWNLOAD = ("registry", "initializing source docker://")
 _PACKAGE = {"docker": "docker.io", "podman": "podman"}
 _START = {"docker": "start it (systemctl start docker)", "podman": "see `podman info`"}
 
@@ -129,7 +130,11 @@ class Engine:
 
     def remedy(self, why: str) -> str:
         """What to do about a failure of the engine, to be put after it; "" where it is not known."""
-        return f": make room there ({self.kind} system df)" if _FULL in why else ""
+        if _FULL in why:
+            return f": make room there ({self.kind} system df)"
+        if any(word in why for word in _DOWNLOAD):
+            return f": an image could not be downloaded: load it by hand ({self.kind} load), or leave dashboards out"
+        return ""
 
     def _inspected(self, what: str, names: Sequence[str]) -> Iterable[dict[str, Any]]:
         if not names:

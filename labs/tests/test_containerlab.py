@@ -111,6 +111,7 @@ def test_with_a_management_network_the_labs_interfaces_begin_at_eth1() -> None:
     plan = compile(parse("topology: dumbbell\ncontainers: {management: true}", Path("m.lab.yaml")), HOST)
     document = rendered(plan)
     assert document["mgmt"]["network"] == "ewan-m"
+    assert len(document["mgmt"]["bridge"]) <= 15, "an interface of the host"
     assert "network-mode" not in document["topology"]["defaults"]
     ends = [end for link in document["topology"]["links"] for end in link["endpoints"]]
     assert min(ends).partition(":")[2] == "eth1"

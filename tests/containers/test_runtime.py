@@ -145,6 +145,30 @@ def test_exec_gives_status_and_heeds_signals(ewan: Ewan, lab: dict[str, Any], st
     assert not running("sleep 4321")
 
 
+def test_with_a_management_network(engine: Containers, ewan: Ewan, state: Path, tmp_path: Path) -> None:
+    """It is at eth0 of every node, apart from the lab's own; it goes with the lab."""
+    name = f"managed-{os.getpid() % 100000}"
+    before = surroundings(engine, state, name)
+    file = tmp_path / f"{name}.lab.yaml"
+    file.write_text("topology: dumbbell\nrtt: 40ms\nwan: {rate: 50Mbit/s}\ncontainers: {management: true}\n")
+    up = ewan("up", str(file), "--runtime", "containerlab", timeout=200)
+    try:
+        assert up.returncode == 0, up.stderr
+        addresses = {
+            interface["ifname"]: interface["addr_info"][0]["local"]
+            for interface in json.loads(ewan("exec", "--lab", name, "left1", "--", "ip", "-4", "-j", "addr").stdout)
+        }
+        assert addresses.keys() == {"lo", "eth0", "eth1"}
+        assert addresses["eth1"].startswith("10.64.") and not addresses["eth0"].startswith("10.64.")
+        ping = ewan("exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "5", "-i", "0.1", "right1")
+        shortest_ms = float(ping.stdout.rpartition(" = ")[2].partition("/")[0])
+        assert 40 <= shortest_ms <= 41, "not over the link"
+    finally:
+        down = ewan("down", name, timeout=200)
+    assert down.returncode == 0, down.stderr
+    assert surroundings(engine, state, name) == before
+
+
 class started:  # noqa: N801 - reads as a function
     """`ewan …` going on, as a context; killed at its end if it still runs."""
 

@@ -72,7 +72,7 @@ fn report(name: &str, placed: &PlacedNode, programs: usize, warnings: &BTreeMap<
 /// Waits for the interfaces, and gives them what `apply` gives those that it makes.
 fn shape(placed: &mut PlacedNode, plan: &Plan, notes: &Notes) -> Result<(), String> {
     let socket = Socket::open()?;
-    let found = interfaces::wait(&socket, placed)?;
+    let found = interfaces::wait(&socket, placed, plan.containers.management)?;
     for port in &mut placed.ports {
         port.index = found[&port.interface.name].index;
     }

@@ -18,6 +18,9 @@ const BROUGHT_UP: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(500);
 const SAY: Duration = Duration::from_secs(10);
 
+/// What an engine calls the interface to its own network.
+const ENGINES: &str = "eth0";
+
 /// An interface that is there.
 pub struct Found {
     pub index: u32,
@@ -26,15 +29,16 @@ pub struct Found {
     up: bool,
 }
 
-/// All of the node's interfaces, by name, when the last of them is there.
-pub fn wait(socket: &Socket, placed: &PlacedNode) -> Result<HashMap<String, Found>, String> {
+/// All of the node's interfaces, by name, when the last of them is there; `management`: the engine's own is one of them.
+pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<HashMap<String, Found>, String> {
     let changes = Changes::open()?;
     let mut say = Instant::now() + SAY;
     let mut complete = None;
     loop {
         let found = list(socket)?;
         let names = placed.ports.iter().map(|port| port.interface.name.as_str());
-        let missing: Vec<_> = names.clone().filter(|name| !found.contains_key(*name)).collect();
+        let wanted = names.clone().chain(management.then_some(ENGINES));
+        let missing: Vec<_> = wanted.filter(|name| !found.contains_key(*name)).collect();
         if missing.is_empty() {
             let since = *complete.get_or_insert_with(Instant::now);
             if names.clone().all(|name| found[name].up) || since.elapsed() > BROUGHT_UP {

@@ -1,0 +1,105 @@
+"""Labs of Podman's containers: through `ewan`, and from the file alone by containerlab, which asks Podman as it asks
+Docker. Their nodes are in no management network, so nothing of the machine's own network changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Ewan
+from tests.engine.engine import EngineError
+from tests.engine.fixtures import CONTAINERLAB, Containers, build, prepare
+from tests.engine.podman import configured
+
+RATE_BPS, RTT_MS = 50e6, 40.0
+SIZES = ("--rate", "50Mbit/s", "--rtt", "40ms")
+
+
+@pytest.fixture(scope="module")
+def podman(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
+    """Podman with our images in it, for the tests and what they start."""
+    if unprepared := prepare(request.config):
+        pytest.fail(unprepared)
+    scratch = tmp_path_factory.mktemp("podman")
+    try:
+        with configured(scratch) as environment, pytest.MonkeyPatch.context() as patch:
+            patch.delenv("DOCKER_HOST", raising=False)
+            for key, value in environment.items():
+                patch.setenv(key, value)
+            if failed := build("images/build-images.sh"):
+                pytest.fail(failed)
+            yield Containers(None, CONTAINERLAB, CONTAINERLAB.with_name("clab.schema.json"), scratch, None)
+    except EngineError as error:
+        pytest.fail(str(error))
+
+
+def ask(*words: str) -> str:
+    done = subprocess.run(["podman", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def left(name: str) -> list[str]:
+    """All that a lab could leave."""
+    found = ask("ps", "--all", "--format", "{{.Names}}").split()
+    found += [path.name for path in Path("/run/netns").glob(f"ewan-{name}-*")]
+    processes = subprocess.run(["pgrep", "-af", f"ewan-{name}-"], capture_output=True, text=True).stdout.splitlines()
+    # Podman watches a command that was run over its socket (`exec` in the file) for five minutes more.
+    return found + [each for each in processes if not ("conmon" in each and "exit-delay 300" in each)]
+
+
+def shortest_ms(ping: str) -> float:
+    return float(ping.rpartition(" = ")[2].partition("/")[0])
+
+
+@pytest.mark.timeout(400)
+def test_up_verified_entered_down(podman: Containers, ewan: Ewan, state: Path, tmp_path: Path) -> None:
+    name = f"pod{os.getpid() % 100000}"
+    words = ("lab", "dumbbell", *SIZES, "--name", name, "--runtime", "containerlab", "--json")
+    result = ewan(*words, cwd=tmp_path, timeout=200)
+    try:
+        assert result.returncode in (0, 1), result.stderr
+        certificate = json.loads(result.stdout)
+        assert certificate["host"]["versions"]["podman"]
+        for row in (row for row in certificate["rows"] if row["quantity"] == "rate"):
+            assert row["measured"] == pytest.approx(RATE_BPS, rel=0.005), row
+        ping = ewan("exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
+        assert RTT_MS <= shortest_ms(ping.stdout) <= RTT_MS + 1, ping.stdout
+    finally:
+        down = ewan("down", name, timeout=200)
+    assert down.returncode == 0, down.stderr
+    assert left(name) == []
+    assert not (state / name).exists()
+
+
+@pytest.mark.timeout(400)
+def test_the_file_alone(podman: Containers, ewan: Ewan, tmp_path: Path) -> None:
+    name = f"alone{os.getpid() % 100000}"
+    compiled = ewan("compile", "dumbbell", *SIZES, "--name", name, "-o", str(tmp_path))
+    assert compiled.returncode == 0, compiled.stderr
+    socket = tmp_path / "podman.sock"
+    with subprocess.Popen(["podman", "system", "service", "--time", "0", f"unix://{socket}"]) as service:
+        try:
+            until = time.monotonic() + 20
+            while not socket.exists():
+                assert service.poll() is None and time.monotonic() < until
+                time.sleep(0.05)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("DOCKER_HOST", f"unix://{socket}")
+                deployed = podman.clab("deploy", "-t", f"{name}.clab.yml", cwd=tmp_path, timeout=200)
+                try:
+                    assert deployed.returncode == 0, deployed.stderr
+                    ping = ask("exec", f"ewan-{name}-left1", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
+                    assert RTT_MS <= shortest_ms(ping) <= RTT_MS + 1, ping
+                finally:
+                    destroyed = podman.clab("destroy", "-t", f"{name}.clab.yml", "--cleanup", cwd=tmp_path, timeout=200)
+                assert destroyed.returncode == 0, destroyed.stderr
+        finally:
+            service.terminate()
+    assert left(name) == []
