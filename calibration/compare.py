@@ -181,7 +181,6 @@ def _throughput(
             return
     measured = packets * framed * BYTE_NS / window
     uncertain = (2 * bounds.instant_ns + late + (0 if link.line.constant else 2 * link.line.spread_ns)) / window
-    uncertain += 2 * (stream.get("senders", 1) - 1) / packets
     uncertain += bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
     tolerance = configured * (bounds.rate_share + uncertain)
     if stream["socket_drops_packets"] > 0 and measured < configured - tolerance:

@@ -51,8 +51,7 @@ TOLERANCES = Tolerances(
 REASONS = {
     "delay": "0 ns, for every packet; where a packet's time at the rate is no whole number of ns, 1 ns, as it is "
     "rounded up; more by what the sender's dither says, where the sender is a host that has one",
-    "rate": "1 ns at each end of the window in which packets were counted, as instants are whole ns; at a port that "
-    "several senders fill two packets more for each further one, whose windows are its own",
+    "rate": "1 ns at each end of the window in which packets were counted, as instants are whole ns",
     "loss": "none where none is configured; otherwise the configured probability must lie in the Wilson interval of "
     "the count, 99.99 % for all comparisons of a certificate together (Bonferroni), widened by the correlation of the "
     "configured model",

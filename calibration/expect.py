@@ -72,8 +72,7 @@ REASONS = {
     "delay": "p50: 100 µs, or 0.1 % of the delay if that is more, for the two network stacks around the link (4 to "
     "20 µs on a quiet machine) and CPUs that are shared; p99: 2 ms more, the time a CPU may be taken away; the "
     "largest is shown only, since one such event decides it",
-    "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted; at a port that "
-    "several senders fill two packets more for each further one, whose windows are its own",
+    "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted",
     "loss": "the configured probability must lie in the Wilson interval of the count; 99 % for all comparisons of "
     "a certificate together (Bonferroni), widened by the correlation of the configured model",
     "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs (a sender's burst)",

@@ -60,29 +60,16 @@ def of_link(name: str) -> str:
 
 
 def _together(streams: list[Stream]) -> Stream:
-    """One stream in place of several that shared a link. Packets are counted in the first one's window, as each has its
-    own; `senders` says how many there were, since windows that begin and end with other packets differ by those."""
+    """One stream in place of several that shared a link; what is steady, the first one tells of all."""
     counts = ("sent_packets", "received_packets", "refused_packets", "socket_drops_packets")
     merged = streams[0] | {key: sum(stream[key] for stream in streams) for key in counts}
     merged |= {key: max(stream[key] for stream in streams) for key in ("sending_ns", "longest_sender_gap_ns")}
-    merged["senders"] = len(streams)
     delays = [stream["delay"] for stream in streams if stream["delay"] is not None]
-    merged["delay"] = (
-        {
+    if delays:
+        merged["delay"] = {
             "min_ns": min(delay["min_ns"] for delay in delays),
             "max_ns": max(delay["max_ns"] for delay in delays),
         }
-        if delays
-        else None
-    )
-    steady = [stream["steady"] for stream in streams]
-    if any(part is None for part in steady):
-        return merged | {"steady": None}
-    first = steady[0]
-    merged["steady"] = first | {
-        kind: sum(part[kind] * first[window] / part[window] for part in steady if part[window])
-        for kind, window in (("packets", "fitted_window_ns"), ("busy_packets", "busy_window_ns"))
-    }
     return merged
 
 

@@ -107,12 +107,10 @@ def packet_stream(
 def shared_streams(
     key: str, senders: Sequence[Ends], lab: str, packet_bytes: int, interval_ns: float, packets: int
 ) -> list[dict[str, Any]]:
-    """The same from each of several senders; the first has the link's own name."""
-    names = [key, *(f"{key}{SENDER}{number}" for number in range(2, len(senders) + 1))]
-    return [
-        packet_stream(name, ends, lab, packet_bytes, interval_ns, packets)
-        for name, ends in zip(names, senders, strict=True)
-    ]
+    """The same from each of several senders; the first has the link's own name, and tells what all make together."""
+    first, *others = (packet_stream(key, ends, lab, packet_bytes, interval_ns, packets) for ends in senders)
+    named = [{**each, "name": f"{key}{SENDER}{number}"} for number, each in enumerate(others, 2)]
+    return [first, *({**each, "shares_with": key} for each in named)]
 
 
 def _size(expected: LinkExpectation) -> int:

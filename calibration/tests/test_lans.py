@@ -72,6 +72,7 @@ def test_together_they_offer_more_than_the_port_takes_and_each_no_more_than_its_
     found = streams(probes(expectations(plan(EQUAL, host)), "t"), "sw-r1")
     offered = [1538 * 8e9 / stream["interval_ns"] for stream in found]
     assert len({stream["from"]["address"] for stream in found}) == len(found) > 1
+    assert [stream.get("shares_with") for stream in found] == [None, *["sw-r1 forward"] * (len(found) - 1)]
     assert sum(offered) > 1.25 * 100e6
     assert max(offered) < 0.96 * 100e6
 
@@ -118,7 +119,10 @@ def rate(text: str, found: list[dict[str, Any]], host: HostFacts = LIVE) -> Row:
     """The row of the port's rate where its senders' packets fared so."""
     expected = Expectations((port(text, host),), ())
     names = [f"sw-r1 forward sender {number}" if number > 1 else "sw-r1 forward" for number in range(1, len(found) + 1)]
-    named = [{**each, "name": name} for each, name in zip(found, names, strict=True)]
+    named = [{**each, "name": name, "steady": None} for each, name in zip(found, names, strict=True)]
+    arrived = sum(each["steady"]["packets"] for each in found)
+    busy = sum(each["steady"]["busy_packets"] for each in found)
+    named[0]["steady"] = found[0]["steady"] | {"packets": arrived, "busy_packets": busy}
     result = {"kind": "saturate", "clock_step_ns": 0, "streams": named}
     probing = Probing([{"kind": "saturate", "name": "rate", "streams": []}])
     return next(row for row in compare(expected, probing, {"results": [result]}, {}) if row.quantity == "rate")

@@ -193,7 +193,7 @@ class _Compiler:
             prefixes = tuple(f"{address}/{length}" for address, length in zip(addresses, families, strict=True))
             self._on_lan[index] = Interface("", macs[index], mtu, prefixes, towards, BARE, False)
         prefixes = tuple(f"{address}/{length}" for address, length in zip(own, families, strict=True))
-        exit_to = self._exits.port(network.port, mtu)
+        exit_to = self._exits.port(network.port, mtu, ovs.AT_ONCE[self._host.datapath])
         ends = []
         for machine, interface in (
             (switch, Interface(self._next_port(switch), self._mac(), mtu, (), (), exit_to, False)),

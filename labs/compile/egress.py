@@ -22,6 +22,7 @@ Clock = Literal["live", "virtual"]
 
 TBF_BURST_NS = 100_000
 TBF_BURST_PACKETS = 4
+SERVED_LATE_NS = 4_000_000
 UINT32 = 2**32 - 1
 FIFO_PACKETS = 10_000
 BARE: dict[str, Any] = {"kind": "none"}
@@ -57,15 +58,20 @@ class Exits:
             return self._psp(node, way.values["rate"].bps, way, limits)
         return _tbf(way, mtu, limits.bytes)
 
-    def port(self, way: Settings, mtu: int) -> dict[str, Any]:
-        """The link between a switch and its router: where hosts of a network meet. Exact in the virtual clock."""
+    def port(self, way: Settings, mtu: int, at_once: int) -> dict[str, Any]:
+        """The link between a switch and its router: where hosts of a network meet. Exact in the virtual clock.
+
+        at_once: how many packets the switch may hand over together. The token bucket passes so many too, but no more
+        than in `SERVED_LATE_NS`: a busy machine serves it late, and a smaller one would lose of its rate then.
+        """
         limits = self._limits(way, mtu)
         framing = framing_of(way)
         if self._clock == "virtual":
             return _exact(way.values["rate"].bps, framing, limits)
         packets = limits.bytes // framed(framing, mtu)
         # A token bucket's queue counts frames without what the framing adds: as many full packets as are meant.
-        return _tbf(way, mtu, packets * (mtu + ETHERNET_HEADER))
+        burst = min(at_once * framed(framing, mtu), bytes_in(way.values["rate"].bps, SERVED_LATE_NS))
+        return _tbf(way, mtu, packets * (mtu + ETHERNET_HEADER), burst)
 
     def _limits(self, way: Settings, mtu: int) -> _Limits:
         packet = framed(framing_of(way), mtu)
@@ -102,7 +108,7 @@ def _exact(rate_bps: int, framing: Framing, limits: _Limits) -> dict[str, Any]:
     }
 
 
-def _tbf(way: Settings, mtu: int, limit_bytes: int) -> dict[str, Any]:
+def _tbf(way: Settings, mtu: int, limit_bytes: int, burst_bytes: int = 0) -> dict[str, Any]:
     """A token bucket, which passes a burst at once, as a network card does.
 
     The kernel counts the Ethernet header and at most adds to it: with `framing: ip` the rate is raised so that it
@@ -114,7 +120,7 @@ def _tbf(way: Settings, mtu: int, limit_bytes: int) -> dict[str, Any]:
     return {
         "kind": "tbf",
         "rate_bps": bps,
-        "burst_bytes": max(bytes_in(bps, TBF_BURST_NS), TBF_BURST_PACKETS * framed(framing, mtu)),
+        "burst_bytes": max(burst_bytes, bytes_in(bps, TBF_BURST_NS), TBF_BURST_PACKETS * framed(framing, mtu)),
         "limit_bytes": limit_bytes,
         "overhead_bytes": max(0, framing.overhead_bytes - ETHERNET_HEADER),
     }

@@ -70,6 +70,9 @@ pub struct Stream {
     /// Answer with each delay, in order of arrival.
     #[serde(default)]
     pub raw: bool,
+    /// An earlier stream that goes over the same link: what is steady is that of both together, and told with the other.
+    #[serde(default)]
+    pub shares_with: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -152,6 +155,16 @@ impl Udp {
         if packets > MOST_PACKETS {
             return Err(format!("{packets} packets, at most {MOST_PACKETS}"));
         }
+        for (number, stream) in self.streams.iter().enumerate() {
+            let first =
+                |name: &String| self.streams[..number].iter().any(|s| s.shares_with.is_none() && s.name == *name);
+            if let Some(name) = stream.shares_with.as_ref().filter(|name| !first(name)) {
+                return Err(format!(
+                    "stream {:?}: shares_with {name:?}: give an earlier stream of its own",
+                    stream.name
+                ));
+            }
+        }
         self.streams.iter().try_for_each(Stream::check)
     }
 }
@@ -231,6 +244,7 @@ mod tests {
             (r#""packet_bytes": 100, "interval_ns": 0, "packets": 3"#, "must be above 0"),
             (r#""packet_bytes": 100, "interval_ns": 1000000000, "packets": 481"#, "at most 600 s"),
             (r#""packet_bytes": 100, "interval_ns": 1, "packets": 20000001"#, "at most 20000000"),
+            (r#""packet_bytes": 100, "interval_ns": 1, "packets": 1, "shares_with": "s""#, "an earlier stream"),
         ] {
             let error = delay(stream).unwrap_err();
             assert!(error.contains(says), "{error}");

@@ -62,6 +62,7 @@ struct StreamMeasured {
     /// One-way delay; round-trip time in an rtt probe. None when nothing arrived.
     delay: Option<Percentiles>,
     jitter_ns: f64,
+    /// With those that share its link; None of a stream that shares another's.
     steady: Option<Steady>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     arrived_series_packets: Vec<u64>,
@@ -98,7 +99,9 @@ pub fn run(namespaces: &Namespaces, probe: &Udp, clock: Clock, echo: bool) -> Re
     let offset = offset_ns();
     exchange(&mut flows, probe, clock, echo)?;
     let clock_step_ns = offset_ns() - offset;
-    Ok(Measured { clock_step_ns, streams: flows.into_iter().map(|flow| flow.measured(probe)).collect() })
+    let steady: Vec<_> = flows.iter().map(|flow| flow.steady(&flows)).collect();
+    let measured = flows.into_iter().zip(steady).map(|(flow, steady)| flow.measured(probe, steady));
+    Ok(Measured { clock_step_ns, streams: measured.collect() })
 }
 
 fn open<'a>(namespaces: &Namespaces, probe: &'a Udp, clock: Clock) -> Result<Vec<Flow<'a>>, String> {
@@ -296,7 +299,24 @@ impl Flow<'_> {
         Ok(new)
     }
 
-    fn measured(self, probe: &Udp) -> StreamMeasured {
+    /// Of its own packets, and of those that share its link, as they arrived one after the other.
+    fn steady(&self, all: &[Flow]) -> Option<Steady> {
+        let stream = self.stream;
+        if stream.shares_with.is_some() {
+            return None;
+        }
+        let (skip_ns, packet_bytes) = (stream.skip_ns, stream.packet_bytes as u64);
+        let others: Vec<_> = all.iter().filter(|flow| flow.stream.shares_with.as_ref() == Some(&stream.name)).collect();
+        if others.is_empty() {
+            return stats::steady(&self.arrivals, skip_ns, packet_bytes);
+        }
+        let mut arrivals = self.arrivals.clone();
+        others.iter().for_each(|flow| arrivals.extend(&flow.arrivals));
+        arrivals.sort_by_key(|arrival| arrival.at_ns);
+        stats::steady(&arrivals, skip_ns, packet_bytes)
+    }
+
+    fn measured(self, probe: &Udp, steady: Option<Steady>) -> StreamMeasured {
         let delays: Vec<i64> = self.arrivals.iter().map(|arrival| arrival.delay_ns).collect();
         let sent = self.offered - self.refused;
         StreamMeasured {
@@ -311,7 +331,7 @@ impl Flow<'_> {
             counts: stats::counts(&self.arrivals, self.offered, sent),
             socket_drops_packets: dropped_packets(&self.to) + dropped_packets(&self.from),
             jitter_ns: stats::jitter_ns(&self.arrivals),
-            steady: stats::steady(&self.arrivals, self.stream.skip_ns, self.stream.packet_bytes as u64),
+            steady,
             arrived_series_packets: stats::series(&self.arrivals, probe.series_ns),
             delay: stats::percentiles(delays.clone()),
             delays_ns: self.stream.raw.then_some(delays),
