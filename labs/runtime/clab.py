@@ -29,7 +29,7 @@ REMEDY = "make setup-containerlab"
 POLL_S = 0.05
 ENDS_S = 10.0
 VERSION_S = 10.0
-# Of labs without a management network. What stands in for it is looked up and set up where containerlab runs.
+# The bridge of labs without a management network. Its stand-in is looked up and set up where containerlab runs.
 _ENGINES_BRIDGE = "docker0"
 # Its names go into a copy, which ends with the mount namespace; where root has an ssh configuration, likewise.
 _SCRIPT = """
