@@ -104,7 +104,7 @@ def rows(certificate: dict[str, Any], link: str) -> dict[str, dict[str, Any]]:
 
 def test_live_the_port_is_measured_like_a_link(ewan: Ewan, tmp_path: Path, name: str) -> None:
     # More than Open vSwitch's sockets hold of themselves, which is 92 packets.
-    port_bps, queue_packets = 10_000_000, 200
+    port_bps, queue_packets = 4_000_000, 200
     lab = described(tmp_path, name, port_bps, queue_packets)
     result = ewan("lab", lab, "--runtime", "netns", "--json", cwd=tmp_path)
     try:

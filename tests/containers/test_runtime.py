@@ -64,12 +64,13 @@ def lab(request: pytest.FixtureRequest, engine: Containers, ewan: Ewan, state: P
     """A lab that is up; its certificate, with `name`."""
     name = f"{request.param}-{os.getpid() % 100000}"
     before = surroundings(engine, state, name)
-    result = ewan(
-        *("lab", *LABS[request.param], *SIZES, "--name", name, "--runtime", "containerlab", "--json"), timeout=300
-    )
-    assert result.returncode in (0, 1), result.stderr
-    yield {"name": name, **json.loads(result.stdout)}
-    down = ewan("down", name, timeout=200)
+    words = ("lab", *LABS[request.param], *SIZES, "--name", name, "--runtime", "containerlab", "--json")
+    try:
+        result = ewan(*words, timeout=300)
+        assert result.returncode in (0, 1), result.stderr
+        yield {"name": name, **json.loads(result.stdout)}
+    finally:
+        down = ewan("down", name, timeout=200)
     assert down.returncode == 0, down.stderr
     assert surroundings(engine, state, name) == before
 

@@ -7,6 +7,7 @@ is the tests' own, and nothing else. Images stay below target/engine between run
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import subprocess
@@ -26,7 +27,8 @@ def configured(place: Path) -> Iterator[dict[str, str]]:
         raise EngineError("labs of containers need root: run as root")
     if not shutil.which("podman"):
         raise EngineError("podman is missing: apt install podman")
-    run = Path(f"/run/ewan-podman-{os.getpid()}")
+    # Podman keeps to the place that it was first told.
+    run = Path("/run") / f"ewan-podman-{hashlib.sha256(str(STORAGE).encode()).hexdigest()[:8]}"
     settings, storage = place / "containers.conf", place / "storage.conf"
     lines = ["[engine]", 'cgroup_manager = "cgroupfs"', 'events_logger = "file"']
     if oci_runtime.lacking():
@@ -43,4 +45,7 @@ def configured(place: Path) -> Iterator[dict[str, str]]:
     finally:
         inside = os.environ | environment
         subprocess.run(["podman", "rm", "--all", "--force", "--time", "0"], env=inside, capture_output=True)
+        # Who watched commands would call podman again after five minutes; podman leaves its storage mounted on itself.
+        subprocess.run(["pkill", "-KILL", "-f", f"conmon .*{STORAGE}/"], capture_output=True)
+        subprocess.run(["umount", str(STORAGE / "overlay")], capture_output=True)
         shutil.rmtree(run, ignore_errors=True)

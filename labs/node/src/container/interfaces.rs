@@ -83,16 +83,21 @@ pub fn correct(batch: &mut Batch, placed: &PlacedNode, found: &HashMap<String, F
 }
 
 /// Takes away link-local addresses that the kernel gave: their owner solicits routers, and its packets cross links. With
-/// them stays what the plan has, and all where it lets the kernel give them.
+/// them stays what the plan has; and where it lets the kernel give them, the one of the plan's MAC: of the MAC that an
+/// interface had when it was moved in, routing would tell others.
 pub fn forget_own_addresses(batch: &mut Batch, socket: &Socket, placed: &PlacedNode) -> Result<(), String> {
     const GIVEN_BY_NOBODY: &str = "1";
     const IFA_ADDRESS: u16 = 1;
     // A routing protocol needs those of its interfaces, so the plan lets the kernel give them there.
-    let given_by_nobody = |port: &&PlacedPort| {
+    let given = |port: &PlacedPort| {
         let file = format!("/proc/sys/net/ipv6/conf/{}/addr_gen_mode", port.interface.name);
-        std::fs::read_to_string(file).is_ok_and(|mode| mode.trim() == GIVEN_BY_NOBODY)
+        std::fs::read_to_string(file).is_ok_and(|mode| mode.trim() != GIVEN_BY_NOBODY)
     };
-    let ports: Vec<_> = placed.ports.iter().filter(given_by_nobody).collect();
+    let planned = |port: &PlacedPort| -> Vec<IpAddr> {
+        let own = port.interface.addresses.iter().filter_map(|text| Some(prefix(text).ok()?.0));
+        own.chain(given(port).then(|| link_local(port.mac))).collect()
+    };
+    let kept: HashMap<u32, Vec<IpAddr>> = placed.ports.iter().map(|port| (port.index, planned(port))).collect();
     let mut unwanted = Vec::new();
     let mut header = [0; 8];
     header[0] = libc::AF_INET6 as u8;
@@ -105,9 +110,7 @@ pub fn forget_own_addresses(batch: &mut Batch, socket: &Socket, placed: &PlacedN
         let address = attributes(body).find(|(kind, _)| *kind == IFA_ADDRESS).map(|(_, value)| value);
         let Some(octets) = address.and_then(|value| <[u8; 16]>::try_from(value).ok()) else { return };
         let index = u32_at(message, 4);
-        let planned = ports.iter().filter(|port| port.index == index).map(|port| &port.interface.addresses);
-        let own = planned.flatten().filter_map(|text| prefix(text).ok());
-        if ports.iter().any(|port| port.index == index) && !own.into_iter().any(|(ip, _)| ip == address_of(octets)) {
+        if kept.get(&index).is_some_and(|kept| !kept.contains(&address_of(octets))) {
             unwanted.push((index, address_of(octets), length));
         }
     })?;
@@ -115,6 +118,12 @@ pub fn forget_own_addresses(batch: &mut Batch, socket: &Socket, placed: &PlacedN
         rtnl::remove_address(batch, index, address, length, format!("{}: removing {address}", placed.node.name));
     }
     Ok(())
+}
+
+/// The link-local address that the kernel makes of a MAC: modified EUI-64 (RFC 4291, appendix A).
+fn link_local(mac: [u8; 6]) -> IpAddr {
+    let [a, b, c, d, e, f] = mac;
+    address_of([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f])
 }
 
 fn address_of(octets: [u8; 16]) -> IpAddr {
@@ -157,5 +166,16 @@ impl Changes {
             libc::poll(&raw mut poll, 1, LOOK.as_millis() as i32);
             while libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) > 0 {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_link_local_address_is_made_of_the_mac() {
+        assert_eq!(link_local([0x02, 0x65, 0, 0, 0, 0x0e]).to_string(), "fe80::65:ff:fe00:e");
+        assert_eq!(link_local([0xaa, 0xc1, 0xab, 0x1a, 0xde, 0x5f]).to_string(), "fe80::a8c1:abff:fe1a:de5f");
     }
 }
