@@ -6,13 +6,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from labs.runtime.clab import socket_of
+from labs.runtime.engine import Engine
 from tests.conftest import Ewan
+from tests.containers.test_runtime import shortest_ms
 from tests.engine.engine import EngineError
 from tests.engine.fixtures import CONTAINERLAB, Containers, build, prepare
 from tests.engine.podman import configured
@@ -54,10 +56,6 @@ def left(name: str) -> list[str]:
     return found + [each for each in processes if not ("conmon" in each and "exit-delay 300" in each)]
 
 
-def shortest_ms(ping: str) -> float:
-    return float(ping.rpartition(" = ")[2].partition("/")[0])
-
-
 @pytest.mark.timeout(400)
 def test_up_verified_entered_down(podman: Containers, ewan: Ewan, state: Path, tmp_path: Path) -> None:
     name = f"pod{os.getpid() % 100000}"
@@ -83,23 +81,14 @@ def test_the_file_alone(podman: Containers, ewan: Ewan, tmp_path: Path) -> None:
     name = f"alone{os.getpid() % 100000}"
     compiled = ewan("compile", "dumbbell", *SIZES, "--name", name, "-o", str(tmp_path))
     assert compiled.returncode == 0, compiled.stderr
-    socket = tmp_path / "podman.sock"
-    with subprocess.Popen(["podman", "system", "service", "--time", "0", f"unix://{socket}"]) as service:
+    with socket_of(Engine("podman"), tmp_path) as host, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOCKER_HOST", host)
+        deployed = podman.clab("deploy", "-t", f"{name}.clab.yml", cwd=tmp_path, timeout=200)
         try:
-            until = time.monotonic() + 20
-            while not socket.exists():
-                assert service.poll() is None and time.monotonic() < until
-                time.sleep(0.05)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("DOCKER_HOST", f"unix://{socket}")
-                deployed = podman.clab("deploy", "-t", f"{name}.clab.yml", cwd=tmp_path, timeout=200)
-                try:
-                    assert deployed.returncode == 0, deployed.stderr
-                    ping = ask("exec", f"ewan-{name}-left1", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
-                    assert RTT_MS <= shortest_ms(ping) <= RTT_MS + 1, ping
-                finally:
-                    destroyed = podman.clab("destroy", "-t", f"{name}.clab.yml", "--cleanup", cwd=tmp_path, timeout=200)
-                assert destroyed.returncode == 0, destroyed.stderr
+            assert deployed.returncode == 0, deployed.stderr
+            ping = ask("exec", f"ewan-{name}-left1", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
+            assert RTT_MS <= shortest_ms(ping) <= RTT_MS + 1, ping
         finally:
-            service.terminate()
+            destroyed = podman.clab("destroy", "-t", f"{name}.clab.yml", "--cleanup", cwd=tmp_path, timeout=200)
+        assert destroyed.returncode == 0, destroyed.stderr
     assert left(name) == []

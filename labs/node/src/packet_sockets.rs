@@ -12,10 +12,12 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
+use nix::sys::socket::{getsockname, setsockopt, sockopt, AddressFamily, SockaddrLike, SockaddrStorage};
+
 /// The kernel doubles what it is given, and this is the most that it takes: the queues' limits come first.
-const SEND_BYTES: i32 = i32::MAX / 2;
+const SEND_BYTES: usize = i32::MAX as usize / 2;
 /// About 1800 full packets: 0.2 s of 100 Mbit/s, 20 ms of 1 Gbit/s.
-const RECEIVE_BYTES: i32 = 2 << 20;
+const RECEIVE_BYTES: usize = 2 << 20;
 
 pub fn run(pid_file: &Path) -> Result<(), String> {
     let say = |error: &dyn std::fmt::Display| format!("{}: {error}", pid_file.display());
@@ -39,9 +41,10 @@ fn enlarge(pid: i32) -> io::Result<()> {
             // SAFETY: no memory is passed.
             unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) }
         })?;
-        if option(&socket, libc::SO_DOMAIN)? == libc::AF_PACKET {
-            set(&socket, libc::SO_SNDBUFFORCE, SEND_BYTES)?;
-            set(&socket, libc::SO_RCVBUFFORCE, RECEIVE_BYTES)?;
+        let address: SockaddrStorage = getsockname(socket.as_raw_fd())?;
+        if address.family() == Some(AddressFamily::Packet) {
+            setsockopt(&socket, sockopt::SndBufForce, &SEND_BYTES)?;
+            setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BYTES)?;
         }
     }
     Ok(())
@@ -55,39 +58,10 @@ fn owned(call: impl FnOnce() -> i64) -> io::Result<OwnedFd> {
     }
 }
 
-fn option(socket: &OwnedFd, name: i32) -> io::Result<i32> {
-    let (mut value, mut length) = (0_i32, size_of::<i32>() as libc::socklen_t);
-    // SAFETY: value and length live here, and the length is the value's.
-    let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut length)
-    };
-    if done == 0 {
-        Ok(value)
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
-fn set(socket: &OwnedFd, name: i32, value: i32) -> io::Result<()> {
-    // SAFETY: the value outlives the call, and the length is its own.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            name,
-            (&raw const value).cast(),
-            size_of::<i32>() as libc::socklen_t,
-        )
-    };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use nix::sys::socket::getsockopt;
+
     use super::*;
 
     fn packet_socket() -> OwnedFd {
@@ -102,11 +76,11 @@ mod tests {
     fn a_programs_packet_sockets_are_enlarged_and_its_others_are_not() {
         let (packets, other) = (packet_socket(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let other = OwnedFd::from(other);
-        let before = option(&other, libc::SO_SNDBUF).unwrap();
+        let before = getsockopt(&other, sockopt::SndBuf).unwrap();
         enlarge(std::process::id() as i32).unwrap();
-        assert_eq!(option(&packets, libc::SO_SNDBUF).unwrap(), SEND_BYTES * 2);
-        assert_eq!(option(&packets, libc::SO_RCVBUF).unwrap(), RECEIVE_BYTES * 2);
-        assert_eq!(option(&other, libc::SO_SNDBUF).unwrap(), before);
+        assert_eq!(getsockopt(&packets, sockopt::SndBuf).unwrap(), SEND_BYTES * 2);
+        assert_eq!(getsockopt(&packets, sockopt::RcvBuf).unwrap(), RECEIVE_BYTES * 2);
+        assert_eq!(getsockopt(&other, sockopt::SndBuf).unwrap(), before);
     }
 
     #[test]
