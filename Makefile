@@ -2,7 +2,7 @@
 #   make lab TOPO=dumbbell RTT=100
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
-# DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
+# PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
 # RUN for report; KIND for images; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
@@ -28,12 +28,16 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor test lint bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor test torture lint bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
 setup: ## what the project needs, checked and installed
-	@./setup.sh
+	@./setup.sh $(if $(filter setup,$(MAKECMDGOALS)),asked)
+install: setup ## ewan on the PATH: a launcher in ~/.local/bin (PREFIX=/usr/local: in its bin)
+	@./launcher.sh install $(if $(call given,PREFIX),'$(PREFIX)')
+uninstall: ## remove the launcher that make install wrote (PREFIX=)
+	@./launcher.sh uninstall $(if $(call given,PREFIX),'$(PREFIX)')
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
 images: setup ## container images of the nodes, from Debian packages; KIND="host router switch emulator" (RELOCK=1: newer ones)
@@ -84,6 +88,8 @@ test: ## every test
 	@images/containerlab/build.sh >/dev/null
 	@cargo test --release --locked --quiet
 	@.venv/bin/python -m pytest
+torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
+	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
 lint: setup ## rustfmt, clippy, ruff, mypy
 	@cargo fmt --check
 	@cargo clippy --release --locked --quiet --all-targets -- -D warnings

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run. Does nothing, quickly and silently, when all
-# is there. Called by make.
+# is there; `setup.sh asked` (make setup) also says what the command is. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -21,21 +21,38 @@ command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: ap
 
 # Tools that people and tests run inside nodes; for the tests also a machine with a stock kernel, which QEMU emulates.
 tools="ip:iproute2 ping:iputils-ping"
-[ "${1-}" != tests ] || tools="$tools tc:iproute2 ethtool:ethtool iperf3:iperf3 ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
+# What the README's tour runs in nodes. Labs do without it.
+useful="iperf3:iperf3"
+[ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
     qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman"
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.
 [ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"
-missing=
-for tool in $tools; do
-    command -v "${tool%%:*}" >/dev/null || [ -x "/usr/sbin/${tool%%:*}" ] || missing="$missing ${tool#*:}"
-done
-if [ -n "$missing" ]; then
-    command -v apt-get >/dev/null || fail "install these first:$missing"
-    say "installing$missing"
-    as_root=; [ "$(id -u)" = 0 ] || as_root=sudo
-    # Offline: services that come with a package (Docker, FRRouting, Open vSwitch) are not started on this machine.
-    $as_root apt-get -o Acquire::Retries=3 update -qq && $as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 apt-get -o Acquire::Retries=3 install -y -qq --no-install-recommends $missing >/dev/null ||
-        fail "could not install$missing: install them by hand"
+# The packages of those of "program:package …" that are not there.
+missing_of() {
+    for tool in $1; do
+        command -v "${tool%%:*}" >/dev/null || [ -x "/usr/sbin/${tool%%:*}" ] || printf ' %s' "${tool#*:}"
+    done
+}
+# As root, or by sudo where it may ask for a password or needs none. Offline: services that come with a package (Docker,
+# FRRouting, Open vSwitch) are not started on this machine.
+install_packages() {
+    command -v apt-get >/dev/null || return 1
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || return 1
+        as_root=sudo
+        [ -t 0 ] || as_root="sudo -n"
+    fi
+    say "installing $*"
+    $as_root apt-get -o Acquire::Retries=3 update -qq && $as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 apt-get -o Acquire::Retries=3 install -y -qq --no-install-recommends $* >/dev/null
+}
+missing=$(missing_of "$tools")
+# Looked at when the rest is set up, or by make setup: who cannot install it is not told at every command.
+told=; [ -e .venv/.lock-hash ] && [ "${1-}" != asked ] || told=yes
+wanted=; [ -z "$told$missing" ] || wanted=$(missing_of "$useful")
+if [ -n "$missing$wanted" ] && ! install_packages $missing $wanted; then
+    [ -z "$missing" ] || fail "missing:$missing$wanted: install them (on Debian as root: apt install$missing$wanted), then run this again"
+    say "missing, for the README's tour:$wanted: a person with root rights installs it (Debian: apt install$wanted)"
 fi
 
 # Prometheus for the tests, unpacked from Debian's package: installed, it would start as a service.
@@ -66,3 +83,7 @@ cargo build --release --locked --quiet -p ewan-node || fail "cargo build failed 
 triple=$(rustc -vV | sed -n 's/^host: //p')
 mkdir -p target/release
 ln -sfn "../$triple/release/ewan-node" "$binary"
+
+if [ -n "$told" ] && ! command -v ewan >/dev/null; then
+    say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"
+fi

@@ -15,6 +15,7 @@ from analysis import flent, load, quantities, report, summary
 from analysis.figures.bars import PREFERRED
 from analysis.metrics import METRICS
 from labs import cli, rundir
+from labs.sheet import Sheet
 
 
 @click.command("report")
@@ -68,10 +69,8 @@ def runs_command(as_json: bool) -> None:
     columns = ["started", "directory", "clock", "runs", "status", "verified", "result"]
     shown = [[row[column] for column in columns] for row in rows]
     if rows:
-        drawn = cli.grid("Experiments", columns, shown, most=len(shown))
-        for column in drawn.columns[:-1]:
-            column.no_wrap = True  # a directory's name is there to be copied
-        cli.console.print(drawn)
+        # A directory's name is there to be copied.
+        cli.console.print(Sheet("Experiments", columns, shown, whole=frozenset(columns[:-1])))
     others = len(places) - len(rows)
     words = (
         f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""

@@ -1,8 +1,9 @@
 """Runs as data files of Flent (version 4), for its plots and comparisons.
 
-In: an experiment. Out: one .flent.gz a run, as Flent's test `tcp_nup` would have left it: goodput of each load flow,
-sum and mean in Mbit/s, on the grid of the goodput bins; cwnd, RTT and rates of the senders as raw values. No ping ran
-beside the traffic, so that series is empty; flows of the role reverse are in the file as downloads, which this test's
+In: an experiment. Out: one .flent.gz a run, as Flent's test `tcp_nup` would have left it: payload of each load flow as
+it arrived (in order where its generator tells no arrivals; the note says which), sum and mean in Mbit/s, on the grid of
+the goodput bins; cwnd, RTT and rates of the senders as raw values. No ping ran beside the traffic, so that series is
+empty; flows of the role reverse are in the file as downloads, which this test's
 plots do not show. Source: Flent's documentation, "The Data File Format".
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 
 import polars as pl
 
+from analysis import arrivals
 from analysis.load import Experiment, Run
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
@@ -58,7 +60,7 @@ def write(experiment: Experiment, directory: Path) -> list[Path]:
 
 def of(experiment: Experiment, run: Run) -> dict[str, Any] | None:
     """The document of a run; None without goodput series."""
-    flows, goodput = run.table("flows"), run.table("goodput")
+    flows, goodput = run.table("flows"), arrivals.shown(run.table("goodput"))
     if goodput.is_empty():
         return None
     start = _started(experiment)
@@ -82,7 +84,8 @@ def of(experiment: Experiment, run: Run) -> dict[str, Any] | None:
         "metadata": {
             "NAME": TEST,
             "TITLE": f"{experiment.document.get('scenario', '')} {run.name}".strip(),
-            "NOTE": f"{experiment.document.get('clock', '')} clock; made from {experiment.directory.name}",
+            "NOTE": f"{experiment.document.get('clock', '')} clock; made from {experiment.directory.name}; "
+            f"payload {' or '.join(sorted(goodput['series'].unique()))}",
             "TIME": _stamp(start),
             "T0": _stamp(start),
             "LENGTH": round(seconds[-1]),

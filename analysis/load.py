@@ -16,9 +16,11 @@ from typing import Any
 import polars as pl
 import yaml
 
+from labs.reading import read_bytes, read_text
 from labs.record import Certificate, from_json, tables
+from labs.record.experiment import DOCUMENT, damage, refusal
 
-FORMAT = "ewan-experiment/1"
+SCHEDULE = "schedule.json"
 PARAMETER = "parameter_"
 """Before the name of a parameter that becomes a column, since tables have columns of the same names."""
 
@@ -46,17 +48,31 @@ class Run:
     directory: Path
     certificate: str | None
     plan_sha256: str | None
+    root: Path
+    """The experiment's directory."""
+    files: Mapping[str, str] = field(repr=False, compare=False)
+    """The experiment's checksums."""
     kept: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of labs.record.tables, without rows where the run has none; LoadError where it is damaged."""
         if name not in self.kept:
+            self._check(f"{name}.parquet")
             try:
                 self.kept[name] = tables.read(self.directory, name)
-            except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+            except (OSError, ValueError) as error:
                 reason = str(error).splitlines()[0]
                 raise LoadError(f"{self.directory / name}.parquet: not readable ({reason})") from None
         return self.kept[name]
+
+    def _check(self, name: str) -> None:
+        """LoadError for a file of the run whose bytes are not those that were written."""
+        if why := damage(self.root, self._name(name), self.files):
+            raise LoadError(why)
+
+    def _name(self, name: str) -> str:
+        """A file of the run, as the experiment's checksums have it."""
+        return (self.directory / name).relative_to(self.root).as_posix()
 
     def forget(self) -> None:
         """Tables of many runs need not be in memory together."""
@@ -65,12 +81,31 @@ class Run:
     def document(self, name: str) -> dict[str, Any]:
         """A JSON file of the run's directory; empty where it is not there."""
         path = self.directory / name
+        self._check(name)
         return _json(path) if path.exists() else {}
+
+    def ways(self) -> dict[tuple[str | None, str | None], tuple[Link, ...]]:
+        """The links, with directions, that the load's payload crosses, in order, by source and sink, as scheduled.
+
+        Those of messages between ranks are together, without source and sink.
+        """
+        return {
+            (path["source"], path["sink"]): tuple((hop["link"], hop["direction"]) for hop in path["hops"])
+            for path in self._paths()
+        }
+
+    def rates_bps(self) -> dict[Link, int]:
+        """The rates at the start of the links that `ways` names; without those that have none."""
+        hops = (hop for path in self._paths() for hop in path["hops"])
+        return {(hop["link"], hop["direction"]): hop["rate_bps"] for hop in hops if hop.get("rate_bps")}
+
+    def _paths(self) -> list[dict[str, Any]]:
+        return [path for path in self.document(SCHEDULE).get("paths", []) if path["role"] == "load"]
 
     @property
     def measured(self) -> bool:
         """There is something to analyse: its flows' table was written."""
-        return (self.directory / "flows.parquet").exists()
+        return self._name("flows.parquet") in self.files
 
     @property
     def point(self) -> tuple[tuple[str, Any], ...]:
@@ -96,6 +131,8 @@ class Experiment:
                 directory=self.directory / (each.get("directory") or f"runs/{each['number']:03}"),
                 certificate=each.get("certificate"),
                 plan_sha256=each.get("plan_sha256"),
+                root=self.directory,
+                files=self.document["files"],
             )
 
     @cached_property
@@ -103,8 +140,8 @@ class Experiment:
         """The scenario's file as plain YAML: for what the document does not repeat."""
         path = self.directory / "scenario.yaml"
         try:
-            found = yaml.safe_load(path.read_text())
-        except (OSError, yaml.YAMLError, UnicodeDecodeError):
+            found = yaml.safe_load(read_text(path))
+        except (OSError, yaml.YAMLError, RecursionError):  # brackets may be nested deeper than Python's stack
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -150,8 +187,11 @@ class Experiment:
         """By the path relative to the experiment; LoadError for one that cannot be read."""
         found = {}
         for path in sorted((self.directory / "certificates").glob("*.json")):
+            name = str(path.relative_to(self.directory))
+            if why := damage(self.directory, name, self.document["files"]):
+                raise LoadError(why)
             try:
-                found[str(path.relative_to(self.directory))] = from_json(path.read_bytes())
+                found[name] = from_json(path.read_bytes())
             except (OSError, ValueError) as error:
                 raise LoadError(f"{path}: {error}") from None
         return found
@@ -164,20 +204,22 @@ def word(name: str, value: Any) -> str:
 
 def experiment(directory: Path) -> Experiment:
     """LoadError where the directory is none of an experiment."""
-    path = directory / "experiment.json"
+    path = directory / DOCUMENT
     if not path.exists():
         what = "no experiment.json is in it" if directory.is_dir() else "there is no such directory"
         raise LoadError(f"{directory}: {what}: name one that ewan run or ewan hstts made (see ewan runs)")
     document = _json(path)
-    if document.get("format") != FORMAT:
-        raise LoadError(f"{path}: format is {document.get('format')!r}, this version reads {FORMAT!r}")
+    if why := refusal(document, directory):
+        raise LoadError(why)
+    if not isinstance(document.get("files"), dict):
+        raise LoadError(f"{path}: not an experiment: it holds no checksums")
     return Experiment(directory, document)
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        found = json.loads(read_bytes(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise LoadError(f"{path}: not readable ({error})") from None
     if not isinstance(found, dict):
         raise LoadError(f"{path}: no JSON object")

@@ -8,21 +8,16 @@ count as one transfer for completion times, and as flows for goodput and fairnes
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from analysis.load import Link
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from analysis import arrivals, network
+from analysis.network import BYTE_NS, Ways
 
 TIMED = ("requests", "messages")  # kinds that complete without a volume
-STEADY_KINDS = ("bulk", "udp")
-BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
-"""bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""
 
 
 class Metric(NamedTuple):
@@ -41,14 +36,22 @@ METRICS: dict[str, Metric] = {
     "aggregate goodput": Metric("bit/s", "payload that load flows received per time in which any of them was active"),
     "steady goodput": Metric(
         "bit/s",
-        "aggregate of load flows while all of them were active, without the first quarter of that time",
+        "payload that arrived for load flows while all were active, without copies or the first quarter of that "
+        "time; TCP of external generators does not tell it",
     ),
-    "fairness": Metric("ratio", "Jain's index (Σx)²/(n·Σx²) of the load flows' goodput"),
+    "fairness per flow": Metric("ratio", "Jain's index (Σx)²/(n·Σx²) of the load flows' goodput"),
+    "fairness per source": Metric(
+        "ratio", "Jain's index of what the load flows of each sending node received together, while any was active"
+    ),
     "utilisation": Metric(
         "share", "of the load's bottleneck: bytes sent, framing counted, of what its rate carries while load is active"
     ),
-    "mean queueing delay": Metric("ns", "at the bottleneck: queue/rate, averaged over that time"),
-    "loss": Metric("share", "at the bottleneck's queue: dropped/(sent + dropped) packets"),
+    "mean queueing delay": Metric(
+        "ns", "at the bottleneck: mean wait of a packet in the queue before its first bit is sent (W_q)"
+    ),
+    "queue loss": Metric("share", "packets dropped by queues (full, or their discipline) on the load's ways"),
+    "link loss": Metric("share", "packets lost on purpose by links (loss in the description) on the load's ways"),
+    "total loss": Metric("share", "packets lost to queues or links on the load's ways"),
     "retransmissions": Metric("share", "retransmitted segments of all that load flows sent"),
     "mean response time": Metric("ns", "from a request's first byte sent to its response's last received"),
     "p95 response time": Metric("ns", "95 % of responses took no longer"),
@@ -72,32 +75,9 @@ class Tables(NamedTuple):
     links: pl.DataFrame
 
 
-class LinkUse(NamedTuple):
-    """What one direction of a link did while load flows were active. None: it was not watched long enough."""
-
-    link: str
-    direction: str
-    rate_bps: int
-    utilisation: float
-    queueing_ns: float
-    loss: float | None
-    sent_bytes: int
-    dropped_packets: int
-    lost_packets: int
-
-
 def loaded(flows: pl.DataFrame) -> pl.DataFrame:
     """The flows that the metrics are about."""
     return flows.filter(pl.col("role") == "load")
-
-
-def ends(flows: pl.DataFrame) -> set[tuple[str, str]]:
-    """Sources with their sinks; and the other way round where payload goes both ways: answers, the second parts of
-    bidirectional transfers."""
-    known = flows.filter(pl.col("source").is_not_null() & pl.col("sink").is_not_null())
-    there = set(known.select("source", "sink").iter_rows())
-    both = known.filter((pl.col("kind") == "requests") | ((pl.col("kind") == "bulk") & (pl.col("part") > 0)))
-    return there | set(both.select("sink", "source").iter_rows())
 
 
 def jain(values: Sequence[float]) -> float:
@@ -164,23 +144,6 @@ def aggregate_goodput(flows: pl.DataFrame) -> float | None:
     return int(flows["received_bytes"].sum()) * BYTE_NS / time if time else None
 
 
-def steady_goodput(load: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
-    """bit/s of all load flows together over the last three quarters of the time in which all were active."""
-    lasting = load.filter(pl.col("kind").is_in(STEADY_KINDS) & pl.col("received_bytes").is_not_null())
-    if not lasting.height or goodput.is_empty():
-        return None
-    start, end = lasting["started_ns"].max(), lasting["ended_ns"].min()
-    if not isinstance(start, int) or not isinstance(end, int) or end <= start:
-        return None
-    start += (end - start) // 4
-    whole = goodput.filter((pl.col("time_ns") - pl.col("bin_ns") >= start) & (pl.col("time_ns") <= end))
-    whole = whole.join(lasting.select("flow", "part"), on=["flow", "part"], how="semi")
-    if whole.is_empty():
-        return None
-    time = int(whole.select(pl.col("time_ns").max() - (pl.col("time_ns") - pl.col("bin_ns")).min()).item())
-    return int(whole["bytes"].sum()) * BYTE_NS / time
-
-
 def retransmissions(flows: pl.DataFrame) -> float | None:
     """The share of retransmitted ones in all segments sent; what was received counts in whole segments."""
     known = flows.filter(pl.col("retransmitted_segments").is_not_null() & (pl.col("segment_bytes") > 0))
@@ -191,79 +154,34 @@ def retransmissions(flows: pl.DataFrame) -> float | None:
     return again / (first + again) if first + again else None
 
 
-def link_use(links: pl.DataFrame, times: Sequence[tuple[int, int]]) -> list[LinkUse]:
-    """Each direction of each link, over the samples' intervals whose middle lies in one of `times`."""
-    found = []
-    for (link, direction), rows in links.sort("time_ns").group_by("link", "direction", maintain_order=True):
-        use = _use(str(link), str(direction), rows, times)
-        if use is not None:
-            found.append(use)
-    return sorted(found, key=lambda use: (use.link, use.direction != "forward"))
-
-
-def _use(link: str, direction: str, rows: pl.DataFrame, times: Sequence[tuple[int, int]]) -> LinkUse | None:
-    def steps(name: str) -> NDArray[np.int64]:
-        """By how much a counter grew in each interval; it began at T0 with zero."""
-        return np.diff(rows[name].fill_null(0).to_numpy(), prepend=0)
-
-    moments = rows["time_ns"].to_numpy()
-    lengths = np.diff(moments, prepend=0)
-    inside = (lengths > 0) & _within(moments - lengths // 2, times)
-    if not inside.any():
-        return None
-    # Of an interval the rate and the queue are known at its end; the queue at its beginning is the sample's before.
-    rates = rows["rate_bps"].to_numpy()
-    queues = rows["queue_bytes"].fill_null(0).to_numpy()
-    before = np.concatenate(([0], queues[:-1]))
-    waiting = (queues + before) / 2 * BYTE_NS / rates
-    sent, dropped = int(steps("sent_packets")[inside].sum()), int(steps("dropped_packets")[inside].sum())
-    capacity = float((rates[inside] * lengths[inside].astype(np.float64)).sum()) / BYTE_NS
-    size = int(steps("sent_bytes")[inside].sum())
-    return LinkUse(
-        link=link,
-        direction=direction,
-        rate_bps=int(rates[-1]),
-        utilisation=size / capacity,
-        queueing_ns=float((waiting[inside] * lengths[inside]).sum() / lengths[inside].sum()),
-        loss=dropped / (sent + dropped) if sent + dropped else None,
-        sent_bytes=size,
-        dropped_packets=dropped,
-        lost_packets=int(steps("lost_packets")[inside].sum()),
-    )
-
-
-def _within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which moments lie in any of the disjoint, ordered intervals."""
-    if not times:
-        return np.zeros(len(moments), dtype=np.bool_)
-    starts, ends = np.array([start for start, _ in times]), np.array([end for _, end in times])
-    index = np.searchsorted(starts, moments, side="right") - 1
-    return (index >= 0) & (moments <= ends[np.maximum(index, 0)])
-
-
-def bottleneck(uses: Sequence[LinkUse], crossed: Collection[Link] = ()) -> LinkUse | None:
-    """The busiest of the link directions that the load crosses; of equally busy ones that with the longest queue."""
-    own = [use for use in uses if not crossed or (use.link, use.direction) in crossed]
-    return max(own, key=lambda use: (round(use.utilisation, 2), use.queueing_ns), default=None)
-
-
-def of_run(tables: Tables, crossed: Collection[Link] = ()) -> dict[str, float]:
-    """Every metric that the run has, by name, in the unit of `METRICS`."""
+def of_run(tables: Tables, ways: Ways | None = None) -> dict[str, float]:
+    """Every metric that the run has, by name, in the unit of `METRICS`. `ways`: as far as they are known."""
     flows = tables.flows
     load, datagrams = loaded(flows), flows.filter(pl.col("kind") == "udp")
     found: dict[str, float | None] = {**_completion(load), **_goodput(load, tables.goodput)}
     for role in ("reverse", "background"):
         found[f"{role} goodput"] = aggregate_goodput(flows.filter(pl.col("role") == role)) or None
-    slowest = bottleneck(link_use(tables.links, active(load)), crossed)
-    if slowest is not None:
-        found["utilisation"], found["mean queueing delay"] = slowest.utilisation, slowest.queueing_ns
-        found["loss"] = slowest.loss
+    found |= _network(load, tables.links, ways or {})
     found["retransmissions"] = retransmissions(load)
     found |= _exchanges(load, tables.exchanges)
     late = flows.select((pl.col("started_ns") - pl.col("scheduled_ns")).drop_nulls()).to_series()
     found["start lateness p99"] = percentile(late.to_list(), 0.99) if late.len() else None
     found |= _datagrams(datagrams)
     return {name: float(value) for name in METRICS if (value := found.get(name)) is not None}
+
+
+def _network(load: pl.DataFrame, links: pl.DataFrame, ways: Ways) -> dict[str, float | None]:
+    uses = network.link_use(links, active(load))
+    slowest = network.bottleneck(uses, {link for way in ways.values() for link in way})
+    if slowest is None:
+        return {}
+    found: dict[str, float | None] = {
+        "utilisation": slowest.utilisation,
+        "mean queueing delay": slowest.queueing_ns,
+    }
+    if (lost := network.losses(load, uses, ways)) is not None:
+        found |= {"queue loss": lost.queue, "link loss": lost.link, "total loss": lost.total}
+    return found
 
 
 def _completion(load: pl.DataFrame) -> dict[str, float | None]:
@@ -283,9 +201,18 @@ def _goodput(load: pl.DataFrame, goodput: pl.DataFrame) -> dict[str, float | Non
     return {
         "mean goodput": fmean(each) if each else None,
         "aggregate goodput": aggregate_goodput(load),
-        "steady goodput": steady_goodput(load, goodput),
-        "fairness": jain(each) if len(each) > 1 else None,
+        "steady goodput": arrivals.steady_goodput(load, goodput),
+        "fairness per flow": jain(each) if len(each) > 1 else None,
+        "fairness per source": source_fairness(load),
     }
+
+
+def source_fairness(load: pl.DataFrame) -> float | None:
+    """Jain's index over sending nodes, whatever number of flows each has; None for less than two of them."""
+    known = load.filter(pl.col("source").is_not_null() & pl.col("received_bytes").is_not_null())
+    each = [aggregate_goodput(flows) for _, flows in known.group_by("source", maintain_order=True)]
+    received = [goodput for goodput in each if goodput is not None]
+    return jain(received) if len(received) > 1 else None
 
 
 def durations(flows: pl.DataFrame, exchanges: pl.DataFrame, kind: str) -> list[int]:

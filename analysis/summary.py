@@ -14,10 +14,12 @@ from typing import Any
 
 import orjson
 
-from analysis import load, metrics, paths, statistics
+from analysis import load, metrics, network, statistics
 from labs.units import NS_PER_SECOND, PPB, Duration, Fraction, Rate, UnitError, parse_volume
 
 FORMAT = "ewan-summary/1"
+AT_BOTTLENECK = ("utilisation", "mean queueing delay", "queue loss", "total loss")
+"""Metrics that a run does not have whose bottleneck is a plain link: only emulated links count."""
 LONGEST_NS = 1000 * 24 * 3600 * NS_PER_SECOND
 
 Point = tuple[tuple[str, Any], ...]
@@ -80,10 +82,16 @@ def of_run(run: load.Run) -> dict[str, Any]:
     flows, links = run.table("flows"), run.table("links")
     found = metrics.Tables(flows, run.table("goodput"), run.table("exchanges"), links)
     loaded = metrics.loaded(flows)
-    crossed = paths.crossed(run.document("plan.json"), metrics.ends(loaded))
-    values = metrics.of_run(found, crossed)
-    uses = metrics.link_use(links, metrics.active(loaded))
-    slowest = metrics.bottleneck(uses, crossed)
+    ways = run.ways()
+    values = metrics.of_run(found, ways)
+    uses = network.link_use(links, metrics.active(loaded))
+    slowest = network.bottleneck(uses, {link for way in ways.values() for link in way})
+    at = None if slowest is None else (slowest.link, slowest.direction)
+    time_ns = sum(end - start for start, end in metrics.active(loaded))
+    uncounted = network.uncounted_bottleneck(loaded, time_ns, uses, ways, run.rates_bps())
+    if uncounted is not None:
+        at = uncounted
+        values = {name: value for name, value in values.items() if name not in AT_BOTTLENECK}
     run.forget()
     return {
         "number": run.number,
@@ -91,7 +99,7 @@ def of_run(run: load.Run) -> dict[str, Any]:
         "seed": run.seed,
         "status": run.status,
         "metrics": {name: {"value": value, "unit": metrics.METRICS[name].unit} for name, value in values.items()},
-        "bottleneck": None if slowest is None else {"link": slowest.link, "direction": slowest.direction},
+        "bottleneck": None if at is None else {"link": at[0], "direction": at[1]},
         "links": [use._asdict() for use in uses],
         "values": values,
     }

@@ -1,6 +1,5 @@
-"""Calibration: decides whether a lab may be believed. `verify` measures a running lab against its plan,
-`verify_virtual` one of the virtual clock."""
+"""Calibration: decides whether a lab may be believed. `verify_lab` measures a lab against its plan, in either clock."""
 
-from calibration.certify import verify, verify_virtual
+from calibration.certify import BatchLab, LiveLab, verify_lab
 
-__all__ = ["verify", "verify_virtual"]
+__all__ = ["BatchLab", "LiveLab", "verify_lab"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration.certify import Runs, verify_virtual
+from calibration.certify import BatchLab, verify_lab
 from generator import bulk
 from labs import host
 from labs.compile import compile
@@ -159,7 +159,8 @@ class Bench:
                 self._say(f"exactness: {emulator}, {rate}")
                 settings = {"rate": rate, "rtt": "20ms", "buffer": "100pkt", "dither": "0", "emulator": emulator}
                 plan = compile(from_template("dumbbell", {**settings, "name": "bench"}), host.virtual_facts())
-                certificate = verify_virtual(plan, self._runs_of(plan), no_kernel)
+                self._runs += 1
+                certificate = verify_lab(plan, BatchLab(self._runtime, self._scratch / str(self._runs)))
                 row: dict[str, Any] = {"link": emulator, "of": rate}
                 for quantity in ("delay max", "rate", "queue limit"):
                     errors = [abs(r.error) for r in certificate.rows if r.quantity == quantity and r.error is not None]
@@ -167,21 +168,10 @@ class Bench:
                 rows.append(row)
         return rows
 
-    def _runs_of(self, plan: Plan) -> Runs:
-        def verifying(program: Program) -> Path:
-            self._runs += 1
-            return self._runtime.run(plan, program, self._scratch / str(self._runs)).directory
-
-        return verifying
-
 
 def program_of(plan: Plan, flows: list[bulk.Flow], expected_ns: int = 0) -> Program:
     traffic = bulk.traffic(plan, flows, "virtual")
     return Program(longest_ns=traffic["longest_ns"], expected_ns=expected_ns, traffic=traffic)
-
-
-def no_kernel() -> tuple[str, str, int]:
-    return "", "", 0
 
 
 def dumbbell(case: Case) -> Plan:

@@ -7,41 +7,16 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
 
-from calibration.certify import verify, verify_virtual
+from calibration.certify import BatchLab, LiveLab, verify_lab
 from labs import cli
 from labs.plan import Plan
 from labs.record import Certificate
-from labs.runtime import kernel
-from labs.runtime.program import Program
-from labs.runtime.virtual import Run, VirtualRuntime
+from labs.runtime.virtual import VirtualRuntime
 
 
 def certify(plan: Plan, directory: Path, virtual: bool, stop: threading.Event) -> Certificate:
     """RuntimeError and LabError with one line when the probes cannot run, or were stopped."""
-    return _virtual(plan, directory, stop) if virtual else _live(plan)
-
-
-def _live(plan: Plan) -> Certificate:
-    def control(link: str, request: dict[str, Any]) -> dict[str, Any]:
-        return cli.runtime().control(plan.lab, link, request)
-
-    return verify(plan, binary=cli.BINARY, control=control, versions=cli.runtime().versions(plan.lab))
-
-
-def _virtual(plan: Plan, directory: Path, stop: threading.Event) -> Certificate:
-    runs: list[Run] = []
-
-    def verifying(program: Program) -> Path:
-        run = VirtualRuntime(cli.BINARY).run(plan, program, directory, stop)
-        runs.append(run)
-        if run.interrupted:
-            raise RuntimeError("interrupted before the lab was verified")
-        return directory
-
-    def facts() -> tuple[str, str, int]:
-        run = runs[-1]
-        return str(run.ended["kernel"]), kernel.digest(run.kernel), run.cost.memory_bytes
-
-    return verify_virtual(plan, verifying, facts)
+    if virtual:
+        return verify_lab(plan, BatchLab(VirtualRuntime(cli.BINARY), directory, stop))
+    return verify_lab(plan, LiveLab(cli.runtime(), cli.BINARY))

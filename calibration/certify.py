@@ -1,7 +1,8 @@
-"""One verification: expectations, probes, verdicts, certificate.
+"""One verification for all: `ewan lab`, `ewan verify` and the engine of experiments, in both clocks.
 
-In: a plan whose lab is up, the path of `ewan-node`, and a way to ask the links. Out: a certificate. The only part
-of this package that starts anything.
+In: a plan, and its lab: one that is up (`LiveLab`), or one that a runtime makes for the probes alone (`BatchLab`). Out:
+a certificate. Where a protocol finds the routes, they are waited for first. The only part of this package that starts
+anything.
 """
 
 from __future__ import annotations
@@ -10,103 +11,131 @@ import contextlib
 import dataclasses
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import orjson
-
-from calibration import exact, expect, probe, spinner
+from calibration import exact, expect, machine, probe, spinner
 from calibration.compare import compare
+from labs import routes
 from labs.plan import Plan, digest
 from labs.record import Certificate, HostFacts, host_facts
+from labs.runtime import kernel, virtual
+from labs.runtime.base import LabError
 from labs.runtime.program import Program
 
-Control = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""A link's name and a request → its spinner's answer."""
+
+class Labs(Protocol):
+    """Labs that are up, by name; `labs.runtime.base.Runtime` says what each method gives."""
+
+    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]: ...
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]: ...
+
+    def versions(self, name: str) -> dict[str, str]: ...
 
 
-def verify(
+class Runs(Protocol):
+    """Makes the lab of a plan for one program alone; `labs.runtime.virtual.VirtualRuntime` says how."""
+
+    def run(
+        self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None
+    ) -> virtual.Run: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLab:
+    """The plan's lab is up. `binary`: the path of `ewan-node`, which sends the probes."""
+
+    labs: Labs
+    binary: Path
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLab:
+    """The plan's lab is made for the probes alone, which leave their results in `directory`."""
+
+    runs: Runs
+    directory: Path
+    stop: threading.Event | None = None
+
+
+def verify_lab(
     plan: Plan,
+    lab: LiveLab | BatchLab,
     *,
-    binary: Path,
-    control: Control,
     progress: Callable[[str], None] = lambda text: None,
     tolerances: expect.Tolerances | None = None,
-    budget: probe.Budget | None = None,
-    versions: Mapping[str, str] | None = None,
-    routing: Mapping[str, Any] | None = None,
 ) -> Certificate:
-    """Measures every link of `plan`, both ways, and its pairs. RuntimeError with one line when probes cannot run.
+    """Waits until the routes are there, then measures every link of `plan`, both ways, and its pairs.
 
-    `versions` of what made the lab, and what `routing` took, go into the record.
+    LabError or RuntimeError with one line when the routes are not found, when probes cannot run or were interrupted.
+    In the virtual clock the certificate holds nothing of this machine and none of its time: two of the same plan are
+    the same bytes.
     """
+    if isinstance(lab, LiveLab):
+        return _live(plan, lab, progress, tolerances)
+    return _batch(plan, lab, tolerances)
+
+
+def _live(
+    plan: Plan, lab: LiveLab, progress: Callable[[str], None], tolerances: expect.Tolerances | None
+) -> Certificate:
+    routing = routes.converged(lab.labs, plan, progress)
     bounds = expect.beside_routing(tolerances or expect.Tolerances(), plan)
     begun = time.monotonic_ns()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
-    probing = probe.plan_probes(expected, plan.lab, budget)
+    probing = probe.plan_probes(expected, plan.lab)
     with _off_the_spinners(plan):
-        before = _statistics(plan, control)
-        answer = probe.run(plan, probing, binary, progress)
-        after = _statistics(plan, control)
-    rows = compare(expected, probing, answer, spinner.facts(before, after), bounds)
+        before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
+        answer = probe.run(plan, probing, lab.binary, progress)
+        after, machine_after = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
+    load = machine.between(machine_before, machine_after, list(zip(before, after, strict=True)))
+    facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
+    rows = compare(expected, probing, answer, facts, bounds, busy=bool(load.words()))
     return Certificate(
         plan_sha256=digest(plan),
         lab=plan.lab,
         time=at,
-        host=host_facts({"ewan-node": _version(binary), **(versions or {})}),
+        host=host_facts({"ewan-node": _version(lab.binary), **lab.labs.versions(plan.lab)}),
         tolerances={**dataclasses.asdict(bounds), "reasons": expect.REASONS},
         rows=rows,
         probes=_without_raw(answer),
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
-        routing=dict(routing or {}),
+        routing=routing,
+        machine={**dataclasses.asdict(load), "disturbed": load.words()},
     )
 
 
-Runs = Callable[[Program], Path]
-"""A program → the directory of its run in the lab; an error of its own when it did not come to its end."""
-
-Kernel = Callable[[], tuple[str, str, int]]
-"""After the probes: the virtual kernel's version, its file's SHA-256, its memory in bytes."""
-
-
-def verify_virtual(
-    plan: Plan,
-    runs: Runs,
-    kernel: Kernel,
-    *,
-    tolerances: expect.Tolerances | None = None,
-    budget: exact.Budget | None = None,
-) -> Certificate:
-    """The same in the virtual clock, through a runtime that makes the lab for the probes alone.
-
-    The certificate holds nothing of this machine and none of its time: two of the same plan are the same bytes.
-    """
+def _batch(plan: Plan, lab: BatchLab, tolerances: expect.Tolerances | None) -> Certificate:
+    """The program waits for the routes itself before its probes, and leaves routing.json."""
     bounds = expect.beside_routing(tolerances or exact.TOLERANCES, plan)
     expected = expect.expectations(plan)
-    probing = exact.plan_probes(expected, plan.lab, budget)
-    directory = runs(exact.program(plan, probing))
-    answer = exact.answer(probing, directory)
-    routing = directory / "routing.json"
+    probing = exact.plan_probes(expected, plan.lab)
+    run = lab.runs.run(plan, exact.program(plan, probing), lab.directory, lab.stop)
+    if run.interrupted:
+        raise RuntimeError("interrupted before the lab was verified")
+    answer = exact.answer(probing, run.directory)
     rows = compare(expected, probing, answer, {}, bounds)
-    version, digest_, memory_bytes = kernel()
     return Certificate(
         plan_sha256=digest(plan),
         lab=plan.lab,
         time="",
         host=HostFacts(
-            kernel=version,
+            kernel=str(run.ended["kernel"]),
             machine="um",
             cpu_model="",
             cpus=1,
-            memory_bytes=memory_bytes,
+            memory_bytes=run.cost.memory_bytes,
             clock_source="virtual",
             hypervisor=False,
-            versions={"kernel_sha256": digest_},
+            versions={"kernel_sha256": kernel.digest(run.kernel)},
         ),
         tolerances={**dataclasses.asdict(bounds), "reasons": exact.REASONS},
         rows=rows,
@@ -114,7 +143,7 @@ def verify_virtual(
         spinners={},
         elapsed_ns=sum(result["elapsed_ns"] for result in answer["results"]),
         clock="virtual",
-        routing=orjson.loads(routing.read_bytes()) if routing.exists() else {},
+        routing=run.document("routing.json") or {},
     )
 
 
@@ -139,15 +168,29 @@ def _run_on(cpus: set[int]) -> None:
             os.sched_setaffinity(int(task.name), cpus)
 
 
-def _statistics(plan: Plan, control: Control) -> list[dict[str, Any]]:
+def _statistics(plan: Plan, labs: Labs) -> list[dict[str, Any]]:
     """One answer per spinner; a spinner that cannot be asked is part of the result, not an error."""
     answers = []
     for each in plan.spinners:
         try:
-            answers.append(control(each.links[0], {"command": "stats"}) if each.links else {"ok": False})
+            link = each.links[0] if each.links else None
+            answers.append({"ok": False} if link is None else labs.control(plan.lab, link, {"command": "stats"}))
         except (OSError, RuntimeError, ValueError) as error:
             answers.append({"ok": False, "error": str(error)})
     return answers
+
+
+def _changes(plan: Plan, labs: Labs) -> list[dict[str, Any]]:
+    """All changes of links since the lab came up; a spinner that cannot be asked tells of none."""
+    served = {link for each in plan.spinners for link in each.links}
+    asked = [each.links[0] for each in plan.spinners if each.links]
+    # Links of the kernel's parts share one list: any of them tells all.
+    asked += [link.name for link in plan.links if link.name not in served][:1]
+    changes: list[dict[str, Any]] = []
+    for link in asked:
+        with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
+            changes += labs.control(plan.lab, link, {"command": "changes"}).get("changes", [])
+    return changes
 
 
 def _version(binary: Path) -> str:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from calibration import doctor, report, verify, verify_virtual
-from labs import cli, clock, rundir
+from calibration import BatchLab, LiveLab, doctor, report, verify_lab
+from labs import cli, clock, routes, rundir
+from labs.commands import Incomplete
 from labs.plan import Plan, to_json
 from labs.record import Certificate
 from labs.record import to_json as certificate_json
-from labs.runtime import kernel
+from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.virtual import Run
 
@@ -40,8 +42,8 @@ COLOURS = {
 def lab_command(topology: str, as_json: bool, **options: Any) -> None:
     """Compile a description, bring the lab up, verify every link, leave it up (in the virtual clock: and end).
 
-    TOPOLOGY is a template (dumbbell, parking-lot, star, chain, ring, mesh, fishbone, four-domain, grid), the name of
-    a ready lab in labs/library, or a file.
+    TOPOLOGY is a template (dumbbell, parking-lot, star, chain, ring, mesh, fishbone, four-domain, grid), a file, or
+    the NAME of a file NAME.lab.yaml in the current directory, else in labs/library.
 
     \b
     ewan lab dumbbell --rtt 100ms
@@ -55,20 +57,26 @@ def lab_command(topology: str, as_json: bool, **options: Any) -> None:
         lab_virtual(plan, as_json)
         return
     cli.as_root()
-    cli.bring_up(plan, options["runtime_name"])
-    if not as_json:
-        describe(plan)
+    directory = rundir.make(plan.lab)
     try:
-        certificate = certify(plan)
-    except KeyboardInterrupt:
-        cli.runtime().down(plan.lab)
-        raise cli.fail(f"interrupted: {plan.lab} is down again") from None
-    show(certificate, rundir.make(plan.lab), plan, as_json)
+        cli.bring_up(plan, options["runtime_name"])
+        if not as_json:
+            describe(plan)
+        try:
+            certificate = certify(plan)
+        except KeyboardInterrupt:
+            cli.runtime().down(plan.lab)
+            raise cli.fail(f"interrupted: {plan.lab} is down again") from None
+    except BaseException:
+        rundir.drop(directory)
+        raise
+    show(certificate, directory, plan, as_json)
     if not as_json:
         first, last = (
             (plan.pairs[0].source, plan.pairs[0].sink) if plan.pairs else (plan.nodes[0].name, plan.nodes[-1].name)
         )
         cli.console.print(f'it stays up: make exec NODE={first} CMD="ping -c 3 {last}", make watch, make down')
+    advise(certificate)
     sys.exit(0 if certificate.passed else 1)
 
 
@@ -77,25 +85,26 @@ def lab_virtual(plan: Plan, as_json: bool) -> None:
     directory = rundir.make(plan.lab)
     if not as_json:
         describe(plan)
-    runs: list[Run] = []
-
-    def verifying(program: Program) -> Path:
-        run = clock.run(plan, program, directory, "verifying")
-        runs.append(run)
-        if run.interrupted:
-            raise clock.interrupted(run)
-        return directory
-
-    certificate = verify_virtual(plan, verifying, lambda: kernel_facts(runs[-1]))
+    verifying = Verifying()
+    try:
+        certificate = verify_lab(plan, BatchLab(verifying, directory))
+    except RuntimeError as error:
+        raise cli.fail(f"{error}: what was measured until then is in {directory}") from None
     show(certificate, directory, plan, as_json)
     if not as_json:
-        cli.console.print(clock.summary(runs[-1]), soft_wrap=True)
+        cli.console.print(clock.summary(verifying.runs[-1]), soft_wrap=True)
     sys.exit(0 if certificate.passed else 1)
 
 
-def kernel_facts(run: Run) -> tuple[str, str, int]:
-    """Of the kernel that the lab ran in: version, SHA-256, memory in bytes."""
-    return str(run.ended["kernel"]), kernel.digest(run.kernel), run.cost.memory_bytes
+class Verifying:
+    """Runs in the virtual clock whose progress is shown; `runs`: those that have ended."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+
+    def run(self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None) -> Run:
+        self.runs.append(clock.run(plan, program, directory, "verifying", stop))
+        return self.runs[-1]
 
 
 def describe(plan: Plan) -> None:
@@ -122,16 +131,25 @@ def verify_command(name: str | None, as_json: bool) -> None:
     if cli.changes(plan.lab, plan):
         text = "links were changed since the lab came up (ewan ps): they are compared with the plan all the same"
         cli.messages.print(f"warning: {text}", style="yellow", soft_wrap=True)
-    certificate = certify(plan)
-    show(certificate, rundir.make(plan.lab), plan, as_json)
+    directory = rundir.make(plan.lab)
+    try:
+        certificate = certify(plan)
+    except BaseException:
+        rundir.drop(directory)
+        raise
+    show(certificate, directory, plan, as_json)
+    advise(certificate)
     sys.exit(0 if certificate.passed else 1)
+
+
+def advise(certificate: Certificate) -> None:
+    """Says, last of all, what to do about a lab that did not pass."""
+    for line in report.advice(certificate):
+        cli.messages.print(line, style="yellow", soft_wrap=True)
 
 
 def certify(plan: Plan) -> Certificate:
     """Runs the verification, saying on standard error what it is at."""
-
-    def control(link: str, request: dict[str, Any]) -> dict[str, Any]:
-        return cli.runtime().control(plan.lab, link, request)
 
     def progress(text: str) -> None:
         if cli.messages.is_terminal:
@@ -141,43 +159,46 @@ def certify(plan: Plan) -> Certificate:
 
     try:
         with cli.messages.status(f"verifying {plan.lab}") as status:
-            routing = cli.converged(plan, progress)
-            versions = cli.runtime().versions(plan.lab)
-            certificate = verify(
-                plan, binary=cli.BINARY, control=control, progress=progress, versions=versions, routing=routing
-            )
+            return verify_lab(plan, LiveLab(cli.runtime(), cli.BINARY), progress=progress)
+    except routes.NotConvergedError as error:
+        raise cli.unsettled(plan, error) from None
     except RuntimeError as error:
         raise cli.fail(str(error)) from None
-    return certificate
 
 
 def show(certificate: Certificate, directory: Path, plan: Plan, as_json: bool) -> None:
-    """Prints a certificate, and keeps it with its plan in the run's directory."""
-    keep(certificate, directory, plan)
+    """Keeps a certificate with its plan in the run's directory, and prints it, also where it could not be kept."""
+    try:
+        keep(certificate, directory, plan)
+    except LabError as error:
+        drawn(certificate, None, as_json)
+        up = f", and lab {plan.lab} is up: `ewan down {plan.lab}` removes it" if certificate.clock == "live" else ""
+        raise Incomplete(f"{error}: the certificate is not kept{up}") from None
+    drawn(certificate, directory, as_json)
+
+
+def drawn(certificate: Certificate, directory: Path | None, as_json: bool) -> None:
+    """Prints a certificate; `directory`: where it is kept."""
     if as_json:
         sys.stdout.buffer.write(certificate_json(certificate))
         return
     rows, notes = report.sheet(certificate)
     coloured = [[f"[{COLOURS[cell]}]{cell}[/]" if cell in COLOURS else cell for cell in row] for row in rows]
-    cli.console.print(cli.grid("Verification", list(report.COLUMNS), coloured, most=len(coloured)))
+    cli.console.print(cli.grid("Verification", list(report.COLUMNS), coloured, most=len(coloured), keys=2))
     for number, note in enumerate(notes, 1):
         cli.console.print(f"[dim]{number}[/] {note}", soft_wrap=True)
     cli.console.print()
     cli.show_routing(certificate.routing)
     colour = "green" if certificate.passed else "bold red"
-    cli.console.print(
-        f"[{colour}]{report.summary(certificate)}[/]  certificate: {directory / 'certificate.json'}", soft_wrap=True
-    )
+    where = f"  certificate: {directory / 'certificate.json'}" if directory is not None else ""
+    cli.console.print(f"[{colour}]{report.summary(certificate)}[/]{where}", soft_wrap=True)
 
 
 def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
-    try:
+    with rundir.kept(directory):
         (directory / "plan.json").write_bytes(to_json(plan))
         report.write(certificate, directory / "certificate.json")
         rundir.give_back(directory)
-    except OSError as error:
-        reason = f"{error.filename or directory}: {error.strerror}"
-        raise cli.fail(f"{reason}: the lab was measured, its certificate could not be kept") from None
 
 
 @click.command("doctor")

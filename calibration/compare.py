@@ -28,15 +28,18 @@ def compare(
     answer: dict[str, Any],
     facts: Mapping[str, Facts],
     tolerances: Tolerances | None = None,
+    busy: bool = False,
 ) -> tuple[Row, ...]:
-    """`facts` by the link's key ("core forward")."""
+    """`facts` by the link's key ("core forward"). `busy`: other programs used this machine meanwhile."""
     bounds = tolerances or Tolerances()
     results = Results.of(probing, answer)
+    machine, live = "the machine was busy" if busy else "", not exact(bounds)
     count = max(len(expected.links), 1)
     rows: list[Row] = []
     for link in expected.links:
         own = facts.get(link.key, Facts())
-        judge = Judge(link.link, link.name, "; ".join(cause for cause in (own.cause(), link.cause) if cause))
+        cause = "; ".join(cause for cause in (own.cause(), link.cause) if cause)
+        judge = Judge(link.link, link.name, cause or machine, live)
         rows += _delay(link, judge, results, bounds, count)
         # Only a link of our own says how late it was.
         if link.backend == "user" and (link.key in facts or not exact(bounds)):
@@ -52,7 +55,7 @@ def compare(
             for way in ("forward", "backward")
             if f"{name} {way}" in facts
         ]
-        judge = Judge(pair.key, "", next((cause for cause in causes if cause), ""))
+        judge = Judge(pair.key, "", next((cause for cause in causes if cause), machine), live)
         rows += pair_rows(pair, judge, probing, results, bounds)
     return tuple(rows)
 
@@ -123,11 +126,12 @@ def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, ...]:
 
 def _release(judge: Judge, facts: Facts, bounds: Tolerances) -> Iterator[Row]:
     if facts.release_p50_ns is None or facts.release_p99_ns is None or facts.release_max_ns is None:
-        yield judge.missing("release error p50", "ns", 0, "the link gave no statistics")
+        why = "the link has ended" if facts.ended else "the link gave no statistics"
+        yield judge.missing("release error p50", "ns", 0, why)
         return
     yield judge.row("release error p50", "ns", 0, facts.release_p50_ns, bounds.release_p50_ns)
     yield judge.row("release error p99", "ns", 0, facts.release_p99_ns, bounds.release_p99_ns)
-    yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.cause())
+    yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.disturbance())
 
 
 def _offered_bps(stream: Stream, framed: int) -> float:

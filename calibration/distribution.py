@@ -18,25 +18,50 @@ from labs.units import PPB
 
 @dataclass(frozen=True, slots=True)
 class DelayLine:
-    """`spread_ns`: packets sent this far apart (nearly) never wait for an earlier one that was drawn longer."""
+    """`spread_ns`: packets sent this far apart (nearly) never wait for an earlier one that was drawn longer. Delays are
+    from `least_ns` to `most_ns`."""
 
     mean_ns: float
     deviation_ns: float
     spread_ns: float
     distribution: Callable[[float], float]
+    least_ns: float
+    most_ns: float
 
     @property
     def constant(self) -> bool:
         return self.deviation_ns == 0
 
 
-def delay_line(delay: dict[str, Any]) -> DelayLine:
+def delay_line(delay: dict[str, Any], in_order: bool = False) -> DelayLine:
+    """`in_order`: what probes meet where no packet overtakes, sent `spread_ns` apart."""
+    line = _drawn(delay)
+    return ordered(line, line.spread_ns) if in_order else line
+
+
+def ordered(line: DelayLine, interval_ns: float) -> DelayLine:
+    """The delay of packets sent so far apart, none of which leaves before one that was sent earlier.
+
+    A packet with the draw D₀ leaves with the last of those before it: its delay is max(D₀, D₁ − Δ, D₂ − 2Δ, …).
+    The draws are independent, so its distribution function is the product of F(x + kΔ) over k ≥ 0.
+    """
+    if interval_ns >= line.most_ns - line.least_ns:
+        return line
+
+    def distribution(ns: float) -> float:
+        earlier = math.ceil(max(line.most_ns - ns, 0.0) / interval_ns)
+        return math.prod(line.distribution(ns + k * interval_ns) for k in range(earlier + 1))
+
+    return _numeric(distribution, line.least_ns, line.most_ns, line.spread_ns, steps=4_000)
+
+
+def _drawn(delay: dict[str, Any]) -> DelayLine:
     kind = delay["kind"]
     if kind == "table":
         return _table(sorted(delay["delays_ns"]))
     centre, jitter = float(delay["delay_ns"]), float(delay.get("jitter_ns", 0))
     if kind == "constant" or jitter == 0:
-        return DelayLine(centre, 0.0, 0.0, lambda ns: float(ns >= centre))
+        return DelayLine(centre, 0.0, 0.0, lambda ns: float(ns >= centre), centre, centre)
     if kind == "uniform":
         low, high = max(centre - jitter, 0.0), centre + jitter
         return _numeric(lambda ns: (ns - low) / (high - low), low, high, high - low)
@@ -61,26 +86,27 @@ def _pareto(centre: float, jitter: float) -> DelayLine:
     return _numeric(distribution, start, centre + 10 * jitter, 4 * jitter)
 
 
-def _numeric(distribution: Callable[[float], float], low: float, high: float, spread: float) -> DelayLine:
+def _numeric(
+    distribution: Callable[[float], float], low: float, high: float, spread: float, steps: int = 20_000
+) -> DelayLine:
     """Cut at `low` (and at 0) and `high`; moments from the distribution function: E X = low + ∫ (1 − F)."""
     low = max(low, 0.0)
 
     def cut(ns: float) -> float:
         return 0.0 if ns < low else 1.0 if ns >= high else min(max(distribution(ns), 0.0), 1.0)
 
-    steps = 20_000
     width = (high - low) / steps
     above = [1 - cut(low + (k + 0.5) * width) for k in range(steps)]
     mean = low + width * math.fsum(above)
     square = low**2 + 2 * width * math.fsum((low + (k + 0.5) * width) * rest for k, rest in enumerate(above))
-    return DelayLine(mean, math.sqrt(max(square - mean**2, 0.0)), spread, cut)
+    return DelayLine(mean, math.sqrt(max(square - mean**2, 0.0)), spread, cut, low, high)
 
 
 def _table(delays: Sequence[int]) -> DelayLine:
     mean = math.fsum(delays) / len(delays)
     variance = math.fsum((delay - mean) ** 2 for delay in delays) / len(delays)
     steps = lambda ns: bisect.bisect_right(delays, ns) / len(delays)  # noqa: E731
-    return DelayLine(mean, math.sqrt(variance), float(delays[-1] - delays[0]), steps)
+    return DelayLine(mean, math.sqrt(variance), float(delays[-1] - delays[0]), steps, delays[0], delays[-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,15 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from calibration import lans
 from calibration.distribution import DelayLine, Loss, delay_line, loss
 from calibration.lans import ETHERNET_HEADER_BYTES, Lan
-from labs.plan import Direction, End, Framing, Interface, Link, Pair, Plan
+from labs.forwarding import Forwarding
+from labs.plan import Direction, End, Framing, Hop, Interface, Link, Pair, Plan
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
@@ -76,7 +77,8 @@ REASONS = {
     "loss": "the configured probability must lie in the Wilson interval of the count; 99 % for all comparisons of "
     "a certificate together (Bonferroni), widened by the correlation of the configured model",
     "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs (a sender's burst)",
-    "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way",
+    "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way; in the live clock a plain access "
+    "link adds nothing to a lone packet, which its token bucket lets pass at once",
     "switch": "0.3 ms more delay each time a packet crosses a switch in user space, which wakes up for it",
     "goodput": "never more than 1 % above what headers leave of the rate (acknowledgements come in "
     "bunches); not more than 10 % below it by a "
@@ -224,6 +226,8 @@ class PairExpectation:
     lossless: bool
     backends: tuple[str, ...]
     """Of the links that `directions` belong to."""
+    exits: tuple[HostExit, ...] = ()
+    """Of all that send into plain links on a round trip."""
     source_exit: HostExit = HostExit()
     sink_exit: HostExit = HostExit()
     wakeups: int = 0
@@ -241,8 +245,8 @@ class PairExpectation:
     def round_trip_ns(self, packet_bytes: int) -> float:
         """Of a packet and an answer of the same size, without dither."""
         ways = zip(self.backends, self.directions, strict=True)
-        exits = (self.source_exit.serialisation_ns(packet_bytes), self.sink_exit.serialisation_ns(packet_bytes))
-        return self.rtt_ns + sum(_own_ns(*way, packet_bytes) for way in ways) + sum(exits)
+        exits = sum(exit_.serialisation_ns(packet_bytes) for exit_ in self.exits)
+        return self.rtt_ns + sum(_own_ns(*way, packet_bytes) for way in ways) + exits
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,34 +260,45 @@ def expectations(plan: Plan) -> Expectations:
     networks = lans.of_plan(plan)
     links = [_link(link, name, interfaces, networks) for link in plan.links for name in DIRECTIONS]
     links += [_shared(lan, interfaces) for lan in networks.values() if lan.hosts]
-    by_name = {link.name: link for link in plan.links}
     first = {}
     for node in plan.nodes:
         addressed = [interface for interface in node.interfaces if interface.addresses]
         if addressed:
             first[node.name] = End(node.name, addressed[0].name)
-    beside = lans.beside(plan)
-    behind = _behind(plan, networks)
+    forwarding = Forwarding(plan)
+    counted = {link.name: link for link in (*plan.links, *(lan.port for lan in networks.values()))}
     pairs = []
     for pair in plan.pairs:
-        ways = _ways([by_name[name] for name in pair.links], {pair.source} | beside[pair.source], beside)
-        ports = [behind.get(name) for name in (pair.source, pair.sink)]
-        if ports[0] is not ports[1]:
-            ways += [(lan.port, lan.port.forward, lan.port.backward) for lan in ports[:1] if lan is not None]
-            ways += [(lan.port, lan.port.backward, lan.port.forward) for lan in ports[1:] if lan is not None]
-        crossed = [lan for lan in dict.fromkeys(ports) if lan is not None and lan.in_user_space]
-        pairs.append(dataclasses.replace(_pair(pair, first, interfaces, ways), wakeups=2 * len(crossed)))
+        ways = [_way(path.hops, forwarding, counted, interfaces) for path in (pair.forward, pair.backward)]
+        passed = {end.node for hop in pair.forward.hops for end in forwarding.ends(hop)}
+        slow = sum(networks[name].in_user_space for name in networks.keys() & passed)
+        expected = _pair(pair, first, interfaces, ways[0], ways[1])
+        emulated = tuple(link.name for link in ways[0].links if link.name not in networks)
+        pairs.append(dataclasses.replace(expected, links=emulated, wakeups=2 * slow))
     return Expectations(tuple(links), tuple(pairs))
 
 
-def _behind(plan: Plan, networks: Mapping[str, Lan]) -> dict[str, Lan]:
-    """Host → the switched network that it is in."""
-    found = {end.node: lan for lan in networks.values() for end in lan.hosts}
-    for link in plan.links:
-        for near, far in ((link.a.node, link.b.node), (link.b.node, link.a.node)):
-            if far in networks:
-                found[near] = networks[far]
-    return found
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way between a pair: the links that have stages or a shared queue, their directions on this way, and the
+    interfaces that send into the plain links."""
+
+    links: tuple[Link, ...]
+    directions: tuple[Direction, ...]
+    plain: tuple[Interface, ...]
+
+
+def _way(
+    hops: Sequence[Hop],
+    forwarding: Forwarding,
+    counted: Mapping[str, Link],
+    interfaces: Mapping[tuple[str, str], Interface],
+) -> _Way:
+    known = [(counted[hop.link], hop) for hop in hops if hop.link in counted]
+    directions = (link.forward if hop.direction == "forward" else link.backward for link, hop in known)
+    senders = (forwarding.ends(hop)[0] for hop in hops if hop.link not in counted)
+    plain = tuple(interfaces[end.node, end.interface] for end in senders)
+    return _Way(tuple(link for link, _ in known), tuple(directions), plain)
 
 
 def _shared(lan: Lan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpectation:
@@ -296,7 +311,7 @@ def _shared(lan: Lan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpec
         ends=_ends(hosts[0], lan.router, interfaces),
         mtu_bytes=cards[hosts[0]].mtu,
         direction=lan.port.forward,
-        line=delay_line(lan.port.forward.delay),
+        line=delay_line(lan.port.forward.delay, not lan.port.forward.reorder),
         loss=loss(lan.port.forward.loss),
         duplicates=0.0,
         backend=lan.port.backend,
@@ -334,7 +349,7 @@ def _link(
         ends=_ends(a, b, interfaces),
         mtu_bytes=min(interfaces[end.node, end.interface].mtu for end in (a, b)),
         direction=direction,
-        line=delay_line(direction.delay),
+        line=delay_line(direction.delay, not direction.reorder),
         loss=model,
         duplicates=duplicates,
         backend=link.backend,
@@ -345,13 +360,10 @@ def _link(
     )
 
 
-def _counted_bytes(
-    pair: Pair, ends: Ends, first: dict[str, End], interfaces: dict[tuple[str, str], Interface], mtu: int
-) -> int:
-    """What a full packet counts where a plain access link is the pair's bottleneck; else, of its IP packet."""
-    exits = [interfaces[first[node].node, first[node].interface].egress for node in (ends.source, ends.sink)]
-    plain = [each["overhead_bytes"] for each in exits if each.get("rate_bps") == pair.bottleneck_bps]
-    return mtu + min((overhead + ETHERNET_HEADER_BYTES for overhead in plain), default=0)
+def _counted_bytes(pair: Pair, plain: Sequence[Interface], mtu: int) -> int:
+    """What a full packet counts where a plain link is the pair's bottleneck; else, of its IP packet."""
+    exits = [each.egress for each in plain if each.egress.get("rate_bps") == pair.bottleneck_bps]
+    return mtu + min((each["overhead_bytes"] + ETHERNET_HEADER_BYTES for each in exits), default=0)
 
 
 def _exit(interface: Interface) -> HostExit:
@@ -375,34 +387,35 @@ def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> Ends:
 
 
 def _pair(
-    pair: Pair,
-    first: dict[str, End],
-    interfaces: dict[tuple[str, str], Interface],
-    ways: list[tuple[Link, Direction, Direction]],
+    pair: Pair, first: dict[str, End], interfaces: dict[tuple[str, str], Interface], there: _Way, back: _Way
 ) -> PairExpectation:
     ends = _ends(first[pair.source], first[pair.sink], interfaces)
-    directions = tuple(direction for _, there, back in ways for direction in (there, back))
-    lines = [delay_line(direction.delay) for direction in directions]
+    links, directions = (*there.links, *back.links), (*there.directions, *back.directions)
+    lines = [delay_line(direction.delay, not direction.reorder) for direction in directions]
     wander = sum(line.mean_ns for line in lines) - sum(float(d.delay.get("delay_ns", 0)) for d in directions)
     tables = any(direction.delay["kind"] == "table" for direction in directions)
     # A pair's RTT has the nominal delays; the mean of a skewed or cut distribution is elsewhere.
     rtt = sum(line.mean_ns for line in lines) if tables else pair.rtt_ns + wander
-    mtus = [interfaces[end.node, end.interface].mtu for link, _, _ in ways for end in (link.a, link.b)]
+    mtus = [interfaces[end.node, end.interface].mtu for link in links for end in (link.a, link.b)]
     mtu = min([*mtus, *(interfaces[end.node, end.interface].mtu for end in (first[pair.source], first[pair.sink]))])
     payload = mtu - ends.ip_header_bytes - TCP_HEADER_BYTES
     acknowledgement = ends.ip_header_bytes + TCP_HEADER_BYTES
-    ceilings = [there.rate_bps * payload / framed_bytes(there.framing, mtu) for _, there, _ in ways]
-    counted = _counted_bytes(pair, ends, first, interfaces, mtu)
+    ceilings = [way.rate_bps * payload / framed_bytes(way.framing, mtu) for way in there.directions]
+    counted = _counted_bytes(pair, there.plain, mtu)
     # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
-    ceilings += [back.rate_bps * 2 * payload / framed_bytes(back.framing, acknowledgement) for _, _, back in ways]
+    ceilings += [way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement) for way in back.directions]
     lossless = all(loss(d.loss).probability == 0 and d.corrupt_ppb == 0 for d in directions)
     # A switch's port that is faster than the bottleneck never fills.
-    queues = [d for way, *both in ways for d in both if way.node != way.a.node or d.rate_bps <= pair.bottleneck_bps]
+    queues = [
+        way
+        for link, way in zip(links, directions, strict=True)
+        if link.node != link.a.node or way.rate_bps <= pair.bottleneck_bps
+    ]
     fair = lossless and all(_holds_bdp(d, mtu, pair) for d in queues) and all(line.constant for line in lines)
     return PairExpectation(
         source=pair.source,
         sink=pair.sink,
-        links=pair.links,
+        links=(),
         ends=ends,
         rtt_ns=rtt,
         deviation_ns=sum(line.deviation_ns**2 for line in lines) ** 0.5,
@@ -414,21 +427,11 @@ def _pair(
         goodput_fair=fair,
         directions=directions,
         lossless=lossless,
-        backends=tuple(link.backend for link, _, _ in ways for _ in DIRECTIONS),
+        backends=tuple(link.backend for link in links),
+        exits=tuple(_exit(interface) for interface in (*there.plain, *back.plain)),
         source_exit=_exit(interfaces[first[pair.source].node, first[pair.source].interface]),
         sink_exit=_exit(interfaces[first[pair.sink].node, first[pair.sink].interface]),
     )
-
-
-def _ways(links: list[Link], here: set[str], beside: Mapping[str, set[str]]) -> list[tuple[Link, Direction, Direction]]:
-    """Each link of a path with its direction away from `here`, where the path begins, and the one back."""
-    ways = []
-    for link in links:
-        away = link.a.node in here
-        ways.append((link, link.forward, link.backward) if away else (link, link.backward, link.forward))
-        far = link.b.node if away else link.a.node
-        here = {far} | beside[far]
-    return ways
 
 
 def _holds_bdp(direction: Direction, mtu: int, pair: Pair) -> bool:

@@ -87,7 +87,7 @@ def _busiest_part(flow: Stream) -> dict[str, Any]:
     return {**flow, "series": part, "goodput_bps": goodput, "steady_ns": busy_ns, "idle_ratio": 1.0}
 
 
-OTHERWISE = "is it set otherwise (ewan set), or is other traffic on it?"
+OTHER_TRAFFIC = "is other traffic on it?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,9 @@ class Judge:
     link: str
     direction: str
     cause: str
-    """What the link says was wrong; empty when nothing."""
+    """What is known to have been wrong; empty when nothing."""
+    live: bool = True
+    """In the virtual clock nothing but the probes is in the lab."""
 
     def row(
         self,
@@ -115,7 +117,8 @@ class Judge:
         error = measured - configured
         ok = -below <= error <= above
         verdict: Verdict = "ok" if ok else "outside"
-        parts = [note] if ok else [note, OTHERWISE if steady else "", self.cause]
+        guess = OTHER_TRAFFIC if steady and self.live else ""
+        parts = [note] if ok else [note, self.cause or guess]
         shown = above if error >= 0 else below
         note = "; ".join(part for part in parts if part)
         return Row(self.link, self.direction, quantity, unit, configured, measured, error, shown, verdict, note)

@@ -42,21 +42,6 @@ def of_plan(plan: Plan) -> dict[str, Lan]:
     return found
 
 
-def beside(plan: Plan) -> dict[str, set[str]]:
-    """Node → nodes that it reaches over wires without an emulator, through switches too."""
-    emulators = {link.node for link in plan.links}
-    switches = {node.name for node in plan.nodes if node.kind == "switch"}
-    found: dict[str, set[str]] = {node.name: set() for node in plan.nodes}
-    for wire in plan.wires:
-        if not {wire.a.node, wire.b.node} & emulators:
-            found[wire.a.node].add(wire.b.node)
-            found[wire.b.node].add(wire.a.node)
-    plain = {switch: frozenset(found[switch]) for switch in switches}
-    for near in found.values():
-        near |= {far for switch in near & switches for far in plain[switch]}
-    return found
-
-
 def _port(switch: str, own: End, router: End, interfaces: Mapping[tuple[str, str], Interface]) -> Link:
     there, back = (interfaces[end.node, end.interface] for end in (own, router))
     backend = "kernel" if there.egress["kind"] == "psp" else "tbf"

@@ -34,7 +34,7 @@ def pair_rows(
     else:
         ways = zip(pair.backends, pair.directions, strict=True)
         parts = [0.0 if backend == "tbf" else serialisation_ns(way, PROBE_BYTES) for backend, way in ways]
-        parts += [exit_.serialisation_ns(PROBE_BYTES) for exit_ in (pair.source_exit, pair.sink_exit)]
+        parts += [exit_.serialisation_ns(PROBE_BYTES) for exit_ in pair.exits]
         near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
         z = statistic.quantile(bounds.confidence, 10)
         wander = z * pair.deviation_ns / stream["received_packets"] ** 0.5

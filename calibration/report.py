@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from calibration.spinner import CHANGED
 from labs.record import Certificate, Row, Verdict, from_json, to_json
 from labs.units import NS_PER_SECOND, PPB, scale
 
@@ -118,6 +119,27 @@ def summary(certificate: Certificate) -> str:
     seconds = certificate.elapsed_ns / NS_PER_SECOND
     unit = "s of virtual time" if certificate.clock == "virtual" else "s"
     return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({seconds:.1f} {unit})"
+
+
+def advice(certificate: Certificate) -> list[str]:
+    """What was seen to disturb a live lab that did not pass, and what to do about it, a line each; none for others."""
+    if certificate.passed or certificate.clock == "virtual":
+        return []
+    again = f"measure again: ewan verify {certificate.lab}"
+    seen = certificate.machine.get("disturbed")
+    changed = any(CHANGED in row.note for row in certificate.rows if row.verdict == "outside")
+    lines = []
+    if changed:
+        lines.append(
+            "links were changed since the lab came up (ewan ps): set them back (ewan set), or bring it up anew"
+        )
+    if seen:
+        lines.append(f"the machine was busy while the links were measured: {'; '.join(seen)}")
+        virtual = "--runtime virtual (make: RUNTIME=virtual)"
+        lines.append(f"close other programs and {again}; or take the virtual clock, which no load disturbs: {virtual}")
+    elif not changed:
+        lines.append(f"nothing was seen to disturb the links: end other traffic in the lab (ewan watch) and {again}")
+    return lines
 
 
 def write(certificate: Certificate, path: Path) -> None:

@@ -6,11 +6,14 @@ packets that a ring had no room for, CPU time taken from the spinner, a CPU that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from labs.units import NS_PER_MS
+
+CHANGED = "changed since the lab came up (ewan ps)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,21 @@ class Facts:
     shares_cpu: bool = False
     overrun_packets: int = 0
     port: str = ""
+    ended: str = ""
+    """Why the link carries nothing any more; empty while it runs."""
+    changed: bool = False
+    """Since the lab came up, by `ewan set`."""
 
     def cause(self) -> str:
-        """The likely cause of an error, in the order in which they matter; empty when the link saw nothing."""
+        """The likely cause of an error; empty when nothing is known."""
+        changed = CHANGED if self.changed else ""
+        return "; ".join(cause for cause in (changed, self.disturbance()) if cause)
+
+    def disturbance(self) -> str:
+        """What the link itself suffered, in the order in which it matters; empty when it saw nothing."""
         causes = []
+        if self.ended:
+            causes.append(f"the link has ended: a fault in the program: {self.ended}")
         if self.shares_cpu:
             causes.append("CPU shared")
         if self.longest_gap_ns > NS_PER_MS:
@@ -82,6 +96,9 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
             past = old.get("links", {}).get(name)
             for index, way in enumerate(("forward", "backward")):
                 late = Classes.between(past[way]["lateness_ns"] if past else {}, link[way]["lateness_ns"])
+                if link.get("ended") is not None:
+                    found[f"{name} {way}"] = Facts(ended=link["ended"])
+                    continue
                 found[f"{name} {way}"] = Facts(
                     release_p50_ns=late.percentile(50),
                     release_p99_ns=late.percentile(99),
@@ -94,6 +111,13 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
                     port=str(link["ports"][index]["kind"]),
                 )
     return found
+
+
+def with_changes(found: Mapping[str, Facts], changes: Iterable[Mapping[str, Any]]) -> dict[str, Facts]:
+    """The same with `changed` in those directions of links that these answers to `changes` tell of."""
+    ways = {f"{change['link']} {change['direction']}" for change in changes}
+    marked = {key: dataclasses.replace(found.get(key, Facts()), changed=True) for key in ways}
+    return {**found, **marked}
 
 
 def _overruns(link: Mapping[str, Any], index: int) -> int:

@@ -18,6 +18,7 @@ from generator import bulk
 from labs import cli, rundir
 from labs.batch import LONGEST_NS, live
 from labs.batch import duration as time_of
+from labs.commands import Incomplete
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -86,14 +87,18 @@ def transfer_command(
 
     place = rundir.make(plan.lab)
     programs = {variant: program(variant) for variant in variants}
-    if virtual:
-        in_virtual(plan, programs, place)
-    else:
-        in_live(plan, programs, place, options["runtime_name"])
-    found = {variant: flows_of(variant, place / variant) for variant in variants}
-    for variant in variants:
-        write_series(place / variant / "series.csv", found[variant])
-    rundir.give_back(place)
+    try:
+        with rundir.kept(place):
+            if virtual:
+                in_virtual(plan, programs, place)
+            else:
+                in_live(plan, programs, place, options["runtime_name"])
+            found = {variant: flows_of(variant, place / variant) for variant in variants}
+            for variant in variants:
+                write_series(place / variant / "series.csv", found[variant])
+            rundir.give_back(place)
+    except rundir.DiskFullError as error:
+        raise Incomplete(str(error)) from None
     if as_json:
         cli.emit({"lab": plan.lab, "directory": str(place), "flows": found})
         return

@@ -16,6 +16,7 @@ import click
 import orjson
 
 from labs import cli, clock, rundir, shell
+from labs.commands import Incomplete
 from labs.plan import Plan, digest, to_json
 from labs.runtime.program import Command, Program
 from labs.units import NS_PER_SECOND, Duration, UnitError, about
@@ -57,14 +58,18 @@ def batch_command(
     commands += [command(plan, text, "--service", True) for text in services]
     longest_ns = duration(longest or "600s", "--for")
     program = Program(None, tuple(commands), longest_ns, longest_ns if longest else 0)
-    if virtual:
-        directory = rundir.make(plan.lab)
-        result = clock.run(plan, program, directory, "running")
-        document, took = result.document("commands.json"), clock.summary(result)
-    else:
+    if not virtual:
         cli.as_root()
-        directory = rundir.make(plan.lab)
-        document, took = live(plan, program, directory, options["runtime_name"]), "live"
+    directory = rundir.make(plan.lab)
+    try:
+        with rundir.kept(directory):
+            if virtual:
+                result = clock.run(plan, program, directory, "running")
+                document, took = result.document("commands.json"), clock.summary(result)
+            else:
+                document, took = live(plan, program, directory, options["runtime_name"]), "live"
+    except rundir.DiskFullError as error:
+        raise Incomplete(str(error)) from None
     if document is None:
         raise cli.fail(f"interrupted before the commands had started ({directory})")
     rundir.give_back(directory)
@@ -107,11 +112,11 @@ def live(plan: Plan, program: Program, directory: Path, choice: str) -> dict[str
             cli.runtime().batch(plan.lab, program, directory)
     finally:
         removed = cli.runtime().down(plan.lab)
-        path = directory / "links.json"
-        # The program leaves the counters of all links; a spinner's last ones come when it ends.
-        told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}
-        told["spinners"] = removed.get("spinners", [])
-        path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    path = directory / "links.json"
+    # The program leaves the counters of all links; a spinner's last ones come when it ends.
+    told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}
+    told["spinners"] = removed.get("spinners", [])
+    path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     path = directory / "commands.json"
     document: dict[str, Any] | None = orjson.loads(path.read_bytes()) if path.exists() else None
     return document

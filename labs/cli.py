@@ -6,7 +6,6 @@ for whatever the user can put right.
 
 from __future__ import annotations
 
-import difflib
 import io
 import os
 import shutil
@@ -19,9 +18,8 @@ import click
 import orjson
 from click.shell_completion import CompletionItem
 from rich.console import Console
-from rich.table import Table
 
-from labs import host
+from labs import host, routes
 from labs.change import PROTOCOLS
 from labs.commands import Refused
 from labs.compile import compile as compile_spec
@@ -31,13 +29,13 @@ from labs.render import dashboards, files, table
 from labs.runtime.base import LabError
 from labs.runtime.binary import BUILT
 from labs.runtime.live import CHOICES, Choice, LiveRuntime
-from labs.spec import DescriptionError, Spec, from_template, load, override
+from labs.sheet import Sheet
+from labs.spec import DescriptionError, Spec, from_template, load, names, override
 from labs.spec.fields import Topology
 from labs.units import about
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = Path(os.environ.get("EWAN_NODE") or BUILT)
-LIBRARY = ROOT / "labs/library"
 # Where nobody looks at a terminal (a pipe, a log), lines need not be short.
 console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
 messages = Console(stderr=True, highlight=False, emoji=False)
@@ -170,30 +168,29 @@ def description_options(command: Function) -> Function:
     return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
 
 
-def ready_labs() -> list[str]:
-    return [path.name.removesuffix(".lab.yaml") for path in LIBRARY.glob("*.lab.yaml")]
-
-
 def complete_topology(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Templates and ready labs; else files."""
-    names = sorted(name for name in {*Topology.words(), *ready_labs()} if name.startswith(begun))
-    return [CompletionItem(name) for name in names] or [CompletionItem(begun, type="file")]
+    """Templates and descriptions by name; else files."""
+    known = sorted(name for name in {*Topology.words(), *names.known(names.LAB)} if name.startswith(begun))
+    return [CompletionItem(name) for name in known] or [CompletionItem(begun, type="file")]
 
 
 def describe(topology: str, options: dict[str, Any]) -> Spec:
-    """A file's description, a ready one of labs/library, or a template; then the command line's overrides."""
+    """A template, or the description that a name or path means (`labs.spec.names`); then the command line's overrides.
+
+    The name of a template always means the template, so that it is the same lab in every directory.
+    """
     overrides = {key: str(value) for key, value in options.items() if value is not None and key != "runtime_name"}
-    path = Path(topology)
-    if path.suffix in (".yaml", ".yml") or "/" in topology:
-        return override(load(path), overrides)
-    ready = LIBRARY / f"{topology}.lab.yaml"
+    file = names.find(topology, names.LAB)
     # A graph has no default shape: its ready lab stands for it.
-    if ready.exists() and (topology == "graph" or topology not in Topology.words()):
-        return override(load(ready), overrides)
-    near = difflib.get_close_matches(topology, [*Topology.words(), *ready_labs()], 1)
-    if topology not in Topology.words() and near and near[0] not in Topology.words():
-        raise fail(f'TOPO "{topology}": unknown topology, write "{near[0]}"')  # a template's name is suggested below
-    return from_template(topology, overrides)
+    if topology in Topology.words() and topology != "graph":
+        if file is not None and not file.is_absolute():
+            note = f"note: {topology} is the template of that name: to take the file, write ./{file}"
+            messages.print(note, style="dim", soft_wrap=True)
+        return from_template(topology, overrides)
+    if file is None:
+        every = dict.fromkeys([*Topology.words(), *names.known(names.LAB)])
+        raise fail(f'TOPO "{topology}": unknown topology, {names.near(topology, every, names.LAB)}')
+    return override(load(file), overrides)
 
 
 def plan_of(topology: str, options: dict[str, Any], virtual: bool = False) -> Plan:
@@ -219,52 +216,46 @@ lab_option = click.option("--lab", "lab", metavar="NAME", help="which lab, where
 json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
 
 
-def grid(title: str, columns: list[str], rows: list[list[str]], most: int = MANY_ROWS) -> Table:
-    """A table; of more than `most` rows the first half of that many, and how many more there are."""
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-    drawn.min_width = min(len(title), console.width)
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
+def grid(title: str, columns: list[str], rows: list[list[str]], most: int = MANY_ROWS, keys: int = 1) -> Sheet:
+    """A table; of more than `most` rows, the first half of that many and how many more. `keys`: see `Sheet`."""
     shown = rows if len(rows) <= most else rows[: most // 2]
-    for row in shown:
-        drawn.add_row(*row)
-    if len(shown) < len(rows):
-        drawn.caption = f"… and {len(rows) - len(shown)} more"
-        drawn.caption_justify = "left"
-    return drawn
+    caption = f"… and {len(rows) - len(shown)} more" if len(shown) < len(rows) else ""
+    return Sheet(title, columns, shown, caption, keys)
 
 
 def bring_up(plan: Plan, choice: str) -> None:
-    """Up, with progress and warnings on standard error; `choice` is that of `runtime`."""
-    warnings = []
+    """Up, with progress and warnings on standard error; `choice` is that of `runtime`. Ctrl-C leaves nothing."""
+    warnings, made = [], False
     needed = sum(way.store_bytes for link in plan.links for way in (link.forward, link.backward))
     if needed > (free := host.free_memory_bytes()):
         warnings.append(f"full links would hold {about(needed, 'size')}, and {about(free, 'size')} of memory are free")
     what = f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"
-    with messages.status(what) as status:
-        warnings += runtime(choice, lambda progress: status.update(f"{what}: {progress}")).up(plan)
+    try:
+        with messages.status(what) as status:
+            warnings += runtime(choice, lambda progress: status.update(f"{what}: {progress}")).up(plan)
+            made = True
+    except KeyboardInterrupt:
+        if made:  # without it what is there may be somebody else's lab of this name
+            runtime().down(plan.lab)
+        raise
     for warning in warnings:
         messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
 
 
 def converged(plan: Plan, progress: Callable[[str], None]) -> dict[str, Any]:
     """Waits for the routes where a protocol finds them, and says how long that took."""
-    if plan.routing == "static":
-        return {}
-    protocol = PROTOCOLS[plan.routing]
-    progress(f"waiting for {protocol}")
-    found = runtime().converge(plan.lab)
-    if not found["converged"]:
-        first = [*found["unreachable"], *found["astray"]][0]
-        what = f"{'no route' if found['unreachable'] else 'a detour'} from {first['from']} to {first['to']}"
-        raise LabError(
-            f"{protocol} has not converged after {about(found['waited_ns'], 'time', 3)}, {what}: "
-            f"see nodes/ROUTER/*.log in the lab's state, or remove it: ewan down {plan.lab}"
-        )
-    if found["cut_off"]:
-        first = found["cut_off"][0]
-        raise LabError(f"no path leads from {first['from']} to {first['to']}, a link is down: ewan ps {plan.lab}")
-    return found
+    try:
+        return routes.converged(runtime(), plan, progress)
+    except routes.NotConvergedError as error:
+        raise unsettled(plan, error) from None
+
+
+def unsettled(plan: Plan, error: routes.NotConvergedError) -> LabError:
+    """What to do about a lab that is up and whose routes are not there."""
+    return LabError(
+        f"{error}: lab {plan.lab} is up: see its links with `ewan ps {plan.lab}` and nodes/ROUTER/*.log in its state "
+        f"directory, or remove it with `ewan down {plan.lab}`"
+    )
 
 
 def show_routing(routing: Mapping[str, Any]) -> None:
@@ -307,7 +298,7 @@ def compile_command(topology: str, output: Path, as_json: bool, **options: Any) 
     console.print("  ".join(f"{key} {path}" for key, path in made.items()), soft_wrap=True)
 
 
-def tables(plan: Plan) -> list[Table]:
+def tables(plan: Plan) -> list[Sheet]:
     """Nodes and links of a plan, as drawn by compile and ps."""
     return [grid(title, columns, rows) for title, columns, rows in table.sheets(plan)]
 
@@ -326,8 +317,12 @@ def up_command(topology: str, **options: Any) -> None:
     as_root()
     plan = plan_of(topology, options)
     bring_up(plan, options["runtime_name"])
-    with messages.status(f"{plan.lab} is up") as status:
-        routing = converged(plan, lambda text: status.update(f"{plan.lab} is up: {text}"))
+    try:
+        with messages.status(f"{plan.lab} is up") as status:
+            routing = converged(plan, lambda text: status.update(f"{plan.lab} is up: {text}"))
+    except KeyboardInterrupt:
+        runtime().down(plan.lab)
+        raise
     show_routing(routing)
     console.print(f"{plan.lab} is up, unverified: ewan verify {plan.lab}")
 

@@ -6,8 +6,8 @@ seconds in a log.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 from rich.status import Status
 
-from labs import cli
+from labs import cli, rundir
 from labs.plan import Plan
 from labs.record import host_facts
-from labs.runtime import kernel
+from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.progress import Progress
@@ -29,17 +29,19 @@ from labs.units import NS_PER_SECOND, about
 LOG_EVERY_NS = 5 * NS_PER_SECOND
 
 
-def run(plan: Plan, program: Program, directory: Path, what: str) -> Run:
+def run(plan: Plan, program: Program, directory: Path, what: str, stop: threading.Event | None = None) -> Run:
     """Runs it with progress on standard error; wall.json is written here: it alone tells of this machine."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     display = Display(f"{what} {plan.lab}")
+    if line := cpu.notice():
+        cli.messages.print(f"warning: {line}", style="yellow", soft_wrap=True)
     try:
         with cli.messages.status(f"{what} {plan.lab} in the virtual clock") as status:
             display.status = status
-            result = VirtualRuntime(cli.BINARY, show=display.show, tell=display.tell).run(plan, program, directory)
+            runtime = VirtualRuntime(cli.BINARY, show=display.show, tell=display.tell)
+            result = runtime.run(plan, program, directory, stop)
     except LabError:
-        with contextlib.suppress(OSError):
-            directory.rmdir()  # nothing is in it where nothing had begun
+        rundir.drop(directory)  # nothing is in it where nothing had begun
         raise
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     (directory / "wall.json").write_bytes(orjson.dumps(wall(result, started), option=options))
@@ -73,10 +75,6 @@ def summary(result: Run) -> str:
         f"{about(cost.virtual_ns, 'time', 4)} of virtual time in {wall} of wall time "
         f"({cost.packets:,} packets received by nodes, {pace:,.0f} a second)"
     )
-
-
-def interrupted(result: Run) -> LabError:
-    return LabError(f"interrupted: what was measured until then is in {result.directory}")
 
 
 class Display:

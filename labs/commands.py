@@ -12,6 +12,9 @@ from typing import Any
 
 import click
 
+from labs import streams
+from labs.reading import one_line, shortened
+
 
 class Refused(click.ClickException):
     """An error that the user can put right: one line, exit status 2."""
@@ -19,7 +22,13 @@ class Refused(click.ClickException):
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"ewan: {self.message}", err=True)
+        click.echo(f"ewan: {shortened(one_line(self.message))}", err=True)
+
+
+class Incomplete(Refused):
+    """What was to be measured is not all there: one line, exit status 1."""
+
+    exit_code = 1
 
 
 def imported(place: str) -> Any:
@@ -42,6 +51,9 @@ class Commands(click.Group):
         place = self._commands_at.get(cmd_name)
         command: click.Command | None = None if place is None else imported(place)
         return command
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        return streams.run(lambda: super(Commands, self).main(*arguments, **options))
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

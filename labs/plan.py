@@ -8,13 +8,17 @@ same keys; unknown ones are refused on both sides. Two compilations of one descr
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import orjson
 
-FORMAT = "ewan-plan/2"
+FORMAT = "ewan-plan/3"
+_FAMILY = "ewan-plan/"
+
+MOST_SHOWN = 80  # characters of a value that is wrong
 
 Ppb = int
 
@@ -100,9 +104,11 @@ class Node:
     kind: Literal["host", "router", "switch", "emulator"]
     interfaces: tuple[Interface, ...]
     routes: tuple[Route, ...]
-    """Those of the lab's start: with a routing protocol a router's others come from its neighbours."""
+    """Those that the node is given at the lab's start."""
     sysctls: dict[str, str]
     services: tuple[Service, ...]
+    learned_routes: tuple[Route, ...] = ()
+    """Those that the routing protocol is to find, at a router: nobody installs them. They say which paths are right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,10 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
+    """A veth pair: a plain link of its own, `forward` from a to b, or one of the two halves of an emulated link."""
+
+    link: str
+    """The plain link's own name; the emulated one's name on both of its halves."""
     a: End
     b: End
 
@@ -143,14 +153,45 @@ class Spinner:
 
 
 @dataclass(frozen=True, slots=True)
+class Hop:
+    """One direction of a link that packets cross: an emulated link, or a plain one, which is a wire of its own."""
+
+    link: str
+    direction: Literal["forward", "backward"]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPath:
+    """What packets cross from one host to another, in order.
+
+    `bottleneck` is the place in `hops` of the slowest one. Of equally slow ones it is the one that more hosts share:
+    a wide-area link, then the port between a switch and its router, then an access link.
+    """
+
+    hops: tuple[Hop, ...]
+    bottleneck: int
+    bottleneck_bps: int
+
+    @property
+    def slowest(self) -> Hop:
+        return self.hops[self.bottleneck]
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two end hosts that the topology means to talk; `rtt_ns` is propagation only, both ways."""
 
     source: str
     sink: str
     rtt_ns: int
-    bottleneck_bps: int
-    links: tuple[str, ...]
+    forward: NetworkPath
+    """From source to sink."""
+    backward: NetworkPath
+
+    @property
+    def bottleneck_bps(self) -> int:
+        """From source to sink."""
+        return self.forward.bottleneck_bps
 
 
 Routing = Literal["static", "ospf", "bgp", "isis"]
@@ -185,6 +226,10 @@ class Plan:
     format: str = FORMAT
 
 
+class OtherVersionError(ValueError):
+    """A plan that another version of ewan wrote."""
+
+
 def to_json(plan: Plan) -> bytes:
     """The plan as indented JSON with sorted keys: equal plans give equal bytes."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
@@ -197,38 +242,46 @@ def digest(plan: Plan) -> str:
 
 
 def from_json(text: bytes) -> Plan:
-    """The plan in `text`; ValueError for another format, an unknown or missing key, or a value of the wrong type."""
+    """The plan in `text`.
+
+    OtherVersionError where another version of ewan wrote it; ValueError for what is no plan, an unknown or missing
+    key, or a value of the wrong type.
+    """
     data = orjson.loads(text)
     found = data.get("format") if isinstance(data, dict) else None
     if found != FORMAT:
-        raise ValueError(f"format is {found!r}, this version reads {FORMAT!r}")
-    plan = _read(Plan, data, "plan")
+        message = f"format is {found!r}, this version reads {FORMAT!r}"
+        raise OtherVersionError(message) if str(found).startswith(_FAMILY) else ValueError(message)
+    plan = read_typed(Plan, data, "plan")
     assert isinstance(plan, Plan)
     return plan
 
 
-def _read(kind: Any, data: Any, where: str) -> Any:
-    """`data` as the annotated type `kind`: dataclasses, tuples of one type, unions, literals, plain values."""
+def read_typed(kind: Any, data: Any, where: str) -> Any:
+    """`data` as the annotated type `kind`: dataclasses, tuples of one type, unions, literals, plain values.
+
+    ValueError that names the place below `where` for an unknown or missing key, or a value of the wrong type.
+    """
     if isinstance(kind, type) and is_dataclass(kind):
         if not isinstance(data, dict):
             raise ValueError(f"{where} is no object")
         hints = _hints(kind)
         for key in data.keys() ^ hints.keys():
             raise ValueError(f"{where} has {'an unknown' if key in data else 'no'} key {key!r}")
-        return kind(**{key: _read(hint, data[key], f"{where}.{key}") for key, hint in hints.items()})
+        return kind(**{key: read_typed(hint, data[key], f"{where}.{key}") for key, hint in hints.items()})
     origin, parts = get_origin(kind), get_args(kind)
     if origin is tuple:
         if not isinstance(data, list):
             raise ValueError(f"{where} is no list")
-        return tuple(_read(parts[0], item, f"{where}[{index}]") for index, item in enumerate(data))
+        return tuple(read_typed(parts[0], item, f"{where}[{index}]") for index, item in enumerate(data))
     if origin is Literal:
         allowed = data in parts
-    elif origin is dict:
+    elif origin in (dict, Mapping):
         allowed = isinstance(data, dict) and (parts[1] is Any or all(isinstance(v, parts[1]) for v in data.values()))
     else:
         allowed = type(data) in (parts or (kind,))
     if not allowed:
-        raise ValueError(f"{where} is {data!r}")
+        raise ValueError(f"{where} is {repr(data)[:MOST_SHOWN]}")
     return data
 
 

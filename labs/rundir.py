@@ -1,31 +1,99 @@
-"""Directories of runs: results/<UTC>-<lab>/, one each, owned by whoever called sudo."""
+"""Directories of runs: results/<UTC>-<lab>/, one each, owned by whoever called sudo; and disks that are full."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+
+import orjson
 
 from labs.runtime.base import LabError
 
 RESULTS = Path("results")
+LEAST_BYTES = 1 << 20
+"""Without so much room nothing is begun: a certificate of a large lab takes about as much."""
+ROOM = ".room"
+"""Tells whether there is so much, and is removed at once."""
+FULL_BYTES = 64 << 10
+"""A disk with less is full: a record that is not whole was cut off by its end."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class DiskFullError(LabError):
+    """The disk is full: nothing more can be measured."""
 
 
 def make(lab: str) -> Path:
-    """A new directory; runs that start in the same second get -2, -3, … LabError where none can be made."""
+    """A new directory that can be written; runs that start in the same second get -2, -3, …
+
+    LabError where none can be made, before anything is started.
+    """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     number = 1
     while True:
         directory = RESULTS / (f"{stamp}-{lab}" if number == 1 else f"{stamp}-{lab}-{number}")
         try:
             directory.mkdir(parents=True)
+            _try(directory)
             return directory
         except (FileExistsError, NotADirectoryError):
             if not RESULTS.is_dir():
                 raise LabError(f"{RESULTS} is no directory: results go there; move it away") from None
             number += 1
         except OSError as error:
+            drop(directory)
+            if error.errno in _FULL:
+                raise _full(directory) from None
             raise LabError(f"{directory}: {error.strerror}: run it in a directory where you may write") from None
+
+
+def _try(directory: Path) -> None:
+    """OSError where what a run leaves cannot be written."""
+    path = directory / ROOM
+    try:
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, LEAST_BYTES)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def drop(directory: Path) -> None:
+    """Takes a directory away in which nothing was written."""
+    with contextlib.suppress(OSError):
+        directory.rmdir()
+
+
+@contextlib.contextmanager
+def kept(directory: Path) -> Iterator[None]:
+    """What cannot be written there, or was not written whole, as one line: DiskFullError, or another LabError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise _full(directory) from None
+        raise LabError(f"{error.filename or directory}: {error.strerror}") from None
+    except orjson.JSONDecodeError as error:
+        status = os.statvfs(directory)
+        if status.f_bavail * status.f_frsize < FULL_BYTES:
+            raise _full(directory) from None
+        raise LabError(f"{directory}: a record was not written whole ({error})") from None
+    except LabError as error:
+        if is_full(str(error)):
+            raise _full(directory) from None
+        raise
+
+
+def is_full(words: str) -> bool:
+    """Whether an error's words, of whatever program, say that a disk is full."""
+    return any(os.strerror(number).lower() in words.lower() for number in _FULL) or "no space left" in words.lower()
+
+
+def _full(directory: Path) -> DiskFullError:
+    return DiskFullError(f"no space left in {directory}: make room there")
 
 
 def give_back(directory: Path) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import click
 import orjson
 from rich.live import Live
-from rich.table import Table
 
 from labs import cli
 from labs.plan import Direction, Link, Plan
+from labs.sheet import Sheet
 from labs.units import NS_PER_MS, about, mean_rate_bps
 
 WINDOW_MS = 500
@@ -79,15 +79,16 @@ def watch_command(name: str | None, once: bool, as_json: bool) -> None:
 def sample(lab: str, plan: Plan) -> list[dict[str, Any]]:
     """Each direction over the last `WINDOW_MS`."""
     runtime = cli.runtime()
-    end_ms = [runtime.control(lab, number, {"command": "stats"})["now_ms"] for number in range(len(plan.spinners))]
+    stats = [runtime.control(lab, number, {"command": "stats"}) for number in range(len(plan.spinners))]
     serving = {link: number for number, spinner in enumerate(plan.spinners) for link in spinner.links}
     found = []
     for link in plan.links:
-        since_ms = max(0, end_ms[serving[link.name]] - WINDOW_MS)
+        answer = stats[serving[link.name]]
+        since_ms, ended = max(0, answer["now_ms"] - WINDOW_MS), answer["links"][link.name]["ended"]
         request = {"command": "series", "link": link.name, "since_ms": since_ms}
         series = runtime.control(lab, serving[link.name], request)
         for heading in ("forward", "backward"):
-            found.append({"link": link.name, "direction": heading, **summary(series[heading])})
+            found.append({"link": link.name, "direction": heading, "ended": ended, **summary(series[heading])})
     return found
 
 
@@ -105,7 +106,7 @@ def summary(rows: dict[str, list[int]]) -> dict[str, Any]:
     }
 
 
-def view(plan: Plan, found: list[dict[str, Any]]) -> Table:
+def view(plan: Plan, found: list[dict[str, Any]]) -> Sheet:
     links = {link.name: link for link in plan.links}
     rows = []
     for each in found:
@@ -116,7 +117,7 @@ def view(plan: Plan, found: list[dict[str, Any]]) -> Table:
             [
                 link.name,
                 ends(link, each["direction"]),
-                about(each["rate_bps"], "rate"),
+                about(each["rate_bps"], "rate") if each["ended"] is None else "ended by a fault",
                 about(way.rate_bps, "rate"),
                 sparkline(each["queue_course_bytes"], full),
                 about(each["queue_max_bytes"], "size"),

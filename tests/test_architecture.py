@@ -13,10 +13,12 @@ PARTS = ("labs", "generator", "calibration", "analysis")
 # part → what it may import of the project (by longest prefix)
 ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.units": (),
+    "labs.reading": (),
     "labs.plan": (),
     "labs.record": (),
+    "labs.forwarding": ("labs.plan",),
     "labs.images": (),
-    "labs.spec": ("labs.units", "labs.spec"),
+    "labs.spec": ("labs.units", "labs.reading", "labs.spec"),
     "labs.topologies": ("labs.units", "labs.spec", "labs.topologies"),
     "labs.compile": ("labs.units", "labs.spec", "labs.topologies", "labs.plan", "labs.compile"),
     "labs.render": ("labs.plan", "labs.units", "labs.images", "labs.render"),
@@ -25,7 +27,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs": ("labs",),
     "generator": ("labs", "generator"),
     "calibration": ("labs", "generator", "analysis", "calibration"),
-    "analysis": ("labs.units", "labs.record", "analysis"),
+    "analysis": ("labs.units", "labs.reading", "labs.record", "analysis"),
     "analysis.cli": ("labs", "analysis"),
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -22,8 +23,11 @@ import polars as pl
 import pytest
 import zstandard
 
-from generator.engine.experiment import INPUTS, STAGES
+from generator.engine import archive
+from generator.engine.experiment import STAGES, Experiment
 from labs.record import tables
+from labs.record.experiment import INPUTS
+from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
 from tests.conftest import ROOT, Ewan
 
@@ -65,6 +69,14 @@ def only(place: Path) -> Path:
 def document(directory: Path) -> dict[str, Any]:
     content: dict[str, Any] = orjson.loads((directory / "experiment.json").read_bytes())
     return content
+
+
+def vouch(directory: Path, *names: str) -> None:
+    """The experiment records the present bytes of these files."""
+    changed = Experiment.load(directory)
+    for name in names:
+        changed.record(directory / name)
+    changed.save()
 
 
 def statuses(directory: Path) -> list[str]:
@@ -109,7 +121,7 @@ def test_results_are_tables_of_what_was_sent(finished: tuple[Path, subprocess.Co
     assert flows["error"].null_count() == 2
     goodput = flows["received_bytes"].sum() * 8 / 2
     assert 8.5e6 < goodput < 9.42e6, "10 Mbit/s less headers, slow start within two seconds"
-    binned = tables.read(place, "goodput")["bytes"].sum()
+    binned = tables.read(place, "goodput")["delivered_bytes"].sum()
     assert binned == pytest.approx(flows["received_bytes"].sum(), rel=0.01)
     cores = tables.read(place, "links").filter(pl.col("link") == "core", pl.col("direction") == "forward")
     assert 0.85 * 2.5e6 < cores["sent_bytes"].max() < 1.05 * 2.5e6  # type: ignore[operator]
@@ -150,11 +162,54 @@ def test_a_repetition_that_differs_says_where(
     ended = flows["ended_ns"][1]
     changed = pl.when(pl.col("flow") == 1).then(pl.col("ended_ns") + 1).otherwise(pl.col("ended_ns"))
     tables.write(place, "flows", flows.with_columns(changed.alias("ended_ns")))
+    vouch(original, "runs/003/flows.parquet")
     result = ewan("rerun", str(original), cwd=tmp_path)
     assert result.returncode == 1
     assert f"run 3 (cc=cubic seed=1): flows.parquet: row 1, ended_ns: {ended + 1} ns before, {ended} ns now" in (
         " ".join(result.stdout.split())
     )
+
+
+def test_a_flipped_bit_is_named_by_whatever_reads_the_file(
+    ewan: Ewan, tmp_path: Path, finished: tuple[Path, subprocess.CompletedProcess[str]]
+) -> None:
+    home = tmp_path / "home"
+    directory = home / "results/damaged"
+    shutil.copytree(finished[0], directory)
+    recorded = document(directory)["files"]
+    tabled = [name for name in recorded if name.endswith(".parquet")]
+    assert len(tabled) == 4 * len(tables.TABLES), "every table of every run"
+    draw = random.Random(1)
+    for name in recorded:
+        whole = (directory / name).read_bytes()
+        flipped = bytearray(whole)
+        flipped[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        (directory / name).write_bytes(flipped)
+        with pytest.raises(LabError, match=rf"^{directory / name}: is damaged"):
+            Experiment.load(directory).check()
+        (directory / name).write_bytes(whole)
+    Experiment.load(directory).check()
+    path = directory / "runs/003/goodput.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
+    where = "results/damaged"
+    says = (
+        f"ewan: {where}/runs/003/goodput.parquet: is damaged, its bytes are not those that experiment.json records: "
+        f"`ewan run --resume {where} --from execution` measures it anew\n"
+    )
+    for words in (["report", where], ["rerun", where]):
+        result = ewan(*words, cwd=home)
+        assert (result.returncode, result.stderr) == (2, says)
+    archived = home / "damaged.tar.zst"
+    archive.pack(directory, "two").rename(archived)
+    result = ewan("rerun", str(archived), cwd=home)
+    assert result.returncode == 2
+    assert result.stderr == (
+        f"ewan: {archived}: runs/003/goodput.parquet in it is damaged or missing, it is not what experiment.json "
+        "records: take another copy\n"
+    )
+    assert ewan("run", "--resume", where, "--from", "execution", cwd=home).returncode == 0
+    assert path.read_bytes() == whole
 
 
 def test_resuming_what_is_complete_does_nothing_and_a_stage_can_be_repeated(
@@ -380,6 +435,7 @@ def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state
     for name in ("program.json", "schedule.json"):
         path = directory / "runs/001" / name
         path.write_text(path.read_text().replace("60000000000", "1000000000").replace("30000000000", "9000000000"))
+    vouch(directory, "runs/001/program.json", "runs/001/schedule.json")
     result = ewan("run", "--resume", str(directory), cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert statuses(directory) == ["complete"]

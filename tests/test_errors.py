@@ -26,6 +26,10 @@ CASES = {
     "no congestion control": (["hstts", "--cc", "RENO"], ["RENO", "cubic"]),
     "no experiment": (["run", "--resume", "setup.sh"], ["setup.sh", "experiment.json"]),
     "missing file": (["lab", "nowhere.lab.yaml"], ["nowhere.lab.yaml"]),
+    "name of two lines": (["compile", "star", "--name", "a\nb"], ["a b", "small letters"]),
+    "command of two lines": (["lab\nup"], ["lab", "up", "ewan --help"]),
+    "device": (["run", "/dev/zero"], ["/dev/zero", ".yaml"]),
+    "other people's file": (["run", "/etc/passwd"], ["/etc/passwd", ".yaml"]),
 }
 
 

@@ -167,3 +167,23 @@ def test_the_ready_labs_with_a_protocol_converge(ewan: Ewan, name: str) -> None:
         up = ewan("up", str(ROOT / f"labs/library/{file}.lab.yaml"), "--name", name)
         assert up.returncode == 0 and "converged in" in up.stdout, up.stdout + up.stderr
         assert ewan("down", name).returncode == 0
+
+
+LIVE = """
+lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}, routing: ospf, ip: 4}
+steps: [{name: load, from: left1, to: right1, congestion: reno, for: 1s, bulk: {}}]
+"""
+
+
+def test_a_live_experiment_waits_for_its_routes(ewan: Ewan, tmp_path: Path, name: str) -> None:
+    """Before its lab is verified, and again before each run."""
+    scenario = tmp_path / f"{name}.scenario.yaml"
+    scenario.write_text(LIVE)
+    # On a busy machine a live lab may be outside its tolerances, which is another test's matter.
+    done = ewan("run", str(scenario), "--runtime", "netns", "--unverified", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    place = only_run(tmp_path)
+    (certificate,) = place.glob("certificates/*.json")
+    routing = orjson.loads(certificate.read_bytes())["routing"]
+    assert routing["converged"] and routing["protocol"] == "ospf"
+    assert orjson.loads((place / "runs/001/routing.json").read_bytes())["converged"]

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from generator import bulk
+from generator import bulk, scenario
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
@@ -100,3 +101,25 @@ def test_two_reno_flows_share_a_bottleneck_fairly_on_ten_seeds_of_ten(tmp_path: 
         fairness[seed] = jain(rates)
     assert min(fairness.values()) >= FAIREST, fairness
     assert len(set(fairness.values())) == len(SEEDS), "each seed is a run of its own"
+
+
+ECN = """
+title: two flows of one host, one of them with ECN
+lab: {topology: dumbbell, rtt: 20ms, ip: FAMILY, wan: {rate: 20Mbit/s, buffer: 2000pkt, queue: {codel: {ecn: true}}}}
+steps:
+  - {name: marked, from: left1, to: right1, bulk: 4MB, congestion: reno, ecn: true}
+  - {name: plain, from: left1, to: right1, bulk: 4MB, congestion: reno}
+"""
+
+
+@pytest.mark.parametrize("family", ["4", "6"])
+def test_a_queue_marks_the_flow_that_asks_for_ecn_and_drops_of_the_other(tmp_path: Path, family: str) -> None:
+    file = tmp_path / "ecn.scenario.yaml"
+    file.write_text(ECN.replace("FAMILY", family))
+    (run,) = scenario.load(file).runs()
+    plan = compile(run.spec, host.virtual_facts())
+    ended = VirtualRuntime(BINARY).run(plan, run.schedule(plan, "virtual").program, tmp_path / "run")
+    flows = orjson.loads((ended.directory / "traffic" / "traffic.json").read_bytes())["flows"]
+    assert [flow["error"] for flow in flows] == [None, None]
+    marked, plain = (flow["retransmitted_segments"] for flow in flows)
+    assert marked == 0 < plain

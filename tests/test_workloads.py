@@ -74,7 +74,7 @@ steps: [{{name: flow, from: left1, to: right1, congestion: cubic, for: 30s, bulk
     )
     bins = tables.read(run, "goodput").filter(pl.col("time_ns") > 10 * NS_PER_SECOND)
     assert bins.height == 20
-    mean_bps = bins["bytes"].sum() * 8 / 20
+    mean_bps = bins["arrived_bytes"].sum() * 8 / 20
     most_bps = GIGABIT * PAYLOAD / WIRE
     assert most_bps == pytest.approx(941.5e6, rel=1e-4)
     assert 0.93 * 941e6 <= mean_bps <= most_bps

@@ -31,10 +31,13 @@ PREFERRED = (
     "aggregate goodput",
     "udp loss",
     "udp jitter",
-    "fairness",
+    "fairness per flow",
+    "fairness per source",
     "mean queueing delay",
     "utilisation",
-    "loss",
+    "queue loss",
+    "link loss",
+    "total loss",
     "mean goodput",
 )
 SHORT = {"mean response time": "mean response", "p95 response time": "p95 response", "mean iteration time": "iteration"}

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from analysis import quantities
+from analysis import arrivals, quantities
 from analysis.figures import style, windows
 from analysis.figures.style import Drawing
 from analysis.load import Link, Run
-from analysis.metrics import STEADY_KINDS, active, loaded
+from analysis.metrics import active, loaded
 from labs.units import NS_PER_SECOND
 
 
@@ -65,11 +65,15 @@ def _rows(panel: Panel, lines: Mapping[str, windows.Line], column: str) -> list[
 
 
 def goodput(panels: Sequence[Panel]) -> Drawing | None:
-    """Goodput of all load flows together, of the first and of the last (NXE, figure 3)."""
-    found = [(panel, _goodput_lines(panel.run)) for panel in panels]
+    """Arrivals of all load flows together, of the first and of the last (NXE, figure 3). The CSV has what was delivered
+    in order, too."""
+    tables = [(panel, arrivals.shown(panel.run.table("goodput"))) for panel in panels]
+    found = [(panel, _goodput_lines(panel.run, table)) for panel, table in tables]
     found = [(panel, lines) for panel, lines in found if lines]
     if not found:
         return None
+    series = {name for _, table in tables for name in table["series"].unique()}
+    which = " or ".join(sorted(series))
     drawn = [(panel, lines) for panel, lines in found if panel.drawn]
     largest = [float(line.values.max()) for _, lines in drawn for line in lines.values() if line.values.size]
     divisor, unit = quantities.fitting(largest, "bit/s")
@@ -83,13 +87,19 @@ def goodput(panels: Sequence[Panel]) -> Drawing | None:
             _mark_events(axis, panel.run)
         axes[0].set_ylim(0)
         axes[0].set_xlim(0)
-        style.outer_labels(axes, "time (s)", f"goodput ({unit})")
+        style.outer_labels(axes, "time (s)", f"payload {which} ({unit})")
         style.legend(figure, axes)
         text = style.svg(figure)
-    rows = [row for panel, lines in found for row in _rows(panel, lines, "goodput (bit/s)")]
-    caption = "Payload per time at the receivers: all flows of a role together."
+    rows = [row for panel, lines in found for row in _rows(panel, lines, f"{which} (bit/s)")]
+    if series == {arrivals.ARRIVED}:
+        in_order = [(panel, table.with_columns(bytes="delivered_bytes")) for panel, table in tables]
+        lines_of = [(panel, _goodput_lines(panel.run, table)) for panel, table in in_order]
+        delivered = [row for panel, lines in lines_of for row in _rows(panel, lines, f"{arrivals.DELIVERED} (bit/s)")]
+        rows = [{**row, **other} for row, other in zip(rows, delivered, strict=True)]
+    caption = "all flows of a role together."
     if any("first flow" in lines for _, lines in found):
-        caption = "Payload per time at the receivers: all flows together, and the first and the last that started."
+        caption = "all flows together, and the first and the last that started."
+    caption = f"Payload per time at the receivers, {MEANING[which]}: {caption}"
     return Drawing(
         "goodput-over-time",
         "Goodput over time",
@@ -99,6 +109,11 @@ def goodput(panels: Sequence[Panel]) -> Drawing | None:
     )
 
 
+MEANING = {
+    arrivals.ARRIVED: "as it arrived, copies counted",
+    arrivals.DELIVERED: "as it was delivered in order: once a loss is made good, more at a time than the link carries",
+    f"{arrivals.ARRIVED} or {arrivals.DELIVERED}": "as it arrived, or in order where a flow does not tell that",
+}
 LOOKS: dict[str, tuple[str, Any, float]] = {
     "aggregate": (style.COLOURS[0], style.DASHES[0], 1.2),
     "first flow": (style.COLOURS[1], style.DASHES[0], 1.0),
@@ -108,8 +123,8 @@ LOOKS: dict[str, tuple[str, Any, float]] = {
 }
 
 
-def _goodput_lines(run: Run) -> dict[str, windows.Line]:
-    table, flows = run.table("goodput"), run.table("flows")
+def _goodput_lines(run: Run, table: pl.DataFrame) -> dict[str, windows.Line]:
+    flows = run.table("flows")
     if table.is_empty():
         return {}
     length, grid = windows.goodput_grid(table)
@@ -133,7 +148,8 @@ def _goodput_lines(run: Run) -> dict[str, windows.Line]:
 
 def fairness(panels: Sequence[Panel]) -> Drawing | None:
     """Jain's index among the load's flows, window by window; a line a point."""
-    lines = [(panel, windows.fairness(_lasting(panel.run), panel.run.table("goodput"))) for panel in panels]
+    tables = [(panel, arrivals.shown(panel.run.table("goodput"))) for panel in panels]
+    lines = [(panel, windows.fairness(_lasting(panel.run), table)) for panel, table in tables]
     lines = [(panel, line) for panel, line in lines if line.times.size > 2]
     if not lines:
         return None
@@ -162,7 +178,7 @@ def fairness(panels: Sequence[Panel]) -> Drawing | None:
 
 def _lasting(run: Run) -> pl.DataFrame:
     """Load flows that send all the time: of others it is not the network that decides who gets how much."""
-    return loaded(run.table("flows")).filter(pl.col("kind").is_in(STEADY_KINDS))
+    return loaded(run.table("flows")).filter(pl.col("kind").is_in(arrivals.STEADY_KINDS))
 
 
 def windows_of_senders(panels: Sequence[Panel]) -> Drawing | None:
@@ -234,9 +250,9 @@ def queue(panels: Sequence[Panel]) -> Drawing | None:
         watched = panel.run.table("links").filter((pl.col("link") == link) & (pl.col("direction") == direction))
         if watched.height > 2:
             found.append((panel, windows.queueing(watched)))
-    if not found:
-        return None
     drawn = [(panel, lines) for panel, lines in found if panel.drawn]
+    if not drawn:
+        return None
     divisor, unit = quantities.fitting([float(most.max()) for _, (_, most, _) in drawn], "ns")
     with style.sheet(len(drawn), 1.9) as (figure, axes):
         for axis, (panel, (mean, most, drops)) in zip(axes, drawn, strict=True):

@@ -11,7 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis.metrics import BYTE_NS, STEADY_KINDS, jain
+from analysis.arrivals import STEADY_KINDS
+from analysis.metrics import jain
+from analysis.network import BYTE_NS
 from labs.units import NS_PER_MS
 
 MOST_WINDOWS = 160
@@ -34,7 +36,8 @@ def window_ns(end_ns: int, bin_ns: int, most: int = MOST_WINDOWS) -> int:
 
 
 def goodput_grid(goodput: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[int, pl.DataFrame]:
-    """Payload bytes per window, flow and part; and how long a window is. The window's number is in `window`."""
+    """Payload bytes per window, flow and part; and how long a window is. `goodput`: the table with the series `bytes`
+    that is counted (analysis.arrivals). The window's number is in `window`."""
     bin_ns = int(goodput.select(pl.col("bin_ns").max()).item())
     length = window_ns(int(goodput.select(pl.col("time_ns").max()).item()), max(bin_ns, NS_PER_MS), most)
     # The middle of a bin tells its window: bins may end exactly where a window does.

@@ -15,19 +15,22 @@ from typing import Any
 import polars as pl
 
 from labs.record import Certificate, HostFacts, Row, tables, to_json
+from labs.record.experiment import FORMAT, checksum
 
 SECOND = 1_000_000_000
 BIN = SECOND // 10
 RTT_NS = 20_000_000
 DEPTH = {"reno": 0.5, "cubic": 0.3, "bic": 0.2, "highspeed": 0.35, "scalable": 0.125, "htcp": 0.4}
 HOST = HostFacts("6.12.0-synthetic", "x86_64", "a synthetic CPU", 2, 8 << 30, "tsc", True, {"ewan-node": "0.1.0"})
-PLAN = {
-    "lab": "dumbbell",
-    "wires": [{"a": {"node": "r1"}, "b": {"node": "core"}}, {"a": {"node": "core"}, "b": {"node": "r2"}}]
-    + [{"a": {"node": f"left{k}"}, "b": {"node": "r1"}} for k in range(1, 12)]
-    + [{"a": {"node": f"right{k}"}, "b": {"node": "r2"}} for k in range(1, 12)],
-    "links": [{"name": "core", "node": "core", "a": {"node": "r1"}, "b": {"node": "r2"}}],
-}
+
+
+def vouch(directory: Path) -> None:
+    """The experiment's document records the present bytes of all files of its runs and of its certificates."""
+    path = directory / "experiment.json"
+    document = json.loads(path.read_text())
+    found = [*directory.glob("runs/*/*.*"), *directory.glob("certificates/*.json")]
+    document["files"] = {each.relative_to(directory).as_posix(): checksum(each) for each in found}
+    path.write_text(json.dumps(document))
 
 
 def frame(table: str, rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -65,7 +68,6 @@ def experiment(
             number = len(runs) + 1
             place = directory / f"runs/{number:03}"
             place.mkdir(parents=True, exist_ok=True)
-            (place / "plan.json").write_text(json.dumps(PLAN))
             write_run(place, point, seed, pairs, seconds, rate_bps, reverse, kind)
             runs.append(
                 {
@@ -81,7 +83,7 @@ def experiment(
                 }
             )
     document = {
-        "format": "ewan-experiment/1",
+        "format": FORMAT,
         "scenario": "synthetic",
         "title": "Synthetic bulk transfers on a dumbbell",
         "about": "Traffic that a simple model made, to test the analysis.",
@@ -98,6 +100,7 @@ def experiment(
         **(told or {}),
     }
     (directory / "experiment.json").write_text(json.dumps(document))
+    vouch(directory)
     return directory
 
 
@@ -134,9 +137,10 @@ def write_run(
                 saw = 1 - depth + depth * (now / period % 1)
                 speed = share * min(saw, 1) * min(1.0, now) * draw.uniform(0.97, 1.03)
                 size = int(speed / 8 / 10)
+                sizes = {"delivered_bytes": size, "arrived_bytes": size}
                 total += size
                 time = start + step * BIN
-                goodput.append({"flow": number, "part": 0, "time_ns": time, "bin_ns": BIN, "bytes": size})
+                goodput.append({"flow": number, "part": 0, "time_ns": time, "bin_ns": BIN, **sizes})
                 window = int(speed * RTT_NS / SECOND / 8 / 1448) + 10
                 series.append(
                     {
@@ -180,9 +184,21 @@ def write_run(
     written = {"flows": flows, "series": series, "goodput": goodput, "exchanges": exchanges}
     for name, rows in written.items():
         tables.write(place, name, frame(name, rows))
+    (place / "schedule.json").write_text(json.dumps(schedule(flows)))
     tables.write(place, "links", frame("links", links(goodput, flows, rate_bps, draw)))
     events = [{"at_ns": 5 * SECOND, "link": "core", "direction": "both", "applied_ns": 5 * SECOND, "error": None}]
     (place / "events.json").write_text(json.dumps({"format": "ewan-events/1", "events": events if reverse else []}))
+
+
+def schedule(flows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What a run's schedule tells the analysis: the links that the flows cross."""
+    direction = {"load": "forward", "reverse": "backward"}
+    ends = {(each["source"], each["sink"], each["role"]) for each in flows}
+    paths = [
+        {"source": source, "sink": sink, "role": role, "hops": [{"link": "core", "direction": direction[role]}]}
+        for source, sink, role in sorted(ends)
+    ]
+    return {"format": "ewan-schedule/2", "paths": paths}
 
 
 def arrivals(row: dict[str, Any], draw: random.Random) -> list[dict[str, Any]]:
@@ -211,18 +227,20 @@ def links(
         by_time: dict[int, int] = {}
         for each in goodput:
             if role[each["flow"]] == wanted:
-                by_time[each["time_ns"]] = by_time.get(each["time_ns"], 0) + each["bytes"]
-        sent = dropped = 0
+                by_time[each["time_ns"]] = by_time.get(each["time_ns"], 0) + each["arrived_bytes"]
+        sent = dropped = waited = 0
         for time in sorted({each["time_ns"] for each in goodput}):
             now = by_time.get(time, 0)
             sent += int(now * 1.06)
             busy = now * 80 / rate_bps
             queue = int(rate_bps * RTT_NS / SECOND / 8 * busy * (time / SECOND / 3 % 1) * draw.uniform(0.8, 1))
             dropped += int(queue > 1_900_000)
+            waited += queue // 1538 * BIN
             rows.append(
                 {
                     "link": "core", "direction": direction, "time_ns": time, "rate_bps": rate_bps,
                     "sent_packets": sent // 1538, "sent_bytes": sent, "dropped_packets": dropped, "lost_packets": 0,
+                    "served_packets": sent // 1538, "waited_ns": waited,
                     "queue_packets": queue // 1538, "queue_bytes": queue,
                 }
             )  # fmt: skip

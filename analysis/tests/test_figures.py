@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import figures, load, summary
+from analysis import arrivals, figures, load, summary
 from analysis.figures import distributions, style, windows
 from analysis.figures.style import Drawing
 from analysis.tests import synthetic
@@ -106,10 +106,17 @@ def test_an_experiment_without_measurements_has_no_figures(tmp_path: Path) -> No
 
 def test_goodput_in_windows_is_the_bytes_of_its_bins() -> None:
     bins = [
-        {"flow": 0, "part": 0, "time_ns": (n + 1) * SECOND // 10, "bin_ns": SECOND // 10, "bytes": 1000 * (n // 10)}
+        {
+            "flow": 0,
+            "part": 0,
+            "time_ns": (n + 1) * SECOND // 10,
+            "bin_ns": SECOND // 10,
+            "arrived_bytes": 1000 * (n // 10),
+            "delivered_bytes": 0,
+        }
         for n in range(40)
     ]
-    length, grid = windows.goodput_grid(frame("goodput", bins), most=4)
+    length, grid = windows.goodput_grid(arrivals.shown(frame("goodput", bins)), most=4)
     assert length == SECOND
     line = windows.rate(grid, length, 4)
     assert line.times.tolist() == [0.5 * SECOND, 1.5 * SECOND, 2.5 * SECOND, 3.5 * SECOND]
@@ -127,11 +134,18 @@ def test_fairness_over_time_counts_flows_while_they_are_active() -> None:
     )
     sizes = {0: [100, 100, 100, 300], 1: [0, 0, 100, 100]}
     bins = [
-        {"flow": flow, "part": 0, "time_ns": (n + 1) * SECOND, "bin_ns": SECOND, "bytes": size}
+        {
+            "flow": flow,
+            "part": 0,
+            "time_ns": (n + 1) * SECOND,
+            "bin_ns": SECOND,
+            "arrived_bytes": size,
+            "delivered_bytes": 0,
+        }
         for flow, each in sizes.items()
         for n, size in enumerate(each)
     ]
-    line = windows.fairness(load_flows, frame("goodput", bins), most=4)
+    line = windows.fairness(load_flows, arrivals.shown(frame("goodput", bins)), most=4)
     assert line.times.tolist() == [2.5 * SECOND, 3.5 * SECOND]
     assert line.values.tolist() == pytest.approx([1, 16 / (2 * 10)])
 

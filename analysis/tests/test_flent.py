@@ -41,7 +41,9 @@ def test_series_are_megabits_per_second_on_one_grid(experiment: load.Experiment,
     assert all(len(series) == len(x) for series in results.values())
     assert x[:3] == pytest.approx([0.1, 0.2, 0.3])
     goodput = experiment.runs[0].table("goodput")
-    at_three = {row["flow"]: row["bytes"] for row in goodput.iter_rows(named=True) if row["time_ns"] == 3 * 10**9}
+    at_three = {
+        row["flow"]: row["arrived_bytes"] for row in goodput.iter_rows(named=True) if row["time_ns"] == 3 * 10**9
+    }
     index = x.index(3.0)
     # Flows 0 to 2 are the load (the third starts at 2 s), 3 is reverse; bytes in 100 ms are 80 bit/s each.
     expected = [at_three[flow] * 80 / 10**6 for flow in range(3)]

@@ -30,13 +30,6 @@ def done(number: int, seconds: float, start: float = 0, **values: Any) -> dict[s
     return flow(number, **{**base, "volume_bytes": 1_000_000, "received_bytes": 1_000_000, **values})
 
 
-def link(time_s: float, sent: int, queue: int = 0, dropped: int = 0, **values: Any) -> dict[str, Any]:
-    """A sample of the counters of an 8 Mbit/s link: 1 MB a second, packets of 1000 bytes."""
-    base = {"link": "core", "direction": "forward", "time_ns": int(time_s * SECOND), "rate_bps": 8_000_000}
-    counts = {"sent_bytes": sent, "sent_packets": sent // 1000, "dropped_packets": dropped, "queue_bytes": queue}
-    return {**base, **counts, **values}
-
-
 def test_jain_is_one_for_equals_and_one_nth_when_one_has_all() -> None:
     assert metrics.jain([5.0, 5.0, 5.0, 5.0]) == 1
     assert metrics.jain([8.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
@@ -103,68 +96,27 @@ def test_aggregate_goodput_counts_the_time_in_which_any_flow_was_active() -> Non
 def test_mean_goodput_and_fairness_are_over_flows() -> None:
     found = metrics.of_run(run([done(n, 2, goodput_bps=rate) for n, rate in enumerate((1e6 + 0.0, 2e6, 3e6))]))
     assert found["mean goodput"] == 2_000_000
-    assert found["fairness"] == pytest.approx(36 / 42)
+    assert found["fairness per flow"] == pytest.approx(36 / 42)
+
+
+def test_parallel_streams_are_one_source() -> None:
+    # Four streams of one node beside two single ones, each with the same goodput: fair to flows, 4 to 1 between nodes.
+    nodes = ["left1"] * 4 + ["left2", "left3"]
+    flows = [done(n, 2, goodput_bps=4e6, source=node, sink="right1") for n, node in enumerate(nodes)]
+    found = metrics.of_run(run(flows))
+    assert found["fairness per flow"] == 1
+    assert found["fairness per source"] == pytest.approx(6**2 / (3 * (4**2 + 1 + 1)))
+
+
+def test_files_one_after_the_other_are_not_more_than_side_by_side() -> None:
+    # One node sends two files of 1 MB in 2 s each one after the other, another one in 2 s: 4 Mbit/s each.
+    flows = [done(0, 2, source="a"), done(1, 2, start=2, source="a"), done(2, 2, source="b")]
+    assert metrics.of_run(run(flows))["fairness per source"] == 1
 
 
 def test_one_flow_has_no_fairness_and_no_deviation() -> None:
-    assert not {"fairness", "deviation of completion time"} & metrics.of_run(run([done(0, 2, goodput_bps=1.0)])).keys()
-
-
-def test_steady_goodput_leaves_the_start_and_the_flow_that_goes_on_alone() -> None:
-    # Both are active from 2 to 10 s, without the first quarter from 4 s: 1 MB a second each, before and after less.
-    flows = [done(0, 10), done(1, 10, 2)]
-    bins = [
-        {"flow": number, "part": 0, "time_ns": second * SECOND, "bin_ns": SECOND, "bytes": size}
-        for number in (0, 1)
-        for second in range(1, 13)
-        for size in [1_000_000 if 4 < second <= 10 else 10]
-    ]
-    assert metrics.of_run(run(flows, goodput=bins))["steady goodput"] == 16_000_000
-
-
-def test_utilisation_is_of_what_the_rate_carries_while_load_is_active() -> None:
-    # Half of the rate from 1 to 3 s; what is sent before and after is none of the load's.
-    samples = [link(1, 500_000), link(2, 1_000_000), link(3, 1_500_000), link(4, 2_500_000)]
-    found = metrics.of_run(run([done(0, 2, 1)], links=samples))
-    assert found["utilisation"] == pytest.approx(0.5)
-
-
-def test_queueing_delay_is_the_queue_at_the_rate_averaged_over_time() -> None:
-    # 0 to 1 s: from nothing to 100 kB, 50 kB on average, 50 ms; then 1 s at 100 kB, 100 ms.
-    samples = [link(1, 1_000_000, 100_000), link(2, 2_000_000, 100_000)]
-    assert metrics.of_run(run([done(0, 2)], links=samples))["mean queueing delay"] == pytest.approx(75 * MS)
-
-
-def test_loss_is_of_packets_that_came_to_the_queue() -> None:
-    samples = [link(1, 50_000, dropped=0), link(2, 95_000, dropped=5)]
-    assert metrics.of_run(run([done(0, 2)], links=samples))["loss"] == pytest.approx(5 / 100)
-
-
-def test_a_rate_that_changes_is_taken_as_it_was() -> None:
-    samples = [link(1, 1_000_000), link(2, 1_250_000, rate_bps=2_000_000)]
-    assert metrics.of_run(run([done(0, 2)], links=samples))["utilisation"] == pytest.approx(1)
-
-
-def test_the_bottleneck_is_the_busiest_direction_that_the_load_crosses() -> None:
-    samples = [
-        link(1, 400_000, link="access"),
-        link(1, 800_000, link="core"),
-        link(1, 999_000, link="core", direction="backward"),
-    ]
-    uses = metrics.link_use(frame("links", samples), [(0, SECOND)])
-    crossed = {("access", "forward"), ("core", "forward")}
-    found = metrics.bottleneck(uses, crossed)
-    assert found is not None and (found.link, found.direction) == ("core", "forward")
-    anywhere = metrics.bottleneck(uses)
-    assert anywhere is not None and anywhere.direction == "backward"
-
-
-def test_answers_and_second_directions_go_the_other_way() -> None:
-    one_way = done(0, 2, source="a", sink="b")
-    assert metrics.ends(frame("flows", [one_way])) == {("a", "b")}
-    for values in ({"kind": "requests"}, {"part": 1}):
-        assert metrics.ends(frame("flows", [one_way | values])) == {("a", "b"), ("b", "a")}
-    assert metrics.ends(frame("flows", [one_way | {"sink": None}])) == set()
+    found = metrics.of_run(run([done(0, 2, goodput_bps=1.0, source="a")]))
+    assert not {"fairness per flow", "fairness per source", "deviation of completion time"} & found.keys()
 
 
 def test_retransmissions_are_a_share_of_all_segments() -> None:

@@ -145,6 +145,7 @@ def test_runs_whose_logs_were_not_handled_are_named(tmp_path: Path) -> None:
     made(tmp_path)
     (tmp_path / "runs/001/flows.parquet").unlink()
     (tmp_path / "summary.json").unlink()
+    synthetic.vouch(tmp_path)
     text = report.write(tmp_path).read_text()
     assert "Complete runs without tables yet, and not in the results: 1" in text
     assert f"ewan run --resume {tmp_path}" in text

@@ -6,7 +6,22 @@ from typing import Any
 
 from calibration.expect import Expectations, expectations
 from calibration.probe import Probing, plan_probes
-from labs.plan import Containers, Direction, End, Framing, Interface, Link, Node, Pair, Plan, Queue, Spinner, Wire
+from labs.plan import (
+    Containers,
+    Direction,
+    End,
+    Framing,
+    Hop,
+    Interface,
+    Link,
+    NetworkPath,
+    Node,
+    Pair,
+    Plan,
+    Queue,
+    Spinner,
+    Wire,
+)
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
 DROP_TAIL = {"kind": "drop_tail"}
@@ -42,8 +57,14 @@ def plan(**changes: Any) -> Plan:
     both = direction(**changes)
     ends = (End("r1", "eth0"), End("r2", "eth0"))
     link = Link("core", "wan", "user", "core", "eth0", "eth1", *ends, both, both)
-    pair = Pair("left", "right", 100_000_000, both.rate_bps, ("core",))
-    wires = (Wire(End("left", "eth0"), End("r1", "eth1")), Wire(End("right", "eth0"), End("r2", "eth1")))
+    names = "access-left", "core", "access-right"
+    there = Hop(names[0], "forward"), Hop("core", "forward"), Hop(names[2], "backward")
+    back = Hop(names[2], "forward"), Hop("core", "backward"), Hop(names[0], "backward")
+    pair = Pair("left", "right", 100_000_000, *(NetworkPath(hops, 1, both.rate_bps) for hops in (there, back)))
+    wires = (
+        Wire(names[0], End("left", "eth0"), End("r1", "eth1")),
+        Wire(names[2], End("right", "eth0"), End("r2", "eth1")),
+    )
     return Plan(
         "t", "dumbbell", 1, "static", Containers(), nodes, wires, (link,), (Spinner(1, ("core",)),), (pair,), (0,)
     )
@@ -51,7 +72,10 @@ def plan(**changes: Any) -> Plan:
 
 def _node(name: str, kind: Any, *addresses: str) -> Node:
     mac = "02:00:00:00:00:01"
-    return Node(name, kind, (Interface("eth0", mac, 1500, addresses, (), {"kind": "none"}, False),), (), {}, ())
+    ports = [Interface("eth0", mac, 1500, addresses, (), {"kind": "none"}, False)]
+    if kind == "router":
+        ports.append(Interface("eth1", mac, 1500, (), (), {"kind": "none"}, False))
+    return Node(name, kind, tuple(ports), (), {}, ())
 
 
 def delays(base_ns: int, late_ns: int = 5_000) -> dict[str, float]:

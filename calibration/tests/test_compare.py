@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from calibration import spinner
 from calibration.compare import compare
 from calibration.spinner import Facts
 from calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
@@ -45,7 +46,7 @@ def test_an_honest_link_passes() -> None:
 @pytest.mark.parametrize("rate, verdict", [(0.98e9, "outside"), (1.02e9, "outside"), (0.9995e9, "ok")])
 def test_a_rate_two_percent_off_is_outside(rate: float, verdict: str) -> None:
     row = judged({}, rate_bps=rate)["rate"]
-    assert row.verdict == verdict and ("is it set otherwise" in row.note) == (verdict == "outside")
+    assert row.verdict == verdict and ("is other traffic on it" in row.note) == (verdict == "outside")
 
 
 @pytest.mark.parametrize("off_ns, verdict", [(1_000_000, "outside"), (-1_000_000, "outside"), (60_000, "ok")])
@@ -171,3 +172,24 @@ def test_tcp_is_judged_only_when_its_window_filled_the_pipe() -> None:
         verdicts.append(compare(expected, probing, answers, {})[-1].verdict)
     # The last one's hosts had no CPU to spare: they are the limit, not the link.
     assert verdicts == ["outside", "shown", "outside", "not measured"]
+
+
+def test_a_link_that_a_fault_ended_is_named_as_the_cause() -> None:
+    late = {"classes": [[135, 5]]}
+    port = {
+        "kind": "packet",
+        "ring_overruns": 0,
+        "refused": 0,
+        "veth_drops": {"receive": 0, "ring_full": 0, "transmit": 0},
+    }
+    way = {"lateness_ns": late, "drops": {"store_full": 0}}
+    gaps = {"classes": [], "lost_ns": 0}
+    link = {"ended": "index out of bounds", "running": False, "ports": [port, port], "forward": way, "backward": way}
+    told = {"ok": True, "gaps": gaps, "shared": False, "links": {"core": link}}
+    found = spinner.facts([told], [told])["core forward"]
+    assert found.release_p50_ns is None
+    assert found.cause() == "the link has ended: a fault in the program: index out of bounds"
+    expected, probing = prepared(plan())
+    answers = answer(probing)
+    rows = {row.quantity: row for row in compare(expected, probing, answers, {expected.links[0].key: found})}
+    assert rows["release error p50"].verdict == "not measured"

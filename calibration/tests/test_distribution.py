@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from calibration.distribution import delay_line, loss
+from calibration.distribution import delay_line, loss, ordered
 
 MS = 1_000_000
 
@@ -29,6 +30,44 @@ def test_normal() -> None:
     assert line.mean_ns == pytest.approx(100 * MS, rel=1e-5)
     assert line.deviation_ns == pytest.approx(10 * MS, rel=1e-3)
     assert line.distribution(110 * MS) == pytest.approx(0.841345, abs=1e-5)
+
+
+# As the description of `reorder` says it (labs/spec/fields.py): by how many times the jitter the mean grows.
+IN_ORDER = {
+    "uniform": {1.0: 0.04, 0.3: 0.28, 0.1: 0.52, 0.01: 0.83},
+    "normal": {1.0: 0.23, 0.3: 0.72, 0.1: 1.21, 0.01: 2.13},
+}
+
+
+@pytest.mark.parametrize(("kind", "interval"), [(kind, each) for kind, found in IN_ORDER.items() for each in found])
+def test_in_order_the_mean_is_longer(kind: str, interval: float) -> None:
+    line = delay_line({"kind": kind, "delay_ns": 100 * MS, "jitter_ns": 10 * MS})
+    kept = ordered(line, interval * 10 * MS)
+    assert (kept.mean_ns - line.mean_ns) / (10 * MS) == pytest.approx(IN_ORDER[kind][interval], abs=0.006)
+    assert kept.deviation_ns < line.deviation_ns
+    assert kept.distribution(line.most_ns) == 1
+
+
+def test_in_order_is_the_running_maximum() -> None:
+    draws = np.random.default_rng(1)
+    interval, drawn = 3 * MS, 100 * MS + 10 * MS * draws.uniform(-1, 1, 200_000)
+    sent = np.arange(len(drawn)) * interval
+    delays = np.maximum.accumulate(drawn + sent) - sent
+    kept = ordered(delay_line({"kind": "uniform", "delay_ns": 100 * MS, "jitter_ns": 10 * MS}), interval)
+    assert kept.mean_ns == pytest.approx(delays.mean(), abs=0.05 * MS)
+    assert kept.deviation_ns == pytest.approx(delays.std(), rel=0.02)
+    for share in (0.1, 0.5, 0.9):
+        assert kept.distribution(float(np.quantile(delays, share))) == pytest.approx(share, abs=0.01)
+
+
+def test_probes_that_are_far_enough_apart_meet_what_is_drawn() -> None:
+    for kind in ("uniform", "normal"):
+        delay = {"kind": kind, "delay_ns": 100 * MS, "jitter_ns": 10 * MS}
+        assert delay_line(delay, in_order=True).mean_ns == pytest.approx(delay_line(delay).mean_ns, abs=100)
+    # Of Pareto's tail a little reaches the next probe: 2.2 % of the jitter.
+    delay = {"kind": "pareto", "delay_ns": 100 * MS, "jitter_ns": 10 * MS}
+    longer = delay_line(delay, in_order=True).mean_ns - delay_line(delay).mean_ns
+    assert longer == pytest.approx(0.0223 * 10 * MS, rel=0.02)
 
 
 def test_table() -> None:

@@ -126,7 +126,8 @@ def test_hosts_of_the_virtual_clock_add_their_rate_and_a_dither() -> None:
 
 def test_a_plain_access_link_that_is_the_bottleneck_counts_its_framing() -> None:
     old = with_egress(plan(), {"left": psp(100_000_000, 0)})
-    lab = dataclasses.replace(old, pairs=(dataclasses.replace(old.pairs[0], bottleneck_bps=100_000_000),))
+    there = dataclasses.replace(old.pairs[0].forward, bottleneck=0, bottleneck_bps=100_000_000)
+    lab = dataclasses.replace(old, pairs=(dataclasses.replace(old.pairs[0], forward=there),))
     assert expectations(lab).pairs[0].goodput_bps == pytest.approx(100e6 * 1448 / 1538)
 
 

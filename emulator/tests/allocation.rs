@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use common::{direction, drop_tail};
 use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Queue};
-use ewan_emulator::model::{DirectionModel, Meta, Nanos};
+use ewan_emulator::model::{Change, DirectionModel, Meta, Nanos};
 
 struct Counting;
 
@@ -55,4 +55,33 @@ fn nothing_is_allocated_once_the_link_runs() {
         run(10_000, 200_000);
         assert_eq!(ALLOCATIONS.load(Relaxed), before);
     }
+    long_and_fast();
+}
+
+/// 10 Gbit/s × 100 ms: 81,275 full packets in the delay line, more small ones, and a queue as long; changes on the way.
+fn long_and_fast() {
+    const PACKETS: u32 = 300_000;
+    let delay = Delay::Constant { delay_ns: 100_000_000 };
+    let config = Direction { delay, store_packets: 200_000, ..direction(10_000_000_000) };
+    let mut model = DirectionModel::<u32>::new(&config);
+    let longer = Change {
+        queue: Some(drop_tail(Some(90_000), None)),
+        delay: Some(Delay::Uniform { delay_ns: 90_000_000, jitter_ns: 9_000_000 }),
+        reorder: Some(true),
+        ..Change::default()
+    };
+    let before = ALLOCATIONS.load(Relaxed);
+    let mut most = 0;
+    for n in 0..PACKETS {
+        let now = Nanos::from(n) * 615; // twice what the link carries
+        if n == PACKETS / 2 {
+            model.reconfigure(&longer, now);
+        }
+        let _ = model.enqueue(n, Meta { ip_bytes: 1500, ecn_capable: false }, now);
+        while model.pop(now).is_some() {}
+        let counters = model.counters();
+        most = most.max(counters.queued.packets + counters.delayed.packets);
+    }
+    assert!(most > 65_536, "{most}");
+    assert_eq!(ALLOCATIONS.load(Relaxed), before);
 }

@@ -101,6 +101,24 @@ fn a_limit_in_packets_counts_those_that_wait() {
     assert_eq!((counters.queued_max.packets, counters.queued_max.bytes), (2, 2 * 1538));
 }
 
+/// The wait ends where service begins: the packet in service does not wait, and one that finds the link idle never did.
+#[test]
+fn waits_are_counted_until_service_begins() {
+    let mut link = Script::new(direction(1_000_000_000));
+    link.send(0, 1500, "abc");
+    let told = |link: &Script| (link.model.counters().served_packets, link.model.counters().waited_ns);
+    assert_eq!(told(&link), (1, 0), "a is in service, b and c wait");
+    link.out(SLOT);
+    assert_eq!(told(&link), (2, SLOT));
+    link.out(2 * SLOT);
+    assert_eq!(told(&link), (3, SLOT + 2 * SLOT));
+    link.send(3 * SLOT + 7, 1500, "d");
+    assert_eq!(told(&link), (4, 3 * SLOT));
+    link.send(3 * SLOT + 8, 1500, "e");
+    link.all();
+    assert_eq!(told(&link), (5, 3 * SLOT + SLOT - 1));
+}
+
 #[test]
 fn a_limit_in_bytes_counts_them_with_framing() {
     let mut link = Script::queue(drop_tail(None, Some(2 * 1538)));
@@ -187,6 +205,32 @@ fn a_shorter_delay_leaves_the_delay_line_as_it_is() {
     link.send(0, 1500, "ab");
     link.change(SLOT, shorter(true));
     assert_eq!(link.all(), [('b', 2 * SLOT + MS / 2), ('a', SLOT + MS)]);
+}
+
+/// In order, a packet leaves with the last of those before it, so jitter makes the mean delay longer: the same figures as
+/// in calibration/tests/test_distribution.py, for packets a tenth of the jitter apart.
+#[test]
+fn jitter_in_order_makes_the_mean_delay_longer() {
+    const PACKETS: u64 = 200_000;
+    let (delay_ns, jitter_ns) = (100 * MS, 10 * MS);
+    for (delay, longer) in
+        [(Delay::Uniform { delay_ns, jitter_ns }, 0.5228), (Delay::Normal { delay_ns, jitter_ns }, 1.2114)]
+    {
+        let mean = |reorder| {
+            let mut model =
+                DirectionModel::new(&Direction { delay: delay.clone(), reorder, ..direction(1_000_000_000) });
+            let mut total = 0;
+            for n in 0..PACKETS {
+                let arrival = n * MS;
+                model.enqueue(arrival, Meta { ip_bytes: 1500, ecn_capable: false }, arrival).expect("room");
+                total += std::iter::from_fn(|| model.pop(arrival)).map(|out| out.due - out.packet).sum::<Nanos>();
+            }
+            total += std::iter::from_fn(|| model.pop(Nanos::MAX)).map(|out| out.due - out.packet).sum::<Nanos>();
+            (total as f64 / PACKETS as f64 - (delay_ns + SLOT) as f64) / jitter_ns as f64
+        };
+        assert!(mean(true).abs() < 0.01, "{delay:?}: {}", mean(true));
+        assert!((mean(false) - longer).abs() < 0.02, "{delay:?}: {}", mean(false));
+    }
 }
 
 #[test]

@@ -132,6 +132,13 @@ fn it_delays_and_counts_every_packet_changes_when_told_and_does_not_spin() {
     let shortest = way(PACKETS);
     assert!(shortest >= Duration::from_millis(5) && shortest < Duration::from_millis(10), "{shortest:?}");
 
+    // Nothing is on its way: a change is told all the same, and so is the time at which it was made.
+    let rate = json!({"command": "set", "link": "bench", "direction": "forward", "rate_bps": 90_000_000});
+    assert_eq!(bench.ask(rate)["ok"], true);
+    std::thread::sleep(Duration::from_millis(100));
+    let changes = bench.ask(json!({"command": "changes"}));
+    assert_eq!(changes["changes"].as_array().map(Vec::len), Some(3), "{changes}");
+
     let before = bench.busy();
     std::thread::sleep(Duration::from_millis(500));
     assert!(bench.busy() - before < 10, "an idle link used {} of 50 ticks", bench.busy() - before);

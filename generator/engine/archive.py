@@ -1,19 +1,23 @@
 """The last stage: what is no result removed, and one file that holds all to repeat the experiment.
 
 In: an experiment's directory. Out: <scenario>.tar.zst in it. Equal contents give equal bytes: names are sorted, and
-owners and times are not kept. Unpacking takes plain files and directories below the place it is given, nothing else.
+owners and times are not kept. Unpacking takes plain files and directories below the place it is given, nothing else,
+and no more than a limit: archives come from others.
 """
 
 from __future__ import annotations
 
+import io
 import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import zstandard
 
-from generator.engine.experiment import DOCUMENT
+from labs.reading import open_regular
+from labs.record.experiment import DOCUMENT
 from labs.runtime.base import LabError
 
 ENDING = ".tar.zst"
@@ -22,6 +26,39 @@ LEVEL = 10
 CLEANED = ("runs/*/traffic/*.csv", "runs/*/links.csv", "runs/*/progress", "runs/*/root", "runs/*/uml")
 _CONSOLE = "runs/*/console.log"
 _FILE_MODE = 0o644
+MOST_UNPACKED = 4 << 30
+MOST_MEMBERS = 200_000
+MOST_HEADER = 1 << 20
+"""Bytes of what a member's header says more than fits in it: tarfile reads that into memory whole."""
+_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
+_MORE_EXTENDED = (tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE)
+
+
+class _Member(tarfile.TarInfo):
+    """Refuses headers that tarfile would read for as long as they say."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size < 0 or (self.type in (*_EXTENDED, *_MORE_EXTENDED) and self.size > MOST_HEADER):
+            raise tarfile.ReadError(f"a header says that it has {self.size} bytes")
+        member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        return member
+
+
+class _Bounded(io.RawIOBase):
+    """A stream of at most `most` bytes; LabError beyond, which names a way for those that really are that large."""
+
+    def __init__(self, stream: IO[bytes], most: int, archive: Path) -> None:
+        self._stream, self._left, self._most, self._archive = stream, most, most, archive
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(size)
+        self._left -= len(content)
+        if self._left < 0:
+            raise LabError(
+                f"{self._archive}: is larger than {self._most >> 20} MiB unpacked: if it is an archive of an "
+                f"experiment, unpack it where there is room (tar --zstd -xf), and name the directory"
+            )
+        return content
 
 
 def clean(directory: Path) -> None:
@@ -74,14 +111,21 @@ def pack(directory: Path, name: str) -> Path:
 def unpack(archive: Path, place: Path) -> Path:
     """The directory of the experiment in it, below `place`; LabError for what is no archive of ours."""
     try:
+        place.mkdir(parents=True, exist_ok=True)
+        most = min(MOST_UNPACKED, shutil.disk_usage(place).free // 2)
         with (
-            archive.open("rb") as file,
+            open_regular(archive) as file,
             zstandard.ZstdDecompressor().stream_reader(file) as plain,
-            tarfile.open(fileobj=plain, mode="r|") as tar,
+            tarfile.open(fileobj=_Bounded(plain, most, archive), mode="r|", tarinfo=_Member) as tar,
         ):
-            for member in tar:
+            for number, member in enumerate(tar):
+                if number >= MOST_MEMBERS:
+                    raise LabError(
+                        f"{archive}: holds more than {MOST_MEMBERS} files: it is no archive of an experiment"
+                    )
                 _take(tar, member, archive, place)
-    except (zstandard.ZstdError, tarfile.TarError, EOFError) as error:
+    except (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
+        # The last three are tarfile's for numbers and names that no archive has.
         raise LabError(f"{archive}: is no archive of an experiment, or not whole ({error})") from None
     except OSError as error:
         raise LabError(f"{error.filename or archive}: {error.strerror}") from None
@@ -93,7 +137,8 @@ def unpack(archive: Path, place: Path) -> Path:
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Path, place: Path) -> None:
     name = PurePosixPath(member.name)
-    if name.is_absolute() or ".." in name.parts or not (member.isreg() or member.isdir()):
+    plain = member.isdir() or (member.isreg() and not member.issparse())
+    if name.is_absolute() or ".." in name.parts or not plain:
         raise LabError(f"{archive}: {member.name!r} in it would leave its place: it is no archive of an experiment")
     target = place / name
     if member.isdir():

@@ -23,12 +23,16 @@ import click
 import orjson
 
 from generator import scenario as scenarios
-from generator.engine import archive, compare, engine, execution, show
+from generator.engine import archive, compare, engine, show, verification
 from generator.engine.experiment import STAGES, Experiment
 from generator.engine.parts import Facts, Parts
 from generator.scenario import Scenario, ScenarioRun, Stop
 from labs import cli, rundir
+from labs.commands import Incomplete
+from labs.reading import read_bytes, read_text
 from labs.record import host_facts
+from labs.record.experiment import DOCUMENT
+from labs.runtime.base import LabError
 from labs.units import about
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
@@ -37,15 +41,6 @@ MOST_FINDINGS = 60
 TOLD = ("scenario", "title", "about", "source", "metrics", "normalise", "beside", "scale", "settings", "confidence")
 """What of an experiment's record is of its scenario, and so of its repetition's."""
 COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "shown": "dim"}
-
-
-class Incomplete(click.ClickException):
-    """What was to be measured is not all there: one line, exit status 1."""
-
-    exit_code = 1
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"ewan: {self.message}", err=True)
 
 
 @click.command("run")
@@ -75,6 +70,8 @@ def run_command(
     as_json: bool,
 ) -> None:
     """Run a scenario: every point of its parameters, from the lab to the report.
+
+    SCENARIO is a file; NAME stands for NAME.scenario.yaml in the current directory, else in labs/library.
 
     \b
     ewan run parallel-streams --scale quick --runtime virtual
@@ -156,9 +153,9 @@ def go_on(directory: Path, start: str | None, parts: Parts, as_json: bool) -> in
     loaded = Experiment.load(directory)
     if not loaded.virtual:
         cli.as_root()
-    stored = orjson.loads((directory / SETTINGS).read_bytes()) if (directory / SETTINGS).exists() else {}
+    stored = orjson.loads(read_bytes(directory / SETTINGS)) if (directory / SETTINGS).exists() else {}
     text = directory / SCENARIO
-    scenario = scenarios.parse(text.read_text(), Path(stored["file"])) if stored and text.exists() else None
+    scenario = scenarios.parse(read_text(text), Path(stored["file"])) if stored and text.exists() else None
     repeated = "rerun_of" in loaded.document
     stop = None
     if scenario and not repeated and stored["seeds"] is None:
@@ -194,6 +191,7 @@ def rerun_command(context: click.Context, original: Path, runtime_name: str | No
     """
     parts = parts_of(context)
     with original_of(original) as before:
+        intact(before, original)
         runtime = again_on(before, runtime_name)
         if not before.virtual:
             cli.as_root()
@@ -226,7 +224,20 @@ def original_of(path: Path) -> Iterator[Experiment]:
         yield Experiment.load(path)
         return
     with tempfile.TemporaryDirectory(prefix="ewan-rerun-") as place:
-        yield Experiment.load(archive.unpack(path, Path(place)))
+        yield Experiment.load(archive.unpack(path, Path(place)), shown=path)
+
+
+def intact(before: Experiment, original: Path) -> None:
+    """LabError where files of the original are not those that were written."""
+    try:
+        before.check()
+    except LabError as error:
+        if original.is_dir():
+            raise
+        name = str(error).removeprefix(f"{before.directory}/").partition(":")[0]
+        raise LabError(
+            f"{original}: {name} in it is damaged or missing, it is not what {DOCUMENT} records: take another copy"
+        ) from None
 
 
 def again_on(before: Experiment, wanted: str | None) -> str:
@@ -365,9 +376,9 @@ def guarded(directory: Path, work: Callable[[], int]) -> int:
         status = work()
     except KeyboardInterrupt:
         raise cli.fail(f"interrupted: what has ended is in {directory}: {resume}") from None
-    except execution.DiskFullError as error:
+    except rundir.DiskFullError as error:
         raise Incomplete(f"{error}: what was measured is kept: {resume}") from None
-    except engine.UnverifiedLabError as error:
+    except verification.UnverifiedLabError as error:
         raise Incomplete(str(error)) from None
     finally:
         for number, handler in before.items():

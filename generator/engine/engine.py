@@ -9,9 +9,8 @@ Experimentation").
 from __future__ import annotations
 
 import contextlib
-import errno
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +19,18 @@ from generator.engine import archive, execution, reservation, stopping, verifica
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import STAGES, Entry, Experiment, Job, family, now
 from generator.engine.parts import Facts, Parts, Tell
+from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
-from labs import cli, host
+from labs import cli, host, rundir
 from labs.compile import compile as compile_spec
 from labs.plan import digest
-from labs.runtime import kernel
+from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.units import NS_PER_SECOND, about
 
 Runs = Callable[[], Sequence[ScenarioRun]]
 ORDER = tuple(STAGES)
-
-
-class UnverifiedLabError(LabError):
-    """A lab is not what its plan says, or cannot be shown to be; nothing was executed in it."""
 
 
 def job(run: ScenarioRun, virtual: bool, number: int | None = None) -> Job:
@@ -75,12 +71,14 @@ def run(
         with contextlib.suppress(OSError):
             directory.rmdir()
         raise
-    with full(directory):
+    with rundir.kept(directory):
         for name, content in facts.files.items():
             (directory / name).write_bytes(content)
         fields = {**facts.fields, "clock": "virtual" if virtual else "live", "unverified": unverified}
         experiment = Experiment.create(directory, fields)
         with experiment.locked():
+            for name in facts.files:
+                experiment.record(directory / name)
             for each in jobs:
                 experiment.add(each)
             experiment.save()
@@ -97,7 +95,7 @@ def resume(
     again: Runs | None = None,
 ) -> int:
     """Goes on with the first stage that is not complete, or from the one that is named."""
-    with full(directory):
+    with rundir.kept(directory):
         experiment = Experiment.load(directory)
         with experiment.locked():
             experiment = Experiment.load(directory)
@@ -111,17 +109,6 @@ def resume(
             if start is not None:
                 engine.forget(start)
             return engine.go(first, time.monotonic_ns())
-
-
-@contextlib.contextmanager
-def full(directory: Path) -> Iterator[None]:
-    """A full disk, wherever it is met, as one line."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise execution.DiskFullError(f"no space left in {directory}: make room there") from None
-        raise LabError(f"{error.filename or directory}: {error.strerror}") from None
 
 
 class Engine:
@@ -196,6 +183,8 @@ class Engine:
         jobs = [self._experiment.job(entry) for entry in self._experiment.runs]
         self._workers = reservation.check(jobs, self._experiment.virtual, self._experiment.directory)
         kinds = len(verification.kinds(self._experiment.runs))
+        if self._experiment.virtual and (line := cpu.notice()):
+            self._tell(f"warning: {line}")
         several = f", {self._workers} at once" if self._workers > 1 else ""
         return f"{counted(len(jobs), 'run')} in {counted(kinds, 'lab')}{several}"
 
@@ -239,10 +228,11 @@ class Engine:
         if document.get("certified_with", made_with) != made_with:
             self._drop_certificates()
         document["certified_with"] = made_with
+        self._experiment.save()
 
     def _drop_certificates(self) -> None:
         for entry in verification.kinds(self._experiment.runs).values():
-            (self._experiment.directory / verification.name(entry)).unlink(missing_ok=True)
+            verification.forget(self._experiment, entry)
 
     def _execute(self) -> str:
         begun = len(self._experiment.wanting())
@@ -287,7 +277,7 @@ class Engine:
         return batch
 
     def _has_tables(self, entry: Entry) -> bool:
-        return (self._experiment.place(entry) / "flows.parquet").exists()
+        return f"{entry.directory}/flows.parquet" in self._experiment.files
 
     def _collect(self) -> str:
         kept = self._tables(self._experiment.runs)
@@ -300,6 +290,7 @@ class Engine:
             if entry.status == "waiting":
                 continue
             job = self._experiment.job(entry)
+            self._experiment.check(entry)  # what is not made anew here must be what it was
             try:
                 why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic)
                 if why is not None and entry.status == "complete":
@@ -307,6 +298,7 @@ class Engine:
                 kept += 1
             except ValueError as error:
                 entry.status, entry.error = "incomplete", entry.error or f"its records are not whole: {error}"
+            self._experiment.record_results(entry)
         self._experiment.save()
         return kept
 

@@ -7,8 +7,6 @@ that fails stops no other; a full disk and Ctrl-C stop all, and what has ended i
 from __future__ import annotations
 
 import dataclasses
-import errno
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,15 +19,10 @@ from generator.engine.experiment import Entry, Experiment, Job, now
 from generator.engine.progress import Board
 from labs import cli, clock
 from labs.record import host_facts
+from labs.rundir import DiskFullError, is_full
 from labs.runtime.base import LabError
 from labs.runtime.sweep import sweep
 from labs.runtime.virtual import VirtualRuntime
-
-FULL = "no space left"
-
-
-class DiskFullError(LabError):
-    """The disk is full: nothing more can be measured."""
 
 
 def in_virtual(experiment: Experiment, entries: Sequence[Entry], workers: int) -> None:
@@ -68,8 +61,7 @@ def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[J
         entry.status = "incomplete" if entry.error else "complete"
     except (LabError, OSError) as error:
         entry.status, entry.error = "failed", str(error)
-        full = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        if full or is_full(str(error)):
+        if is_full(str(error)):
             entry.status = "incomplete"
             raise DiskFullError(f"no space left in {experiment.directory}: make room there") from None
     finally:
@@ -77,10 +69,6 @@ def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[J
         experiment.save()
     if entry.error is not None and is_full(entry.error):
         raise DiskFullError(f"no space left in {experiment.directory}: make room there")
-
-
-def is_full(words: str) -> bool:
-    return FULL in words.lower() or os.strerror(errno.ENOSPC) in words
 
 
 def _virtual(experiment: Experiment, job: Job, board: Board, stop: threading.Event) -> bool:

@@ -2,7 +2,9 @@
 
 In: runs with their plans and schedules. Out: DIR/experiment.json, DIR/runs/NNN/{plan,program,schedule}.json, which are
 all that execution needs: whoever resumes or repeats an experiment reads no scenario. The document is replaced in one
-step whenever something ends, so that a reader, and whoever goes on after a crash, finds a whole one.
+step whenever something ends, so that a reader, and whoever goes on after a crash, finds a whole one. It is there when
+all runs are in it, and holds the SHA-256 of every file that is read again: of what a run executes from the start, of
+its results when its tables are made.
 """
 
 from __future__ import annotations
@@ -22,14 +24,17 @@ from typing import Any, Literal
 
 import orjson
 
-from generator.engine import stored
+from generator.engine import checked, stored
 from labs import plan as plans
+from labs import rundir
 from labs.plan import Plan
+from labs.reading import read_bytes
+from labs.record import experiment as records
+from labs.record.experiment import DOCUMENT, FORMAT, INPUTS
 from labs.runtime.base import LabError
+from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 
-FORMAT = "ewan-experiment/1"
-DOCUMENT = "experiment.json"
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
 STAGES = {
@@ -46,10 +51,13 @@ STAGES = {
 Status = Literal["waiting", "complete", "incomplete", "failed"]
 State = Literal["running", "complete", "incomplete", "refused"]
 
-INPUTS = ("plan.json", "program.json", "schedule.json")
+# What a run leaves and no result is: sources of its tables, and what only its making needed.
+NOT_KEPT = ("links.csv", "progress", "console.log", "root", "uml")
 # Room for the last experiment.json where the results have filled the disk.
 RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20
+# What is in the directory before the document.
+BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, rundir.ROOM, f".{DOCUMENT}"}
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
 
 
@@ -95,19 +103,21 @@ class Experiment:
     def create(cls, directory: Path, facts: Mapping[str, Any]) -> Experiment:
         document = {"format": FORMAT, **facts, "started": now(), "ended": None, "status": "running"}
         document["stages"] = {stage: {"status": "waiting"} for stage in STAGES}
+        document["files"] = {}
         experiment = cls(directory, document, [])
         with contextlib.suppress(OSError), (directory / RESERVE).open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
-        experiment.save()
         return experiment
 
     @classmethod
-    def load(cls, directory: Path) -> Experiment:
-        """LabError where there is none, or one of another version."""
+    def load(cls, directory: Path, shown: Path | None = None) -> Experiment:
+        """LabError where there is none, or one of another version; `shown` stands for the directory in messages."""
         path = directory / DOCUMENT
         try:
-            document = orjson.loads(path.read_bytes())
+            document = orjson.loads(read_bytes(path))
         except (FileNotFoundError, NotADirectoryError):
+            if directory.is_dir() and {path.name for path in directory.iterdir()} <= BEGINNING:
+                raise LabError(f"{directory}: the experiment had not begun when it ended: run it once more") from None
             raise LabError(
                 f"{directory}: there is no experiment: name a directory of results/ with {DOCUMENT}"
             ) from None
@@ -115,13 +125,15 @@ class Experiment:
             raise LabError(f"{path}: {error.strerror}") from None
         except orjson.JSONDecodeError as error:
             raise LabError(f"{path}: is damaged ({error}): {AGAIN}") from None
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            found = document.get("format") if isinstance(document, dict) else None
-            raise LabError(f"{path}: format is {found!r}, this version reads {FORMAT!r}")
+        if why := records.refusal(document, shown or directory):
+            raise LabError(why)
         try:
-            runs = [Entry(**each) for each in document.pop("runs")]
-        except (KeyError, TypeError) as error:
-            raise LabError(f"{path}: not an experiment: {error}") from None
+            checked.check(document, STAGES)
+            runs = list(plans.read_typed(tuple[Entry, ...], document.pop("runs"), "runs"))
+            for entry in runs:
+                checked.check_directory(entry.directory)
+        except ValueError as error:
+            raise LabError(f"{path}: not an experiment: {error}: {AGAIN}") from None
         return cls(directory, document, runs)
 
     @property
@@ -159,15 +171,49 @@ class Experiment:
         (place / "plan.json").write_bytes(plans.to_json(job.plan))
         (place / "program.json").write_bytes(job.program.to_json())
         (place / "schedule.json").write_bytes(orjson.dumps(job.schedule, option=_OPTIONS))
+        for name in INPUTS:
+            self.record(place / name)
         self.runs.append(job.entry)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Of each file that the document vouches for, by its path in the directory: the SHA-256."""
+        found: dict[str, str] = self.document["files"]
+        return found
+
+    def record(self, path: Path) -> None:
+        """The document vouches for a file's present bytes; saved with the next `save`."""
+        self.files[path.relative_to(self.directory).as_posix()] = records.checksum(path)
+
+    def record_results(self, entry: Entry) -> None:
+        """All that a run left and that stays."""
+        place = self.place(entry)
+        for path in place.rglob("*"):
+            name = path.relative_to(place)
+            source = path.suffix == ".csv" and name.parts[0] == "traffic"
+            if path.is_file() and not path.is_symlink() and name.parts[0] not in NOT_KEPT and not source:
+                self.record(path)
+
+    def _recorded(self, entry: Entry) -> list[str]:
+        # `list` is one step: other threads may record files of other runs meanwhile.
+        return sorted(name for name in list(self.files) if name.startswith(f"{entry.directory}/"))
+
+    def check(self, entry: Entry | None = None) -> None:
+        """LabError for the first file, of a run or of all, whose bytes are not those that were recorded."""
+        for name in sorted(self.files) if entry is None else self._recorded(entry):
+            if why := records.damage(self.directory, name, self.files):
+                raise LabError(why)
 
     def job(self, entry: Entry) -> Job:
         """What a run executes, as it was stored; LabError where that is not there."""
         place = self.place(entry)
+        for name in INPUTS:
+            if records.damage(self.directory, f"{entry.directory}/{name}", self.files):
+                raise LabError(f"run {entry.number}: {place / name}: is damaged or missing: {AGAIN}")
         try:
-            plan = plans.from_json((place / "plan.json").read_bytes())
-            program = stored.program((place / "program.json").read_bytes(), entry.expected_ns)
-            schedule = orjson.loads((place / "schedule.json").read_bytes())
+            plan = plans.from_json(read_bytes(place / "plan.json"))
+            program = stored.program(read_bytes(place / "program.json"), entry.expected_ns)
+            schedule = plans.read_typed(dict[str, Any], orjson.loads(read_bytes(place / "schedule.json")), "schedule")
         except OSError as error:
             raise LabError(f"run {entry.number}: {error.filename}: {error.strerror}: {AGAIN}") from None
         except ValueError as error:
@@ -176,9 +222,14 @@ class Experiment:
 
     def forget(self, entry: Entry) -> None:
         """Removes what an earlier attempt left, so that it is run as the first time."""
-        for path in self.place(entry).iterdir():
-            if path.name not in INPUTS:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with occupied(self.place(entry)):
+            for path in self.place(entry).iterdir():
+                if path.name not in INPUTS:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        kept = {f"{entry.directory}/{name}" for name in INPUTS}
+        for name in self._recorded(entry):
+            if name not in kept:
+                del self.files[name]
         entry.status, entry.error = "waiting", None
 
     def wanting(self) -> list[Entry]:

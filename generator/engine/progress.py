@@ -27,9 +27,16 @@ class _Work:
     passed_ns: int
     begun_ns: int
 
+    def left_ns(self, now: int, usual: float) -> float:
+        """Of wall time, by its own pace; it has the usual one until about a second of its own clock says otherwise."""
+        wall_ns = now - self.begun_ns
+        pace = (wall_ns + usual * NS_PER_SECOND) / (self.passed_ns + NS_PER_SECOND)
+        return max(self.expected_ns - self.passed_ns, 0) * pace
+
 
 class Board:
-    """Counts runs. Times left are guessed from the wall time that a second of the runs' own clock took so far."""
+    """Counts runs. The time left is guessed from the wall time that a second of the runs' own clock took so far: of a
+    run at work its own pace, as one may be held up that others are not, of those that wait the pace of all."""
 
     def __init__(self, what: str, total: int, expected_ns: int, workers: int = 1) -> None:
         self._what, self._total, self._workers = what, total, max(workers, 1)
@@ -65,15 +72,17 @@ class Board:
         return text if not left_ns else f"{text}, about {about(left_ns, 'time', 2)} left"
 
     def _left_ns(self) -> float | None:
-        now = time.monotonic_ns()
-        own = self._ended_own_ns + sum(work.passed_ns for work in self._at_work.values())
-        wall = self._ended_wall_ns + sum(now - work.begun_ns for work in self._at_work.values())
+        now, at_work = time.monotonic_ns(), self._at_work.values()
+        own = self._ended_own_ns + sum(work.passed_ns for work in at_work)
+        wall = self._ended_wall_ns + sum(now - work.begun_ns for work in at_work)
         if own < NS_PER_SECOND or not self._expected_ns:
             return None
-        passed = sum(min(work.passed_ns, work.expected_ns) for work in self._at_work.values())
-        missing = self._expected_ns - self._ended_expected_ns - passed
+        # What has ended tells best of those that wait, where something has.
+        pace = self._ended_wall_ns / self._ended_own_ns if self._ended_own_ns > NS_PER_SECOND else wall / own
+        left = [work.left_ns(now, pace) for work in at_work]
+        waiting_ns = self._expected_ns - self._ended_expected_ns - sum(work.expected_ns for work in at_work)
         at_once = min(self._workers, max(self._total - self._ended, 1))
-        return max(missing, 0) * wall / own / at_once
+        return max([(sum(left) + max(waiting_ns, 0) * pace) / at_once, *left])
 
     def live(self) -> None:
         """The live clock's runs move on with this machine's time."""

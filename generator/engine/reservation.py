@@ -6,14 +6,13 @@ that is missing: congestion controls, programs, CPUs, memory, disk.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from generator import external, variants
 from generator.engine.experiment import Job
-from labs.runtime import memory
+from labs.runtime import cpu, memory
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.spinners import check_cpus
@@ -114,8 +113,8 @@ def leaves(job: Job) -> int:
 
 
 def workers(jobs: Sequence[Job]) -> int:
-    """As many virtual kernels as there are CPUs, or as memory holds; LabError where it does not hold one."""
-    most = min(len(os.sched_getaffinity(0)), max(len(jobs), 1))
+    """As many virtual kernels as CPUs without spinning links, or as memory holds; LabError where it holds none."""
+    most = min(len(cpu.free()), max(len(jobs), 1))
     largest = max(jobs, key=lambda job: memory.need(job.plan, job.program).bytes, default=None)
     if largest is None:
         return most

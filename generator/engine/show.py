@@ -9,10 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from rich.table import Table
-
 from generator.engine.parts import Summary
 from labs import cli
+from labs.sheet import Sheet
 from labs.units import about, scale
 
 KINDS: Mapping[str, Literal["rate", "size", "time"]] = {"ns": "time", "bit/s": "rate", "B": "size"}
@@ -23,10 +22,13 @@ NONE = "–"
 USUAL = (
     "mean completion time",
     "aggregate goodput",
-    "fairness",
+    "fairness per flow",
+    "fairness per source",
     "utilisation",
     "mean queueing delay",
-    "loss",
+    "queue loss",
+    "link loss",
+    "total loss",
     "retransmissions",
     "mean response time",
     "mean iteration time",
@@ -59,7 +61,7 @@ def fitting(value: float, unit: str) -> tuple[float, str]:
     return float(units[name]), name
 
 
-def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[Table]:
+def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[Sheet]:
     """A column for each point of the parameters, a row for each metric, in the unit that the first point fills."""
     found = summary["points"]
     names = varying([point["parameters"] for point in found])
@@ -110,7 +112,7 @@ def varying(parameters: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if len({str(each.get(name)) for each in parameters}) > 1]
 
 
-def beside(summary: Summary) -> Table | None:
+def beside(summary: Summary) -> Sheet | None:
     """The papers' numbers beside those measured."""
     rows = []
     for each in summary["beside"]:

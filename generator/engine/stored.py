@@ -6,7 +6,19 @@ from typing import Any
 
 import orjson
 
+from labs.plan import MOST_SHOWN, read_typed
 from labs.runtime.program import FORMAT, Command, Event, Program, Step
+
+KINDS: dict[str, Any] = {
+    "probe": dict | None,
+    "traffic": dict | None,
+    "commands": tuple[Command, ...],
+    "prepare": tuple[Step, ...],
+    "events": tuple[Event, ...],
+    "watch_ns": int,
+    "longest_ns": int,
+}
+"""What each key of the file holds; what is in requests is for `ewan-node` to check."""
 
 
 def program(text: bytes, expected_ns: int) -> Program:
@@ -14,17 +26,12 @@ def program(text: bytes, expected_ns: int) -> Program:
 
     `expected_ns` is for progress alone and is not in the file.
     """
-    document: dict[str, Any] = orjson.loads(text)
-    if document.pop("format", None) != FORMAT:
+    document = orjson.loads(text)
+    if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         raise ValueError(f"the program's format is not {FORMAT!r}")
-    try:
-        commands = tuple(Command(**_words(each)) for each in document.pop("commands", ()))
-        prepare = tuple(Step(**_words(each)) for each in document.pop("prepare", ()))
-        events = tuple(Event(**each) for each in document.pop("events", ()))
-        return Program(commands=commands, prepare=prepare, events=events, expected_ns=expected_ns, **document)
-    except TypeError as error:
-        raise ValueError(f"not a program: {error}") from None
-
-
-def _words(command: dict[str, Any]) -> dict[str, Any]:
-    return {**command, "argv": tuple(command["argv"])}
+    found = {"prepare": [], "traffic": None, "events": [], "watch_ns": 0, **document}
+    for key in found.keys() ^ KINDS.keys():
+        raise ValueError(f"the program has {'an unknown' if key in found else 'no'} key {key[:MOST_SHOWN]!r}")
+    return Program(
+        expected_ns=expected_ns, **{key: read_typed(kind, found[key], f"program.{key}") for key, kind in KINDS.items()}
+    )

@@ -16,14 +16,20 @@ from generator.engine.deployment import Deployment
 from generator.engine.experiment import Entry, Experiment
 from generator.engine.parts import Parts
 from generator.engine.progress import Board
-from labs import record
+from labs import record, routes
 from labs.record import Certificate, Row
+from labs.record.experiment import damage
 from labs.runtime.base import LabError
+from labs.runtime.occupied import occupied
 from labs.runtime.sweep import sweep
 
 DIRECTORY = "certificates"
 _DIGITS = 12
 MOST_SHOWN = 3
+
+
+class UnverifiedLabError(LabError):
+    """A lab is not what its plan says, or cannot be shown to be; nothing was executed in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,9 @@ def refusal(certificate: Certificate) -> str:
     outside = [row for row in certificate.rows if row.verdict == "outside"]
     unknown = [row for row in certificate.rows if row.verdict == "not measured" and row.quantity == "rate"]
     if outside:
-        return f"outside tolerance: {_listed(outside)}"
+        busy = "; ".join(certificate.machine.get("disturbed", ()))
+        again = f"; the machine was busy ({busy}): close other programs and try again, or take --runtime virtual"
+        return f"outside tolerance: {_listed(outside)}{again if busy else ''}"
     if unknown and certificate.clock == "live":
         return f"beyond what this host can measure: {_listed(unknown)} ({unknown[0].note}): --runtime virtual can"
     return ""
@@ -103,10 +111,15 @@ def _listed(rows: Sequence[Row]) -> str:
 
 
 def _kept(experiment: Experiment, entry: Entry) -> Certificate | None:
-    try:
-        return record.from_json((experiment.directory / name(entry)).read_bytes())
-    except (FileNotFoundError, ValueError):
+    """The certificate that an earlier attempt made and recorded, if it is whole."""
+    if name(entry) not in experiment.files or damage(experiment.directory, name(entry), experiment.files):
         return None
+    return record.from_json((experiment.directory / name(entry)).read_bytes())
+
+
+def forget(experiment: Experiment, entry: Entry) -> None:
+    experiment.files.pop(name(entry), None)
+    (experiment.directory / name(entry)).unlink(missing_ok=True)
 
 
 def _in_virtual(experiment: Experiment, missing: Sequence[Entry], parts: Parts, workers: int) -> list[Verified]:
@@ -133,11 +146,18 @@ def _in_virtual(experiment: Experiment, missing: Sequence[Entry], parts: Parts, 
 def _one(experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool) -> Verified:
     plan = experiment.job(entry).plan
     scratch = experiment.directory / DIRECTORY / f".{entry.family[:_DIGITS]}"
+    if scratch.exists():  # of an engine that was killed
+        with occupied(scratch):
+            shutil.rmtree(scratch)
     try:
         certificate = parts.certify(plan, scratch, virtual, stop)
+    except routes.NotConvergedError as error:
+        raise UnverifiedLabError(f"lab {plan.lab} of run {entry.number}: {error}: nothing was run") from None
     except RuntimeError as error:
         raise LabError(f"lab {plan.lab}: {error}") from None
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    (experiment.directory / name(entry)).write_bytes(record.to_json(certificate))
+    path = experiment.directory / name(entry)
+    path.write_bytes(record.to_json(certificate))
+    experiment.record(path)
     return Verified(entry, certificate)

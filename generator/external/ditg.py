@@ -202,7 +202,7 @@ def rows(row: dict[str, Any], said: str, decoded: str, started_ns: int, series_n
         "delay_max_ns": delays[-1],
         "jitter_ns": _jitter([got_ns - sent_ns for _, sent_ns, got_ns, _ in sent]),
     }
-    return {"flows": [flow], "goodput": _goodput(row["flow"], sent, series_ns)}
+    return {"flows": [flow], "goodput": _goodput(row["flow"], row["kind"] == "udp", sent, series_ns)}
 
 
 def _of_day(hours: int, minutes: int, seconds: int, micro: int) -> int:
@@ -230,12 +230,20 @@ def _jitter(delays: list[int]) -> float:
     return value
 
 
-def _goodput(flow: int, sent: list[tuple[int, int, int, int]], series_ns: int) -> list[dict[str, Any]]:
+def _goodput(flow: int, datagrams: bool, sent: list[tuple[int, int, int, int]], series_ns: int) -> list[dict[str, Any]]:
+    """D-ITG logs what it reads. Datagrams are read as they arrive; when TCP's bytes arrived it does not know."""
     bins: dict[int, int] = {}
     for _, _, got_ns, size in sent if series_ns else []:
         end_ns = (got_ns // series_ns + 1) * series_ns
         bins[end_ns] = bins.get(end_ns, 0) + size
     return [
-        {"flow": flow, "part": 0, "time_ns": end_ns, "bin_ns": series_ns, "bytes": size}
+        {
+            "flow": flow,
+            "part": 0,
+            "time_ns": end_ns,
+            "bin_ns": series_ns,
+            "delivered_bytes": size,
+            "arrived_bytes": size if datagrams else None,
+        }
         for end_ns, size in sorted(bins.items())
     ]

@@ -166,13 +166,17 @@ def _series(
     return found
 
 
-def _goodput(key: dict[str, Any], told: dict[str, Any], index: int, started_ns: int) -> list[dict[str, Any]]:
+def _goodput(
+    key: dict[str, Any], told: dict[str, Any], index: int, started_ns: int, datagrams: bool = False
+) -> list[dict[str, Any]]:
+    """iperf3 counts what it reads. Datagrams are read as they arrive; when TCP's bytes arrived it does not know."""
     return [
         {
             **key,
             "time_ns": started_ns + _ns(entry["end"]),
             "bin_ns": _ns(entry["seconds"]),
-            "bytes": entry["bytes"],
+            "delivered_bytes": entry["bytes"],
+            "arrived_bytes": entry["bytes"] if datagrams else None,
         }
         for entry in _of_stream(told, index, False)
     ]
@@ -198,4 +202,4 @@ def _udp(row: dict[str, Any], told: dict[str, Any], started_ns: int) -> Rows:
         "jitter_ns": udp["jitter_ms"] * NS_PER_MS,
     }
     key = {"flow": row["flow"], "part": 0}
-    return {"flows": [flow], "goodput": _goodput(key, told.get("server_output_json", {}), 0, started_ns)}
+    return {"flows": [flow], "goodput": _goodput(key, told.get("server_output_json", {}), 0, started_ns, True)}

@@ -1,6 +1,6 @@
 """How long a run will take, roughly: for progress, and for the time after which something must be wrong.
 
-Comes in: what is sent from where to where, how its sockets are set, and the plan's rates. Goes out: nanoseconds from
+Comes in: what is sent from where to where, how its sockets are set, and the plan's paths. Goes out: nanoseconds from
 T0. Volumes share links as a fluid would, none faster than a window a round trip; what ends by the clock ends then.
 """
 
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from generator.scenario.fields import Step
 from generator.scenario.flows import Settings, packet_interval
 from generator.scenario.laws import mean
-from labs.plan import Plan
+from labs.forwarding import Forwarding
+from labs.plan import Hop
 from labs.units import NS_PER_SECOND, mean_rate_bps, time_for
 
 # A run that takes this many times what rates and volumes suggest, or a minute, is taken for one that never ends.
@@ -32,36 +33,28 @@ class Load:
     pause_ns: int = 0
     counted: bool = False
     rate_bps: int = 0
-    links: tuple[str, ...] = ()
+    hops: tuple[Hop, ...] = ()
 
 
-def load(plan: Plan, step: Step, said: Settings, source: str, sink: str, start_ns: int, stop_ns: int | None) -> Load:
-    rtt_ns = _rtt_ns(plan, source, sink)
+def load(
+    forwarding: Forwarding, step: Step, said: Settings, source: str, sink: str, start_ns: int, stop_ns: int | None
+) -> Load:
+    rtt_ns = forwarding.rtt_ns(source, sink)
     amount, pause_ns = _demand(step, rtt_ns)
     counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))
-    order = {node.name: number for number, node in enumerate(plan.nodes)}
-    pairs = [pair for pair in plan.pairs if {pair.source, pair.sink} == {source, sink}]
-    # Hosts are in the order of a link's ends, so this tells apart what crosses a link in different directions.
-    heading = "forward" if order[source] < order.get(sink, 0) else "backward"
-    if pairs:
-        links, rate = tuple(f"{name} {heading}" for name in pairs[0].links), pairs[0].bottleneck_bps
-    else:
-        links, rate = (), min((link.forward.rate_bps for link in plan.links), default=NS_PER_SECOND)
+    # What is counted of requests are the answers.
+    path = forwarding.path(*((sink, source) if step.kind == "requests" else (source, sink)))
+    rate = path.bottleneck_bps or NS_PER_SECOND
     window = _window_bytes(said)
     if window is not None and rtt_ns:
         rate = max(1, min(rate, mean_rate_bps(window, rtt_ns)))
-    return Load(start_ns, stop_ns, round(amount), round(pause_ns), counted, rate, links)
+    return Load(start_ns, stop_ns, round(amount), round(pause_ns), counted, rate, path.hops)
 
 
 def _window_bytes(said: Settings) -> int | None:
     """What all streams of a transfer may have in flight by their sockets' options; None: as much as the path takes."""
     named = [said.socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
     return min((size * said.streams for size in named if size is not None), default=None)
-
-
-def _rtt_ns(plan: Plan, source: str, sink: str) -> int:
-    found = [pair.rtt_ns for pair in plan.pairs if {pair.source, pair.sink} == {source, sink}]
-    return found[0] if found else max((pair.rtt_ns for pair in plan.pairs), default=0)
 
 
 def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
@@ -84,24 +77,19 @@ def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
             return 0, work.iterations * (mean(work.compute) + 2 * rtt_ns)
 
 
-def expected_ns(plan: Plan, loads: Sequence[Load]) -> int:
+def expected_ns(forwarding: Forwarding, loads: Sequence[Load]) -> int:
     """When the last of it ends."""
     ends = [0]
-    crossing: dict[str, list[Load]] = defaultdict(list)
+    crossing: dict[Hop, list[Load]] = defaultdict(list)
     for each in loads:
         alone = each.start_ns + each.pause_ns + (time_for(each.bytes, each.rate_bps) if each.bytes else 0)
         ends.append(_until(each, alone))
-        for name in each.links:
-            crossing[name].append(each)
-    rates = {
-        f"{link.name} {heading}": getattr(link, heading).rate_bps
-        for link in plan.links
-        for heading in ("forward", "backward")
-    }
-    for name, those in crossing.items():
-        volume = sum(each.bytes for each in those if each.stop_ns is None)
-        if volume:
-            ends.append(min(each.start_ns for each in those) + time_for(volume, rates[name]))
+        for hop in each.hops:
+            crossing[hop].append(each)
+    for hop, those in crossing.items():
+        volume, rate_bps = sum(each.bytes for each in those if each.stop_ns is None), forwarding.rate_bps(hop)
+        if volume and rate_bps:
+            ends.append(min(each.start_ns for each in those) + time_for(volume, rate_bps))
     return max(ends)
 
 

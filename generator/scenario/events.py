@@ -21,7 +21,6 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
     """DescriptionError for a link that is not there, words that no link has, and what a link has no room for."""
     links = {link.name: link for link in plan.links}
     made: list[Event] = []
-    past: list[dict[str, Any]] = []
     listed = sorted(enumerate(run.document.events), key=lambda item: item[1].at.ns)
     for index, event in listed:
         path = ("events", index)
@@ -44,10 +43,11 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
         for direction in ("forward", "backward") if event.direction == "both" else (event.direction,):
             try:
-                change = compile_change(plan, as_it_is(links[event.link], past), direction, words)
+                change = compile_change(plan, links[event.link], direction, words)
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None
-            past.append({"link": event.link, "direction": direction, "change": change})
+            past = {"link": event.link, "direction": direction, "change": change}
+            links[event.link] = as_it_is(links[event.link], [past])
             made.append(Event(at_ns, event.link, direction, change))
     return tuple(made)
 

@@ -7,6 +7,7 @@ Comes in: plain data, as YAML gave it, with the parameters put in. Goes out: typ
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
@@ -17,7 +18,8 @@ from labs.spec.fields import Direction, Model
 from labs.spec.values import Count, Name, RateText
 from labs.units import Duration, Fraction, UnitError
 
-MOST_FLOWS = 16_384  # generator/src/traffic/request.rs
+MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
+MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
 LEAST_UDP, MOST_UDP = 24, 65_507  # the generator's header; what IPv4 carries
 
 
@@ -313,7 +315,8 @@ class Description(Model):
     about: str | None = Field(None, description="what it is for, in the report")
     source: str | None = Field(None, description="the paper that it is from")
     lab: LabText = Field(
-        description="a lab description, or the path of one, or a name of labs/library", examples=["dumbbell"]
+        description="a lab description, or the path of one, or its name beside the scenario or in labs/library",
+        examples=["dumbbell"],
     )
     parameters: dict[str, Parameter] = Field(
         {}, description="names and values, used as `${name}` below; also --set name=value", examples=["{streams: 1}"]
@@ -332,7 +335,9 @@ class Description(Model):
     sample: IntervalText = Field(
         Duration.parse("100ms"), description="from one look at a sender's TCP to the next; 100ms if absent"
     )
-    series: IntervalText = Field(Duration.parse("100ms"), description="bins of goodput; 100ms if absent")
+    series: IntervalText = Field(
+        Duration.parse("100ms"), description="bins of what receivers get, as it arrives and in order; 100ms if absent"
+    )
     watch: IntervalText = Field(
         Duration.parse("100ms"), description="from one look at the links' counters to the next; 100ms if absent"
     )
@@ -348,10 +353,9 @@ class Description(Model):
 
     @model_validator(mode="after")
     def _once(self) -> Description:
-        names = [step.name for step in self.steps]
-        for name in names:
-            if names.count(name) > 1:
+        for name, times in Counter(step.name for step in self.steps).items():
+            if times > 1:
                 raise ValueError(f"two steps are called {name}: write another name for one")
-        if not names:
+        if not self.steps:
             raise ValueError("has no steps: write at least one")
         return self

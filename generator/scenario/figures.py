@@ -25,10 +25,13 @@ METRICS = (
     "mean goodput",
     "aggregate goodput",
     "steady goodput",
-    "fairness",
+    "fairness per flow",
+    "fairness per source",
     "utilisation",
     "mean queueing delay",
-    "loss",
+    "queue loss",
+    "link loss",
+    "total loss",
     "retransmissions",
     "mean response time",
     "p95 response time",
@@ -43,9 +46,18 @@ METRICS = (
 )
 
 
+AMBIGUOUS = {
+    "loss": "queue loss, link loss or total loss",
+    "fairness": "fairness per flow or fairness per source",
+}
+"""Words that could mean several metrics."""
+
+
 def _metric(value: object) -> str:
     if value in METRICS:
         return str(value)
+    if isinstance(value, str) and value in AMBIGUOUS:
+        raise ValueError(f"unknown metric, write {AMBIGUOUS[value]}")
     raise ValueError(f"unknown metric, {nearest(str(value), METRICS)}")
 
 
@@ -62,9 +74,9 @@ def measured(value: object) -> tuple[float, str]:
         return float(parse_volume(text).bytes), "B"
     except UnitError:
         pass
-    if re.fullmatch(r"[+-]?\d+(\.\d+)?%", text):
+    if re.fullmatch(r"[+-]?[0-9]{1,20}(\.[0-9]{1,20})?%", text):
         return float(text[:-1]) / 100, ""
-    if re.fullmatch(r"[+-]?\d+(\.\d+)?", text):
+    if re.fullmatch(r"[+-]?[0-9]{1,20}(\.[0-9]{1,20})?", text):
         return float(text), ""
     raise ValueError('write a figure like "8353.66Mbit/s", "12.5s", "0.9993" or "2.5%"')
 

@@ -33,7 +33,7 @@ def _text(title: str, *examples: str) -> WithJsonSchema:
 
 def _number(value: object) -> float:
     text = "" if isinstance(value, bool) else str(value)
-    if not re.fullmatch(r"\d+(\.\d+)?|\.\d+", text) or float(text) == 0:
+    if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,20})?|\.[0-9]{1,20}", text) or float(text) == 0:
         raise UnitError('write a number above 0 without a unit, like "1.3"')
     return float(text)
 

@@ -15,8 +15,9 @@ _INTRODUCTION = """# Scenarios
 Made from the models in `generator/scenario/fields.py`; do not edit.
 
 A scenario is a YAML file (`NAME.scenario.yaml`): a lab, what is sent over it and when, and the parameters that are
-varied. `ewan run FILE` (or the name of one in `labs/library`) runs all of it. Every number has its unit, unknown keys
-are refused, and all runs of a sweep are checked before the first one starts: nodes, links, values, laws.
+varied. `ewan run FILE` runs all of it; `ewan run NAME` takes `NAME.scenario.yaml` of the current directory, else that
+of `labs/library`. Every number has its unit, unknown keys are refused, and all runs of a sweep are checked before the
+first one starts: nodes, links, values, laws.
 
 ```yaml
 name: streams
@@ -47,7 +48,8 @@ stop: {metric: mean completion time, within: 5%}
 
 **Parameters.** `${name}` may stand anywhere but in keys and where values are given (`parameters`, `sweep`, `scales`,
 `seeds`); `${seed}` is the run's seed. `--set streams=1,2` on the command line replaces a value, or the values of a
-sweep. In a command of `run:`, write the shell's variables without braces (`$EWAN_OUT`).
+sweep. In a command of `run:`, write the shell's variables without braces (`$EWAN_OUT`); a parameter stands for words
+there: `$`, `;`, `|` and the like in its value are plain characters, unless the command gives it to another shell.
 
 **Sweep.** A group of parameters with lists of values stands for every combination. A list of groups runs one group
 after the other: `[{streams: 1, buffer: 10pkt}, {streams: 2, buffer: [10pkt, 20pkt]}]` are three points.

@@ -7,12 +7,14 @@ that still know the line of each. Numbers that are put in are numbers again: `${
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from generator.scenario.fields import parameter
 from generator.scenario.patterns import split
+from labs import shell
 from labs.spec.source import DescriptionError, Path, Place, Places, nearest, read_yaml, scalar, spell
 
 # `${name}` while YAML is read: as it is written, it would end a plain word within braces.
@@ -24,6 +26,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # Where values are given, not used.
 _FIXED = ("name", "parameters", "sweep", "scales", "seeds")
 SEED = "seed"
+MOST_RUNS = 10_000
 
 Point = dict[str, str | int]
 
@@ -101,8 +104,14 @@ def points(raw: Mapping[str, Any], places: Places, settings: Mapping[str, str]) 
         given[name] = [_typed(each, f"--set {name}={text}") for each in split(text)]
     varying = dict.fromkeys(name for _, group in groups for name in group)
     found: dict[tuple[Any, ...], Point] = {}
-    for _, group in groups or [(None, {})]:
-        axes = {name: values for name, values in group.items() if name not in given} | given
+    all_axes = [
+        {name: values for name, values in group.items() if name not in given} | given
+        for _, group in groups or [(None, {})]
+    ]
+    count = sum(math.prod(len(values) for values in axes.values()) for axes in all_axes)
+    if count > MOST_RUNS:
+        raise places.error(("sweep",), f"stands for {count} runs of each seed: write at most {MOST_RUNS} in all")
+    for axes in all_axes:
         for values in itertools.product(*axes.values()):
             point = {**defaults, **dict(zip(axes, values, strict=True))}
             found.setdefault(tuple(sorted(point.items(), key=lambda item: item[0])), point)
@@ -175,17 +184,18 @@ def put_in(raw: dict[str, Any], places: Places, point: Mapping[str, str | int]) 
                     message = 'is no parameter: write "${name}", or in a command "$name" for a variable of the shell'
                 raise DescriptionError(f"{place.prefix}{place.key}: ${{{name}}}: {message}")
         known[path] = Place(place.prefix, f"{place.key} {_shown(place.text)}", _filled(place.text, point))
-    done = {key: value if key in _FIXED else _put(value, point) for key, value in raw.items()}
+    done = {key: value if key in _FIXED else _put(value, point, (key,)) for key, value in raw.items()}
     return done, Places(places.file, known)
 
 
-def _put(raw: Any, point: Mapping[str, str | int]) -> Any:
+def _put(raw: Any, point: Mapping[str, str | int], path: Path) -> Any:
     if isinstance(raw, dict):
-        return {key: _put(value, point) for key, value in raw.items()}
+        return {key: _put(value, point, (*path, key)) for key, value in raw.items()}
     if isinstance(raw, list):
-        return [_put(value, point) for value in raw]
+        return [_put(value, point, (*path, index)) for index, value in enumerate(raw)]
     if isinstance(raw, str) and _REFERENCE.search(raw):
-        return scalar(_filled(raw, point))
+        is_command = len(path) == 3 and path[0] == "steps" and path[2] == "run"
+        return shell.put_in(raw, _REFERENCE, point) if is_command else scalar(_filled(raw, point))
     return raw
 
 

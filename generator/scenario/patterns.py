@@ -15,7 +15,7 @@ MOST_MEMBERS = 20_000
 
 _PIECE = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_RANGE = re.compile(r"(\d+)(?:([-+])(\d+))?")
+_RANGE = re.compile(r"([0-9]{1,9})(?:([-+])([0-9]{1,9}))?")
 
 Written = str | int | Sequence[str | int]
 
@@ -41,11 +41,18 @@ def expand(pattern: str) -> list[str]:
     """`left[1-2]` → left1, left2; several brackets give every combination, the last one counting fastest."""
     if not _PIECE.fullmatch(pattern) or not pattern:
         raise PatternError('write names of nodes like "left1", "left[1-10]" or "left[1,3-5],right2"')
-    found = _BRACKETS.search(pattern)
-    if found is None:
-        return [pattern]
-    before, after = pattern[: found.start()], pattern[found.end() :]
-    return [name for number in _numbers(found[1]) for name in expand(f"{before}{number}{after}")]
+    names, end = [""], 0
+    for found in _BRACKETS.finditer(pattern):
+        numbers = _numbers(found[1])
+        if len(names) * len(numbers) > MOST_MEMBERS:
+            raise _too_many(len(names) * len(numbers))
+        names = [f"{name}{pattern[end : found.start()]}{number}" for name in names for number in numbers]
+        end = found.end()
+    return [name + pattern[end:] for name in names]
+
+
+def _too_many(count: int) -> PatternError:
+    return PatternError(f"names {count} members and more: write at most {MOST_MEMBERS}")
 
 
 def _numbers(text: str) -> list[int]:
@@ -61,6 +68,8 @@ def _numbers(text: str) -> list[int]:
         if last - first >= MOST_MEMBERS:
             raise PatternError(f"[{text}] has {last - first + 1} members: write at most {MOST_MEMBERS}")
         numbers += range(first, last + 1)
+        if len(numbers) > MOST_MEMBERS:
+            raise _too_many(len(numbers))
     return numbers
 
 
@@ -73,8 +82,11 @@ def members(written: Written, roles: Mapping[str, Written], nodes: Collection[st
             names += members(roles[piece], {}, nodes)
         else:
             names += expand(piece)
+        if len(names) > MOST_MEMBERS:
+            raise _too_many(len(names))
+    known = frozenset(nodes)
     for name in names:
-        if name not in nodes:
+        if name not in known:
             raise PatternError(f"there is no node {name} in the lab: {nearest(name, [*nodes, *roles])}")
     return names
 

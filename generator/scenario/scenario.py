@@ -17,12 +17,12 @@ from pydantic import ValidationError
 
 from generator.scenario import fields, parameters
 from generator.scenario.figures import measured, needs
-from generator.scenario.parameters import Point
+from generator.scenario.parameters import MOST_RUNS, Point
 from labs import spec as specs
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.plan import Plan
-from labs.spec import DescriptionError, Spec, translate
+from labs.spec import DescriptionError, Spec, names, translate
 from labs.spec.source import Path, Places, nearest
 from labs.spec.values import Count
 from labs.units import PPB
@@ -30,10 +30,10 @@ from labs.units import PPB
 if TYPE_CHECKING:
     from generator.scenario.schedule import Clock, Schedule
 
-LIBRARY = File(specs.__file__).parent.parent / "library"
 PAGE = "docs/scenario.md"
-MOST_RUNS = 10_000
-ENDING, LAB_ENDING = ".scenario.yaml", ".lab.yaml"
+MOST_WORK = 500_000
+"""Nodes, flows, commands and values of all runs together, which are checked and kept before the first one starts: about
+a minute, and 2 GB."""
 
 _SEED = Count(0, 2**63 - 1)
 _SEEDS = Count(1, MOST_RUNS)
@@ -83,16 +83,27 @@ class Scenario:
         """
         raw, places = parameters.scaled(self._raw, self._places, scale)
         found, varying = parameters.points(raw, places, settings or {})
-        wanted = _seeds(raw, places) if seeds is None else list(range(1, seeds + 1))
-        if len(found) * max(1, len(wanted or [0])) > MOST_RUNS:
-            message = f"stands for {len(found)} runs of each seed: write at most {MOST_RUNS} in all"
+        said = _seeds(raw, places) if seeds is None else []
+        each = max(1, len(said)) if seeds is None else seeds
+        if len(found) * each > MOST_RUNS:
+            message = f"stands for {len(found)} points of {each} seeds: write at most {MOST_RUNS} runs in all"
             raise places.error(("sweep",), message)
+        wanted = said if seeds is None else list(range(1, seeds + 1))
         runs: list[ScenarioRun] = []
         plans: dict[str, Plan] = {}
-        for point in found:
-            for seed in wanted or [_own_seed(self, raw, places, point)]:
+        work = 0
+        for number, point in enumerate(found, 1):
+            seeds_of = wanted or [_own_seed(self, raw, places, point)]
+            for turn, seed in enumerate(seeds_of):
                 runs.append(_run(self, raw, places, point, varying, seed, len(runs) + 1))
-                _check(runs[-1], plans)
+                size = _check(runs[-1], plans)
+                # Seeds of a point hardly differ: with the first, all are counted.
+                work += 0 if turn else size * len(seeds_of)
+                if work > MOST_WORK:
+                    have = f"{number} of {len(found)} points have {work} nodes, flows, commands and values in all runs"
+                    raise places.error(
+                        ("sweep",), f"{have}: write fewer points, seeds or steps, for at most {MOST_WORK}"
+                    )
         return tuple(runs)
 
     def stop_at(self, scale: str | None) -> Stop | None:
@@ -130,27 +141,18 @@ class ScenarioRun:
 
 
 def find(name: str | File) -> File:
-    """The file that is meant: a path, or the name of a scenario in labs/library."""
-    file = File(name)
-    if file.is_file() or file.suffix or len(file.parts) > 1:
-        return file
-    known = {path.name.removesuffix(ENDING): path for path in sorted(LIBRARY.glob(f"*{ENDING}"))}
-    if str(name) not in known:
-        raise DescriptionError(f"{name}: there is no such scenario, {nearest(str(name), known)}, or the path of one")
-    return known[str(name)]
+    """The file that is meant: a path, or a scenario's name in the current directory or in labs/library."""
+    file = File(name) if isinstance(name, File) else names.find(name, names.SCENARIO)
+    if file is None:
+        instead = names.near(str(name), names.known(names.SCENARIO), names.SCENARIO)
+        raise DescriptionError(f"{name}: there is no such scenario, {instead}")
+    return file
 
 
 def load(path: File | str) -> Scenario:
     """Reads a scenario; labs that it names are relative to it."""
     file = find(path)
-    instead = f"write the path of a scenario (*{ENDING})"
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DescriptionError(f"{file}: {error.strerror or 'cannot be read'}: {instead}") from None
-    except UnicodeDecodeError:
-        raise DescriptionError(f"{file}: is not text in UTF-8: {instead}") from None
-    return parse(text, file)
+    return parse(specs.text_of(file, f"write the path of a scenario (*{names.SCENARIO})"), file)
 
 
 def parse(text: str, file: File) -> Scenario:
@@ -262,12 +264,16 @@ def _run(
     return ScenarioRun(number, name, point, seed, spec, document, put, filled, scenario, tuple(varying))
 
 
-def _check(run: ScenarioRun, plans: dict[str, Plan]) -> None:
-    """Schedules it for nothing, on a plan that serves all seeds of the same lab: names and links are theirs too."""
+def _check(run: ScenarioRun, plans: dict[str, Plan]) -> int:
+    """Schedules it for nothing, on a plan that serves all seeds of the same lab: names and links are theirs too.
+
+    Returns how many nodes, flows, commands and values it has.
+    """
     lab = json.dumps({**run.spec.raw, "seed": None}, sort_keys=True, default=str)
     if lab not in plans:
         plans[lab] = _checked(run.spec)
-    run.schedule(plans[lab], "virtual")
+    document = run.schedule(plans[lab], "virtual").document
+    return len(plans[lab].nodes) + len(document["flows"]) + len(document["commands"]) + len(run.places.known)
 
 
 def _named(point: Point, varying: list[str] | tuple[str, ...], seed: int) -> str:
@@ -286,15 +292,13 @@ def _lab(scenario: Scenario, lab: Any, places: Places) -> Spec:
         return specs.from_data(raw, inner, folder)
     if not isinstance(lab, str):
         raise places.error(("lab",), 'write a lab description, or the path or name of one, like "dumbbell"')
-    if lab.endswith((".yaml", ".yml")):
-        file = folder / lab
-        if not file.exists():
-            raise places.error(("lab",), "there is no such file: write its path relative to the scenario")
-        return specs.load(file)
-    known = {path.name.removesuffix(LAB_ENDING): path for path in sorted(LIBRARY.glob(f"*{LAB_ENDING}"))}
-    if lab not in known:
-        raise places.error(("lab",), f"there is no such lab, {nearest(lab, known)}, or the path of one")
-    return specs.load(known[lab])
+    file = names.find(lab, names.LAB, folder)
+    if file is None:
+        instead = names.near(lab, names.known(names.LAB, folder), names.LAB)
+        raise places.error(("lab",), f"there is no such lab, {instead}")
+    if not file.exists():
+        raise places.error(("lab",), "there is no such file: write its path relative to the scenario")
+    return specs.load(file)
 
 
 _FACTS = (HostFacts((0, 1), (), "virtual"), HostFacts((0, 1), (), "live"))

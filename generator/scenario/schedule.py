@@ -8,31 +8,40 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from generator import bulk, external
 from generator.scenario import estimate, flows
+from generator.scenario.crossings import Crossings
 from generator.scenario.events import events
-from generator.scenario.fields import MOST_FLOWS, Description, Step
+from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, Description, Step
 from generator.scenario.laws import draw
 from generator.scenario.patterns import PatternError, members
 from generator.scenario.scenario import ScenarioRun
+from labs.forwarding import Forwarding
 from labs.plan import Plan
 from labs.runtime.program import Command, Program
 from labs.shell import argv
 from labs.spec.source import Path
 from labs.units import Duration
 
-FORMAT = "ewan-schedule/1"
+FORMAT = "ewan-schedule/2"
 
 Clock = Literal["live", "virtual"]
+
+Member = tuple[str, str, str, tuple[str, ...]]
+"""Name, source, sink and ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`document` is schedule.json: the flows by their number in the tables, and what each command is."""
+    """`document` is schedule.json: the flows by their number in the tables, and what each command is.
+
+    Its `paths` are the links, with directions, that the flows' payload crosses from each source to each sink.
+    """
 
     program: Program
     document: dict[str, Any]
@@ -72,7 +81,10 @@ class _Compiler:
         self._run, self._plan, self._clock = run, plan, clock
         self._document: Description = run.document
         self._addresses = bulk.addresses_of(plan)
+        self._forwarding = Forwarding(plan)
+        self._crossings = Crossings(self._forwarding)
         self._parts = _Parts()
+        self._flows = self._exchanges = 0
 
     def schedule(self) -> Schedule:
         steps, places = self._document.steps, self._run.places
@@ -84,10 +96,7 @@ class _Compiler:
         parts = self._parts
         if not parts.requests and not parts.commands:
             raise self._run.places.error(("steps",), "nothing is sent: write a step with at least one member")
-        if len(parts.requests) > MOST_FLOWS:
-            message = f"are {len(parts.requests)} flows: write at most {MOST_FLOWS} in all"
-            raise self._run.places.error(("steps",), message)
-        expected_ns = estimate.expected_ns(self._plan, parts.loads)
+        expected_ns = estimate.expected_ns(self._forwarding, parts.loads)
         longest_ns = self._longest(expected_ns, begin_ns)
         self._check_ends(starts, longest_ns - begin_ns)
         program = Program(
@@ -109,6 +118,7 @@ class _Compiler:
             "begin_ns": begin_ns,
             "longest_ns": longest_ns,
             "series_ns": self._document.series.ns,
+            "paths": self._crossings.document(),
             "flows": [{"number": number, **flow} for number, flow in enumerate(described)],
             "commands": parts.told,
         }
@@ -133,7 +143,9 @@ class _Compiler:
         found: list[Start] = []
         stream = random.Random(f"{self._run.seed} {step.name}")
         before_ns = 0
-        for number, (name, source, sink, ranks) in enumerate(self._members(step, error)):
+        members_of = self._members(step, error)
+        self._count(step, members_of, error)
+        for number, (name, source, sink, ranks) in enumerate(members_of):
             if number:
                 before_ns += draw(step.offset, stream)
             at_ns = draw(step.at, stream) + before_ns
@@ -145,7 +157,25 @@ class _Compiler:
                     at_ns += draw(step.repeat.every, stream)
         return found
 
-    def _members(self, step: Step, error: flows.Error) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    def _count(self, step: Step, members_of: Sequence[Member], error: flows.Error) -> None:
+        """Refuses what is too much before any of it is made; `streams`, rounds and members multiply."""
+        rounds = 1 if step.repeat is None else step.repeat.times
+        streams = 1 if step.kind == "run" else flows.settings(step, self._document.defaults).streams
+        count = len(members_of) * rounds * streams
+        self._flows += count
+        if self._flows > MOST_FLOWS:
+            parts = f"{len(members_of)} members × {rounds} rounds × {streams} streams"
+            all_steps = "" if count == self._flows else f", with the steps before it {self._flows}"
+            raise error((), f"is {count} flows or commands ({parts}){all_steps}: write at most {MOST_FLOWS} in all")
+        each = (getattr(step.work, "count", None) or 0) if step.kind in ("arrivals", "requests") else 0
+        if step.kind == "messages":
+            each = step.work.iterations * max((len(ranks) for *_, ranks in members_of), default=0)
+        self._exchanges += count * each
+        if self._exchanges > MOST_EXCHANGES:
+            what = "arrivals, requests and iterations of ranks"
+            raise error((), f"brings them to {self._exchanges} {what}: write at most {MOST_EXCHANGES} in all")
+
+    def _members(self, step: Step, error: flows.Error) -> list[Member]:
         """Name, source, sink and ranks of each member."""
         if step.kind == "run":
             nodes = self._nodes(step.on, "on", error, any_node=True)
@@ -165,10 +195,11 @@ class _Compiler:
             message = f"{len(sources)} send to {len(sinks)}: write as many as send, or one of either"
             raise error(("to",), message)
         ends = list(zip(_stretched(sources, count), _stretched(sinks, count), strict=True))
+        times = Counter(ends)
         for source, sink in ends:
             if source == sink:
                 raise error(("to",), f"{source} sends to itself: write another node")
-            if ends.count((source, sink)) > 1:
+            if times[source, sink] > 1:
                 raise error(("to",), f'{source} sends to {sink} twice: write "streams: 2", or a step for each')
         return [(f"{step.name} {source} to {sink}", source, sink, ()) for source, sink in ends]
 
@@ -205,13 +236,14 @@ class _Compiler:
                 # What `defaults` say is wrong there, or right for other steps: the step can say otherwise.
                 raise error((key,), f"{said.generator} {why}")
         for start in starts:
+            self._crossings.add(step, start.source, start.sink, start.members)
             stop_ns = None if step.for_ is None else start.at_ns + step.for_.ns
             described = [self._describe(step, start, said, volume) for _, volume in works]
             for number, flow in enumerate(described):
                 flow["name"] += f" stream {number + 1}" if len(described) > 1 else ""
             self._parts.transfers += 1
             ends = (start.source, start.sink)
-            self._parts.loads.append(estimate.load(self._plan, step, said, *ends, start.at_ns, stop_ns))
+            self._parts.loads.append(estimate.load(self._forwarding, step, said, *ends, start.at_ns, stop_ns))
             if said.generator != "ewan":
                 self._add_external(step, start, said, stop_ns, described)
                 continue

@@ -14,6 +14,8 @@ use nix::sched::{setns, CloneFlags};
 use nix::sys::socket::{bind, connect, listen, socket, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage};
 use serde::Deserialize;
 
+use crate::ecn;
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
@@ -22,8 +24,6 @@ pub struct Endpoint {
     pub address: IpAddr,
 }
 
-/// Of the namespace of the thread that opens it.
-const ECN: &str = "/proc/sys/net/ipv4/tcp_ecn";
 const SO_MEMINFO: libc::c_int = 55;
 const SK_MEMINFO_DROPS: usize = 8;
 
@@ -152,7 +152,7 @@ const STAMPS_START: Duration = Duration::from_millis(20);
 pub struct Namespaces {
     own: File,
     /// Keeps the kernel stamping between the probes.
-    _stamping: UdpSocket,
+    _stamping: OwnedFd,
     asking_for_ecn: Mutex<()>,
 }
 
@@ -171,7 +171,9 @@ impl Namespaces {
     pub fn open() -> Result<Self, String> {
         let own =
             File::open("/proc/thread-self/ns/net").map_err(|error| format!("/proc/thread-self/ns/net: {error}"))?;
-        let stamping = UdpSocket::bind("0.0.0.0:0").map_err(|error| format!("bind 0.0.0.0: {error}"))?;
+        // Not bound: this one is in the caller's own namespace, where nobody is to reach it.
+        let stamping = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+            .map_err(|error| format!("socket: {error}"))?;
         set(stamping.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
         std::thread::sleep(STAMPS_START);
         Ok(Self { own, _stamping: stamping, asking_for_ecn: Mutex::new(()) })
@@ -259,16 +261,21 @@ impl Namespaces {
         if !options.ecn {
             return connect(fd, &address).map_err(|error| say(error.into()));
         }
-        // Whether a first packet asks for ECN is the namespace's to say; it is sent before a call that does not wait
-        // returns.
+        // The first packet is sent before a call that does not wait returns, and then the socket's route is as any other.
         non_blocking(fd, true).map_err(say)?;
         self.within(&from.netns, || {
             let _only_one = self.asking_for_ecn.lock().expect("no thread fails with the lock held");
-            let before = std::fs::read_to_string(ECN).map_err(|error| format!("{ECN}: {error}"))?;
-            let write = |value: &str| std::fs::write(ECN, value).map_err(|error| format!("{ECN}: {error}"));
-            write("1")?;
-            let begun = connect(fd, &address);
-            write(before.trim())?;
+            let route = ecn::Route::add(from.address, to.ip())
+                .map_err(|error| format!("connect {} to {to}: {error}", from.address))?;
+            let begun = match route {
+                None => connect(fd, &address),
+                Some(route) => {
+                    let mark = |mark: u32| set(fd, libc::SOL_SOCKET, libc::SO_MARK, &mark, "SO_MARK");
+                    let begun = mark(route.mark).map(|()| connect(fd, &address));
+                    mark(0).and(route.remove())?;
+                    begun?
+                }
+            };
             match begun {
                 Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
                 Err(error) => Err(say(error.into())),

@@ -90,6 +90,24 @@ impl Info {
         self.long(128)
     }
 
+    /// Segments with payload that came, those too that came out of order or more than once.
+    pub fn data_segments_in(&self) -> u32 {
+        self.word(152)
+    }
+
+    /// Segments that came more than once, as the receiver reported to this sender (RFC 2883); none: without SACK it
+    /// cannot.
+    pub fn copied_segments(&self) -> Option<u32> {
+        const TCPI_OPT_SACK: u8 = 2;
+        (self.0[5] & TCPI_OPT_SACK != 0).then(|| self.word(216))
+    }
+
+    /// Mean payload of the data segments sent, those too that were sent again: bytes, and by how many segments to divide
+    /// them. None before the first, and where the kernel does not count bytes (before Linux 4.19).
+    pub fn sent_payload(&self) -> Option<(u64, u32)> {
+        Some((self.long(200), self.word(156))).filter(|&(bytes, segments)| bytes > 0 && segments > 0)
+    }
+
     /// None for a connection that has not seen one: nothing was acknowledged, or only what was sent twice.
     pub fn min_rtt_ns(&self) -> Option<u64> {
         Some(self.microseconds(148)).filter(|&ns| ns < u64::from(u32::MAX) * 1000)

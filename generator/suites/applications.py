@@ -46,9 +46,10 @@ COMPLETION = [
     "deviation of completion time",
     "coefficient of variation",
     "mean goodput",
-    "fairness",
+    "fairness per flow",
+    "fairness per source",
 ]
-NETWORK = ["utilisation", "mean queueing delay", "loss", "retransmissions"]
+NETWORK = ["utilisation", "mean queueing delay", "queue loss", "link loss", "total loss", "retransmissions"]
 
 
 @dataclass(frozen=True, slots=True)

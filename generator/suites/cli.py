@@ -26,6 +26,7 @@ from generator.suites.overview import Suite
 from generator.suites.parameters import RANGES
 from generator.suites.profiles import PROFILES
 from labs import cli, rundir
+from labs.commands import Incomplete
 from labs.spec import DescriptionError
 from labs.units import Duration, UnitError
 
@@ -142,7 +143,7 @@ def _run(
         cli.messages.print(f"[bold]{each.scenario.title}[/]: {engine.counted(len(each.jobs), 'run')}", soft_wrap=True)
         try:
             failed |= bool(running.guarded(directory, lambda: _one(each, directory, virtual, parts, unverified)))  # noqa: B023
-        except running.Incomplete as error:
+        except Incomplete as error:
             error.show()
             places[each.app] = directory
             return places, True

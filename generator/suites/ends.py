@@ -89,7 +89,7 @@ def compact(names: Sequence[str]) -> list[str]:
     """`left1, left2, left3` as `left[1-3]`; order and repetitions stay."""
     runs: list[tuple[str, int, int] | str] = []
     for name in names:
-        match = re.fullmatch(r"(.*?)([1-9]\d*)", name)
+        match = re.fullmatch(r"(.*?)([1-9][0-9]*)", name)
         last = runs[-1] if runs else None
         if match is None:
             runs.append(name)

@@ -51,7 +51,7 @@ RANGES = (
 )
 _RTT_SPAN = (Duration.parse("1ms"), Duration.parse("200ms"))
 _CA_SPAN = (Rate.parse("100M"), Rate.parse("10G"))
-_NUMBER = re.compile(r"\d+(\.\d+)?|\d+/[1-9]\d*")
+_NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?|[0-9]{1,20}/[1-9][0-9]{0,19}")
 MOST_SOURCES = 20_000
 MOST_STREAMS = 1000
 
@@ -345,7 +345,7 @@ def _positive(word: str, text: str) -> Exact:
 
 
 def _count(word: str, text: str, most: int) -> int:
-    if not re.fullmatch(r"\d+", text.strip()) or not 1 <= int(text) <= most:
+    if not re.fullmatch(r"[0-9]{1,20}", text.strip()) or not 1 <= int(text) <= most:
         raise DescriptionError(f'{word} "{text}": write a whole number from 1 to {most}')
     return int(text)
 

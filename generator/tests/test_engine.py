@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,12 +30,19 @@ from generator.engine import (
     verification,
 )
 from generator.engine.experiment import Entry, Experiment, Job
+from generator.engine.progress import Board
 from generator.scenario import Stop
+from labs import routes
 from labs.plan import Plan
 from labs.record import Certificate, HostFacts, Row, tables
 from labs.runtime import memory
+from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
+from labs.runtime.occupied import occupied
 from labs.runtime.program import Command, Event, Program, Step
+from labs.runtime.progress import Progress
+from labs.runtime.virtual import VirtualRuntime
+from labs.units import NS_PER_MS, NS_PER_SECOND
 
 TEXT = """
 lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
@@ -81,16 +90,16 @@ def test_one_value_is_never_enough() -> None:
 
 def test_welch_finds_what_is_beyond_noise_and_nothing_else() -> None:
     before = [100.0, 101.0, 99.0, 100.5, 99.5]
-    assert compare.judge("fairness", before, [100.2, 99.8, 100.9, 99.3, 100.0], 0.01)[0] == "within noise"
-    assert compare.judge("fairness", before, [110.0, 111.0, 109.0, 110.5, 109.5], 0.01)[0] == "different"
-    assert compare.judge("fairness", before, list(reversed(before)), 0.01)[0] == "same"
+    assert compare.judge("fairness per flow", before, [100.2, 99.8, 100.9, 99.3, 100.0], 0.01)[0] == "within noise"
+    assert compare.judge("fairness per flow", before, [110.0, 111.0, 109.0, 110.5, 109.5], 0.01)[0] == "different"
+    assert compare.judge("fairness per flow", before, list(reversed(before)), 0.01)[0] == "same"
 
 
 def test_single_runs_have_a_stated_tolerance_or_none() -> None:
     assert compare.judge("aggregate goodput", [100.0], [109.0], 0.01)[0] == "within noise"
     verdict, why = compare.judge("aggregate goodput", [100.0], [120.0], 0.01)
     assert verdict == "different" and "different above 10%" in why
-    assert compare.judge("loss", [0.0], [0.001], 0.01)[0] == "shown"
+    assert compare.judge("queue loss", [0.0], [0.001], 0.01)[0] == "shown"
 
 
 def summary(goodputs: Sequence[float]) -> dict[str, Any]:
@@ -175,7 +184,7 @@ def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> Non
     each = [{"flow": 0, "part": part, "kind": "bulk", "connected_ns": 9, "error": None} for part in (1, 0)]
     (tmp_path / "traffic/traffic.json").write_bytes(orjson.dumps({"flows": each}))
     header = ",".join(tables.GOODPUT)
-    (tmp_path / "traffic/goodput.csv").write_text(f"{header}\n0,1,200,100,40\n0,0,100,100,30\n0,0,2")
+    (tmp_path / "traffic/goodput.csv").write_text(f"{header}\n0,1,200,100,40,50\n0,0,100,100,30,\n0,0,2")
     request = {"flows": [{"work": {"kind": "bulk", "bidirectional": True}}]}
     assert records.collect(tmp_path, {"flows": [FLOW]}, request) is None
     flows = tables.read(tmp_path, "flows")
@@ -184,7 +193,7 @@ def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> Non
         (7, 1, "right1", "left1"),
     ]
     goodput = tables.read(tmp_path, "goodput")
-    assert goodput.rows() == [(7, 0, 100, 100, 30), (7, 1, 200, 100, 40)], "what was cut short is left out"
+    assert goodput.rows() == [(7, 0, 100, 100, 30, None), (7, 1, 200, 100, 40, 50)], "what was cut short is left out"
 
 
 def test_a_flow_without_a_record_says_so(tmp_path: Path) -> None:
@@ -290,12 +299,24 @@ def test_what_a_host_cannot_show_is_not_believed(clock: Any, verdict: Any, says:
 
 
 def test_a_lab_outside_its_tolerances_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(engine.UnverifiedLabError, match="run 1: outside tolerance: core rate: nothing was run"):
+    with pytest.raises(verification.UnverifiedLabError, match="run 1: outside tolerance: core rate: nothing was run"):
         begun(tmp_path, "outside", unverified=False)
     document = orjson.loads((tmp_path / "experiment.json").read_bytes())
     assert document["status"] == "refused"
     assert [run["status"] for run in document["runs"]] == ["waiting", "waiting"]
     assert not list(tmp_path.glob("runs/*/flows.parquet"))
+
+
+def test_a_lab_whose_routes_are_not_found_is_refused_with_the_reason(tmp_path: Path) -> None:
+    def certify(plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
+        raise routes.NotConvergedError("OSPF has not converged after 120s, no route from left1 to right1")
+
+    without = dataclasses.replace(parts("ok"), certify=certify)
+    facts = Facts({}, {"scenario": "engine"})
+    says = "^lab engine of run 1: OSPF has not converged after 120s, no route from left1 to right1: nothing was run$"
+    with pytest.raises(verification.UnverifiedLabError, match=says):
+        engine.run(jobs(), facts, virtual=True, directory=tmp_path, parts=without, tell=print, unverified=True)
+    assert orjson.loads((tmp_path / "experiment.json").read_bytes())["status"] == "refused"
 
 
 def test_unverified_runs_all_the_same_and_the_record_says_so(tmp_path: Path) -> None:
@@ -304,6 +325,74 @@ def test_unverified_runs_all_the_same_and_the_record_says_so(tmp_path: Path) -> 
     assert document["unverified"] is True
     assert [run["verified"] for run in document["runs"]] == [False, False]
     assert pl.read_parquet(tmp_path / "runs/001/flows.parquet")["received_bytes"][0] > 1e5
+
+
+def test_what_was_killed_before_its_document_was_there_has_not_begun(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path, {"scenario": "x", "clock": "virtual", "unverified": False})
+    made.add(jobs()[0])
+    with pytest.raises(LabError, match=r"the experiment had not begun when it ended: run it once more$"):
+        Experiment.load(tmp_path)
+
+
+def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path) -> None:
+    """As after a crash between a run's tables and the document."""
+
+    def crash(place: Path) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    facts, whole = Facts({}, {"scenario": "engine"}), parts("ok")
+    with pytest.raises(KeyboardInterrupt):
+        crashing = dataclasses.replace(whole, analyse=crash)
+        engine.run(jobs(), facts, virtual=True, directory=tmp_path, parts=crashing, tell=print)
+    written = {path: path.read_bytes() for path in tmp_path.glob("runs/*/*.parquet")}
+    assert len(written) == 2 * len(tables.TABLES)
+    left = Experiment.load(tmp_path)
+    for path in written:
+        del left.files[path.relative_to(tmp_path).as_posix()]
+        path.write_bytes(b"cut off")
+    left.document["stages"]["logs"]["status"] = "running"
+    left.save()
+    assert engine.resume(tmp_path, parts=whole, tell=print) == 0
+    assert {path: path.read_bytes() for path in written} == written
+    Experiment.load(tmp_path).check()
+
+
+def test_a_killed_verification_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path, {"scenario": "x", "clock": "virtual", "unverified": False})
+    first = jobs()[0]
+    made.add(first)
+    scratch = tmp_path / f"certificates/.{first.entry.family[:12]}"
+    (scratch / "root/proc").mkdir(parents=True)
+    (scratch / "uml").mkdir()
+    seen: list[bool] = []
+
+    def certify(plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
+        seen.append(place.exists())
+        return certificate(plan, "ok")
+
+    verification.certify(made, made.runs, dataclasses.replace(parts("ok"), certify=certify), None, 1)
+    assert seen == [False] and not scratch.exists()
+
+
+def test_what_a_killed_command_left_of_a_virtual_lab_is_replaced(tmp_path: Path) -> None:
+    (first, _) = jobs()
+    (tmp_path / "root/proc").mkdir(parents=True)
+    (tmp_path / "uml").mkdir()
+    assert not VirtualRuntime().run(first.plan, first.program, tmp_path).interrupted
+    assert not (tmp_path / "root").exists() and not (tmp_path / "uml").exists()
+
+
+def test_a_directory_is_for_one_virtual_lab_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with occupied(tmp_path) as lock:
+        inherited = os.dup(lock)
+    monkeypatch.setattr(occupied_module, "WAIT_S", 0.1)
+    with pytest.raises(LabError, match="another virtual lab is at work there"), occupied(tmp_path):
+        pass
+    monkeypatch.setattr(occupied_module, "WAIT_S", 10)
+    ending = threading.Timer(0.1, lambda: os.close(inherited))
+    ending.start()
+    with occupied(tmp_path):
+        ending.join()
 
 
 def test_a_document_survives_its_writing(tmp_path: Path) -> None:
@@ -315,7 +404,29 @@ def test_a_document_survives_its_writing(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text('{"format": "ewan-experiment/0"}')
     with pytest.raises(LabError, match="this version reads"):
         Experiment.load(tmp_path)
+    (tmp_path / "experiment.json").write_text('{"format": "ewan-experiment/1"}')
+    with pytest.raises(LabError, match=r"experiment\.json: an older version made this experiment"):
+        Experiment.load(tmp_path)
     assert dataclasses.fields(Entry) and experiment.STAGES["logs"] == "log handling"
+
+
+def test_a_run_that_is_held_up_is_seen_in_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eleven runs of a minute took 3 s each; the twelfth has come to 0.6 s of it in 100 s, and needs hours."""
+    now_ns = 0
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
+    board = Board("execution", 12, 12 * 60 * NS_PER_SECOND)
+    for number in range(12):
+        board.begin(number, 60 * NS_PER_SECOND)
+        if number == 11:
+            break
+        now_ns += 3 * NS_PER_SECOND
+        board.move(number, Progress(3 * NS_PER_SECOND, 60 * NS_PER_SECOND))
+        board.end(number)
+    assert board.words() == "execution: 11 of 12 runs have ended, about 3s left"
+    now_ns += 100 * NS_PER_SECOND
+    board.move(11, Progress(100 * NS_PER_SECOND, 600 * NS_PER_MS))
+    left = re.fullmatch(r".*, about (\d+)s left", board.words())
+    assert left is not None and 1000 < int(left[1]) < 10_000, board.words()
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_packets_leave_at_their_instants_and_all_wait_equally_long(plan: Plan, t
     assert record["delay_max_ns"] - record["delay_min_ns"] <= 1000, "exact but for rounding"
     assert record["jitter_ns"] < 1000
     assert abs(record["completion_ns"] - 999 * 2 * MS - record["delay_min_ns"]) <= 1000
-    bins = pl.read_csv(traffic / "goodput.csv")["bytes"].to_list()
+    bins = pl.read_csv(traffic / "goodput.csv")["delivered_bytes"].to_list()
     assert sum(bins) == 1_000_000
     assert set(bins[1:-1]) == {50_000}, "fifty packets in each 100 ms"
 

@@ -62,7 +62,7 @@ def test_two_streams_of_iperf3_share_the_link(rows: dict[str, pl.DataFrame]) -> 
         assert row["completion_ns"] is None
         assert row["min_rtt_ns"] >= 20_000_000
         bins = rows["goodput"].filter(pl.col("flow") == row["flow"])
-        assert bins["bytes"].sum() == row["received_bytes"]
+        assert bins["delivered_bytes"].sum() == row["received_bytes"]
     series = rows["series"].filter(pl.col("flow") == 0).to_dicts()
     assert [row["time_ns"] for row in series] == pytest.approx(
         [(200 * n + 100) * NS_PER_MS for n in range(1, 6)], abs=2 * NS_PER_MS
@@ -78,7 +78,7 @@ def test_both_ways_are_two_parts_with_their_ends_exchanged(rows: dict[str, pl.Da
     for number, part in ((3, 0), (3, 1)):
         row = flow(rows, "both", part)
         bins = rows["goodput"].filter(pl.col("flow") == number, pl.col("part") == part)
-        assert bins["bytes"].sum() == pytest.approx(row["received_bytes"], rel=0.1)
+        assert bins["delivered_bytes"].sum() == pytest.approx(row["received_bytes"], rel=0.1)
         assert rows["series"].filter(pl.col("flow") == number, pl.col("part") == part).height > 1
 
 
@@ -110,7 +110,7 @@ def test_a_poisson_stream_of_ditg_has_its_rate_sizes_and_delays(rows: dict[str, 
     assert 10_000_000 <= row["delay_min_ns"] <= row["delay_p50_ns"] <= row["delay_p99_ns"] <= row["delay_max_ns"]
     assert row["delay_p99_ns"] < 13_000_000
     assert row["started_ns"] - row["scheduled_ns"] == pytest.approx(85_000_000, abs=10_000_000)
-    assert rows["goodput"].filter(pl.col("flow") == row["flow"])["bytes"].sum() == row["received_bytes"]
+    assert rows["goodput"].filter(pl.col("flow") == row["flow"])["delivered_bytes"].sum() == row["received_bytes"]
 
 
 def test_ditg_through_a_full_link_waits_in_the_queue_and_loses(rows: dict[str, pl.DataFrame]) -> None:

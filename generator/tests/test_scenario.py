@@ -267,6 +267,14 @@ steps:
     assert [told["step"] for told in schedule.document["commands"]] == ["ping", "ping", "watch"]
 
 
+def test_values_in_a_command_are_words_and_reach_no_shell() -> None:
+    text = HEAD + 'parameters: {a: 1}\nsteps: [{name: a, on: left1, run: "echo ${a} > $EWAN_OUT/x"}]\n'
+    (run,) = parse(text).runs({"a": "$(id); 2"})
+    assert planned(run).program.commands[0].argv == ("sh", "-c", "echo '$(id);' 2 > $EWAN_OUT/x")
+    (run,) = parse(text.replace("echo ${a} > $EWAN_OUT/x", "${a}")).runs({"a": "5"})
+    assert planned(run).program.commands[0].argv == ("5",)
+
+
 def test_a_schedule_with_other_tools_begins_when_their_servers_listen() -> None:
     schedule = only(
         """
@@ -384,8 +392,10 @@ REFUSED = [
     ),
     (f"stop: {{metric: mean goodput, within: 0%}}\nsteps: [{STEP}]", "no number of repetitions gets there"),
     (f"normalise: {{by: congestion, to: reno}}\nsteps: [{STEP}]", '2: normalise.by "congestion": unknown parameter'),
-    (f"beside: [{{source: x, when: {{streams: 1}}, metric: fairness, value: 0.9}}]\nsteps: [{STEP}]", "when.streams"),
-    (f"beside: [{{source: x, metric: fairness, value: good}}]\nsteps: [{STEP}]", "write a figure like"),
+    (f"beside: [{{source: x, when: {{streams: 1}}, metric: mean goodput, value: 1}}]\nsteps: [{STEP}]", "when.streams"),
+    (f"metrics: [loss]\nsteps: [{STEP}]", "write queue loss, link loss or total loss"),
+    (f"metrics: [fairness]\nsteps: [{STEP}]", "write fairness per flow or fairness per source"),
+    (f"beside: [{{source: x, metric: fairness per flow, value: good}}]\nsteps: [{STEP}]", "write a figure like"),
     (f"sample: 10us\nsteps: [{STEP}]", 'is too short: write at least "100us"'),
     (f"stpes: [{STEP}]", '2: stpes: unknown key, write "steps"'),
     (f"scales: {{quick: {{volume: 1MB}}}}\nsteps: [{STEP}]", '2: scales.quick.volume "1MB": unknown key of a scale'),

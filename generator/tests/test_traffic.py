@@ -101,9 +101,11 @@ def test_bins_hold_every_byte_and_end_when_nothing_is_active(tmp_path: Path) -> 
     records = run(plan, flows, tmp_path / "run", series_ns=100 * MS)
     with (tmp_path / "run" / "traffic" / "goodput.csv").open() as file:
         rows = [{name: int(text) for name, text in row.items()} for row in csv.DictReader(file)]
+    segment = 1448
     for number, part in ((0, 0), (0, 1), (1, 0), (1, 1)):
         own = [row for row in rows if (row["flow"], row["part"]) == (number, part)]
-        assert sum(row["bytes"] for row in own) == 3_000_000
+        assert sum(row["delivered_bytes"] for row in own) == 3_000_000
+        assert 3_000_000 <= sum(row["arrived_bytes"] for row in own) < 3_000_000 + segment, "nothing came twice"
         assert all(row["bin_ns"] == 100 * MS and row["time_ns"] % (100 * MS) == 0 for row in own)
         (record,) = [each for each in records if (each["flow"], each["part"]) == (number, part)]
         assert own[-1]["time_ns"] - 100 * MS < record["ended_ns"] <= own[-1]["time_ns"]

@@ -124,6 +124,33 @@ fn what_a_flow_wants_of_its_sockets_is_what_they_do() {
 }
 
 #[test]
+fn only_the_flow_that_asks_for_ecn_has_it() {
+    let pair = Pair::new("ecn");
+    let flow = |ecn: bool, bytes: u64| {
+        pair.flow(bulk(Some(bytes)), json!({"socket": {"congestion": "reno", "ecn": ecn}, "start_ns": 100 * MS}))
+    };
+    // The node's own word is looked at all the while: other programs in it connect too.
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| pair.seen("a", "net/ipv4/tcp_ecn", &ended));
+        let many: Vec<Value> = (0..100).map(|_| flow(true, 1)).collect();
+        let results = pair.run(&many, json!({}));
+        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        let failed: Vec<_> = results.records.iter().filter(|record| !record["error"].is_null()).collect();
+        assert!(failed.is_empty(), "{failed:?}");
+        looking.join().expect("no thread panicked")
+    });
+    assert_eq!(seen, ["2"].map(str::to_owned).into());
+    // With the plain flow's they would be twice as many: 691 segments each.
+    let before = pair.counter("b", "InECT0Pkts");
+    pair.run(&[flow(true, 1_000_000), flow(false, 1_000_000)], json!({}));
+    let marked = pair.counter("b", "InECT0Pkts") - before;
+    assert!((600..1000).contains(&marked), "{marked} packets");
+    assert_eq!(pair.inside("a", "ip rule; ip -6 rule").lines().filter(|rule| rule.contains("fwmark")).count(), 0);
+    assert!(!pair.inside("a", "ip route show table all").contains("features"));
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_is_sent() {
     let pair = Pair::new("refused");
     let flow = |more: Value| pair.flow(bulk(Some(10)), more);

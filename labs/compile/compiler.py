@@ -9,8 +9,9 @@ from __future__ import annotations
 import gc
 import ipaddress
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from labs.compile import backends, checks, lan, ovs, routing, sysctls
 from labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
@@ -19,7 +20,22 @@ from labs.compile.paths import Paths
 from labs.compile.placement import place
 from labs.compile.settings import Resolver, Settings
 from labs.compile.stages import ACCESS_RATE, WAN_RATE, Circumstances, Stages, framed, framing_of
-from labs.plan import Containers, Direction, End, Interface, Link, Neighbour, Node, Pair, Plan, Route, Service, Wire
+from labs.plan import (
+    Containers,
+    Direction,
+    End,
+    Hop,
+    Interface,
+    Link,
+    Neighbour,
+    NetworkPath,
+    Node,
+    Pair,
+    Plan,
+    Route,
+    Service,
+    Wire,
+)
 from labs.spec import Spec
 from labs.topologies import Edge, build
 from labs.units import Rate, bytes_in, time_for
@@ -53,18 +69,35 @@ def compile(spec: Spec, host: HostFacts) -> Plan:
 class _Machine:
     """A node while it is being built."""
 
-    __slots__ = ("interfaces", "kind", "name", "routes", "services", "sysctls")
+    __slots__ = ("interfaces", "kind", "learned", "name", "routes", "services", "sysctls")
 
     def __init__(self, name: str, kind: Literal["host", "router", "switch", "emulator"]) -> None:
         self.name, self.kind = name, kind
         self.interfaces: list[Interface] = []
         self.routes: list[Route] = []
+        self.learned: list[Route] = []
         self.services: list[Service] = []
         self.sysctls: dict[str, str] = {}
 
     def settled(self, of_kinds: dict[str, dict[str, str]]) -> dict[str, str]:
         """Its sysctls: those of its kind, shared by all that have none of their own."""
         return of_kinds[self.kind] | self.sysctls if self.sysctls else of_kinds[self.kind]
+
+
+class _Crossed(NamedTuple):
+    """One hop of a path with the settings of its direction; the lower `shared` is, the more hosts meet there."""
+
+    hop: Hop
+    way: Settings
+    mtu: int
+    shared: int
+    rate_bps: int
+
+
+_HEX = [f"{byte:02x}" for byte in range(256)]
+_SHARED = {"wan": 0, "access": 2}
+_PORT = 1
+"""Of the port between a switch and its router."""
 
 
 class _Compiler:
@@ -79,6 +112,7 @@ class _Compiler:
         self._paths = Paths(spec, self._layout, self._settings)
         self._costs = self._price()
         self._lans = lan.of(spec, self._layout, self._paths.uplink, self._settings)
+        self._crossings: dict[tuple[int, bool], _Crossed] = {}
         self._stages = Stages(spec)
         packet_ns = self._packet_times() if host.clock == "virtual" else {}
         self._exits = Exits(spec, host.clock, self._paths.longest_rtt_ns, packet_ns)
@@ -90,7 +124,6 @@ class _Compiler:
         self._wires: list[Wire] = []
         self._links: list[Link] = []
         self._macs = 0
-        self._emulated: dict[int, str] = {}
         self._reach: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = {}
         self._on_lan: dict[int, Interface] = {}
 
@@ -116,7 +149,15 @@ class _Compiler:
             routing=self._description.routing,
             containers=self._containers,
             nodes=tuple(
-                Node(m.name, m.kind, tuple(m.interfaces), tuple(m.routes), m.settled(values), tuple(m.services))
+                Node(
+                    m.name,
+                    m.kind,
+                    tuple(m.interfaces),
+                    tuple(m.routes),
+                    m.settled(values),
+                    tuple(m.services),
+                    tuple(m.learned),
+                )
                 for m in self._machines.values()
             ),
             wires=tuple(self._wires),
@@ -173,7 +214,7 @@ class _Compiler:
     def _mac(self) -> str:
         self._macs += 1
         n = self._macs
-        return f"02:65:{n >> 24 & 255:02x}:{n >> 16 & 255:02x}:{n >> 8 & 255:02x}:{n & 255:02x}"
+        return f"02:65:{_HEX[n >> 24 & 255]}:{_HEX[n >> 16 & 255]}:{_HEX[n >> 8 & 255]}:{_HEX[n & 255]}"
 
     def _wire_lan(self, network: lan.Lan) -> None:
         """A switch and the link to its router; its hosts' interfaces, which `_wire` puts into them."""
@@ -201,7 +242,7 @@ class _Compiler:
         ):
             machine.interfaces.append(interface)
             ends.append(End(machine.name, interface.name))
-        self._wires.append(Wire(ends[0], ends[1]))
+        self._wires.append(Wire(network.switch, ends[0], ends[1]))
         behind = [ovs.Port(switch.interfaces[0].name, (mac,))]
         start = self._containers.management + 1
         behind += [ovs.Port(f"eth{start + place}", (macs[index],)) for place, index in enumerate(network.edges)]
@@ -240,27 +281,29 @@ class _Compiler:
         for (name, bare, far), way in zip(self._attach(index, edge), (link.forward, link.backward), strict=True):
             machine = self._machines[name]
             exit_of = self._exits.before_emulator if emulated else self._exits.card
-            interface = replace(
-                bare,
-                name=self._next_port(machine),
-                egress=exit_of(name, machine.kind == "host", way, mtu),
-                steer=backend == "user" and self._host.clock == "live",
+            interface = Interface(  # not `replace`, which takes a tenth of a large lab's time
+                self._next_port(machine),
+                bare.mac,
+                mtu,
+                bare.addresses,
+                bare.neighbours,
+                exit_of(name, machine.kind == "host", way, mtu),
+                backend == "user" and self._host.clock == "live",
             )
             machine.interfaces.append(interface)
             ends.append(End(name, interface.name))
             self._reach[name, index] = interface.name, far
         a, b = ends
         if forward is None or backward is None or backend is None:
-            self._wires.append(Wire(a, b))
+            self._wires.append(Wire(edge.name, a, b))
             return
         name = edge.name
         emulator = self._machines[name] = _Machine(name, "emulator")
         port_a, port_b = (f"eth{self._containers.management + number}" for number in range(2))
         for port in (port_a, port_b):
             emulator.interfaces.append(Interface(port, self._mac(), mtu, (), (), BARE, False))
-        self._wires += [Wire(a, End(name, port_a)), Wire(End(name, port_b), b)]
+        self._wires += [Wire(name, a, End(name, port_a)), Wire(name, End(name, port_b), b)]
         self._links.append(Link(name, edge.role, backend, name, port_a, port_b, a, b, forward, backward))
-        self._emulated[index] = name
 
     def _directions(self, index: int, edge: Edge) -> tuple[Direction, Direction, backends.Backend]:
         """Both directions of an emulated link, and what emulates it."""
@@ -282,27 +325,24 @@ class _Compiler:
     # Routes, pairs
 
     def _route(self, owned: dict[str, tuple[int, int]]) -> None:
-        """Hosts have a default route; a router has one a family to each other router's links, or a protocol."""
+        """Hosts have a default route; a router has one a family to each other router's links, or is to learn them."""
         defaults = (["0.0.0.0/0"] if self._with_v4 else []) + (["::/0"] if self._with_v6 else [])
         for host, index in self._paths.uplink.items():
             interface, far = self._reach[host, index]
             self._machines[host].routes += [Route(to, via, interface) for to, via in zip(defaults, far, strict=True)]
-        if self._description.routing != "static":
-            return
+        static = self._description.routing == "static"
+        between = self._paths.between
         for owner, (first, size) in owned.items():
             prefixes = [self._pool.v4_block(first, size)] if self._with_v4 else []
             prefixes += [self._pool.v6_block(first, size)] if self._with_v6 else []
             for router, onward in self._paths.next_hops[owner].items():
-                if (
-                    size == 1
-                    and onward == owner
-                    and self._number[self._paths.between[frozenset((router, owner))]] == first
-                ):
-                    continue  # The block is the very link that the router is on.
-                interface, far = self._reach[router, self._paths.between[frozenset((router, onward))]]
-                self._machines[router].routes += [
-                    Route(to, via, interface) for to, via in zip(prefixes, far, strict=True)
-                ]
+                beside = between.get(frozenset((router, owner))) if size == 1 else None
+                if beside is not None and self._number[beside] == first:
+                    continue  # The block is the network of the very link that joins the two: both are connected to it.
+                interface, far = self._reach[router, between[frozenset((router, onward))]]
+                machine = self._machines[router]
+                routes = machine.routes if static else machine.learned
+                routes += [Route(to, via, interface) for to, via in zip(prefixes, far, strict=True)]
 
     def _price(self) -> dict[int, int]:
         """Each router link's cost where a protocol finds the routes; the paths are then those that it finds."""
@@ -345,25 +385,43 @@ class _Compiler:
 
     def _pair(self, source: str, sink: str) -> Pair:
         steps = self._paths.of_pair(source, sink)
-        rates = [way.get("rate", WAN_RATE).bps for way, _ in self._crossed(steps)]
+        there = self._crossed(steps)
+        back = self._crossed([(index, not forward) for index, forward in reversed(steps)])
         rtt = sum(self._paths.forward_ns[index] + self._paths.backward_ns[index] for index, _ in steps)
-        links = tuple(self._emulated[index] for index, _ in steps if index in self._emulated)
-        return Pair(source, sink, rtt, min(rates), links)
+        return Pair(source, sink, rtt, _path_of(there), _path_of(back))
 
-    def _crossed(self, steps: list[tuple[int, bool]]) -> list[tuple[Settings, int]]:
-        """Settings and MTU of all that a pair's packets cross: links, and the ports between switch and router."""
-        links = [(self._settings[index], forward) for index, forward in steps]
-        crossed = [(link.forward if forward else link.backward, link.mtu) for link, forward in links]
-        networks = [self._lans.get(steps[end][0]) for end in (0, -1)]
-        if networks[0] is not networks[1]:  # hosts of one network talk through the switch alone
-            crossed += [(network.port, links[0][0].mtu) for network in networks if network is not None]
+    def _crossed(self, steps: Sequence[tuple[int, bool]]) -> list[_Crossed]:
+        """All that packets cross on a path of links: these, and the ports between a switch and its router."""
+        crossed = [self._crossings.get(step) or self._crossing(*step) for step in steps]
+        if not self._lans:
+            return crossed
+        near, far = (self._lans.get(steps[end][0]) for end in (0, -1))
+        if near is not far:  # hosts of one network talk through the switch alone
+            if near is not None:
+                crossed.insert(1, self._port(near, "forward"))
+            if far is not None:
+                crossed.insert(-1, self._port(far, "backward"))
         return crossed
+
+    def _crossing(self, index: int, forward: bool) -> _Crossed:
+        edge, link = self._layout.edges[index], self._settings[index]
+        hop = Hop(edge.name, "forward" if forward else "backward")
+        way = link.forward if forward else link.backward
+        found = _Crossed(hop, way, link.mtu, _SHARED[edge.role], way.get("rate", WAN_RATE).bps)
+        self._crossings[index, forward] = found
+        return found
+
+    def _port(self, network: lan.Lan, direction: Literal["forward", "backward"]) -> _Crossed:
+        """Between a switch and its router; `forward` goes to the router."""
+        mtu, rate_bps = self._settings[network.edges[0]].mtu, network.port.values["rate"].bps
+        return _Crossed(Hop(network.switch, direction), network.port, mtu, _PORT, rate_bps)
 
     def _packet_times(self) -> dict[str, int]:
         """Each host's longest packet time, in ns, at the bottlenecks of its pairs; without a pair, of the lab."""
         times: dict[str, int] = {}
         for ends in self._layout.pairs:
-            longest = max(packet_time(way, mtu) for way, mtu in self._crossed(self._paths.of_pair(*ends)))
+            crossed = self._crossed(self._paths.of_pair(*ends))
+            longest = max(packet_time(each.way, each.mtu) for each in crossed)
             for host in ends:
                 times[host] = max(times.get(host, 0), longest)
         ways = [(way, link.mtu) for link in self._settings for way in (link.forward, link.backward)]
@@ -383,6 +441,11 @@ class _Compiler:
             queue = max(queue, egress["limit_bytes"])
         rate = rate or self._access_rate.bps
         return sysctls.of_nodes(bytes_in(rate, self._paths.longest_rtt_ns), queue, self._with_v6)
+
+
+def _path_of(crossed: Sequence[_Crossed]) -> NetworkPath:
+    rate_bps, _, slowest = min([(each.rate_bps, each.shared, place) for place, each in enumerate(crossed)])
+    return NetworkPath(tuple([each.hop for each in crossed]), slowest, rate_bps)
 
 
 def packet_time(way: Settings, mtu: int) -> int:

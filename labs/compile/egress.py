@@ -16,13 +16,16 @@ from labs.compile.settings import Settings
 from labs.compile.stages import ACCESS_BUFFER, ETHERNET_HEADER, buffer_limits, framed, framing_of
 from labs.plan import Framing
 from labs.spec import Spec
-from labs.units import Buffer, Duration, Size, bytes_in
+from labs.units import Buffer, Duration, Rate, Size, bytes_in
 
 Clock = Literal["live", "virtual"]
 
 TBF_BURST_NS = 100_000
 TBF_BURST_PACKETS = 4
 SERVED_LATE_NS = 4_000_000
+EXACT_CARD_BPS = Rate.parse("1Gbit/s").bps
+"""A router's card that is faster is a token bucket in the virtual clock too: a timer for each packet at 10 Gbit/s makes
+a run 6 % slower, and a packet of 1500 bytes takes 1.2 µs there."""
 UINT32 = 2**32 - 1
 FIFO_PACKETS = 10_000
 BARE: dict[str, Any] = {"kind": "none"}
@@ -52,10 +55,17 @@ class Exits:
         return {"kind": "fifo", "limit_packets": FIFO_PACKETS}
 
     def card(self, node: str, is_host: bool, way: Settings, mtu: int) -> dict[str, Any]:
-        """A plain access link's rate and queue."""
+        """A plain access link's rate and queue.
+
+        Exact in the virtual clock, but for a router's fast cards. A token bucket lets a lone packet pass at once: only
+        those that follow it closely are held to the rate.
+        """
         limits = self._limits(way, mtu)
+        rate_bps = way.values["rate"].bps
         if self._clock == "virtual" and is_host:
-            return self._psp(node, way.values["rate"].bps, way, limits)
+            return self._psp(node, rate_bps, way, limits)
+        if self._clock == "virtual" and rate_bps <= EXACT_CARD_BPS:
+            return _exact(rate_bps, framing_of(way), limits)
         return _tbf(way, mtu, limits.bytes)
 
     def port(self, way: Settings, mtu: int, at_once: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Settings:
         """One-way base delay if it was written; a table's mean."""
         delay = self.values.get("delay")
         if isinstance(delay, DelayTable):
-            return sum(delay.delays_ns) // len(delay.delays_ns)
+            return delay.mean_ns
         return delay.ns if isinstance(delay, Duration) else None
 
 

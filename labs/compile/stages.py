@@ -27,10 +27,13 @@ ETHERNET_HEADER = 14
 SMALLEST_IP = 28  # an IPv4 header and a UDP header: the smallest packet that fills a store
 SLOWEST_PACKET = Duration.parse("10s")
 CODEL_INTERVAL, PIE_TARGET = Duration.parse("100ms"), Duration.parse("15ms")
+LONGEST_CODEL_INTERVAL_NS = 10 * SLOWEST_PACKET.ns
+LEAST_PIE_UPDATE = Duration.parse("100us")  # a link evaluates each of them
 LARGEST_STORE = Size.parse("8GiB")
 PLAIN_STORE_PACKETS = 1 << 20
 MEAN_PACKET = 256  # beyond a million packets, a store has room for packets of this size on average
 SLACK_PACKETS = 256
+MOST_TABLED = 1 << 23  # delays and losses in all tables of a plan, which says them for each direction of each link
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Stages:
         self._spec = spec
         self._seed = str(spec.description.seed)
         self._known: dict[tuple[int, str, int, int], tuple[Settings, Direction]] = {}
+        self._tabled = 0
 
     def direction(self, way: Settings, at: Circumstances, heading: str) -> Direction:
         """`heading` is forward or backward; it and the link's name give the seed, whatever the order of links."""
@@ -58,6 +62,12 @@ class Stages:
         if key not in self._known:
             self._known[key] = way, self._compile(way, at)
         same = self._known[key][1]
+        delays, losses = len(same.delay.get("delays_ns", ())), len(same.loss.get("pattern", ""))
+        self._tabled += delays + losses
+        if self._tabled > MOST_TABLED:
+            message = f"{at.link} and the links before it have {self._tabled} delays and losses from tables"
+            message = f"{message}: write shorter tables, for at most {MOST_TABLED} on all links"
+            raise self._error(way, "delay" if delays else "loss", message, None)
         text = f"{self._seed}/{at.link}/{heading}".encode()
         seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
         return Direction(
@@ -153,7 +163,8 @@ class Stages:
             return {"kind": "red", **shape, "weight_log2": model.weight, "ecn": model.ecn}
         if isinstance(model, Codel):
             one = time_for(packet, rate.bps)  # RFC 8289, 4.2 and 4.3: a target is a packet's time at least
-            interval = model.interval.ns if model.interval else max(CODEL_INTERVAL.ns, at.longest_rtt_ns, 10 * one)
+            longest = max(CODEL_INTERVAL.ns, at.longest_rtt_ns, 10 * one)
+            interval = model.interval.ns if model.interval else min(longest, LONGEST_CODEL_INTERVAL_NS)
             target = model.target.ns if model.target else max(interval // 20, one)
             if not 0 < target <= interval:
                 message = f'CoDel\'s target {Duration(target)} is not within its interval: write "interval: 100ms"'
@@ -161,8 +172,11 @@ class Stages:
             return {"kind": "codel", "target_ns": target, "interval_ns": interval, "ecn": model.ecn}
         if isinstance(model, Pie):
             target = model.target.ns if model.target else max(PIE_TARGET.ns, 2 * time_for(packet, rate.bps))
-            if not target or not model.update.ns:
-                raise self._error(way, "queue", 'PIE needs times above zero: write "target: 15ms"', "pie")
+            if not target or model.update.ns < LEAST_PIE_UPDATE.ns:
+                message = (
+                    f'PIE needs a target above zero and an update of {LEAST_PIE_UPDATE} or more: write "update: 15ms"'
+                )
+                raise self._error(way, "queue", message, "pie")
             times = {"target_ns": target, "update_ns": model.update.ns}
             return {"kind": "pie", **times, "alpha_mhz": model.alpha, "beta_mhz": model.beta, "ecn": model.ecn}
         return {"kind": "drop_tail"}

@@ -54,7 +54,8 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from; `routing`
-    tells how long a protocol took to find the routes, as the runtime's `converge` does.
+    tells how long a protocol took to find the routes, as the runtime's `converge` does; `machine` what else the machine
+    did meanwhile (calibration's `Load`), with `disturbed`, the same in words where it may have disturbed the links.
 
     In the virtual clock `host` tells of the virtual kernel, `time` is empty and `elapsed_ns` is virtual: nothing
     depends on the machine.
@@ -71,6 +72,7 @@ class Certificate:
     elapsed_ns: int
     clock: Literal["live", "virtual"] = "live"
     routing: dict[str, Any] = dataclasses.field(default_factory=dict)
+    machine: dict[str, Any] = dataclasses.field(default_factory=dict)
     format: str = CERTIFICATE_FORMAT
 
     @property

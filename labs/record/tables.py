@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-FORMAT = "ewan-tables/1"
+FORMAT = "ewan-tables/2"
 
 Schema = dict[str, pl.DataType]
 
@@ -43,6 +43,7 @@ FLOWS: Schema = {
     "segment_bytes": _WHOLE,
     "min_rtt_ns": _WHOLE,
     "retransmitted_segments": _WHOLE,
+    "copied_segments": _WHOLE,  # came more than once, as the receiver reported (DSACK); null: not told
     # UDP
     "sent_packets": _WHOLE,
     "received_packets": _WHOLE,
@@ -75,12 +76,16 @@ SERIES: Schema = {  # TCP_INFO of senders
     "pacing_rate_bps": _WHOLE,  # null: not paced
 }
 
-GOODPUT: Schema = {  # what receivers had got in order, in bins; time_ns is a bin's end
+GOODPUT: Schema = {  # what receivers got, in bins; time_ns is a bin's end
     "flow": _WHOLE,
     "part": _WHOLE,
     "time_ns": _WHOLE,
     "bin_ns": _WHOLE,
-    "bytes": _WHOLE,
+    # In order, so that a program could have it: in the bin in which a loss is made good, much that arrived long before.
+    "delivered_bytes": _WHOLE,
+    # As it came over the wire. TCP: data segments that came, those out of order and copies too, times the mean payload
+    # of those that were sent; null: its generator does not tell. UDP: without copies, as delivered.
+    "arrived_bytes": _WHOLE,
 }
 
 EXCHANGES: Schema = {  # a request with its response; an iteration of a message-passing rank
@@ -102,7 +107,9 @@ LINKS: Schema = {  # counters of emulated links, from T0 on
     "sent_bytes": _WHOLE,
     "dropped_packets": _WHOLE,  # the queue was full, or its discipline dropped
     "lost_packets": _WHOLE,  # on purpose
-    "queue_packets": _WHOLE,  # waiting now
+    "served_packets": _WHOLE,  # taken out of the queue to be sent
+    "waited_ns": _WHOLE,  # time that packets waited in the queue, summed over packets; null: the link does not count it
+    "queue_packets": _WHOLE,  # waiting now, without the packet in service
     "queue_bytes": _WHOLE,
 }
 
@@ -127,15 +134,22 @@ def write(directory: Path, table: str, frame: pl.DataFrame) -> None:
         raise ValueError(f"table {table}: columns {', '.join(sorted(differing))} are not those of its schema")
     metadata = {"format": FORMAT, "table": table, "units": json.dumps({name: unit(name) for name in schema})}
     columns = [pl.col(name).cast(kind) for name, kind in schema.items()]
-    frame.select(columns).write_parquet(directory / f"{table}.parquet", metadata=metadata)
+    # In one step: whoever reads after a crash finds a whole table or none.
+    path, new = directory / f"{table}.parquet", directory / f".{table}.parquet"
+    frame.select(columns).write_parquet(new, metadata=metadata)
+    new.replace(path)
 
 
 def read(directory: Path, table: str) -> pl.DataFrame:
-    """The table of a run; without rows where the run has none. ValueError for another format."""
+    """The table of a run; without rows where the run has none. ValueError for another format and for damage."""
     path = directory / f"{table}.parquet"
     if not path.exists():
         return empty(table)
-    found = pl.read_parquet_metadata(path).get("format")
-    if found != FORMAT:
-        raise ValueError(f"{path}: format is {found!r}, this version reads {FORMAT!r}")
-    return pl.read_parquet(path)
+    try:
+        found = pl.read_parquet_metadata(path).get("format")
+        if found != FORMAT:
+            raise ValueError(f"{path}: format is {found!r}, this version reads {FORMAT!r}")
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        # A panic of polars is no Exception of Python's.
+        raise ValueError(f"{path}: is no whole table ({str(error).splitlines()[0]})") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from labs.plan import Direction, Node, Plan
+from labs.plan import Direction, Node, Pair, Plan
 from labs.units import Duration, Fraction, Rate, Size, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
@@ -56,7 +56,7 @@ def links(plan: Plan) -> list[list[str]]:
         if all(card.get("rate_bps") for card in ends):
             rate = " / ".join(dict.fromkeys(str(Rate(card["rate_bps"])) for card in ends))
             limit = " / ".join(dict.fromkeys(_room(card) for card in ends))
-            table.append(["", f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", "wire"])
+            table.append([wire.link, f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", "wire"])
     return table
 
 
@@ -67,10 +67,24 @@ def _room(card: Mapping[str, Any]) -> str:
 
 
 def pairs(plan: Plan) -> list[list[str]]:
+    """Each pair with the emulated links between, and what is slowest on the path."""
+    emulated = {link.name for link in plan.links}
     return [
-        [pair.source, pair.sink, str(Duration(pair.rtt_ns)), str(Rate(pair.bottleneck_bps)), " ".join(pair.links)]
+        [
+            pair.source,
+            pair.sink,
+            str(Duration(pair.rtt_ns)),
+            bottleneck(pair),
+            " ".join(hop.link for hop in pair.forward.hops if hop.link in emulated),
+        ]
         for pair in plan.pairs
     ]
+
+
+def bottleneck(pair: Pair) -> str:
+    """`100Mbit/s at core`; where the way back is slower or faster, `100Mbit/s at core, back 10Mbit/s at core`."""
+    there, back = (f"{Rate(path.bottleneck_bps)} at {path.slowest.link}" for path in (pair.forward, pair.backward))
+    return there if pair.forward.bottleneck_bps == pair.backward.bottleneck_bps else f"{there}, back {back}"
 
 
 def stages(way: Direction, backend: str) -> list[str]:

@@ -76,7 +76,11 @@ class NetnsRuntime:
         manifest, text = self._state.manifest(name), self._plan_text(name)
         if manifest is None or text is None:
             raise self._absent(name)
-        return Loaded(manifest, plans.from_json(text))
+        try:
+            return Loaded(manifest, plans.from_json(text))
+        except plans.OtherVersionError as error:
+            message = f"{name} was made by another version of ewan ({error}): remove it with `ewan down {name}`"
+            raise LabError(message) from None
 
     def status(self, name: str) -> dict[str, Any]:
         manifest = self._state.manifest(name)
@@ -96,6 +100,8 @@ class NetnsRuntime:
             return status
         try:
             plan = plans.from_json(text)
+        except plans.OtherVersionError:
+            return status | {"note": f"made by another version of ewan: remove it with `ewan down {name}`"}
         except ValueError:  # its writer died half way
             return status
         warnings = self._warnings(name)
@@ -227,7 +233,7 @@ class NetnsRuntime:
             health: dict[str, Any] = {"spinner": number, "cpu": spinner.cpu, "pid": running.get(number)}
             try:
                 answer = self.control(name, number, {"command": "stats"})
-                found.append(health | {"stats": answer, "error": None})
+                found.append(health | {"stats": answer, "error": spinners.ended(answer)})
             except LabError as error:
                 found.append(health | {"stats": None, "error": str(error) if number in running else "not running"})
         return found

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from labs.runtime.base import LabError
 
 START_S = 30.0
 POLL_S = 0.005
+ENDS_S = 5.0
 ANSWER_S = 10.0
 # Children are kept until this process ends: they outlive it, and need not be waited for.
 _started: list[subprocess.Popen[bytes]] = []
@@ -40,28 +42,40 @@ def check_cpus(lab: str, spinners: Sequence[Spinner]) -> None:
 def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinner], check: Callable[[], None]) -> None:
     """Starts all, then waits until each answers; raises LabError with the last words of one that ended.
 
-    `check` is called while waiting, and raises when there is a reason to stop.
+    `check` is called while waiting, and raises when there is a reason to stop. After an error none of them is there.
     """
-    processes = []
-    for number in range(len(spinners)):
-        command = [str(binary), "link", "--state", str(directory), "--spinner", str(number), "--id", identity]
-        with log(directory, number).open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd="/",
-                start_new_session=True,
-            )
-        processes.append(process)
-        _started.append(process)
-    deadline = time.monotonic() + START_S
-    for number, process in enumerate(processes):
-        name = f"spinner {number} (CPU {spinners[number].cpu})"
-        while not _answers(directory, number, name, process, deadline):
-            check()
-            time.sleep(POLL_S)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for number in range(len(spinners)):
+            processes.append(_start(binary, directory, identity, number))
+        deadline = time.monotonic() + START_S
+        for number, process in enumerate(processes):
+            name = f"spinner {number} (CPU {spinners[number].cpu})"
+            while not _answers(directory, number, name, process, deadline):
+                check()
+                time.sleep(POLL_S)
+    except BaseException:
+        # Who removes the lab finds them by their command lines, which a process does not show at once.
+        for process in processes:
+            process.kill()
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_S)
+        raise
+    _started.extend(processes)
+
+
+def _start(binary: Path, directory: Path, identity: str, number: int) -> subprocess.Popen[bytes]:
+    command = [str(binary), "link", "--state", str(directory), "--spinner", str(number), "--id", identity]
+    with log(directory, number).open("wb") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            start_new_session=True,
+        )
 
 
 def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[bytes], deadline: float) -> bool:
@@ -96,6 +110,13 @@ def ask(directory: Path, number: int, request: Mapping[str, Any], timeout_s: flo
     return answer
 
 
+def ended(answer: Mapping[str, Any]) -> str | None:
+    """The links that a fault ended, of those in an answer to `stats`; None if all run."""
+    links = ((name, link.get("ended")) for name, link in answer["links"].items())
+    said = [f"link {name} has ended: a fault in the program: {words}" for name, words in links if words is not None]
+    return "; ".join(said) or None
+
+
 def log(directory: Path, number: int) -> Path:
     return directory / f"spinner-{number}.log"
 
@@ -121,10 +142,10 @@ def processes(identity: str) -> dict[int, int]:
     return found
 
 
-def number_of(pid: int, identity: str | None = None) -> int | None:
+def number_of(pid: int, identity: str | None = None, proc: Path = Path("/proc")) -> int | None:
     """Which spinner a process is, of the lab with this manifest id if one is given; None: no spinner."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        words = (proc / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # it ended
         return None
     if words[1:2] != ["link"] or (identity is not None and identity not in words) or "--spinner" not in words[:-1]:

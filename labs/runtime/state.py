@@ -5,7 +5,6 @@ In: the state root (EWAN_STATE, or /run/ewan). Out: paths, manifests, locks.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import time
@@ -17,10 +16,10 @@ from typing import Any
 import orjson
 
 from labs.runtime.base import LabError
+from labs.runtime.locks import lock
 
 DEFAULT_ROOT = Path("/run/ewan")
 LOCK_WAIT_S = 120.0
-LOCK_POLL_S = 0.02
 # As `ewan-node` checks it: names become parts of paths.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
@@ -80,7 +79,7 @@ class State:
             except OSError as error:
                 raise LabError(f"{self.root}: {error.strerror}: set EWAN_STATE to a directory of root's") from None
             try:
-                self._lock(descriptor, deadline)
+                lock(descriptor, deadline, f"another `ewan up` or `ewan down` has been at work in {self.root} for long")
                 if not self._is_root(descriptor):
                     continue
                 try:
@@ -90,18 +89,6 @@ class State:
                 return
             finally:
                 os.close(descriptor)
-
-    def _lock(self, descriptor: int, deadline: float) -> None:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise LabError(
-                        f"another `ewan up` or `ewan down` has been at work in {self.root} for long"
-                    ) from None
-                time.sleep(LOCK_POLL_S)
 
     def _is_root(self, descriptor: int) -> bool:
         try:

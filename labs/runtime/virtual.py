@@ -28,6 +28,7 @@ from labs.runtime import cpu, kernel, memory, services
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
+from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.runtime.progress import Page, Progress, Reading, Watch
 from labs.units import NS_PER_SECOND, about
@@ -120,7 +121,7 @@ class VirtualRuntime:
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
         begun = time.monotonic_ns()
-        with _prepared(directory, binary) as root:
+        with _prepared(directory, binary) as (root, lock):
             (directory / "plan.json").write_bytes(plans.to_json(plan))
             (directory / "program.json").write_bytes(program.to_json())
             page = Page(directory / "progress")
@@ -129,7 +130,7 @@ class VirtualRuntime:
             try:
                 parameters = _parameters(plan, wanted.bytes, directory, root, page.path)
                 command: list[Path | str] = [binary, "launch", "--", image, *parameters]
-                with _guest(command, directory) as guest, deferred() as check:
+                with _guest(command, directory, lock) as guest, deferred() as check:
                     asked = self._wait(guest, page, watch, plan, check, stop)
                     last = watch.progress()
             finally:
@@ -249,25 +250,25 @@ def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, page
 
 
 @contextlib.contextmanager
-def _prepared(directory: Path, binary: Path) -> Iterator[Path]:
-    """Gives the guest's small root; it and all else that is no result is removed again."""
+def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
+    """Gives the guest's small root, and the lock on the directory; all that is no result is removed again, also what a
+    command that was killed left there."""
     root, uml = directory / "root", directory / "uml"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name in MOUNT_POINTS:
-            (root / name).mkdir(parents=True)
-        uml.mkdir()
-        _put(binary, root / "ewan-node")
-    except OSError as error:
-        for path in (root, uml):
-            shutil.rmtree(path, ignore_errors=True)
-        remedy = "make room there" if error.errno == errno.ENOSPC else "run it where you may write"
-        raise LabError(f"{directory}: {error.strerror}: {remedy}") from None
-    try:
-        yield root
-    finally:
-        for path in (root, uml):
-            shutil.rmtree(path, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context(occupied(directory))
+            for path in (root, uml):
+                shutil.rmtree(path, ignore_errors=True)
+                stack.callback(shutil.rmtree, path, ignore_errors=True)
+            for name in MOUNT_POINTS:
+                (root / name).mkdir(parents=True)
+            uml.mkdir()
+            _put(binary, root / "ewan-node")
+        except OSError as error:
+            remedy = "make room there" if error.errno == errno.ENOSPC else "run it where you may write"
+            raise LabError(f"{directory}: {error.strerror}: {remedy}") from None
+        yield root, lock
 
 
 def _put(binary: Path, place: Path) -> None:
@@ -279,8 +280,11 @@ def _put(binary: Path, place: Path) -> None:
 
 
 @contextlib.contextmanager
-def _guest(command: Sequence[Path | str], directory: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The kernel's process, in a session of its own; whatever happens, it and all its children are gone afterwards."""
+def _guest(command: Sequence[Path | str], directory: Path, lock: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The kernel's process, in a session of its own; whatever happens, it and all its children are gone afterwards.
+
+    They hold the lock on the directory too.
+    """
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(directory),
@@ -295,10 +299,10 @@ def _guest(command: Sequence[Path | str], directory: Path) -> Iterator[subproces
             cwd=directory,
             env=environment,
             start_new_session=True,
+            pass_fds=(lock,),
         )
-        if own is not None:
-            with contextlib.suppress(OSError):  # it is ours to say where; without the right, or its end, as it is
-                os.sched_setaffinity(guest.pid, {own})
+        with contextlib.suppress(OSError):  # it is ours to say where; without the right, or its end, as it is
+            os.sched_setaffinity(guest.pid, own)
         try:
             yield guest
         finally:

@@ -10,6 +10,7 @@ from labs.spec.description import (
     markdown,
     override,
     parse,
+    text_of,
     translate,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "markdown",
     "override",
     "parse",
+    "text_of",
     "translate",
 ]

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from labs.reading import read_text
 from labs.spec.fields import Description, Model, Topology
 from labs.spec.source import DescriptionError, Path, Places, nearest, read_yaml
 from labs.spec.source import Place as _Place
@@ -29,8 +30,12 @@ __all__ = [
     "markdown",
     "override",
     "parse",
+    "text_of",
     "translate",
 ]
+
+MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
+"""Bytes of a file of delays or losses, and of all that a description names."""
 
 # Words of the command line → where they are in a description; topology settings come from the topology itself.
 _ON_COMMAND_LINE: dict[str, Path] = {
@@ -63,14 +68,17 @@ class Spec:
 def load(path: File | str) -> Spec:
     """Reads a description; files that it names (delays, loss patterns) are relative to it."""
     file = File(path)
+    return parse(text_of(file, "write the path of a description (*.lab.yaml)"), file)
+
+
+def text_of(file: File, instead: str) -> str:
+    """What a file in YAML holds. Others are not read: as root, an error could show a line of what nobody may see."""
+    if file.suffix not in (".yaml", ".yml"):
+        raise DescriptionError(f"{file}: its name does not end in .yaml: {instead}")
     try:
-        text = file.read_text(encoding="utf-8")
+        return read_text(file)
     except OSError as error:
-        reason = error.strerror or "cannot be read"
-        raise DescriptionError(f"{file}: {reason}: write the path of a description (*.lab.yaml)") from None
-    except UnicodeDecodeError:
-        raise DescriptionError(f"{file}: is not text in UTF-8: write the path of a description (*.lab.yaml)") from None
-    return parse(text, file)
+        raise DescriptionError(f"{file}: {error.strerror or 'cannot be read'}: {instead}") from None
 
 
 def parse(text: str, file: File) -> Spec:
@@ -158,8 +166,13 @@ def _topology_mapping(raw: dict[str, Any]) -> dict[str, Any]:
 def from_data(raw: dict[str, Any], places: Places, folder: File) -> Spec:
     """The description in `raw`, whose values were written at `places`; files that it names are relative to `folder`."""
 
+    left = MOST_TABLES
+
     def read(name: str) -> str:
-        return (folder / name).read_text(encoding="utf-8")
+        nonlocal left
+        text = read_text(folder / name, min(MOST_TABLE, left))
+        left -= len(text)
+        return text
 
     try:
         description = Description.model_validate(raw, context={"read": read})

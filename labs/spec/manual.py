@@ -15,10 +15,14 @@ _INTRODUCTION = """# The lab description
 
 Made from the models in `labs/spec/fields.py`; do not edit.
 
-A description is a YAML file (`NAME.lab.yaml`). The smallest one is `topology: dumbbell`. Every number has its unit,
-unknown keys are refused, and so is a value that would have to be rounded. Where no default is named, the key is
-required. On the command line the same settings are `--rtt`, `--rate` and so on (`make`: `RTT=`, `RATE=`); those of a
-link replace what `wan:` says, and what is said of a single direction or link stays.
+A description is a YAML file (`NAME.lab.yaml`). `ewan lab FILE` takes it by its path; `ewan lab NAME` takes
+`NAME.lab.yaml` of the current directory, else that of `labs/library`. The name of a template (`dumbbell`) always means
+the template.
+
+The smallest description is `topology: dumbbell`. Every number has its unit, unknown keys are refused, and so is a value
+that would have to be rounded. Where no default is named, the key is required. On the command line the same settings are
+`--rtt`, `--rate` and so on (`make`: `RTT=`, `RATE=`); those of a link replace what `wan:` says, and what is said of a
+single direction or link stays.
 
 ```yaml
 name: long-and-lossy
@@ -41,7 +45,11 @@ direction in `wan:` or `access:`, `wan:` or `access:`, the default. Each directi
 loss, corruption and duplication; the queue; the rate; the delay line. The buffer limits the queue alone.
 
 A plain access link (a rate, a drop-tail buffer) is a pair of virtual network cards; one with a delay, a loss or
-another queue discipline is emulated like a wide-area link.
+another queue discipline is emulated like a wide-area link. In the virtual clock a card takes the time of each packet at
+its rate. In the live clock, and at a router's card above 1 Gbit/s, it is a token bucket. That holds packets in a row to
+the rate and lets a lone one pass at once: at 10 Mbit/s the RTT of a lone packet of 100 bytes is 0.11 ms shorter for
+each card on its way. Base RTTs are propagation alone; every emulated link adds a packet's time at its rate, and so does
+the verification's expectation.
 
 `emulator: kernel` makes a link of netem with psp and the queue below it, `emulator: tbf` with a token bucket in place
 of psp. They say what netem says: loss as a fraction, `gilbert-elliott` or `markov`; a constant delay, or `uniform`

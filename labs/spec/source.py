@@ -15,15 +15,24 @@ from typing import Any
 
 import yaml
 
+from labs.reading import MOST_DIGITS, one_line
+
 Path = tuple[str | int, ...]
 
 MOST_NAMES = 12  # in one line
+MOST_LETTERS = 80  # of what was written, in an error
+DEEPEST = 50  # groups within groups; no format has a tenth of that
+MOST_VALUES = 100_000
+"""Of a file, keys and aliases' copies included: half a million of them fill a machine's memory."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class DescriptionError(ValueError):
     """One line: `file:line: key "value": what is wrong, write X instead`."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +67,23 @@ class Places:
         """The error at `path`; `value` is shown when nothing was written there (a default)."""
         place = self.find(path)
         shown = place.text if place.text is not None else value
-        quoted = "" if shown is None else f' "{_one_line(str(shown))}"'
-        return DescriptionError(f"{place.prefix}{place.key}{quoted}: {message}".replace("\n", " "))
+        quoted = "" if shown is None else f' "{one_line(str(shown), MOST_LETTERS)}"'
+        return DescriptionError(f"{place.prefix}{place.key}{quoted}: {message}")
 
 
 def spell(path: Path) -> str:
     """`wan.forward.rate`, `links[2].between`."""
     words = ""
     for part in path:
-        words += f"[{part}]" if isinstance(part, int) else f".{part}" if words else part
+        name = part if isinstance(part, int) else one_line(part, MOST_LETTERS)
+        words += f"[{name}]" if isinstance(part, int) else f".{name}" if words else str(name)
     return words or "description"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """What to write instead of an unknown word."""
     names = list(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word[:MOST_LETTERS], names, n=1, cutoff=0.6)
     shown = [*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])]
     return f'write "{close[0]}"' if close else "write one of " + ", ".join(shown)
 
@@ -82,25 +92,50 @@ def read_yaml(text: str, file: str, least: str = "topology: dumbbell") -> tuple[
     """The description's data and the place of each of its values; `least` is what even the shortest one says."""
     places = Places(file)
     try:
+        _check_size(text, file)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         line = (error.problem_mark.line + 1) if error.problem_mark else 1
         raise DescriptionError(f"{file}:{line}: {error.problem or 'is not YAML'}: write YAML") from None
-    except yaml.YAMLError as error:
-        raise DescriptionError(f"{file}: {_one_line(str(error))}: write YAML in UTF-8") from None
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise DescriptionError(f"{file}: {one_line(str(error), MOST_LETTERS)}: write YAML in UTF-8") from None
     if root is None:
         raise DescriptionError(f'{file}:1: is empty: write at least "{least}"')
-    try:
-        return _build(root, (), places), places
-    except RecursionError:
-        raise DescriptionError(f"{file}: contains itself (an alias): write it out") from None
+    return _build(root, (), places), places
+
+
+def _check_size(text: str, file: str) -> None:
+    """Counts before anything is built of it: libyaml's composer recurses, and a stack that ends there ends us."""
+    depth = 0
+    event: Any
+    for number, event in enumerate(yaml.parse(text, Loader=_LOADER)):
+        here = f"{file}:{event.start_mark.line + 1}: "
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                raise DescriptionError(
+                    f"{here}is nested more than {DEEPEST} deep: write fewer brackets or indentations"
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if number > 2 * MOST_VALUES:
+            raise _too_many(here)
+
+
+def _too_many(here: str) -> DescriptionError:
+    return DescriptionError(f"{here}holds more than {MOST_VALUES} values: write fewer")
 
 
 def _build(node: yaml.Node, path: Path, places: Places, key_line: int | None = None) -> Any:
     line = node.start_mark.line + 1 if key_line is None else key_line
     prefix = f"{places.file}:{line}: "
+    if len(places.known) >= MOST_VALUES:  # aliases multiply
+        raise _too_many(prefix)
+    if len(path) > DEEPEST:  # only an alias of what is around it goes deeper than the text
+        raise DescriptionError(f"{prefix}contains itself (an alias): write it out")
     if isinstance(node, yaml.ScalarNode):
-        places.known[path] = Place(prefix, spell(path), node.value)
+        # A file that is one bare word is no description: as root it may be one that others must not see.
+        places.known[path] = Place(prefix, spell(path), node.value if path else None)
         return _scalar(node)
     places.known[path] = Place(prefix, spell(path), None)
     if isinstance(node, yaml.SequenceNode):
@@ -117,6 +152,8 @@ def _build(node: yaml.Node, path: Path, places: Places, key_line: int | None = N
     return result
 
 
+# Digits of ASCII alone, here and elsewhere: a number in other letters is more likely a slip than meant.
+_WHOLE = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -128,11 +165,6 @@ def scalar(text: str) -> str | int | bool | None:
     """YAML 1.2's core types only: `no` is a name and `1:30` no number."""
     if text in _WORDS:
         return _WORDS[text]
-    if re.fullmatch(r"[+-]?\d+", text):
+    if _WHOLE.fullmatch(text):
         return int(text)
     return text
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 80 else line[:77] + "..."

@@ -13,11 +13,15 @@ from typing import Annotated, Any, Literal
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, ValidationInfo, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from labs.reading import MOST_DIGITS
 from labs.units import Buffer, Duration, Fraction, Rate, Size, parse_millihertz
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
+WHOLE = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}")
 LONGEST_NAME = 32
 LONGEST_TABLE = 2**20
+# What a table of delays may show of itself in an error: another file, read as root, is not to be seen that way.
+_QUANTITY = re.compile(r"[+-]?[0-9.]{1,20} ?[A-Za-zµ/]{0,6}")
 
 
 def _name(value: object) -> str:
@@ -37,7 +41,7 @@ class Count:
 
     def parse(self, value: object) -> int:
         text = "" if isinstance(value, bool) else str(value)
-        if re.fullmatch(r"\d+", text) and self.least <= int(text) <= self.most:
+        if WHOLE.fullmatch(text) and self.least <= int(text) <= self.most:
             return int(text)
         example = max(self.least, min(2, self.most))
         raise ValueError(f'write a whole number from {self.least} to {self.most}, like "{example}"')
@@ -51,7 +55,7 @@ class Count:
 
 def _mtu(value: object) -> int:
     text = "" if isinstance(value, bool) else str(value)
-    if re.fullmatch(r"\d+", text) and 576 <= int(text) <= 65535:
+    if WHOLE.fullmatch(text) and 576 <= int(text) <= 65535:
         return int(text)
     raise ValueError('write the largest IP packet in bytes without a unit, from 576 to 65535, like "1500"')
 
@@ -62,6 +66,7 @@ class DelayTable:
 
     file: str
     delays_ns: tuple[int, ...]
+    mean_ns: int
 
 
 def _delay(value: object, info: ValidationInfo) -> Duration | DelayTable:
@@ -71,16 +76,20 @@ def _delay(value: object, info: ValidationInfo) -> Duration | DelayTable:
     if set(value) != {"table"} or not isinstance(name, str):
         raise ValueError('write a delay as "50ms" or "{table: delays.txt}"')
     delays = []
-    for number, line in enumerate(_read(name, info).splitlines(), 1):
+    lines = _read(name, info).splitlines()
+    if len(lines) > 2 * LONGEST_TABLE:  # comments and empty ones too
+        raise ValueError(f"{name} has {len(lines)} lines: write at most {LONGEST_TABLE} delays, one a line")
+    for number, line in enumerate(lines, 1):
         text = line.split("#")[0].strip()
         if text:
             try:
                 delays.append(Duration.parse(text).ns)
             except ValueError as error:
-                raise ValueError(f'{name}:{number}: "{text}": {error}') from None
+                wrong = f'"{text}": {error}' if _QUANTITY.fullmatch(text) else 'write a delay a line, like "50ms"'
+                raise ValueError(f"{name}:{number}: {wrong}") from None
     if not 0 < len(delays) <= LONGEST_TABLE:
         raise ValueError(f"{name} holds {len(delays)} delays: write 1 to {LONGEST_TABLE}, one a line")
-    return DelayTable(name, tuple(delays))
+    return DelayTable(name, tuple(delays), sum(delays) // len(delays))
 
 
 def _pattern(value: object, info: ValidationInfo) -> str:
@@ -97,9 +106,8 @@ def _pattern(value: object, info: ValidationInfo) -> str:
 def _read(name: str, info: ValidationInfo) -> str:
     try:
         return str((info.context or {})["read"](name))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "is not text"
-        raise ValueError(f"{name}: {reason}: write a file's path relative to the description") from None
+    except OSError as error:
+        raise ValueError(f"{name}: {error.strerror}: write a file's path relative to the description") from None
 
 
 def _rtt(value: object) -> Duration | tuple[Duration, ...]:

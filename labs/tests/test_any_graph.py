@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 
 import networkx as nx
@@ -36,9 +37,9 @@ def links(draw: st.DrawFn, all_known: bool) -> Drawn:
     return drawn
 
 
-def compiled(drawn: Drawn, rtt: str | None) -> Plan:
+def compiled(drawn: Drawn, rtt: str | None, ip: str = "dual") -> Plan:
     nodes = list(dict.fromkeys(end for link in drawn for end in link[:2]))
-    lines = [f"rtt: {rtt}"] if rtt else []
+    lines = [f"ip: {ip}", *([f"rtt: {rtt}"] if rtt else [])]
     lines += ["topology:", "  graph:"]
     lines += [f"    {what}: [{', '.join(n for n in nodes if n[0] == what[0])}]" for what in ("hosts", "routers")]
     lines += ["    links:"]
@@ -52,22 +53,49 @@ def rtts(plan: Plan) -> dict[tuple[str, str], int]:
     """The base RTT between any two hosts, walked both ways; both ways take the same links."""
     network = Network(plan)
     hosts = [node.name for node in plan.nodes if node.kind == "host"]
+    there_by, back_by = (next(v for v in order if network.addresses(hosts[0], v)) for order in ((4, 6), (6, 4)))
     found = {}
     for a in hosts:
         for b in hosts:
             if a < b:
-                there, out = network.walk(a, network.addresses(b, 4)[0])
-                again, back = network.walk(b, network.addresses(a, 6)[0])
+                there, out = network.walk(a, network.addresses(b, there_by)[0])
+                again, back = network.walk(b, network.addresses(a, back_by)[0])
                 assert there == again[::-1]
                 found[a, b] = out + back
     return found
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(links(all_known=True))
-def test_routes_are_the_shortest(drawn: Drawn) -> None:
-    plan = compiled(drawn, None if any(link[2] for link in drawn) else "0ms")
+def every_address_is_reached(plan: Plan) -> None:
+    """Also those of routers, from everywhere; and no route stands beside the kernel's own to a connected network."""
+    network = Network(plan)
+    ends = [node for node in plan.nodes if node.kind in ("host", "router")]
+    for node in ends:
+        ports = [ipaddress.ip_interface(address) for port in node.interfaces for address in port.addresses]
+        assert not {str(port.network) for port in ports} & {route.to for route in node.routes}, node.name
+        for source in ends:
+            for port in ports:
+                network.walk(source.name, port.ip)
+
+
+# Of r2's only link, r2-r1, r1 is the other end, and its way to r2 is another: a route to the link would be in the way.
+ITS_OWN_NETWORK: Drawn = [
+    ("r2", "r1", 10_000_000),
+    ("r4", "r2", 500_000),
+    ("r4", "r1", 500_000),
+    ("r0", "r2", 500_000),
+    ("h0", "r0", 0),
+    ("h1", "r0", 0),
+]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(links(all_known=True), st.sampled_from(["4", "6", "dual"]))
+@example(ITS_OWN_NETWORK, "4")
+@example(ITS_OWN_NETWORK, "6")
+def test_routes_are_the_shortest(drawn: Drawn, ip: str) -> None:
+    plan = compiled(drawn, None if any(link[2] for link in drawn) else "0ms", ip)
     assert from_json(to_json(plan)) == plan
+    every_address_is_reached(plan)
     graph: nx.Graph[str] = nx.Graph()
     graph.add_weighted_edges_from((a, b, 2 * (delay or 0)) for a, b, delay in drawn)
     for (a, b), rtt in rtts(plan).items():

@@ -79,7 +79,7 @@ def test_pairs_have_the_rtt_that_the_plan_says_and_the_longest_the_wanted_one(
         again, back = network.walk(pair.sink, network.addresses(pair.source, version)[0])
         assert there == again[::-1]
         assert out + back == pair.rtt_ns
-        assert tuple(name for name in there if name in network.links) == pair.links
+        assert (network.hops(there), network.hops(again)) == (pair.forward.hops, pair.backward.hops)
     wanted = {"10ms,40ms,160ms": 160_000_000, "100000001ns": 100_000_001, "1ns": 1, "99999999ns": 99_999_999}
     longest = wanted.get(overrides.get("rtt", ""), 100_000_000)
     if plan.topology != "fishbone" or len(plan.pairs) > 2:
@@ -108,7 +108,7 @@ def test_no_route_leads_elsewhere_to_what_a_node_is_on(lab: tuple[Plan, dict[str
     """The kernel has such a route already, with the address, and refuses a second."""
     for node in lab[0].nodes:
         networks = {str(ipaddress.ip_interface(a).network) for port in node.interfaces for a in port.addresses}
-        assert not networks & {route.to for route in node.routes}, node.name
+        assert not networks & {route.to for route in (*node.routes, *node.learned_routes)}, node.name
 
 
 def test_one_mtu_on_every_path(lab: tuple[Plan, dict[str, str]]) -> None:
@@ -141,8 +141,7 @@ def test_the_library_compiles_under_its_files_names(file: Path) -> None:
     plan = compile(load(file), HOST)
     assert f"{plan.lab}.lab.yaml" == file.name
     network = Network(plan)
-    # Where a protocol finds the routes, test_routing.py looks for the paths in what it is told.
-    for pair in plan.pairs if plan.routing == "static" else ():
+    for pair in plan.pairs:
         assert network.walk(pair.source, network.addresses(pair.sink, 6)[0])[0][-1] == pair.sink
 
 
@@ -232,3 +231,18 @@ def test_a_star_of_ten_thousand_hosts_compiles_in_seconds() -> None:
     assert len(plan.nodes) == 20_001
     assert len(text) > 10**7
     assert len({a for node in plan.nodes for port in node.interfaces for a in port.addresses}) == 40_000
+
+
+VIRTUAL = HostFacts(cpus=(0, 1), networks=(), clock="virtual")
+
+
+@pytest.mark.parametrize(("rate", "kind"), [("1Gbit/s", "psp"), ("1.1Gbit/s", "tbf")])
+def test_a_routers_card_is_exact_in_the_virtual_clock_up_to_a_rate(rate: str, kind: str) -> None:
+    plan = compile(from_template("dumbbell", {"access": rate, "rate": "100Mbit/s"}), VIRTUAL)
+    cards = {
+        (node.kind, interface.egress["kind"])
+        for node in plan.nodes
+        for interface in node.interfaces
+        if interface.egress.get("rate_bps")
+    }
+    assert cards == {("host", "psp"), ("router", kind)}

@@ -239,7 +239,7 @@ def test_dashboards_are_beside_the_nodes_and_wired_to_none() -> None:
 def test_the_command_leaves_a_table_that_says_something(tmp_path: Path) -> None:
     done = CliRunner().invoke(compile_command, ["dumbbell", "--rtt", "100ms", "-o", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "core  r1 ↔ r2" in (tmp_path / "dumbbell.txt").read_text()
+    assert "core           r1 ↔ r2" in (tmp_path / "dumbbell.txt").read_text()
 
 
 if __name__ == "__main__":

@@ -198,7 +198,9 @@ def test_equal_descriptions_give_equal_plans_and_the_rest_stays_as_it_was() -> N
     one, two = (compile(from_template("dumbbell", {"pairs": "2", "switch": "ovs"}), HOST) for _ in range(2))
     assert to_json(one) == to_json(two)
     plain = compile(from_template("dumbbell", {"pairs": "2"}), HOST)
-    assert one.pairs == plain.pairs
+    for switched, alone in zip(one.pairs, plain.pairs, strict=True):
+        assert (switched.rtt_ns, switched.bottleneck_bps) == (alone.rtt_ns, alone.bottleneck_bps)
+        assert [hop for hop in switched.forward.hops if hop.link not in ("sw-r1", "sw-r2")] == [*alone.forward.hops]
     assert [link.forward for link in one.links] == [link.forward for link in plain.links]
 
 

@@ -45,7 +45,7 @@ def refusal_of(change: dict[str, Any]) -> str:
 
 
 def test_what_another_version_wrote_is_refused() -> None:
-    assert refusal_of({"format": "ewan-plan/1"}) == "format is 'ewan-plan/1', this version reads 'ewan-plan/2'"
+    assert refusal_of({"format": "ewan-plan/2"}) == "format is 'ewan-plan/2', this version reads 'ewan-plan/3'"
     assert refusal_of({"colour": 1}) == "plan has an unknown key 'colour'"
     assert refusal_of({"lab": 1}) == "plan.lab is 1"
     assert refusal_of({"seed": True}) == "plan.seed is True"

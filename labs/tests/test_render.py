@@ -8,7 +8,7 @@ import pytest
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.render import svg, table
-from labs.spec import from_template, load
+from labs.spec import from_template, load, parse
 from labs.spec.fields import Topology
 
 HOST = HostFacts((0, 1), ())
@@ -59,10 +59,23 @@ def test_the_table_of_a_dumbbell() -> None:
         ["r2", "router"],
     ]
     assert links[2][0] == ["core", "r1 ↔ r2", "1Gbit/s", "50ms", "12.5MB", "drop-tail", "0.1%", "wire"]
-    assert links[2][1] == ["", "left1 ↔ r1", "10Gbit/s", "0ms", "1.538MB", "drop-tail", "", "wire"]
-    assert pairs[2] == [["left1", "right1", "100ms", "1Gbit/s", "core"]]
+    assert links[2][1] == ["access-left1", "left1 ↔ r1", "10Gbit/s", "0ms", "1.538MB", "drop-tail", "", "wire"]
+    assert pairs[2] == [["left1", "right1", "100ms", "1Gbit/s at core", "core"]]
     for _, columns, rows in (nodes, links, pairs):
         assert all(len(row) == len(columns) for row in rows)
+
+
+def test_the_table_names_what_is_slowest_on_the_way() -> None:
+    switched = compile(load(Path(__file__).parents[1] / "library/switched.lab.yaml"), HOST)
+    assert {tuple(row[3:]) for row in table.pairs(switched)} == {("100Mbit/s at sw-r1", "core")}
+    slow = compiled("dumbbell", access="100M")
+    assert table.pairs(slow)[0][3] == "100Mbit/s at access-left1"
+    text = "topology: dumbbell\nrtt: 10ms\naccess: {rate: 20Mbit/s, backward: {rate: 2Mbit/s}}\n"
+    asymmetric = compile(parse(text, Path("x.lab.yaml")), HOST)
+    assert [row[3] for row in table.pairs(asymmetric)] == ["2Mbit/s at access-right1"]
+    text = "topology: dumbbell\nrtt: 10ms\nwan: {rate: 20Mbit/s, backward: {rate: 2Mbit/s}}\n"
+    asymmetric = compile(parse(text, Path("x.lab.yaml")), HOST)
+    assert [row[3] for row in table.pairs(asymmetric)] == ["20Mbit/s at core, back 2Mbit/s at core"]
 
 
 def test_the_table_shows_directions_that_differ() -> None:

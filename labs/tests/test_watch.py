@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from labs import cli
 from labs.compile import HostFacts, compile
 from labs.spec import from_template
-from labs.watch import CAUSES, sparkline, summary, watch_command
+from labs.watch import CAUSES, sparkline, summary, view, watch_command
 
 
 def rows(**columns: list[int]) -> dict[str, list[int]]:
@@ -43,3 +43,11 @@ def test_a_lab_of_kernel_links_says_why_there_is_nothing_to_watch(monkeypatch: p
     result = CliRunner().invoke(watch_command, ["kl"])
     assert result.exit_code == 2
     assert "the links of kl are made of the kernel's parts" in result.output
+
+
+def test_a_link_that_a_fault_ended_shows() -> None:
+    plan = compile(from_template("dumbbell", {"name": "wl"}), HostFacts(cpus=(0, 1), networks=()))
+    idle = summary(rows(**{name: [] for name in rows()}))
+    found = [{"link": "core", "direction": way, "ended": "out of bounds", **idle} for way in ("forward", "backward")]
+    table = view(plan, found)
+    assert [row[2] for row in table.rows] == ["ended by a fault"] * 2

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from labs.plan import Interface, Link, Node, Plan
+from labs.plan import Hop, Interface, Link, Node, Plan
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,21 @@ class Network:
             passed.append(here)
         raise AssertionError(f"{address} is never reached from {source}: {passed[:20]}")
 
+    def hops(self, passed: list[str]) -> tuple[Hop, ...]:
+        """The links, with directions, between the nodes that a walk passed."""
+        between = {(wire.a.node, wire.b.node): wire.link for wire in self.plan.wires}
+        found = []
+        for here, there in pairwise(passed):
+            if here in self.links:
+                continue  # the second half of an emulated link
+            if there in self.links:
+                found.append(Hop(there, "forward" if self.links[there].a.node == here else "backward"))
+            elif (here, there) in between:
+                found.append(Hop(between[here, there], "forward"))
+            else:
+                found.append(Hop(between[there, here], "backward"))
+        return tuple(found)
+
     def asked(self, address: Any) -> str:
         """What address resolution finds: only hosts of one switch ask each other."""
         (found,) = [p.mac for (_, _), p in self.ports.items() if str(address) in [a.split("/")[0] for a in p.addresses]]
@@ -81,7 +97,7 @@ class Network:
                 network = ipaddress.ip_interface(text).network
                 if address in network and (best is None or network.prefixlen > best[0]):
                     best = network.prefixlen, port, address
-        for route in self.nodes[node].routes:
+        for route in (*self.nodes[node].routes, *self.nodes[node].learned_routes):
             network = ipaddress.ip_network(route.to)
             if address in network and (best is None or network.prefixlen > best[0]):
                 best = network.prefixlen, self.ports[node, route.interface], ipaddress.ip_address(route.via)

@@ -131,7 +131,7 @@ def row(name: str) -> Plan:
         nodes.append(Node(names[number + 1], "emulator", ports, (), quiet, ()))
     nodes.append(Node("right", "host", (interface(8, "eth0", "10.98.0.2/24"),), (), quiet, ()))
     ends = [End(a, "eth0" if a == "left" else "eth1") for a in names[:-1]]
-    wires = tuple(Wire(end, End(b, "eth0")) for end, b in zip(ends, names[1:], strict=True))
+    wires = tuple(Wire(b, end, End(b, "eth0")) for end, b in zip(ends, names[1:], strict=True))
     links = tuple(
         replace(link, name=node, node=node, a=wires[number].a, b=wires[number + 1].b, port_a="eth0", port_b="eth1")
         for number, (link, node) in enumerate(zip(whole.links, names[1:-1], strict=True))

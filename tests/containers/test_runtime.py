@@ -165,7 +165,7 @@ def test_with_a_management_network(engine: Containers, ewan: Ewan, state: Path, 
         }
         assert addresses.keys() == {"lo", "eth0", "eth1"}
         assert addresses["eth1"].startswith("10.64.") and not addresses["eth0"].startswith("10.64.")
-        ping = ewan("exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "5", "-i", "0.1", "right1")
+        ping = ewan("exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "30", "-i", "0.05", "right1")
         assert 40 <= shortest_ms(ping.stdout) <= 41, "not over the link"
     finally:
         down = ewan("down", name, timeout=200)

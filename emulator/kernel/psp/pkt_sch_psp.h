@@ -48,6 +48,7 @@ struct tc_psp_xstats {
 	__u64	gaps;		/* intervals filled before packets of the class */
 	__u64	pause_frames;	/* PAUSE frames sent to fill them */
 	__u64	gap_bytes;	/* bytes of these on the wire, with framing */
+	__u64	waited_ns;	/* packets in the child, integrated over time */
 };
 
 #endif

@@ -357,6 +357,7 @@ static int print_xstats(const struct qdisc_util *qu, FILE *f,
 	print_number("late_ns", " sum %lluns", x.late_ns);
 	print_number("late_max_ns", " max %lluns", x.late_max_ns);
 	print_number("dither_sum_ns", " dithered %lluns", x.dither_ns);
+	print_number("waited_ns", " waited %lluns", x.waited_ns);
 	if (x.pause_frames) {
 		print_number("gaps", "\n  gaps %llu", x.gaps);
 		print_number("pause_frames", " pause %llu frames",

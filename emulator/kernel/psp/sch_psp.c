@@ -75,6 +75,7 @@ struct psp_class {
 	u64			clock;		/* where the next packet may begin */
 	u64			frac;		/* and its fraction, in 1/rate */
 	u64			arrival;	/* ns, of what last found the child empty */
+	u64			noted;		/* ns, until which waiting is counted */
 	struct sk_buff		*held;		/* in service, leaves at key */
 
 	u64			rate;
@@ -289,8 +290,34 @@ static void psp_prefetch(const struct Qdisc *child)
 	}
 }
 
-/* Begin the next packet of a class whose last one has gone. */
-static void psp_next(struct psp_sched *q, struct psp_class *cl)
+/*
+ * Before anything enters or leaves the child: as many packets as are in it have
+ * waited since the last time. The packet in service is not among them. A child
+ * that drops what it holds does so in these calls only. @now in ns, 0 if not
+ * read yet: nothing waits in an empty child, so for one the clock is not read.
+ */
+static void psp_note(struct psp_class *cl, u64 now)
+{
+	unsigned int waiting = qdisc_qlen_sum(cl->qdisc);
+
+	if (!waiting)
+		return;
+	if (!now)
+		now = ktime_get_ns();
+	if (now > cl->noted) {
+		cl->xstats.waited_ns += (now - cl->noted) * waiting;
+		cl->noted = now;
+	}
+}
+
+static struct sk_buff *psp_take(struct psp_class *cl, u64 now)
+{
+	psp_note(cl, now);
+	return cl->qdisc->dequeue(cl->qdisc);
+}
+
+/* Begin the next packet of a class whose last one has gone; @now as above. */
+static void psp_next(struct psp_sched *q, struct psp_class *cl, u64 now)
 {
 	if (!qdisc_qlen_sum(cl->qdisc)) {
 		psp_unready(q, cl);
@@ -299,7 +326,7 @@ static void psp_next(struct psp_sched *q, struct psp_class *cl)
 	if (q->mode == PSP_MODE_TIMER)
 		psp_not_before(cl, cl->arrival);
 	if (psp_holds(q, cl)) {
-		struct sk_buff *skb = cl->qdisc->dequeue(cl->qdisc);
+		struct sk_buff *skb = psp_take(cl, now);
 
 		if (!skb) {
 			psp_rest(q, cl);
@@ -319,15 +346,18 @@ static void psp_wake(struct psp_sched *q, struct psp_class *cl, u64 now)
 {
 	bool idle = RB_EMPTY_NODE(&cl->ready) && list_empty(&cl->stalled);
 
+	if (!now)
+		now = ktime_get_ns();
+	cl->noted = now;
 	if (q->mode == PSP_MODE_TIMER) {
-		cl->arrival = now ? now : ktime_get_ns();
+		cl->arrival = now;
 	} else if (idle) {
 		if (RB_EMPTY_ROOT(&q->ready.rb_root))
-			psp_gap_resume(q, now ? now : ktime_get_ns());
+			psp_gap_resume(q, now);
 		psp_not_before(cl, q->byte_clock);
 	}
 	if (idle)
-		psp_next(q, cl);
+		psp_next(q, cl, now);
 }
 
 static int psp_admit(struct psp_sched *q, struct psp_class *cl,
@@ -338,6 +368,7 @@ static int psp_admit(struct psp_sched *q, struct psp_class *cl,
 	unsigned int len = qdisc_pkt_len(skb);
 	int err;
 
+	psp_note(cl, now);
 	err = qdisc_enqueue(skb, cl->qdisc, to_free);
 	if (unlikely(err != NET_XMIT_SUCCESS)) {
 		if (net_xmit_drop_count(err)) {
@@ -590,7 +621,7 @@ static void psp_retry(struct psp_sched *q, u64 now)
 			cl->arrival = now;
 		else
 			psp_not_before(cl, q->byte_clock);
-		psp_next(q, cl);
+		psp_next(q, cl, now);
 	}
 }
 
@@ -606,14 +637,14 @@ static struct sk_buff *psp_dequeue_timer(struct Qdisc *sch, struct psp_sched *q,
 		skb = cl->held;
 		cl->held = NULL;
 		if (!skb) {
-			skb = cl->qdisc->dequeue(cl->qdisc);
+			skb = psp_take(cl, now);
 			if (!skb) {
 				psp_rest(q, cl);
 				continue;
 			}
 			psp_advance(q, cl, psp_len(cl, skb));
 		}
-		psp_next(q, cl);
+		psp_next(q, cl, now);
 		if (late) {
 			cl->xstats.late++;
 			cl->xstats.late_ns += late;
@@ -669,7 +700,7 @@ static struct sk_buff *psp_dequeue_gap(struct Qdisc *sch, struct psp_sched *q)
 	while ((cl = psp_first(q))) {
 		if (cl->key > q->byte_clock)
 			return psp_pause(sch, q, cl, cl->key - q->byte_clock);
-		skb = cl->qdisc->dequeue(cl->qdisc);
+		skb = psp_take(cl, 0);
 		if (!skb) {
 			psp_rest(q, cl);
 			continue;
@@ -685,7 +716,7 @@ static struct sk_buff *psp_dequeue_gap(struct Qdisc *sch, struct psp_sched *q)
 				  (q->pause->len + PSP_FRAMING) : 0;
 		if (q->byte_clock > owed)
 			psp_not_before(cl, q->byte_clock - owed);
-		psp_next(q, cl);
+		psp_next(q, cl, 0);
 		return psp_sent(sch, cl, skb);
 	}
 	return NULL;
@@ -922,6 +953,7 @@ static int psp_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		hlist_for_each_entry(cl, &q->clhash.hash[i], common.hnode) {
 			const struct tc_psp_xstats *x = &cl->xstats;
 
+			psp_note(cl, 0);
 			sum.packets += x->packets;
 			sum.bytes += x->bytes;
 			sum.dropped += x->dropped;
@@ -933,6 +965,7 @@ static int psp_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 			sum.gaps += x->gaps;
 			sum.pause_frames += x->pause_frames;
 			sum.gap_bytes += x->gap_bytes;
+			sum.waited_ns += x->waited_ns;
 		}
 	}
 	sch_tree_unlock(sch);
@@ -1033,7 +1066,7 @@ static int psp_class_config(struct Qdisc *sch, struct psp_class *cl,
 	cl->memo_len = U32_MAX;
 	if (!RB_EMPTY_NODE(&cl->ready) && !cl->held) {
 		psp_unready(q, cl);
-		psp_next(q, cl);
+		psp_next(q, cl, 0);
 		psp_arm(q);
 	}
 	sch_tree_unlock(sch);
@@ -1270,6 +1303,7 @@ static int psp_dump_class_stats(struct Qdisc *sch, unsigned long arg,
 	u32 qlen, backlog;
 
 	sch_tree_lock(sch);
+	psp_note(cl, 0);
 	xstats = cl->xstats;
 	qstats = cl->qstats;
 	qdisc_qstats_qlen_backlog(cl->qdisc, &qlen, &backlog);

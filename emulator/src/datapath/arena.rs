@@ -18,6 +18,9 @@ const HEAD_BYTES: usize = 8;
 pub struct Arena {
     small: Class,
     large: Class,
+    /// Of both sizes together.
+    slots: u32,
+    used: u32,
 }
 
 struct Class {
@@ -29,7 +32,7 @@ struct Class {
 }
 
 impl Arena {
-    /// Room for `packets` small frames and for `bytes` in large ones, each of at most `frame_bytes`; fetches up to
+    /// Room for `packets` frames in all, and for `bytes` in large ones, each of at most `frame_bytes`; fetches up to
     /// `prefault_bytes` of it now.
     pub fn new(packets: u64, bytes: u64, frame_bytes: usize, prefault_bytes: usize) -> Result<Arena, String> {
         let slots = |count: u64| count.clamp(64, u64::from(LARGE - 1)) as u32;
@@ -38,13 +41,24 @@ impl Arena {
         Ok(Arena {
             small: Class::new(slots(packets), SMALL_BYTES, prefault_bytes / 4)?,
             large: Class::new(large, frame_bytes, prefault_bytes - prefault_bytes / 4)?,
+            slots: slots(packets),
+            used: 0,
         })
+    }
+
+    /// How many frames it holds at most.
+    pub fn slots(&self) -> usize {
+        self.slots as usize
     }
 
     /// Copies a frame into a free slot; None when there is none (or the frame is larger than any).
     pub fn store(&mut self, frame: &[u8]) -> Option<Slot> {
         let (class, bit) = if frame.len() <= SMALL_BYTES { (&mut self.small, 0) } else { (&mut self.large, LARGE) };
+        if self.used == self.slots {
+            return None;
+        }
         let index = class.take(frame.len())?;
+        self.used += 1;
         let slot = class.pointer(index);
         // SAFETY: `take` gave a slot that nobody else holds, with room for the head and this frame.
         unsafe {
@@ -61,6 +75,7 @@ impl Arena {
     }
 
     pub fn release(&mut self, slot: Slot) {
+        self.used -= 1;
         self.class(slot).free.push(slot.0 & !LARGE);
     }
 
@@ -126,7 +141,7 @@ mod tests {
         let mut arena = Arena::new(64, 1_000_000, 1514, 0).unwrap();
         let slots: Vec<Slot> = std::iter::from_fn(|| arena.store(&[7; 64])).collect();
         assert_eq!(slots.len(), 64);
-        assert!(arena.store(&[7; 300]).is_some(), "the other size still has room");
+        assert_eq!(arena.store(&[7; 300]), None, "the sizes share one limit");
         arena.release(slots[5]);
         assert_eq!(arena.store(&[8; 64]), Some(slots[5]), "the slot that was touched last is used first");
         assert_eq!(arena.store(&[8; 64]), None);

@@ -1,55 +1,94 @@
 //! The control socket: one JSON object a line, one answer line a request. In: `stats`, `series`, `set`, `changes`;
 //! out: `{"ok":true,…}` or `{"ok":false,"error":"one line"}`. Reads what the spinner shows, sends it changes.
+//!
+//! Connections, the length of a line and the number of changes that wait are bounded.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
-use std::sync::mpsc::Sender;
-use std::sync::Arc;
+use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
+use std::sync::{Arc, Mutex};
 
 use ewan_timers::Clock;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 
+use super::changes::Outbox;
+use super::faults;
 use super::histogram::Histogram;
 use super::series::COLUMNS;
-use super::shared::{DirectionState, Gaps, Link, Scheduled, Shared};
-use crate::config::Delay;
+use super::shared::{DirectionState, Gaps, Link, Shared};
 use crate::model::Change;
 
 const DIRECTIONS: [&str; 2] = ["forward", "backward"];
 /// Milliseconds behind the present that are surely complete: the spinner writes a row soon after its end.
 const SETTLED_MS: u64 = 2;
+/// Served at a time; each has a thread.
+const MOST_CONNECTIONS: usize = 64;
+/// A table of 2^20 delays of up to 10 s fits.
+const LONGEST_LINE: u64 = 16 << 20;
+/// A change waits for a day at most.
+const LONGEST_WAIT_NS: u64 = 86_400_000_000_000;
 
 #[derive(Clone)]
 pub struct Control {
     pub clock: Clock,
     pub shared: Arc<Shared>,
-    pub changes: Sender<Scheduled>,
-    pub next_id: Arc<AtomicU64>,
+    pub changes: Arc<Mutex<Outbox>>,
 }
 
 /// Opens the socket (in the place of one left behind) and serves it on threads that inherit the caller's CPUs.
 pub fn serve(control: Control, path: &Path) -> Result<(), String> {
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let control = control.clone();
-            std::thread::spawn(move || control.converse(stream));
-        }
-    });
+    std::thread::spawn(move || accept(&listener, &Arc::new(control)));
     Ok(())
+}
+
+fn accept(listener: &UnixListener, control: &Arc<Control>) {
+    faults::contain();
+    for stream in listener.incoming() {
+        // Each conversation holds the control; this thread holds it too.
+        let full = Arc::strong_count(control) > MOST_CONNECTIONS;
+        match stream {
+            Ok(stream) if full => refuse(stream, &format!("{MOST_CONNECTIONS} connections are open: close one first")),
+            Ok(stream) => {
+                let control = control.clone();
+                let work = move || {
+                    faults::contain();
+                    control.converse(stream);
+                };
+                // Without a thread for it the connection closes.
+                let _ = std::thread::Builder::new().name("control".into()).spawn(work);
+            }
+            // No descriptors are left, say: others will close theirs.
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    }
+}
+
+fn refusal(error: &str) -> Value {
+    json!({"ok": false, "error": error})
+}
+
+fn refuse(mut stream: UnixStream, error: &str) {
+    let _ = stream.write_all(format!("{}\n", refusal(error)).as_bytes());
 }
 
 impl Control {
     fn converse(&self, stream: UnixStream) {
         let Ok(mut writer) = stream.try_clone() else { return };
-        for line in BufReader::new(stream).lines() {
-            let Ok(line) = line else { return };
-            if line.trim().is_empty() {
-                continue;
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) if line.len() as u64 == LONGEST_LINE && line.last() != Some(&b'\n') => {
+                    return refuse(writer, &format!("a request has {LONGEST_LINE} bytes at most"));
+                }
+                Ok(_) if line.trim_ascii().is_empty() => continue,
+                Ok(_) => {}
             }
             let mut answer = self.answer(&line).to_string();
             answer.push('\n');
@@ -59,13 +98,13 @@ impl Control {
         }
     }
 
-    pub fn answer(&self, line: &str) -> Value {
-        let answer = match serde_json::from_str::<Value>(line) {
+    pub fn answer(&self, line: &[u8]) -> Value {
+        let answer = match serde_json::from_slice::<Value>(line) {
             Ok(Value::Object(request)) => self.command(request),
             Ok(_) => Err("a request is one JSON object".into()),
             Err(error) => Err(format!("no JSON: {error}")),
         };
-        answer.unwrap_or_else(|error| json!({"ok": false, "error": error}))
+        answer.unwrap_or_else(|error| refusal(&error))
     }
 
     fn command(&self, mut request: Map<String, Value>) -> Result<Value, String> {
@@ -74,7 +113,7 @@ impl Control {
             Some("stats") => self.stats(&parse(request)?),
             Some("series") => self.series(parse(request)?),
             Some("set") => self.set(request),
-            Some("changes") => Ok(self.applied()),
+            Some("changes") => self.applied(),
             _ => Err("command: one of stats, series, set, changes".into()),
         }
     }
@@ -144,48 +183,50 @@ impl Control {
         }
         let target: SetTarget = parse(target)?;
         let change: Change = parse(request)?;
-        check(&change)?;
+        change.check()?;
         let link = self.link(&target.link)?;
+        if let Some(why) = self.shared.links[link].ended.get() {
+            return Err(format!("link {} has ended: a fault in the program: {why}", target.link));
+        }
         let directions = match target.direction.as_str() {
             "both" => 0..2,
             "forward" => 0..1,
             "backward" => 1..2,
             other => return Err(format!("direction: {other:?}; write forward, backward or both")),
         };
-        let at = self.clock.now() + target.in_ns;
-        let ids: Vec<u64> = directions
-            .map(|direction| {
-                let id = self.next_id.fetch_add(1, Relaxed);
-                let scheduled = Scheduled { id, link, direction, at, change: change.clone() };
-                self.changes.send(scheduled).map_err(|_| "the spinner has stopped".to_string())?;
-                Ok(id)
-            })
-            .collect::<Result<_, String>>()?;
+        if target.in_ns > LONGEST_WAIT_NS {
+            return Err(format!("in_ns {}: write at most {LONGEST_WAIT_NS} (a day)", target.in_ns));
+        }
+        let at = self.clock.now().saturating_add(target.in_ns);
+        let ids = self.outbox()?.send(link, directions, at, &change)?;
         self.shared.changes_waiting.store(true, Release);
         let _ = self.shared.wake.write(1);
         Ok(json!({"ok": true, "ids": ids, "at_ns": at.saturating_sub(self.shared.started)}))
     }
 
+    fn outbox(&self) -> Result<std::sync::MutexGuard<'_, Outbox>, String> {
+        self.changes.lock().map_err(|_| "changes are not made any more: a fault in the program".into())
+    }
+
     /// Changes made so far; times since the spinner started, as in `at_ns` of `set`.
-    fn applied(&self) -> Value {
-        let Ok(applied) = self.shared.applied.lock() else { return json!({"ok": false, "error": "poisoned"}) };
+    fn applied(&self) -> Result<Value, String> {
         let since = |time: u64| time.saturating_sub(self.shared.started);
-        let changes: Vec<Value> = applied
-            .iter()
-            .map(|applied| {
-                let scheduled = &applied.scheduled;
+        let mut outbox = self.outbox()?;
+        let changes: Vec<Value> = outbox
+            .made()
+            .map(|made| {
                 json!({
-                    "id": scheduled.id,
-                    "link": self.shared.links[scheduled.link].name,
-                    "direction": DIRECTIONS[scheduled.direction],
-                    "requested_ns": since(scheduled.at),
-                    "actual_ns": since(applied.actual),
-                    "late_ns": applied.actual.saturating_sub(scheduled.at),
-                    "change": scheduled.change,
+                    "id": made.id,
+                    "link": self.shared.links[made.link].name,
+                    "direction": DIRECTIONS[made.direction],
+                    "requested_ns": since(made.requested),
+                    "actual_ns": since(made.actual),
+                    "late_ns": made.actual.saturating_sub(made.requested),
+                    "change": made.change,
                 })
             })
             .collect();
-        json!({"ok": true, "changes": changes})
+        Ok(json!({"ok": true, "changes": changes}))
     }
 }
 
@@ -218,38 +259,6 @@ fn parse<T: for<'a> Deserialize<'a>>(object: Map<String, Value>) -> Result<T, St
     serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
 }
 
-/// What the types do not say.
-fn check(change: &Change) -> Result<(), String> {
-    if *change == Change::default() {
-        return Err(
-            "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb or queue".into()
-        );
-    }
-    if change.rate_bps.is_some_and(|rate| !(8_000..=100_000_000_000).contains(&rate)) {
-        return Err("rate_bps: from 8000 to 100000000000".into());
-    }
-    if change.delay.as_ref().is_some_and(|delay| longest(delay) > 10_000_000_000) {
-        return Err("delay: at most 10 s (10000000000 ns)".into());
-    }
-    if change.corrupt_ppb.max(change.duplicate_ppb) > Some(crate::config::ONE_PPB) {
-        return Err("corrupt_ppb, duplicate_ppb: at most 1000000000".into());
-    }
-    if change.queue.as_ref().is_some_and(|queue| queue.limit_packets.is_none() && queue.limit_bytes.is_none()) {
-        return Err("queue: limit_packets or limit_bytes must be set".into());
-    }
-    Ok(())
-}
-
-fn longest(delay: &Delay) -> u64 {
-    match delay {
-        Delay::Constant { delay_ns } => *delay_ns,
-        Delay::Uniform { delay_ns, jitter_ns }
-        | Delay::Normal { delay_ns, jitter_ns }
-        | Delay::Pareto { delay_ns, jitter_ns } => (*delay_ns).max(*jitter_ns),
-        Delay::Table { delays_ns } => delays_ns.iter().copied().max().unwrap_or(0),
-    }
-}
-
 fn link_stats(link: &Link) -> Value {
     let drops = link.interfaces.drops();
     let ports: Vec<Value> = link
@@ -265,10 +274,13 @@ fn link_stats(link: &Link) -> Value {
                 "veth_drops": drops,
                 "checksums_completed": port.checksums_completed.load(Relaxed),
                 "refused": port.refused.load(Relaxed),
+                "too_long": port.too_long.load(Relaxed),
             })
         })
         .collect();
     json!({
+        "running": link.ended.get().is_none(),
+        "ended": link.ended.get(),
         "ports": ports,
         "forward": direction_stats(&link.directions[0]),
         "backward": direction_stats(&link.directions[1]),
@@ -292,6 +304,8 @@ fn direction_stats(direction: &DirectionState) -> Value {
         "corrupted_packets": model.corrupted_packets,
         "duplicated_packets": model.duplicated_packets,
         "ce_packets": model.ce_packets,
+        "served_packets": model.served_packets,
+        "waited_ns": model.waited_ns,
         "queue_packets": model.queued.packets,
         "queue_bytes": model.queued.bytes,
         "queue_max_packets": model.queued_max.packets,
@@ -328,6 +342,7 @@ fn percentiles(histogram: &Histogram) -> Value {
 pub fn summary(shared: &Shared) -> Vec<String> {
     let mut lines = Vec::new();
     for link in &shared.links {
+        lines.extend(link.ended.get().map(|why| format!("{} ended before: {why}", link.name)));
         for (name, direction) in DIRECTIONS.iter().zip(&link.directions) {
             let totals = direction.totals.lock().map(|totals| totals.clone()).unwrap_or_default();
             let (model, late) = (&totals.model, &direction.lateness);
@@ -347,11 +362,11 @@ pub fn summary(shared: &Shared) -> Vec<String> {
         }
         for (port, drops) in link.ports.iter().zip(link.interfaces.drops()) {
             let (overruns, refused) = ((port.overruns)(), port.refused.load(Relaxed));
-            let completed = port.checksums_completed.load(Relaxed);
-            if overruns + refused + completed + drops.ring_full + drops.transmit + drops.receive > 0 {
+            let (completed, too_long) = (port.checksums_completed.load(Relaxed), port.too_long.load(Relaxed));
+            if overruns + refused + completed + too_long + drops.ring_full + drops.transmit + drops.receive > 0 {
                 lines.push(format!(
-                    "{} {}: ring overruns {overruns}, veth ring full {}, refused {refused}, dropped by the receiver's \
-                     queue {}, dropped on receipt {}, checksums completed {completed}",
+                    "{} {}: ring overruns {overruns}, veth ring full {}, refused {refused}, too long {too_long}, dropped \
+                     by the receiver's queue {}, dropped on receipt {}, checksums completed {completed}",
                     link.name, port.interface, drops.ring_full, drops.transmit, drops.receive,
                 ));
             }
@@ -369,36 +384,5 @@ pub fn summary(shared: &Shared) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn error_of(request: &str) -> String {
-        let (changes, _) = std::sync::mpsc::channel();
-        let shared = Arc::new(Shared::new(1, "test", 0, vec![]).unwrap());
-        let control = Control { clock: Clock::kernel(), shared, changes, next_id: Arc::default() };
-        let answer = control.answer(request);
-        assert_eq!(answer["ok"], false, "{answer}");
-        answer["error"].as_str().unwrap_or_default().to_string()
-    }
-
-    #[test]
-    fn says_in_one_line_what_is_wrong_with_a_request() {
-        for (request, part) in [
-            ("{", "no JSON"),
-            (r#"{"command":"dance"}"#, "one of stats, series, set, changes"),
-            (r#"{"command":"series"}"#, "missing field `link`"),
-            (r#"{"command":"series","link":"core"}"#, r#"no "core" here"#),
-            (r#"{"command":"stats","link":"core"}"#, r#"no "core" here"#),
-            (r#"{"command":"set","link":"core","direction":"both"}"#, "nothing to change"),
-            (r#"{"command":"set","link":"core","direction":"both","rate":1}"#, "unknown field `rate`"),
-            (r#"{"command":"set","link":"core","direction":"both","rate_bps":7999}"#, "from 8000"),
-            (
-                r#"{"command":"set","link":"core","direction":"both","delay":{"kind":"constant","delay_ns":10000000001}}"#,
-                "at most 10 s",
-            ),
-        ] {
-            let error = error_of(request);
-            assert!(error.contains(part) && !error.contains('\n'), "{request}: {error}");
-        }
-    }
-}
+#[path = "control_tests.rs"]
+mod tests;

@@ -1,12 +1,31 @@
 //! What the link must know of a frame, and the three things it may change in one: complete a checksum that the
 //! sender left to its (absent) hardware, mark congestion (RFC 3168), flip a bit. In and out: the frame's bytes.
+//!
+//! VLAN tags (IEEE 802.1Q, 802.1ad) and MPLS labels (RFC 3032) may stand before the IP packet. An MPLS label does not say
+//! what it carries, so behind labels only what is an IP packet by its length and, for IPv4, by its header's checksum is
+//! taken for one: nothing else is ever marked.
+
+use std::ops::Range;
+
+use crate::config::Framing;
 
 const ETHERNET: usize = 14;
+/// Destination and source.
+pub const ADDRESSES: usize = 12;
+/// A VLAN tag: its protocol and its control information.
+pub const TAG: usize = 4;
+/// The Ethernet header and two VLAN tags.
+pub const FRAME_BYTES_BEYOND_MTU: usize = ETHERNET + 2 * TAG;
+/// Deeper stacks are carried like any frame; their IP header is not looked for.
+const MOST_TAGS_AND_LABELS: usize = 16;
 const ECN_MASK: u8 = 0b11;
 
-/// Bytes of the packet that the frame carries.
-pub fn ip_bytes(frame: &[u8]) -> u32 {
-    frame.len().saturating_sub(ETHERNET) as u32
+/// Bytes that the frame counts before the framing's overhead: all behind the Ethernet header, so tags and labels take
+/// time as they do on a wire. Framing `ip` counts the IP packet alone.
+#[inline]
+pub fn counted_bytes(frame: &[u8], framing: Framing) -> u32 {
+    let before = if framing.overhead_bytes == 0 { payload(frame).0 } else { ETHERNET };
+    frame.len().saturating_sub(before) as u32
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,46 +35,92 @@ enum Protocol {
     Other,
 }
 
-fn protocol(frame: &[u8]) -> Protocol {
-    match frame.get(12..14) {
-        Some([0x08, 0x00]) if frame.len() >= ETHERNET + 20 => Protocol::V4,
-        Some([0x86, 0xdd]) if frame.len() >= ETHERNET + 40 => Protocol::V6,
+/// Where what tags and labels carry begins, and what it is.
+#[inline]
+fn payload(frame: &[u8]) -> (usize, Protocol) {
+    match frame.get(ADDRESSES..ETHERNET) {
+        Some([0x08, 0x00]) if frame.len() >= ETHERNET + 20 => (ETHERNET, Protocol::V4),
+        Some([0x86, 0xdd]) if frame.len() >= ETHERNET + 40 => (ETHERNET, Protocol::V6),
+        Some([0x81 | 0x91, 0x00] | [0x88, 0xa8 | 0x47 | 0x48]) => behind_tags(frame),
+        _ => (ETHERNET, Protocol::Other),
+    }
+}
+
+#[cold]
+fn behind_tags(frame: &[u8]) -> (usize, Protocol) {
+    let mut at = ETHERNET;
+    for _ in 0..MOST_TAGS_AND_LABELS {
+        match frame.get(at - 2..at) {
+            Some([0x81 | 0x91, 0x00] | [0x88, 0xa8]) if frame.len() >= at + TAG => at += TAG,
+            Some([0x08, 0x00]) if frame.len() >= at + 20 => return (at, Protocol::V4),
+            Some([0x86, 0xdd]) if frame.len() >= at + 40 => return (at, Protocol::V6),
+            Some([0x88, 0x47 | 0x48]) => return behind_labels(frame, at),
+            _ => return (at, Protocol::Other),
+        }
+    }
+    (at, Protocol::Other)
+}
+
+fn behind_labels(frame: &[u8], mut at: usize) -> (usize, Protocol) {
+    for _ in 0..MOST_TAGS_AND_LABELS {
+        let Some(label) = frame.get(at..at + 4) else { break };
+        at += 4;
+        if label[2] & 1 == 1 {
+            return (at, surely_ip(&frame[at..]));
+        }
+    }
+    (at, Protocol::Other)
+}
+
+/// By its length and, for IPv4, its header's checksum.
+fn surely_ip(packet: &[u8]) -> Protocol {
+    let length = |at: usize| usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+    match packet.first().map(|first| (first >> 4, usize::from(first & 15) * 4)) {
+        Some((4, header))
+            if header >= 20
+                && packet.len() >= header
+                && length(2) == packet.len()
+                && fold(sum(&packet[..header])) == 0xffff =>
+        {
+            Protocol::V4
+        }
+        Some((6, _)) if packet.len() >= 40 && length(4) + 40 == packet.len() => Protocol::V6,
         _ => Protocol::Other,
     }
 }
 
 /// Does the sender understand a mark (ECT(0), ECT(1), or marked already)?
 pub fn ecn_capable(frame: &[u8]) -> bool {
-    match protocol(frame) {
-        Protocol::V4 => frame[ETHERNET + 1] & ECN_MASK != 0,
-        Protocol::V6 => frame[ETHERNET + 1] >> 4 & ECN_MASK != 0,
-        Protocol::Other => false,
+    match payload(frame) {
+        (at, Protocol::V4) => frame[at + 1] & ECN_MASK != 0,
+        (at, Protocol::V6) => frame[at + 1] >> 4 & ECN_MASK != 0,
+        (_, Protocol::Other) => false,
     }
 }
 
 /// Sets Congestion Experienced, and the IPv4 header's checksum accordingly (RFC 1624).
 pub fn mark_ce(frame: &mut [u8]) {
-    match protocol(frame) {
-        Protocol::V4 => {
+    match payload(frame) {
+        (at, Protocol::V4) => {
             let word = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
-            let old = word(frame, ETHERNET);
-            frame[ETHERNET + 1] |= ECN_MASK;
-            let new = word(frame, ETHERNET);
-            let check = fold(u32::from(!word(frame, ETHERNET + 10)) + u32::from(!old) + u32::from(new));
-            frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&(!check).to_be_bytes());
+            let old = word(frame, at);
+            frame[at + 1] |= ECN_MASK;
+            let new = word(frame, at);
+            let check = fold(u32::from(!word(frame, at + 10)) + u32::from(!old) + u32::from(new));
+            frame[at + 10..at + 12].copy_from_slice(&(!check).to_be_bytes());
         }
-        Protocol::V6 => frame[ETHERNET + 1] |= ECN_MASK << 4,
-        Protocol::Other => {}
+        (at, Protocol::V6) => frame[at + 1] |= ECN_MASK << 4,
+        (_, Protocol::Other) => {}
     }
 }
 
-/// Flips one bit behind the IP header (behind the Ethernet header if it is no IP packet), which bit is `random`'s.
-/// The headers stay whole, so that the packet arrives and a checksum above has to find the damage.
+/// Flips one bit behind the IP header (behind the Ethernet header, tags and labels if it is no IP packet), which bit is
+/// `random`'s. The headers stay whole, so that the packet arrives and a checksum above has to find the damage.
 pub fn flip_bit(frame: &mut [u8], random: u32) {
-    let start = match protocol(frame) {
-        Protocol::V4 => ETHERNET + usize::from(frame[ETHERNET] & 15) * 4,
-        Protocol::V6 => ETHERNET + 40,
-        Protocol::Other => ETHERNET,
+    let start = match payload(frame) {
+        (at, Protocol::V4) => at + usize::from(frame[at] & 15) * 4,
+        (at, Protocol::V6) => at + 40,
+        (at, Protocol::Other) => at,
     };
     if start < frame.len() {
         let bit = random as usize % ((frame.len() - start) * 8);
@@ -65,18 +130,22 @@ pub fn flip_bit(frame: &mut [u8], random: u32) {
 
 /// Completes the TCP or UDP checksum of a packet whose sender left it to hardware; false if there is none to.
 pub fn complete_checksum(frame: &mut [u8]) -> bool {
-    let (transport, end, next, addresses) = match protocol(frame) {
-        Protocol::V4 => {
-            let header = usize::from(frame[ETHERNET] & 15) * 4;
-            let total = usize::from(u16::from_be_bytes([frame[ETHERNET + 2], frame[ETHERNET + 3]]));
-            (ETHERNET + header, ETHERNET + total, frame[ETHERNET + 9], ETHERNET + 12..ETHERNET + 20)
+    let (transport, end, next, addresses): (usize, usize, u8, Range<usize>) = match payload(frame) {
+        (at, Protocol::V4) => {
+            let header = usize::from(frame[at] & 15) * 4;
+            let total = usize::from(u16::from_be_bytes([frame[at + 2], frame[at + 3]]));
+            // More fragments, or not the first: the checksum is of the whole packet, and the kernel made it.
+            if frame[at + 6] & 0x3f != 0 || frame[at + 7] != 0 {
+                return false;
+            }
+            (at + header, at + total, frame[at + 9], at + 12..at + 20)
         }
         // Extension headers before a checksum that hardware completes do not occur: the kernel does those itself.
-        Protocol::V6 => {
-            let length = usize::from(u16::from_be_bytes([frame[ETHERNET + 4], frame[ETHERNET + 5]]));
-            (ETHERNET + 40, ETHERNET + 40 + length, frame[ETHERNET + 6], ETHERNET + 8..ETHERNET + 40)
+        (at, Protocol::V6) => {
+            let length = usize::from(u16::from_be_bytes([frame[at + 4], frame[at + 5]]));
+            (at + 40, at + 40 + length, frame[at + 6], at + 8..at + 40)
         }
-        Protocol::Other => return false,
+        (_, Protocol::Other) => return false,
     };
     let place = match next {
         6 => transport + 16,
@@ -128,10 +197,93 @@ mod tests {
     #[test]
     fn marks_congestion_and_keeps_the_header_checksum() {
         let mut frame = packet();
-        assert!(header_is_sound(&frame) && ecn_capable(&frame) && ip_bytes(&frame) == 33);
+        assert!(header_is_sound(&frame) && ecn_capable(&frame));
         mark_ce(&mut frame);
         assert_eq!(frame[15] & 3, 3);
         assert!(header_is_sound(&frame));
+    }
+
+    const VLAN: [u8; 4] = [0x81, 0x00, 0x20, 0x05];
+    const SERVICE: [u8; 4] = [0x88, 0xa8, 0x00, 0x07];
+    const LABELS: [u8; 10] = [0x88, 0x47, 0, 1, 0x10, 64, 0, 2, 0x11, 64];
+
+    /// `packet` with this between its addresses and its type; MPLS replaces the type.
+    fn behind(before: &[u8]) -> Vec<u8> {
+        let mut frame = packet();
+        let type_at = ADDRESSES..if before[0] == 0x88 && before[1] == 0x47 { ETHERNET } else { ADDRESSES };
+        frame.splice(type_at, before.iter().copied());
+        frame
+    }
+
+    fn stacks() -> Vec<(Vec<u8>, usize)> {
+        let mut both = SERVICE.to_vec();
+        both.extend(VLAN);
+        let both = behind(&both);
+        vec![(behind(&VLAN), 18), (both, 22), (behind(&LABELS), 22)]
+    }
+
+    #[test]
+    fn sees_through_tags_and_labels() {
+        for (frame, at) in stacks() {
+            assert!(payload(&frame) == (at, Protocol::V4) && ecn_capable(&frame));
+            let mut marked = frame.clone();
+            mark_ce(&mut marked);
+            assert_eq!((marked[at + 1] & 3, marked[..at].to_vec()), (3, frame[..at].to_vec()));
+            assert_eq!(fold(sum(&marked[at..at + 20])), 0xffff);
+            let mut flipped = frame.clone();
+            flip_bit(&mut flipped, 77);
+            assert_eq!(flipped[..at + 20], frame[..at + 20]);
+            assert_ne!(flipped, frame);
+            let mut completed = frame.clone();
+            assert!(complete_checksum(&mut completed));
+            let pseudo = sum(&completed[at + 12..at + 20]) + 17 + 13;
+            assert_eq!(fold(pseudo + sum(&completed[at + 20..])), 0xffff);
+        }
+    }
+
+    #[test]
+    fn tags_count_on_a_wire_and_not_as_ip() {
+        let framing = |overhead_bytes, minimum_bytes| Framing { overhead_bytes, minimum_bytes };
+        let (wire, ip) = (framing(38, 84), framing(0, 0));
+        assert_eq!((counted_bytes(&packet(), wire), counted_bytes(&packet(), ip)), (33, 33));
+        for (frame, at) in stacks() {
+            assert_eq!((counted_bytes(&frame, wire), counted_bytes(&frame, ip)), (33 + at as u32 - 14, 33));
+        }
+    }
+
+    /// An Ethernet frame behind labels whose destination begins like an IP version, cut-off tags, endless tags.
+    #[test]
+    fn what_is_no_ip_packet_is_left_alone() {
+        let mut wire = behind(&LABELS);
+        wire.splice(22.., [0x45, 3, 0, 9, 9, 9, 2, 2, 2, 2, 2, 2, 8, 0].into_iter().chain([7; 30]));
+        let endless: Vec<u8> = packet()[..12].iter().copied().chain(VLAN.repeat(40)).collect();
+        for whole in [wire, endless, behind(&VLAN), behind(&LABELS)] {
+            for length in 0..whole.len() {
+                let mut frame = whole[..length].to_vec();
+                flip_bit(&mut frame, 1);
+                mark_ce(&mut frame);
+                let _ = (
+                    complete_checksum(&mut frame),
+                    counted_bytes(&frame, Framing { overhead_bytes: 0, minimum_bytes: 0 }),
+                );
+            }
+        }
+        let mut frame = behind(&LABELS);
+        frame.splice(22.., [0x45, 3, 0, 9, 9, 9, 2, 2, 2, 2, 2, 2, 8, 0].into_iter().chain([7; 30]));
+        let before = frame.clone();
+        assert!(!ecn_capable(&frame) && !complete_checksum(&mut frame));
+        mark_ce(&mut frame);
+        assert_eq!(frame, before);
+    }
+
+    #[test]
+    fn a_fragment_has_no_checksum_to_complete() {
+        for (more, offset) in [(0x20, 0), (0, 9), (1, 0)] {
+            let mut frame = packet();
+            (frame[20], frame[21]) = (more, offset);
+            let before = frame.clone();
+            assert!(!complete_checksum(&mut frame) && frame == before);
+        }
     }
 
     #[test]

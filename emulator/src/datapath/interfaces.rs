@@ -2,8 +2,9 @@
 //! `tx_dropped`) and frames that the peer's receive queue refused (the port's own). In: two interface names, in
 //! whose namespace the caller is when it opens this. Out: the counters, whenever asked, by netlink.
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
+
+use ewan_netlink::{attributes, u32_of, u64_at, Socket};
 
 use super::sys;
 
@@ -15,10 +16,11 @@ const IFLA_TARGET_NETNSID: u16 = 46;
 /// Offsets in struct rtnl_link_stats64.
 const RX_DROPPED: usize = 6 * 8;
 const TX_DROPPED: usize = 7 * 8;
-const HEADERS: usize = 16 + 16;
+/// struct ifinfomsg.
+const HEADER: usize = 16;
 
 pub struct Interfaces {
-    socket: Mutex<OwnedFd>,
+    socket: Mutex<Socket>,
     ports: [Interface; 2],
     /// What had been counted when this was opened.
     before: [PortDrops; 2],
@@ -43,12 +45,12 @@ pub struct PortDrops {
 
 impl Interfaces {
     pub fn open(names: [&str; 2]) -> Result<Interfaces, String> {
-        let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE, "netlink socket")?;
+        let socket = Socket::open()?;
         let ports = names.map(|name| -> Result<Interface, String> {
             let index = sys::interface_index(name)?;
-            let link = get_link(&socket, index, None).ok_or_else(|| format!("netlink: no answer for {name}"))?;
-            let word = |kind| Some(i32::from_ne_bytes(attribute(&link, kind)?.get(..4)?.try_into().ok()?));
-            let peer = word(IFLA_LINK).zip(word(IFLA_LINK_NETNSID)).map(|(peer, id)| (peer as u32, id));
+            let link = get_link(&socket, index, None).map_err(|error| format!("interface {name}: {error}"))?;
+            let word = |kind| u32_of(attribute(&link, kind)?);
+            let peer = word(IFLA_LINK).zip(word(IFLA_LINK_NETNSID).map(|id| id as i32));
             Ok(Interface { index, peer })
         });
         let [a, b] = ports;
@@ -62,11 +64,12 @@ impl Interfaces {
         let Ok(socket) = self.socket.lock() else { return Default::default() };
         [0, 1].map(|port: usize| {
             let Interface { index, peer } = self.ports[port];
-            let own = get_link(&socket, index, None);
-            let far = peer.and_then(|(index, namespace)| get_link(&socket, index, Some(namespace)));
+            // One that is gone has nothing to tell any more.
+            let own = get_link(&socket, index, None).ok();
+            let far = peer.and_then(|(index, namespace)| get_link(&socket, index, Some(namespace)).ok());
             let count = |link: &Option<Vec<u8>>, offset: usize| {
                 let statistics = link.as_ref().and_then(|link| attribute(link, IFLA_STATS64))?;
-                Some(u64::from_ne_bytes(statistics.get(offset..offset + 8)?.try_into().ok()?))
+                (statistics.len() >= offset + 8).then(|| u64_at(statistics, offset))
             };
             let since = |count: Option<u64>, before: u64| count.map_or(0, |count| count.saturating_sub(before));
             let before = self.before[port];
@@ -79,45 +82,17 @@ impl Interfaces {
     }
 }
 
-/// RTM_GETLINK: the answer's message (header, ifinfomsg, attributes), None on any error.
-fn get_link(socket: &OwnedFd, index: u32, namespace: Option<i32>) -> Option<Vec<u8>> {
-    let mut request = Vec::with_capacity(64);
-    let length = HEADERS as u32 + if namespace.is_some() { 8 } else { 0 };
-    request.extend(length.to_ne_bytes());
-    request.extend(libc::RTM_GETLINK.to_ne_bytes());
-    request.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    request.extend([0; 8]); // sequence, port
-    request.extend([0; 4]); // family, padding, type
-    request.extend(index.to_ne_bytes());
-    request.extend([0; 8]); // flags, change
-    if let Some(id) = namespace {
-        request.extend(8u16.to_ne_bytes());
-        request.extend(IFLA_TARGET_NETNSID.to_ne_bytes());
-        request.extend(id.to_ne_bytes());
-    }
-    let mut answer = vec![0u8; 16 << 10];
-    // SAFETY: the kernel reads and writes within our own buffers.
-    let received = unsafe {
-        let fd = socket.as_raw_fd();
-        if libc::send(fd, request.as_ptr().cast(), request.len(), 0) < 0 {
-            return None;
+/// RTM_GETLINK: the answer's ifinfomsg and attributes.
+fn get_link(socket: &Socket, index: u32, namespace: Option<i32>) -> std::io::Result<Vec<u8>> {
+    let mut header = [0; HEADER];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    socket.get(libc::RTM_GETLINK, libc::RTM_NEWLINK, &header, |body| {
+        if let Some(id) = namespace {
+            body.u32(IFLA_TARGET_NETNSID, id as u32);
         }
-        libc::recv(fd, answer.as_mut_ptr().cast(), answer.len(), 0)
-    };
-    answer.truncate(usize::try_from(received).ok()?);
-    let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
-    (kind == libc::RTM_NEWLINK).then_some(answer)
+    })
 }
 
 fn attribute(message: &[u8], wanted: u16) -> Option<&[u8]> {
-    let mut rest = message.get(HEADERS..)?;
-    while rest.len() >= 4 {
-        let length = usize::from(u16::from_ne_bytes([rest[0], rest[1]]));
-        let kind = u16::from_ne_bytes([rest[2], rest[3]]) & 0x3fff;
-        if kind == wanted {
-            return rest.get(4..length);
-        }
-        rest = rest.get(length.max(4).next_multiple_of(4)..)?;
-    }
-    None
+    attributes(message.get(HEADER..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }

@@ -4,8 +4,10 @@
 
 mod arena;
 mod bpf;
+mod changes;
 mod control;
 mod events;
+pub mod faults;
 mod frame;
 mod histogram;
 mod interfaces;
@@ -20,7 +22,8 @@ mod xdp;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{mpsc, Arc};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use ewan_timers::Clock;
 
@@ -59,6 +62,11 @@ const OPENERS: usize = 64;
 /// Milliseconds of counters kept per direction; fewer where many directions share the memory.
 const SERIES_MS: usize = 8192;
 const SERIES_DIRECTIONS: usize = 64;
+/// A spinner that is told to stop looks every millisecond; one that does not is stuck, and ends with the process.
+const STOPS: Duration = Duration::from_secs(2);
+/// Frames that came in and were not read yet: for all ports together, and for one that is read before time goes on.
+const RINGS_BYTES: usize = 256 << 20;
+const SLEEPING_RING_BYTES: usize = 16 << 20;
 /// Packet memory fetched before the first packet, over all directions.
 const PREFAULT_BYTES: u64 = 128 << 20;
 /// A store has room for at least this much, as a change at run time may ask for a longer delay or a higher rate.
@@ -70,6 +78,11 @@ const LEAST_STORE_BYTES: u64 = 32 << 20;
 pub fn run(config: SpinnerConfig) -> Result<(), String> {
     if config.links.is_empty() {
         return Err("this spinner has no links to serve".into());
+    }
+    for link in &config.links {
+        for (heading, direction) in [("forward", &link.forward), ("backward", &link.backward)] {
+            crate::model::check(direction).map_err(|error| format!("link {} {heading}: {error}", link.name))?;
+        }
     }
     let signals = block_signals()?;
     if !config.control_cpus.is_empty() {
@@ -93,6 +106,7 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
         let milliseconds = (SERIES_MS * SERIES_DIRECTIONS / (2 * config.links.len())).clamp(256, SERIES_MS);
         links.push(shared::Link {
             name: link.name.clone(),
+            ended: Default::default(),
             ports: opened.facts,
             interfaces: opened.interfaces,
             directions: [DirectionState::new(milliseconds), DirectionState::new(milliseconds)],
@@ -103,12 +117,12 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
             println!("memory is not locked: {error}");
         }
     }
-    let turns = if config.sleep { None } else { Some(Turns::new(config.cpu)?) };
+    let turns = if config.sleep { None } else { Some(Turns::new(config.cpu)) };
     let shared = Arc::new(Shared::new(config.cpu, clock.source().name(), clock.now(), links)?);
     let give_way = || shared.give_way.store(turns.as_ref().is_some_and(Turns::are_needed), Relaxed);
     give_way();
-    let (sender, receiver) = mpsc::channel();
-    let spinner = Spinner::new(clock, shared.clone(), ports, directions, receiver);
+    let (outbox, inbox) = changes::channel();
+    let spinner = Spinner::new(clock, shared.clone(), ports, directions, inbox);
     let (cpu, state, wanted) = (config.cpu, shared.clone(), Policy::from_environment()?);
     let one_cpu = turns.as_ref().is_some_and(|turns| turns.one_cpu);
     let thread = std::thread::Builder::new()
@@ -131,7 +145,7 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
             }
         })
         .map_err(|error| format!("starting the spinner: {error}"))?;
-    let control = Control { clock, shared: shared.clone(), changes: sender, next_id: Default::default() };
+    let control = Control { clock, shared: shared.clone(), changes: Arc::new(Mutex::new(outbox)) };
     control::serve(control, &config.control_socket)?;
 
     while !thread.is_finished() && !signalled(&signals) {
@@ -139,8 +153,16 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     }
     shared.stop.store(true, Relaxed);
     let _ = shared.wake.write(1);
-    let result = thread.join().unwrap_or_else(|_| Err("the spinner failed".into()));
+    let until = Instant::now() + STOPS;
+    while !thread.is_finished() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let _ = std::fs::remove_file(&config.control_socket);
+    if !thread.is_finished() {
+        control::summary(&shared).iter().for_each(|line| println!("{line}"));
+        return Err(format!("the spinner does not stop within {} s: ended without it", STOPS.as_secs()));
+    }
+    let result = thread.join().unwrap_or_else(|_| Err("the spinner failed".into()));
     control::summary(&shared).iter().for_each(|line| println!("{line}"));
     close_all(result?);
     Ok(())
@@ -148,17 +170,22 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
 
 /// Who else spins on this CPU.
 struct Turns {
-    registration: Registration,
+    /// None where there is no place for it.
+    registration: Option<Registration>,
     one_cpu: bool,
 }
 
 impl Turns {
-    fn new(cpu: u32) -> Result<Turns, String> {
-        Ok(Turns { registration: Registration::new(cpu)?, one_cpu: sys::cpus_online() == 1 })
+    fn new(cpu: u32) -> Turns {
+        let registration = Registration::new(cpu);
+        if let Err(error) = &registration {
+            println!("other spinners on CPU {cpu} are not seen: {error}");
+        }
+        Turns { registration: registration.ok(), one_cpu: sys::cpus_online() == 1 }
     }
 
     fn are_needed(&self) -> bool {
-        self.one_cpu || self.registration.is_shared()
+        self.one_cpu || self.registration.as_ref().is_some_and(Registration::is_shared)
     }
 }
 
@@ -213,11 +240,12 @@ fn close_all(mut ports: Vec<Box<dyn Port>>) {
 /// Leaves the calling thread in the link's namespace.
 fn open(link: &LinkConfig, config: &SpinnerConfig, choice: Choice) -> Result<Opened, String> {
     let say = |error: String| format!("link {}: {error}", link.name);
-    let count = 2 * config.links.len();
+    let share = RINGS_BYTES / (2 * config.links.len());
+    let ring_bytes = if config.sleep { share.min(SLEEPING_RING_BYTES) } else { share };
     sys::enter_netns(&link.netns).map_err(say)?;
     let ports = [
-        port::open(&link.port_a, link.mtu, count, choice).map_err(say)?,
-        port::open(&link.port_b, link.mtu, count, choice).map_err(say)?,
+        port::open(&link.port_a, link.mtu, ring_bytes, choice).map_err(say)?,
+        port::open(&link.port_b, link.mtu, ring_bytes, choice).map_err(say)?,
     ];
     let facts = [ports[0].facts(), ports[1].facts()];
     let interfaces = interfaces::Interfaces::open([&link.port_a, &link.port_b]).map_err(say)?;
@@ -229,7 +257,7 @@ fn arena(direction: &Direction, mtu: u32, links: usize) -> Result<Arena, String>
     Arena::new(
         direction.store_packets.max(LEAST_STORE_PACKETS),
         direction.store_bytes.max(LEAST_STORE_BYTES),
-        mtu as usize + 14 + 4,
+        mtu as usize + frame::FRAME_BYTES_BEYOND_MTU,
         prefault as usize,
     )
 }

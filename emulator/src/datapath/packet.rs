@@ -9,23 +9,25 @@ use std::sync::Arc;
 
 use ewan_timers::Clock;
 
-use super::frame::complete_checksum;
+use super::frame::{complete_checksum, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
 use super::port::{packet_address, ring_size, Facts, Port};
 use super::sys::{self, Map};
 use crate::model::Nanos;
 
 const BURST: usize = 32;
-const MEMORY: usize = 256 << 20;
 
 // linux/if_packet.h
 const PACKET_RX_RING: i32 = 5;
 const PACKET_STATISTICS: i32 = 6;
 const PACKET_VERSION: i32 = 10;
+const PACKET_RESERVE: i32 = 12;
 const PACKET_QDISC_BYPASS: i32 = 20;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const TPACKET_V2: i32 = 1;
 const TP_STATUS_USER: u32 = 1;
 const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const ETH_P_ALL: u16 = 3;
 
 #[repr(C)]
@@ -75,18 +77,20 @@ pub struct AfPacket {
 }
 
 impl AfPacket {
-    pub fn open(interface: &str, mtu: u32, ports: usize, reason: &str) -> Result<AfPacket, String> {
+    pub fn open(interface: &str, mtu: u32, ring_bytes: usize, reason: &str) -> Result<AfPacket, String> {
         let say = |what: &str| format!("AF_PACKET on {interface}: {what}");
         let index = sys::interface_index(interface)?;
-        let room = mtu as usize + 14 + 4;
-        // The kernel puts its head, an address and alignment before the frame.
+        let room = mtu as usize + FRAME_BYTES_BEYOND_MTU;
+        // The kernel puts its head, an address, alignment and what is reserved before the frame.
         let frame_size = (room + 128).next_power_of_two();
-        let frames = ring_size(MEMORY, ports, frame_size, 64, 8192);
+        let frames = ring_size(ring_bytes, frame_size, 64, 8192);
         let block_size = frame_size.max(1 << 16).min(frame_size * frames);
 
         let receiver = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, &say("socket"))?;
         sys::set_option(&receiver, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V2, &say("TPACKET_V2"))?;
         sys::set_option(&receiver, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32, &say("PACKET_IGNORE_OUTGOING"))?;
+        // Room before the frame, so that the tag that the kernel took out can be put back in place.
+        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_RESERVE, &(TAG as i32), &say("PACKET_RESERVE"))?;
         // Stamps when the frame enters the stack; otherwise it is stamped when copied into the ring.
         sys::set_option(&receiver, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32, &say("timestamps"))?;
         let request = RingRequest {
@@ -142,6 +146,13 @@ impl AfPacket {
     }
 }
 
+/// The kernel keeps the outermost VLAN tag of a received frame beside it. `space`: TAG free bytes, then the frame.
+fn put_tag_back(space: &mut [u8], protocol: u16, control: u16) {
+    space.copy_within(TAG..TAG + ADDRESSES, 0);
+    space[ADDRESSES..ADDRESSES + 2].copy_from_slice(&protocol.to_be_bytes());
+    space[ADDRESSES + 2..ADDRESSES + TAG].copy_from_slice(&control.to_be_bytes());
+}
+
 impl Port for AfPacket {
     fn receive(&mut self, clock: &Clock, budget: usize, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
         for count in 0..budget {
@@ -150,16 +161,31 @@ impl Port for AfPacket {
             if flags & TP_STATUS_USER == 0 {
                 return count;
             }
-            // SAFETY: the status gives this slot to us until we give it back; the kernel wrote head and frame.
-            let (head, frame) = unsafe {
+            // SAFETY: the status gives this slot to us until we give it back; the kernel wrote head and frame, the
+            // latter behind at least TAG bytes of its own (PACKET_RESERVE).
+            let (head, space) = unsafe {
                 let head = slot.cast::<FrameHead>().read();
+                let start = head.mac as usize - TAG;
                 let length = (head.snaplen as usize).min(self.frame_size - head.mac as usize);
-                (head, std::slice::from_raw_parts_mut(slot.add(head.mac as usize), length))
+                (head, std::slice::from_raw_parts_mut(slot.add(start), TAG + length))
             };
-            if flags & TP_STATUS_CSUMNOTREADY != 0 && complete_checksum(frame) {
-                Facts::add(&self.facts.checksums_completed, 1);
+            let frame = if flags & TP_STATUS_VLAN_VALID != 0 && space.len() >= TAG + ADDRESSES {
+                let protocol =
+                    if flags & TP_STATUS_VLAN_TPID_VALID != 0 { head.vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+                put_tag_back(space, protocol, head.vlan_tci);
+                space
+            } else {
+                &mut space[TAG..]
+            };
+            if head.snaplen < head.len || frame.len() > self.stage_bytes {
+                // Cut off by the ring, or beyond what the far port may send: half a frame helps nobody.
+                Facts::add(&self.facts.too_long, 1);
+            } else {
+                if flags & TP_STATUS_CSUMNOTREADY != 0 && complete_checksum(frame) {
+                    Facts::add(&self.facts.checksums_completed, 1);
+                }
+                each(frame, clock.from_realtime(u64::from(head.sec) * 1_000_000_000 + u64::from(head.nsec)));
             }
-            each(frame, clock.from_realtime(u64::from(head.sec) * 1_000_000_000 + u64::from(head.nsec)));
             status.store(0, Ordering::Release);
             self.next = (self.next + 1) % self.frames;
         }

@@ -37,6 +37,8 @@ pub struct Facts {
     pub checksums_completed: AtomicU64,
     /// Frames that the kernel refused to send.
     pub refused: AtomicU64,
+    /// Frames longer than the MTU with two VLAN tags: an offload is on where the lab switches them off.
+    pub too_long: AtomicU64,
     /// Frames that came in but found the ring to us full.
     pub overruns: Box<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -54,6 +56,7 @@ impl Facts {
             reason,
             checksums_completed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            too_long: AtomicU64::new(0),
             overruns,
         })
     }
@@ -84,15 +87,15 @@ impl Choice {
     }
 }
 
-/// Opens an interface of the namespace that the calling thread is in. `ports` is how many share the memory.
+/// Opens an interface of the namespace that the calling thread is in. `ring_bytes`: memory for frames that came in.
 ///
 /// On veth AF_XDP has no zero-copy mode: its receiving side copies each packet twice, in the sender's time, and its
 /// sending side does what AF_PACKET's does. `link-bench` measures both; Linux 6.18, 64-byte frames, same receiver:
 /// the link core spends 2.7 µs a packet with AF_PACKET and 3.2 µs with AF_XDP, the sender reaches 323 and 233
 /// thousand packets a second on its one core, and a packet arrives 0.5 µs earlier. So AF_PACKET comes first.
-pub fn open(interface: &str, mtu: u32, ports: usize, choice: Choice) -> Result<Box<dyn Port>, String> {
-    let packet = |reason: &str| AfPacket::open(interface, mtu, ports, reason);
-    let xdp = |reason: &str| AfXdp::open(interface, mtu, ports, reason);
+pub fn open(interface: &str, mtu: u32, ring_bytes: usize, choice: Choice) -> Result<Box<dyn Port>, String> {
+    let packet = |reason: &str| AfPacket::open(interface, mtu, ring_bytes, reason);
+    let xdp = |reason: &str| AfXdp::open(interface, mtu, ring_bytes, reason);
     match choice {
         Choice::Packet => Ok(Box::new(packet("EWAN_PORT=packet")?)),
         Choice::Xdp => Ok(Box::new(xdp("EWAN_PORT=xdp")?)),
@@ -103,10 +106,10 @@ pub fn open(interface: &str, mtu: u32, ports: usize, choice: Choice) -> Result<B
     }
 }
 
-/// A power of two that gives each of `ports` its share of `total` bytes, within bounds.
-pub fn ring_size(total: usize, ports: usize, slot_bytes: usize, least: usize, most: usize) -> usize {
-    let share = (total / ports.max(1) / slot_bytes).max(1);
-    (share + 1).next_power_of_two().div_euclid(2).clamp(least, most)
+/// A power of two: as many slots as `bytes` hold, within bounds.
+pub fn ring_size(bytes: usize, slot_bytes: usize, least: usize, most: usize) -> usize {
+    let slots = (bytes / slot_bytes).max(1);
+    (slots + 1).next_power_of_two().div_euclid(2).clamp(least, most)
 }
 
 /// An AF_PACKET socket's address; `protocol` (in network order) 0 receives nothing.

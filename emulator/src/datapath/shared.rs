@@ -2,14 +2,14 @@
 //! for anybody), and the changes that travel the other way.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::histogram::Histogram;
 use super::port::Facts;
 use super::series::Series;
-use crate::model::{Change, Counters, Nanos};
+use crate::model::{Counters, Nanos};
 
 pub struct Shared {
     pub cpu: u32,
@@ -31,7 +31,6 @@ pub struct Shared {
     /// Time spent in turns of the loop that moved a frame: what the links cost of this core.
     pub busy_ns: AtomicU64,
     pub links: Vec<Link>,
-    pub applied: Mutex<Vec<Applied>>,
 }
 
 impl Shared {
@@ -50,7 +49,6 @@ impl Shared {
             rests: Gaps::default(),
             busy_ns: 0.into(),
             links,
-            applied: Mutex::default(),
         })
     }
 }
@@ -71,6 +69,8 @@ impl Gaps {
 
 pub struct Link {
     pub name: String,
+    /// Why it serves no packets any more: a fault in the program, met while it served this link.
+    pub ended: OnceLock<String>,
     /// Port a, port b.
     pub ports: [Arc<Facts>; 2],
     /// Asks the kernel about what never reached the ports.
@@ -81,7 +81,8 @@ pub struct Link {
 
 pub struct DirectionState {
     pub series: Series,
-    /// Hand-over to the kernel minus due.
+    /// From the instant at which a packet was due until the system call that handed it over was back: by then it is in
+    /// its receiver's queue. Packets that one call handed over are all counted until its end, so none is understated.
     pub lateness: Histogram,
     /// The same, without what was due while the spinner had lost its CPU, or lent it to others.
     pub lateness_undisturbed: Histogram,
@@ -110,21 +111,4 @@ impl DirectionState {
             stamps_replaced: AtomicU64::new(0),
         }
     }
-}
-
-/// A change for one direction, to be made when the clock says `at`.
-#[derive(Clone, Debug)]
-pub struct Scheduled {
-    pub id: u64,
-    pub link: usize,
-    pub direction: usize,
-    pub at: Nanos,
-    pub change: Change,
-}
-
-/// A change that was made.
-#[derive(Clone, Debug)]
-pub struct Applied {
-    pub scheduled: Scheduled,
-    pub actual: Nanos,
 }

@@ -1,23 +1,29 @@
 //! The spinning thread. In: frames from every port; out: the same frames at the far port when the model says so. It
-//! polls rings and the clock and makes no system call except to send; it never waits, locks or allocates.
+//! polls rings and the clock and makes no system call except to send; it never waits, locks or allocates. A panic while
+//! it serves a link ends that link alone.
 
+use std::any::Any;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::mpsc::Receiver;
 use std::sync::Arc;
 
 use ewan_timers::Clock;
 
 use super::arena::{Arena, Slot};
+use super::changes::Inbox;
 use super::events::{Events, NEVER};
+use super::faults::{self, Fault};
 use super::frame;
 use super::port::Port;
 use super::series::Row;
-use super::shared::{Applied, DirectionState, Scheduled, Shared};
+use super::shared::{DirectionState, Shared};
 use super::Policy;
 use crate::config::{Direction, Framing};
 use crate::model::{Counters, DirectionModel, Drop, Meta, Nanos};
 
 mod sleep;
+#[cfg(test)]
+mod tests;
 
 /// Frames taken from one port before the others, and what is due, get their turn.
 const RECEIVE_BURST: usize = 16;
@@ -48,10 +54,9 @@ pub struct Spinner {
     ports: Vec<Box<dyn Port>>,
     directions: Vec<Lane>,
     events: Events,
-    changes: Receiver<Scheduled>,
-    /// Soonest last.
-    scheduled: Vec<Scheduled>,
-    applied: Vec<Applied>,
+    changes: Inbox,
+    /// The link that is being served: a panic is its own.
+    serving: Option<usize>,
     /// Whose records are looked at next.
     swept: usize,
     /// When the last gap ended: what was due before then says nothing about the spinner's own exactness.
@@ -69,6 +74,9 @@ struct Lane {
     in_bytes: u64,
     /// The kernel did not take all that was staged.
     stuck: bool,
+    /// A fault ended the link.
+    ended: bool,
+    fault: Option<Fault>,
     window: Window,
     totals_stale: bool,
 }
@@ -86,14 +94,16 @@ struct Window {
 }
 
 impl Lane {
-    pub fn new(config: &Direction, arena: Arena) -> Lane {
+    pub fn new(config: &Direction, arena: Arena, fault: Option<Fault>) -> Lane {
         Lane {
-            model: DirectionModel::new(config),
+            model: DirectionModel::with_room(config, arena.slots()),
             arena,
             framing: config.framing,
             last_arrival: 0,
             in_bytes: 0,
             stuck: false,
+            ended: false,
+            fault,
             window: Window::default(),
             totals_stale: false,
         }
@@ -112,8 +122,12 @@ impl Lane {
 
     /// Impair, store, enqueue.
     fn take(&mut self, frame: &mut [u8], arrival: Nanos) {
-        let meta = Meta { ip_bytes: frame::ip_bytes(frame), ecn_capable: frame::ecn_capable(frame) };
-        self.in_bytes += u64::from((meta.ip_bytes + self.framing.overhead_bytes).max(self.framing.minimum_bytes));
+        if let Some(fault) = self.fault {
+            fault.happen();
+        }
+        let ip_bytes = frame::counted_bytes(frame, self.framing);
+        let meta = Meta { ip_bytes, ecn_capable: frame::ecn_capable(frame) };
+        self.in_bytes += u64::from((ip_bytes + self.framing.overhead_bytes).max(self.framing.minimum_bytes));
         let fate = self.model.impair(arrival);
         if fate.lost {
             return;
@@ -196,11 +210,12 @@ impl Spinner {
         shared: Arc<Shared>,
         ports: Vec<Box<dyn Port>>,
         directions: Vec<(Direction, Arena)>,
-        changes: Receiver<Scheduled>,
+        changes: Inbox,
     ) -> Spinner {
-        let directions: Vec<Lane> = directions.into_iter().map(|(config, arena)| Lane::new(&config, arena)).collect();
+        let fault = |index: usize| faults::wanted(&shared.links[index / 2].name);
+        let lane = |(index, (config, arena))| Lane::new(&config, arena, fault(index));
+        let directions: Vec<Lane> = directions.into_iter().enumerate().map(lane).collect();
         let events = Events::new(directions.len());
-        let (scheduled, applied) = (Vec::with_capacity(1024), Vec::with_capacity(1024));
         Spinner {
             clock,
             shared,
@@ -208,8 +223,7 @@ impl Spinner {
             directions,
             events,
             changes,
-            scheduled,
-            applied,
+            serving: None,
             swept: 0,
             disturbed_until: 0,
             seen: 0,
@@ -218,6 +232,26 @@ impl Spinner {
 
     /// Until told to stop; gives the ports back.
     pub fn run(mut self, policy: Policy) -> Vec<Box<dyn Port>> {
+        faults::contain();
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.spin(policy))) {
+            self.end_link(panic);
+        }
+        self.ports
+    }
+
+    /// The others go on. What the link held is lost with it, and is in no counter.
+    fn end_link(&mut self, panic: Box<dyn Any + Send>) {
+        let Some(link) = self.serving.take() else { resume_unwind(panic) };
+        let (state, words) = (&self.shared.links[link], faults::words(panic.as_ref()));
+        println!("link {} has ended, the others go on: a fault in the program: {words}", state.name);
+        let _ = state.ended.set(words);
+        for index in [2 * link, 2 * link + 1] {
+            self.directions[index].ended = true;
+            self.events.set(index, NEVER);
+        }
+    }
+
+    fn spin(&mut self, policy: Policy) {
         let shared = self.shared.clone();
         self.seen = self.clock.now();
         let (mut last, mut next_look) = (self.seen, 0);
@@ -238,12 +272,11 @@ impl Spinner {
                 next_look = now + MS;
                 self.clock.refresh();
                 if shared.stop.load(Relaxed) {
-                    return self.ports;
+                    return;
                 }
-                self.hand_over_applied();
             }
             if shared.changes_waiting.load(Relaxed) && shared.changes_waiting.swap(false, Acquire) {
-                self.look_for_changes();
+                self.changes.look();
             }
             worked = 0;
             for port in 0..self.ports.len() {
@@ -289,6 +322,10 @@ impl Spinner {
         let (clock, shared) = (&self.clock, &self.shared);
         let state = &shared.links[index / 2].directions[index % 2];
         let lane = &mut self.directions[index];
+        if lane.ended {
+            return 0;
+        }
+        self.serving = Some(index / 2);
         let count = self.ports[index].receive(clock, RECEIVE_BURST, &mut |frame, stamp| {
             let now = clock.now();
             let arrival = lane.arrival(stamp, now, state);
@@ -298,6 +335,7 @@ impl Spinner {
         if count > 0 && !lane.stuck {
             self.events.set(index, lane.model.next_event().unwrap_or(NEVER));
         }
+        self.serving = None;
         count
     }
 
@@ -307,7 +345,7 @@ impl Spinner {
         // Two bursts at most for each direction, so that the receiving rings are emptied under overload too.
         for _ in 0..2 * self.directions.len() {
             let now = self.look(burst, burst > 0);
-            if self.scheduled.last().is_some_and(|change| change.at <= now) {
+            if self.changes.soonest().is_some_and(|at| at <= now) {
                 self.change(now);
             }
             if self.events.earliest() > now {
@@ -321,6 +359,7 @@ impl Spinner {
 
     fn release_from(&mut self, index: usize, now: Nanos) -> usize {
         let ms = self.ms(now);
+        self.serving = Some(index / 2);
         let state = &self.shared.links[index / 2].directions[index % 2];
         let (lane, port) = (&mut self.directions[index], &mut self.ports[index ^ 1]);
         lane.enter(ms, state);
@@ -340,9 +379,10 @@ impl Spinner {
         }
         lane.free_dropped();
         if staged > 0 || lane.stuck {
-            let handed = self.clock.now();
+            let begun = self.clock.now();
             lane.stuck = !port.flush();
-            state.hand_over.record(self.clock.now() - handed);
+            let handed = self.clock.now();
+            state.hand_over.record(handed - begun);
             for due in &due[..staged] {
                 let lateness = handed.saturating_sub(*due);
                 state.lateness.record(lateness);
@@ -355,33 +395,23 @@ impl Spinner {
         }
         let next = if lane.stuck || room == 0 { Some(now + RETRY_NS) } else { lane.model.next_event() };
         self.events.set(index, next.unwrap_or(NEVER));
+        self.serving = None;
         staged
     }
 
-    fn look_for_changes(&mut self) {
-        while let Ok(change) = self.changes.try_recv() {
-            let place = self.scheduled.partition_point(|other| (other.at, other.id) > (change.at, change.id));
-            self.scheduled.insert(place, change);
-        }
-    }
-
-    /// If a reader holds the log, the next millisecond will do.
-    fn hand_over_applied(&mut self) {
-        if !self.applied.is_empty() {
-            if let Ok(mut applied) = self.shared.applied.try_lock() {
-                applied.append(&mut self.applied);
-            }
-        }
-    }
-
     fn change(&mut self, now: Nanos) {
-        let Some(scheduled) = self.scheduled.pop() else { return };
+        let Some(mut scheduled) = self.changes.take() else { return };
         let index = 2 * scheduled.link + scheduled.direction;
         let lane = &mut self.directions[index];
-        lane.model.reconfigure(&scheduled.change, now);
+        if lane.ended {
+            return self.changes.give_back(scheduled, None);
+        }
+        self.serving = Some(scheduled.link);
+        lane.model.take_over(&mut scheduled.prepared, now);
         lane.free_dropped();
         self.events.set(index, if lane.stuck { now } else { lane.model.next_event().unwrap_or(NEVER) });
-        self.applied.push(Applied { scheduled, actual: now });
+        self.serving = None;
+        self.changes.give_back(scheduled, Some(now));
     }
 
     /// One direction a turn: writes its finished millisecond if nothing has happened since.
@@ -390,6 +420,9 @@ impl Spinner {
         let ms = self.ms(self.clock.now());
         let state = &self.shared.links[self.swept / 2].directions[self.swept % 2];
         let lane = &mut self.directions[self.swept];
+        if lane.ended {
+            return;
+        }
         if lane.window.dirty && lane.window.ms != ms {
             lane.write(state);
         } else if lane.totals_stale {

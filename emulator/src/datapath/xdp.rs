@@ -9,15 +9,18 @@ use std::sync::Arc;
 use ewan_timers::Clock;
 
 use super::bpf::{self, Attachment, STAMP_BYTES};
+use super::frame::FRAME_BYTES_BEYOND_MTU;
 use super::port::{ring_size, Facts, Port};
 use super::sys::{self, Map};
 use crate::model::Nanos;
 
 /// Received frames begin this far into their chunk; the stamp lies before them.
 const XDP_HEADROOM: usize = 256;
+// A VLAN tag is seen here only where the sender's kernel put it into the frame, which a lab's interfaces make it do
+// (labs/node/src/ethtool.rs); one that travels beside the frame never reaches an XDP program.
+
 /// veth keeps a frame and its own bookkeeping in one page.
 const LARGEST_FRAME: usize = 3520;
-const MEMORY: usize = 256 << 20;
 const BURST: usize = 32;
 
 /// A ring shared with the kernel: one side moves `producer`, the other `consumer`.
@@ -102,15 +105,15 @@ pub struct AfXdp {
 }
 
 impl AfXdp {
-    pub fn open(interface: &str, mtu: u32, ports: usize, reason: &str) -> Result<AfXdp, String> {
-        let frame = mtu as usize + 14 + 4;
+    pub fn open(interface: &str, mtu: u32, ring_bytes: usize, reason: &str) -> Result<AfXdp, String> {
+        let frame = mtu as usize + FRAME_BYTES_BEYOND_MTU;
         if frame > LARGEST_FRAME {
             return Err(format!("a frame of {frame} bytes does not fit in the {LARGEST_FRAME} that XDP takes on veth"));
         }
         let say = |what: &str| format!("AF_XDP on {interface}: {what}");
         let index = sys::interface_index(interface)?;
         let chunk = if frame + XDP_HEADROOM <= 2048 { 2048 } else { 4096 };
-        let size = ring_size(MEMORY, ports, 2 * chunk, 64, 2048);
+        let size = ring_size(ring_bytes, 2 * chunk, 64, 2048);
 
         let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0, &say("socket"))?;
         let umem = Map::anonymous(2 * size * chunk)?;

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Delay, Direction, Loss, Ppb, Queue};
+use super::distribution::Distribution;
+use super::loss;
+use super::queue::{self, Limit};
+use crate::config::{Delay, Direction, Discipline, Loss, Ppb, Queue};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -53,10 +56,56 @@ impl Change {
     }
 }
 
+impl Change {
+    /// This one, and `later` after it, as one change.
+    pub fn then(self, later: &Change) -> Change {
+        let later = later.clone();
+        Change {
+            rate_bps: later.rate_bps.or(self.rate_bps),
+            delay: later.delay.or(self.delay),
+            reorder: later.reorder.or(self.reorder),
+            loss: later.loss.or(self.loss),
+            corrupt_ppb: later.corrupt_ppb.or(self.corrupt_ppb),
+            duplicate_ppb: later.duplicate_ppb.or(self.duplicate_ppb),
+            queue: later.queue.or(self.queue),
+        }
+    }
+}
+
+/// A change as the model takes it in, with all memory that it needs. It is made, and what it took the place of is freed,
+/// by whoever sends it: where packets fly nothing is allocated.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(super) rate_bps: Option<u64>,
+    pub(super) delay: Option<Distribution>,
+    pub(super) reorder: Option<bool>,
+    pub(super) loss: Option<loss::Model>,
+    pub(super) corrupt: Option<Ppb>,
+    pub(super) duplicate: Option<Ppb>,
+    pub(super) limit: Option<Limit>,
+    pub(super) discipline: Option<(Discipline, queue::Discipline)>,
+}
+
+impl Prepared {
+    pub fn new(change: &Change) -> Self {
+        let made = |queue: &Queue| (queue.discipline.clone(), queue::Discipline::new(&queue.discipline));
+        Prepared {
+            rate_bps: change.rate_bps,
+            delay: change.delay.as_ref().map(Distribution::new),
+            reorder: change.reorder,
+            loss: change.loss.as_ref().map(loss::Model::new),
+            corrupt: change.corrupt_ppb,
+            duplicate: change.duplicate_ppb,
+            limit: change.queue.as_ref().map(Limit::new),
+            discipline: change.queue.as_ref().map(made),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Discipline, Framing};
+    use crate::config::Framing;
 
     #[test]
     fn a_change_and_its_undoing_leave_a_direction_as_it_was() {
@@ -81,5 +130,7 @@ mod tests {
         assert_eq!(after.queue, before.queue);
         assert_eq!(change.undone(&before).applied(&after), before);
         assert_eq!(change.undone(&before).loss, None, "only what it changed");
+        let later = Change { rate_bps: Some(10_000), reorder: Some(true), ..Change::default() };
+        assert_eq!(change.clone().then(&later).applied(&before), later.applied(&after), "one after the other, as one");
     }
 }

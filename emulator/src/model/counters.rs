@@ -65,6 +65,10 @@ pub struct Counters {
     pub queued_max: Amount,
     /// 0 or 1 packet in service.
     pub in_service: Amount,
+    /// Packets that left the queue into service, and the time that packets waited before they left the queue, whether
+    /// into service or dropped by its discipline. Waiting ends where service begins.
+    pub served_packets: u64,
+    pub waited_ns: u64,
     /// In the delay line now.
     pub delayed: Amount,
 }

@@ -2,8 +2,9 @@
 //! out, unless reordering is on; then packets that are due before an earlier one wait in a heap beside it.
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
+use super::fifo::Fifo;
 use super::Nanos;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +37,16 @@ impl<P> Eq for Entry<P> {}
 #[derive(Debug)]
 pub struct Line<P> {
     /// In order of due time and of sequence: all that are not due before `latest`.
-    ring: VecDeque<Entry<P>>,
+    ring: Fifo<Entry<P>>,
     overtaking: BinaryHeap<Entry<P>>,
     sequence: u64,
     latest: Nanos,
 }
 
 impl<P: Copy> Line<P> {
-    pub fn new(capacity: usize, reorder: bool) -> Self {
-        let overtaking = BinaryHeap::with_capacity(if reorder { capacity } else { 0 });
-        Line { ring: VecDeque::with_capacity(capacity), overtaking, sequence: 0, latest: 0 }
+    /// Both halves may hold all packets: reordering can be switched on while the link runs.
+    pub fn new(capacity: usize) -> Self {
+        Line { ring: Fifo::new(capacity), overtaking: BinaryHeap::with_capacity(capacity), sequence: 0, latest: 0 }
     }
 
     /// Takes a packet in. Without `reorder` it is due no earlier than any packet before it.
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn without_reordering_nobody_overtakes() {
-        let mut line = Line::new(4, true);
+        let mut line = Line::new(4);
         line.push('a', 1, false, 300, false);
         line.push('b', 1, false, 100, false);
         assert_eq!(line.next_due(), Some(300));
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn with_reordering_the_one_due_first_leaves_first_and_equals_keep_their_order() {
-        let mut line = Line::new(4, true);
+        let mut line = Line::new(4);
         for (packet, due) in [('d', 300), ('a', 100), ('e', 300), ('b', 200), ('c', 200), ('f', 300)] {
             line.push(packet, 1, false, due, true);
         }
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn switching_reordering_off_keeps_what_is_inside() {
-        let mut line = Line::new(4, true);
+        let mut line = Line::new(4);
         line.push('c', 1, false, 300, true);
         line.push('a', 1, false, 100, true);
         line.push('d', 1, false, 50, false);

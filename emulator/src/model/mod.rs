@@ -15,6 +15,7 @@ mod codel;
 mod counters;
 mod delay;
 mod distribution;
+mod fifo;
 mod loss;
 mod pie;
 mod queue;
@@ -22,15 +23,14 @@ mod rate;
 mod red;
 mod rng;
 
-use std::collections::VecDeque;
-
-pub use change::Change;
+pub use change::{Change, Prepared};
 pub use check::check;
 pub use counters::{Amount, Counters, Drop};
 
 use crate::config::{Direction, Framing, Ppb};
 use delay::Line;
 use distribution::Distribution;
+use fifo::Fifo;
 use queue::{Arrival, Discipline, Limit, Verdict, Waiting};
 use rate::Server;
 use rng::{Stage, Stream};
@@ -77,14 +77,14 @@ pub struct DirectionModel<P> {
     discipline: Discipline,
     /// What `discipline` was made from: it keeps its state when only a limit changes.
     configured: crate::config::Discipline,
-    waiting: VecDeque<Waiting<P>>,
+    waiting: Fifo<Waiting<P>>,
     in_service: Option<Waiting<P>>,
     server: Server,
     delay: Distribution,
     least_delay: Nanos,
     reorder: bool,
     line: Line<P>,
-    dropped: VecDeque<P>,
+    dropped: Fifo<P>,
     /// The server has been evaluated up to here.
     clock: Nanos,
     counters: Counters,
@@ -100,15 +100,17 @@ struct Streams {
     delay: Stream,
 }
 
-/// Reserved at first, at most; above it the rings double when they must.
-const RESERVED_PACKETS: u64 = 1 << 16;
-
 impl<P: Copy> DirectionModel<P> {
+    /// For a caller whose store holds as many packets as the configuration says.
     pub fn new(config: &Direction) -> Self {
+        DirectionModel::with_room(config, config.store_packets as usize)
+    }
+
+    /// For a caller who never has more than `room` packets in the model: up to these nothing is allocated, whatever is
+    /// changed while the link runs. Reserved memory that no packet ever needed is not touched.
+    pub fn with_room(config: &Direction, room: usize) -> Self {
         distribution::prepare();
-        let reserved = config.store_packets.min(RESERVED_PACKETS);
         let limit = Limit::new(&config.queue);
-        let most_waiting = limit.most_packets(config.framing.minimum_bytes).min(reserved);
         let stream = |stage| Stream::new(config.seed, stage);
         let mut model = DirectionModel {
             framing: config.framing,
@@ -119,14 +121,14 @@ impl<P: Copy> DirectionModel<P> {
             limit,
             discipline: Discipline::new(&config.queue.discipline),
             configured: config.queue.discipline.clone(),
-            waiting: VecDeque::with_capacity(most_waiting as usize),
+            waiting: Fifo::new(room),
             in_service: None,
             server: Server::new(config.rate_bps),
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             reorder: config.reorder,
-            line: Line::new(reserved as usize, config.reorder),
-            dropped: VecDeque::with_capacity(64),
+            line: Line::new(room),
+            dropped: Fifo::new(room),
             clock: 0,
             counters: Counters::default(),
             streams: Streams {
@@ -234,25 +236,30 @@ impl<P: Copy> DirectionModel<P> {
     /// Changes what `change` names from `now` on. Queued packets stay, also above a smaller limit; a packet in
     /// service sends its remaining bits at the new rate; packets in the delay line stay due when they were.
     pub fn reconfigure(&mut self, change: &Change, now: Nanos) {
+        self.take_over(&mut Prepared::new(change), now);
+    }
+
+    /// The same without allocating; `change` then holds what it took the place of.
+    pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
         self.advance(now);
         if let Some(rate_bps) = change.rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
-        if let Some(delay) = &change.delay {
-            self.delay = Distribution::new(delay);
+        if let Some(delay) = &mut change.delay {
+            std::mem::swap(&mut self.delay, delay);
             self.least_delay = self.delay.least();
         }
         self.reorder = change.reorder.unwrap_or(self.reorder);
-        if let Some(loss) = &change.loss {
-            self.loss = loss::Model::new(loss);
+        if let Some(loss) = &mut change.loss {
+            std::mem::swap(&mut self.loss, loss);
         }
-        self.corrupt = change.corrupt_ppb.unwrap_or(self.corrupt);
-        self.duplicate = change.duplicate_ppb.unwrap_or(self.duplicate);
-        if let Some(queue) = &change.queue {
-            self.limit = Limit::new(queue);
-            if queue.discipline != self.configured {
-                self.configured = queue.discipline.clone();
-                self.discipline = Discipline::new(&queue.discipline);
+        self.corrupt = change.corrupt.unwrap_or(self.corrupt);
+        self.duplicate = change.duplicate.unwrap_or(self.duplicate);
+        self.limit = change.limit.unwrap_or(self.limit);
+        if let Some((configured, discipline)) = &mut change.discipline {
+            if *configured != self.configured {
+                std::mem::swap(&mut self.configured, configured);
+                std::mem::swap(&mut self.discipline, discipline);
             }
         }
         self.note_harmless();
@@ -331,9 +338,11 @@ impl<P: Copy> DirectionModel<P> {
     fn start_service(&mut self) {
         while let Some(mut next) = self.waiting.pop_front() {
             self.counters.queued.remove(next.bytes);
+            let start = next.arrival.max(self.server.free_at());
+            let sojourn = start - next.arrival;
+            self.counters.waited_ns += sojourn;
             if let Discipline::Codel(codel) = &mut self.discipline {
-                let start = next.arrival.max(self.server.free_at());
-                let (sojourn, backlog) = (start - next.arrival, self.counters.queued.bytes);
+                let backlog = self.counters.queued.bytes;
                 match codel.judge(start, sojourn, next.bytes, backlog, next.ecn_capable) {
                     Verdict::Pass => {}
                     Verdict::Mark => next.mark_ce = true,
@@ -346,6 +355,7 @@ impl<P: Copy> DirectionModel<P> {
             }
             self.server.serve(next.bytes, next.arrival);
             self.counters.in_service.add(next.bytes);
+            self.counters.served_packets += 1;
             self.in_service = Some(next);
             return;
         }

@@ -12,6 +12,8 @@ use super::rng::Stream;
 use super::Nanos;
 
 const ONE: i128 = 1_000_000_000_000_000_000;
+/// Updates one after the other must not keep whoever evaluates the link: over 10 s without a look they are 100 000.
+pub const LEAST_UPDATE_NS: Nanos = 100_000;
 const MAX_BURST: Nanos = 150_000_000;
 /// Queues up to two packets of the RFC's mean size never suffer.
 const SHORT_BYTES: u64 = 2 * 1024;
@@ -36,7 +38,7 @@ impl Pie {
     pub fn new(target: Nanos, period: Nanos, alpha_mhz: u64, beta_mhz: u64, ecn: bool) -> Self {
         Pie {
             target,
-            period: period.max(1),
+            period: period.max(LEAST_UPDATE_NS), // a shorter one was refused by `check`
             alpha: i128::from(alpha_mhz),
             beta: i128::from(beta_mhz),
             ecn,

@@ -40,11 +40,6 @@ impl Limit {
         Limit { packets: config.limit_packets.unwrap_or(u64::MAX), bytes: config.limit_bytes.unwrap_or(u64::MAX) }
     }
 
-    /// No more than this many packets of at least `shortest` bytes can wait.
-    pub fn most_packets(&self, shortest: u32) -> u64 {
-        self.packets.min(self.bytes / u64::from(shortest.max(1)))
-    }
-
     /// May one more packet of `bytes` wait, when this much waits already?
     #[inline]
     pub fn admits(&self, packets: u64, queued_bytes: u64, bytes: u32) -> bool {

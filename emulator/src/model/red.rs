@@ -13,6 +13,8 @@ use super::queue::{Arrival, Verdict};
 use super::rng::Stream;
 
 const ONE: u64 = 1 << 32;
+/// Fixed point holds the average of 8 GiB with this many bits behind the point.
+pub const MOST_WEIGHT_LOG2: u8 = 20;
 
 #[derive(Clone, Debug)]
 pub struct Red {
@@ -31,9 +33,9 @@ impl Red {
     pub fn new(min_bytes: u64, max_bytes: u64, max_p_ppb: u32, weight_log2: u8, ecn: bool) -> Self {
         Red {
             min: min_bytes,
-            max: max_bytes.max(min_bytes + 1),
+            max: max_bytes.max(min_bytes.saturating_add(1)),
             max_p: u64::from(max_p_ppb) * ONE / 1_000_000_000,
-            weight: u32::from(weight_log2.min(20)),
+            weight: u32::from(weight_log2.min(MOST_WEIGHT_LOG2)),
             ecn,
             average: 0,
             count: None,

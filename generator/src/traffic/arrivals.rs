@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::law::{Law, Sum};
 use super::transfer::{Load, Transfer};
-use super::{Common, Ending, Ends, Flow, Gate, Record, World, LEAD_NS};
+use super::{Common, Ending, Ends, Flow, Gate, Received, Record, World, LEAD_NS};
 use crate::tcp_info::Info;
 
 const MOST_ARRIVALS: u64 = 10_000_000;
@@ -166,7 +166,7 @@ impl Flow for ArrivalsFlow {
         self.lock().active.values().for_each(|transfer| transfer.senders(see));
     }
 
-    fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+    fn received(&self, see: &mut dyn FnMut(u32, Received)) {
         let mut state = self.lock();
         std::mem::take(&mut state.unseen).iter().for_each(|transfer| transfer.received(see));
         state.active.values().for_each(|transfer| transfer.received(see));

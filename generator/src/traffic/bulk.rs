@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::transfer::{Load, Transfer};
-use super::{Common, Ending, Ends, Flow, Record, World};
+use super::{Common, Ending, Ends, Flow, Received, Record, World};
 use crate::tcp_info::Info;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -55,7 +55,7 @@ impl Flow for BulkFlow {
         self.0.senders(see);
     }
 
-    fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+    fn received(&self, see: &mut dyn FnMut(u32, Received)) {
         self.0.received(see);
     }
 

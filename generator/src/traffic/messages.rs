@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::law::{stream, Law};
 use super::requests::side::Totals;
-use super::{Common, Ending, Exchange, Flow, Gate, Record, World};
+use super::{Common, Ending, Exchange, Flow, Gate, Received, Record, World};
 use crate::socket::{forget_when_closed, non_blocking, Endpoint, Options};
 use crate::tcp_info::Info;
 
@@ -161,10 +161,10 @@ impl Flow for Group {
     }
 
     /// Whole messages.
-    fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+    fn received(&self, see: &mut dyn FnMut(u32, Received)) {
         for (rank, part) in self.lock().ranks.iter().zip(0..) {
             if rank.started_ns.is_some() {
-                see(part, rank.received_bytes);
+                see(part, Received::in_order(rank.received_bytes));
             }
         }
     }

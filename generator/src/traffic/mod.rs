@@ -120,12 +120,49 @@ pub trait Flow: Send + Sync {
     /// Each TCP sender with its part, while it sends.
     fn senders(&self, see: &mut dyn FnMut(u32, Info));
 
-    /// Payload bytes at receivers so far, by part, of the parts that have begun; after a part's end its last figure at
-    /// least once more.
-    fn received(&self, see: &mut dyn FnMut(u32, u64));
+    /// What receivers have got so far, by part, of the parts that have begun; after a part's end its last figure at least
+    /// once more.
+    fn received(&self, see: &mut dyn FnMut(u32, Received));
 
     /// When it has ended.
     fn records(&self) -> Vec<Record>;
+}
+
+/// Payload at a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// In order: what a program can have. After a loss was made good, much comes at once that had arrived long before.
+    pub delivered_bytes: u64,
+    /// As it came over the wire, out of order and more than once too; none: the flow does not tell.
+    pub arrived_bytes: Option<u64>,
+}
+
+impl Received {
+    pub const NOTHING: Self = Self { delivered_bytes: 0, arrived_bytes: Some(0) };
+
+    pub fn in_order(delivered_bytes: u64) -> Self {
+        Self { delivered_bytes, arrived_bytes: None }
+    }
+
+    /// A count never falls, though a mean that arrivals are made of may.
+    fn after(self, earlier: &Self) -> Self {
+        Self {
+            delivered_bytes: self.delivered_bytes.max(earlier.delivered_bytes),
+            arrived_bytes: self.arrived_bytes.map(|bytes| bytes.max(earlier.arrived_bytes.unwrap_or(0))),
+        }
+    }
+
+    /// From both ends of a connection. The receiver counts segments; what one carries is the mean of those that the
+    /// sender sent, which in bulk are all full.
+    pub fn of(receiver: &Info, sender: Option<&Info>) -> Self {
+        let delivered_bytes = receiver.received_bytes();
+        let came = u128::from(receiver.data_segments_in());
+        let arrived = match sender.and_then(Info::sent_payload) {
+            Some((bytes, segments)) => Some((came * u128::from(bytes) / u128::from(segments)) as u64),
+            None => (came == 0).then_some(0),
+        };
+        Self { delivered_bytes, arrived_bytes: arrived.map(|bytes| bytes.max(delivered_bytes)) }
+    }
 }
 
 /// What every kind of flow is made of.

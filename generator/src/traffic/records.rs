@@ -44,6 +44,7 @@ pub struct Record {
     pub segment_bytes: Option<u32>,
     pub min_rtt_ns: Option<u64>,
     pub retransmitted_segments: Option<u32>,
+    pub copied_segments: Option<u32>,
     /// Why it went no further.
     pub error: Option<String>,
     #[serde(flatten)]
@@ -108,15 +109,19 @@ pub(crate) struct Goodput {
     /// The bin's end.
     pub time_ns: u64,
     pub bin_ns: u64,
-    pub bytes: u64,
+    pub delivered_bytes: u64,
+    pub arrived_bytes: Option<u64>,
 }
 
 impl Row for Goodput {
-    const COLUMNS: &'static str = "flow,part,time_ns,bin_ns,bytes";
+    const COLUMNS: &'static str = "flow,part,time_ns,bin_ns,delivered_bytes,arrived_bytes";
 
     fn line(&self, line: &mut String) {
-        let Self { flow, part, time_ns, bin_ns, bytes } = self;
-        add(line, format_args!("{flow},{part},{time_ns},{bin_ns},{bytes}"));
+        let Self { flow, part, time_ns, bin_ns, delivered_bytes, arrived_bytes } = self;
+        add(line, format_args!("{flow},{part},{time_ns},{bin_ns},{delivered_bytes},"));
+        if let Some(bytes) = arrived_bytes {
+            add(line, format_args!("{bytes}"));
+        }
     }
 }
 

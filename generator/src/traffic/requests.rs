@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde::Deserialize;
 
 use super::law::{stream, Law, Stream};
-use super::{take, Common, Ending, Ends, Exchange, Flow, Gate, Record, World};
+use super::{take, Common, Ending, Ends, Exchange, Flow, Gate, Received, Record, World};
 use crate::socket::Options;
 use crate::tcp_info::Info;
 
@@ -143,12 +143,13 @@ impl Flow for Session {
         }
     }
 
-    fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+    fn received(&self, see: &mut dyn FnMut(u32, Received)) {
         let state = self.lock();
         if state.ended_ns.is_some() {
-            see(0, state.totals.received_bytes);
+            see(0, Received::in_order(state.totals.received_bytes));
         } else if state.started_ns.is_some() {
-            see(0, self.client.totals().received_bytes + self.server.totals().received_bytes);
+            let received = self.client.totals().received_bytes + self.server.totals().received_bytes;
+            see(0, Received::in_order(received));
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{take, Common, Ending, Ends, Record, World};
+use super::{take, Common, Ending, Ends, Received, Record, World};
 use crate::socket::forget_when_closed;
 use crate::tcp_info::Info;
 
@@ -46,10 +46,11 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct Way {
     ended_ns: Option<i64>,
-    received_bytes: u64,
+    received: Received,
     segment_bytes: Option<u32>,
     min_rtt_ns: Option<u64>,
     retransmitted_segments: Option<u32>,
+    copied_segments: Option<u32>,
     error: Option<String>,
     /// Its last figure was seen.
     told: bool,
@@ -211,17 +212,17 @@ impl Transfer {
         }
     }
 
-    pub fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+    pub fn received(&self, see: &mut dyn FnMut(u32, Received)) {
         let mut state = self.lock();
         if state.started_ns.is_none() {
             return;
         }
         for (way, part) in (0..state.ways.len()).zip(self.load.part..) {
             if state.ways[way].ended_ns.is_none() {
-                see(part, state.received_bytes(way));
+                see(part, state.received(way));
             } else if !state.ways[way].told {
                 state.ways[way].told = true;
-                see(part, state.ways[way].received_bytes);
+                see(part, state.ways[way].received);
             }
         }
     }
@@ -230,7 +231,7 @@ impl Transfer {
         let state = self.lock();
         let scheduled_ns = self.load.start_ns;
         let record = |(way, part): (&Way, u32)| {
-            let complete = self.load.bytes.is_some_and(|bytes| way.received_bytes >= bytes);
+            let complete = self.load.bytes.is_some_and(|bytes| way.received.delivered_bytes >= bytes);
             let took = way.ended_ns.map(|ended| (ended - scheduled_ns as i64).max(0) as u64);
             let record = Record {
                 flow: self.common.number,
@@ -243,10 +244,11 @@ impl Transfer {
                 ended_ns: way.ended_ns,
                 completion_ns: took.filter(|_| complete),
                 volume_bytes: self.load.bytes,
-                received_bytes: way.received_bytes,
+                received_bytes: way.received.delivered_bytes,
                 segment_bytes: way.segment_bytes,
                 min_rtt_ns: way.min_rtt_ns,
                 retransmitted_segments: way.retransmitted_segments,
+                copied_segments: way.copied_segments,
                 error: way.error.clone(),
                 ..Record::default()
             };
@@ -266,14 +268,16 @@ impl State {
         if self.ways[way].ended_ns.is_some() {
             return;
         }
-        let received = received.unwrap_or_else(|| self.received_bytes(way));
+        let mut told = self.received(way);
+        told.delivered_bytes = received.unwrap_or(told.delivered_bytes);
+        let received = told.delivered_bytes;
         let short = load.bytes.filter(|&bytes| received < bytes);
         let completed = matches!(ending, Ending::Completed);
         self.cut |= !completed || short.is_some() || load.bytes.is_none();
         let info = self.info(way);
         let way = &mut self.ways[way];
         way.ended_ns = Some(at_ns);
-        way.received_bytes = received;
+        way.received = told;
         way.error = match ending {
             Ending::Completed if short.is_some() => Some(format!("the connection ended after {received} bytes")),
             other => other.error(),
@@ -282,6 +286,7 @@ impl State {
             way.segment_bytes = Some(info.segment_bytes());
             way.min_rtt_ns = info.min_rtt_ns();
             way.retransmitted_segments = Some(info.retransmitted_segments());
+            way.copied_segments = info.copied_segments();
         }
     }
 
@@ -291,9 +296,10 @@ impl State {
         sender.as_deref().and_then(|sender| Info::of(sender).ok())
     }
 
-    /// In order at the way's receiver.
-    fn received_bytes(&self, way: usize) -> u64 {
+    /// At the way's receiver; nothing before there is one.
+    fn received(&self, way: usize) -> Received {
         let receiver = if way == FORWARD { &self.server } else { &self.client };
-        receiver.as_deref().and_then(|receiver| Info::of(receiver).ok()).map_or(0, |info| info.received_bytes())
+        let receiver = receiver.as_deref().and_then(|receiver| Info::of(receiver).ok());
+        receiver.map_or(Received::NOTHING, |receiver| Received::of(&receiver, self.info(way).as_ref()))
     }
 }

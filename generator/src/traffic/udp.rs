@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde::Deserialize;
 
 use super::law::Law;
-use super::{Common, Ending, Ends, Flow, Gate, Record, UdpRecord, World};
+use super::{Common, Ending, Ends, Flow, Gate, Received, Record, UdpRecord, World};
 use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
 use crate::socket::dropped_packets;
@@ -143,11 +143,13 @@ impl Flow for UdpFlow {
 
     fn senders(&self, _see: &mut dyn FnMut(u32, Info)) {}
 
-    fn received(&self, see: &mut dyn FnMut(u32, u64)) {
+    /// A datagram is delivered as it arrives; copies do not count.
+    fn received(&self, see: &mut dyn FnMut(u32, Received)) {
         let mut state = self.lock();
         state.listen();
         if state.started_ns.is_some() {
-            see(0, state.heard.bytes);
+            let bytes = state.heard.bytes;
+            see(0, Received { delivered_bytes: bytes, arrived_bytes: Some(bytes) });
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::records::{Goodput, Seen, Table};
-use super::{Flow, Request};
+use super::{Flow, Received, Request};
 
 const NEVER: u64 = u64::MAX;
 
@@ -19,7 +19,7 @@ pub(super) struct Watch {
     samples: BTreeMap<u64, Looks>,
     bins: Looks,
     /// What the parts of the flows in `bins` had received.
-    received: BTreeMap<usize, BTreeMap<u32, u64>>,
+    received: BTreeMap<usize, BTreeMap<u32, Received>>,
     binned_until_ns: u64,
 }
 
@@ -115,11 +115,15 @@ impl Watch {
             let ended = flows[index].ended();
             let before = received.remove(&index).unwrap_or_default();
             let mut now = BTreeMap::new();
-            flows[index].received(&mut |part, bytes| {
-                now.insert(part, bytes);
-                let came = bytes.saturating_sub(before.get(&part).copied().unwrap_or(0));
-                if came > 0 || !ended {
-                    let row = Goodput { flow: index as u32, part, time_ns: until_ns, bin_ns, bytes: came };
+            flows[index].received(&mut |part, received| {
+                let earlier = before.get(&part).copied().unwrap_or_default();
+                let later = received.after(&earlier);
+                now.insert(part, later);
+                let delivered_bytes = later.delivered_bytes - earlier.delivered_bytes;
+                let arrived_bytes = later.arrived_bytes.map(|bytes| bytes - earlier.arrived_bytes.unwrap_or(0));
+                if delivered_bytes > 0 || arrived_bytes.unwrap_or(0) > 0 || !ended {
+                    let flow = index as u32;
+                    let row = Goodput { flow, part, time_ns: until_ns, bin_ns, delivered_bytes, arrived_bytes };
                     keep(&mut result, goodput.add(&row));
                 }
             });

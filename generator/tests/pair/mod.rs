@@ -1,8 +1,10 @@
 //! Two namespaces of a test's own with a veth pair between them, and traffic in it. Needs root and iproute2's `ip` and
 //! `tc`; without them it fails: a machine that cannot run this cannot run a lab.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use serde_json::{json, Value};
 
@@ -55,7 +57,21 @@ impl Pair {
         self.inside(side, &format!("cat /proc/sys/{key}")).trim().to_owned()
     }
 
-    fn inside(&self, side: &str, line: &str) -> String {
+    /// All values that a sysctl of the side has until `ended`.
+    #[allow(dead_code)]
+    pub fn seen(&self, side: &str, key: &str, ended: &AtomicBool) -> BTreeSet<String> {
+        let netns = std::fs::File::open(format!("/run/netns/{}-{side}", self.tag)).expect("a namespace");
+        nix::sched::setns(netns, nix::sched::CloneFlags::CLONE_NEWNET).expect("entering it");
+        let mut seen = BTreeSet::new();
+        while !ended.load(Relaxed) {
+            let value = std::fs::read_to_string(format!("/proc/sys/{key}")).expect("a sysctl");
+            seen.insert(value.trim().to_owned());
+        }
+        seen
+    }
+
+    #[allow(dead_code)]
+    pub fn inside(&self, side: &str, line: &str) -> String {
         let netns = format!("{}-{side}", self.tag);
         let output = Command::new("ip").args(["netns", "exec", &netns, "sh", "-c", line]).output().expect("ip");
         String::from_utf8(output.stdout).expect("text")

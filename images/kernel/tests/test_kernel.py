@@ -215,6 +215,27 @@ def test_nothing_is_left_in_the_home_directory(machine: Machine, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "tunables",
+    [
+        pytest.param(":".join(["glibc.malloc.check=0"] * 40), id="840 bytes"),
+        pytest.param("no tunable", id="not readable"),
+        pytest.param("glibc.pthread.rseq=0", id="as wanted"),
+        pytest.param("glibc.pthread.rseq=01", id="begins as wanted"),
+    ],
+)
+def test_it_starts_again_no_more_than_once(kernel: Path, tunables: str) -> None:
+    """It does so to have the C library's tunables and the host's addresses as it needs them."""
+    done = subprocess.run(
+        [kernel, "--version"],
+        env={**os.environ, "GLIBC_TUNABLES": tunables},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert (done.returncode, done.stdout[:4], done.stderr) == (0, "6.12", "")
+
+
 def test_a_failing_build_leaves_the_old_kernel(kernel: Path, tmp_path: Path) -> None:
     change = "--- a/init/main.c\n+++ b/init/main.c\n@@ -1 +1 @@\n-no such line\n+x\n"
     (tmp_path / "0001-broken.patch").write_text(change)

@@ -1,7 +1,7 @@
 //! Removes a lab: exactly what its manifest names, whatever state it is in, as often as asked.
 //!
 //! In: a state directory. Out: what was removed, with the spinners' last counters. Order: processes, namespaces,
-//! files, and the state directory with the manifest last, so that an interrupted removal can be taken up again.
+//! processes that entered meanwhile, files, and the state directory with the manifest last, so that an interrupted removal can be taken up again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{json, Value};
 
 use crate::manifest::{self, Manifest};
-use crate::process::{self, Process};
+use crate::process::{self, Ended, Members, Process};
 use crate::{fault, namespace};
 
 /// Time for a spinner to answer.
@@ -25,7 +25,7 @@ const OTHERS_END: Duration = Duration::from_secs(1);
 pub struct Removed {
     lab: Option<String>,
     namespaces: Vec<String>,
-    processes: Vec<Process>,
+    processes: Vec<Ended>,
     paths: Vec<PathBuf>,
     /// Per spinner its answer to "stats" before it was ended, or why there is none.
     spinners: Vec<Value>,
@@ -47,20 +47,26 @@ pub fn remove(state: &Path) -> Result<Removed, String> {
     };
     removed.spinners = (0..manifest.spinners).map(|spinner| last_stats(state, spinner)).collect();
     let namespaces: Vec<_> = manifest.namespaces.iter().map(|name| namespace::path(name)).collect();
-    let spinners = process::of_manifest(&manifest.id);
+    let members = Members::of(&manifest.id, &namespaces);
+    let spinners = members.spinners();
     spinners.iter().for_each(Process::unpin);
-    let mut stopped = process::end(&spinners, SPINNER_ENDS);
-    let others = process::inside(&namespaces);
-    stopped &= process::end(&others, OTHERS_END);
-    removed.processes = spinners.into_iter().chain(others).collect();
-    if !stopped {
-        return Err(format!("a process of lab {} does not end; try again", manifest.lab));
-    }
+    process::end(&spinners, SPINNER_ENDS);
+    let others = members.others();
+    process::end(&others, OTHERS_END);
+    removed.processes = spinners.into_iter().chain(others).map(Ended::from).collect();
+    // What started meanwhile was not asked to end; it may do nothing but start others.
+    let kill_all = || {
+        let killed = members.kill_all();
+        killed.map_err(|left| format!("lab {}: {left}; end what starts it and try again", manifest.lab))
+    };
+    removed.processes.extend(kill_all()?);
     for (name, path) in manifest.namespaces.iter().zip(&namespaces) {
         if namespace::remove(path)? {
             removed.namespaces.push(name.clone());
         }
     }
+    // Now nobody else can enter; somebody may have before.
+    removed.processes.extend(kill_all()?);
     for path in &manifest.paths {
         if remove_link(path)? {
             removed.paths.push(path.clone());
@@ -89,12 +95,9 @@ fn remove_link(path: &Path) -> Result<bool, String> {
 
 fn check_gone(manifest: &Manifest, namespaces: &[PathBuf]) -> Result<(), String> {
     let left = namespaces.iter().find(|path| path.exists());
-    if let Some(path) = left.or(manifest.paths.iter().find(|path| path.is_symlink())) {
-        return Err(format!("{} of lab {} is still there; try again", path.display(), manifest.lab));
-    }
-    match process::of_manifest(&manifest.id).first() {
+    match left.or(manifest.paths.iter().find(|path| path.is_symlink())) {
+        Some(path) => Err(format!("{} of lab {} is still there; try again", path.display(), manifest.lab)),
         None => Ok(()),
-        Some(process) => Err(format!("process {} of lab {} is still there; try again", process.pid, manifest.lab)),
     }
 }
 

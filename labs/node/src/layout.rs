@@ -148,11 +148,11 @@ mod tests {
             let node = |name: &str| {
                 format!(
                     r#"{{"name": "{name}", "kind": "host", "interfaces": [{interface}], "routes": [],
-                        "services": [], "sysctls": {{"{sysctl}": "1"}}}}"#
+                        "learned_routes": [], "services": [], "sysctls": {{"{sysctl}": "1"}}}}"#
                 )
             };
             let text = format!(
-                r#"{{"format": "ewan-plan/2", "lab": "t", "topology": "graph", "seed": 1, "links": [], "spinners": [],
+                r#"{{"format": "ewan-plan/3", "lab": "t", "topology": "graph", "seed": 1, "links": [], "spinners": [],
                     "routing": "static",
                     "containers": {{"management": false, "dashboards": false, "ovs_bridge": false}},
                     "nodes": [{}, {}], "wires": [{wires}], "pairs": [], "host_cpus": [0]}}"#,
@@ -162,7 +162,8 @@ mod tests {
             crate::plan::parse(text.as_bytes(), std::path::Path::new("plan")).expect("a plan")
         };
         let said = |plan: &Plan| Layout::of(plan).err().unwrap_or_default();
-        let wire = r#"{"a": {"node": "a", "interface": "eth0"}, "b": {"node": "b", "interface": "eth0"}}"#;
+        let wire =
+            r#"{"link": "a-b", "a": {"node": "a", "interface": "eth0"}, "b": {"node": "b", "interface": "eth0"}}"#;
         let forward = "net/ipv4/ip_forward";
         assert_eq!(said(&plan(forward, wire)), "");
         assert_eq!(said(&plan(forward, "")), "a:eth0: no wire of the plan ends here");

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ewan_emulator::config::Direction;
@@ -17,6 +17,7 @@ use serde_json::{json, Value};
 
 use crate::carrier;
 use crate::down;
+use crate::journal::Journal;
 use crate::plan::{Backend, Link, Plan, HEADINGS};
 use crate::qdisc::{self, KernelLink};
 
@@ -31,6 +32,11 @@ pub struct Counts {
     pub sent_bytes: u64,
     pub dropped_packets: u64,
     pub lost_packets: u64,
+    /// Taken out of the queue to be sent.
+    pub served_packets: u64,
+    /// The time that packets waited in the queue, summed over packets; none: the link does not count it.
+    pub waited_ns: Option<u64>,
+    /// Waiting now; without the packet in service.
     pub queue_packets: u64,
     pub queue_bytes: u64,
 }
@@ -38,10 +44,11 @@ pub struct Counts {
 pub struct Links<'a> {
     plan: &'a Plan,
     /// In the plan's order: forward and backward as they are now, and how often each was changed.
-    now: Vec<[(Direction, u64); 2]>,
+    now: Vec<Now>,
     kernel: HashMap<&'a str, KernelLink<'a>>,
     spinners: Vec<Spinner<'a>>,
-    changes: PathBuf,
+    /// Of the kernel's links.
+    journal: Journal,
 }
 
 impl<'a> Links<'a> {
@@ -55,7 +62,7 @@ impl<'a> Links<'a> {
             now: plan.links.iter().map(whole).collect(),
             kernel,
             spinners: spinners.collect::<Result<_, String>>()?,
-            changes: state.join(CHANGES),
+            journal: Journal::of(&state.join(CHANGES)),
         };
         links.catch_up()?;
         Ok(links)
@@ -63,28 +70,12 @@ impl<'a> Links<'a> {
 
     /// Learns what was changed since the lab came up.
     fn catch_up(&mut self) -> Result<(), String> {
-        let say = |error: &dyn std::fmt::Display| format!("{}: {error}", self.changes.display());
-        let text = match std::fs::read_to_string(&self.changes) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            text => text.map_err(|error| say(&error))?,
-        };
-        let lines = text.lines().map(|line| serde_json::from_str::<Past>(line).map_err(|error| say(&error)));
-        let mut past = lines.collect::<Result<Vec<_>, String>>()?;
+        let mut past: Vec<Past> = self.journal.news()?;
         for spinner in &mut self.spinners {
             let answer: Changes = spinner.ask(&json!({"command": "changes"}))?;
             past.extend(answer.changes);
         }
-        for each in past {
-            let (number, heading) = find(self.plan, &each.link, &each.direction)?;
-            self.note(number, heading, &each.change);
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, number: usize, heading: usize, change: &Change) {
-        let (direction, times) = &mut self.now[number][heading];
-        *direction = change.applied(direction);
-        *times += 1;
+        note_all(&mut self.now, self.plan, &past)
     }
 
     /// Changes one direction now. Errors: the link does not answer, or refuses.
@@ -92,24 +83,20 @@ impl<'a> Links<'a> {
         let link = &self.plan.links[number];
         let request = json!({ "link": link.name, "direction": HEADINGS[heading] });
         if let Some(open) = self.kernel.get(link.name.as_str()) {
+            // Others may change it too: what they did is known before, and what we did is written down after.
+            let mut held = self.journal.hold()?;
+            note_all(&mut self.now, self.plan, &held.news::<Past>()?)?;
             let (now, times) = &self.now[number][heading];
             open.change(heading, now, &change.applied(now), *times)?;
-            self.write_down(request, change)?;
+            held.add(&merged(request, json!({ "change": change })))?;
         } else {
             let served = self.spinners.iter_mut().find(|spinner| spinner.links.contains(&link.name));
             let spinner = served.ok_or_else(|| format!("link {}: no spinner of the plan serves it", link.name))?;
             let request = merged(merged(json!({ "command": "set" }), request), json!(change));
             spinner.ask::<Value>(&request).map_err(|error| format!("link {}: {error}", link.name))?;
         }
-        self.note(number, heading, change);
+        note(&mut self.now, number, heading, change);
         Ok(())
-    }
-
-    fn write_down(&self, request: Value, change: &Change) -> Result<(), String> {
-        let line = format!("{}\n", merged(request, json!({ "change": change })));
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.changes);
-        let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-        written.map_err(|error| format!("{}: {error}", self.changes.display()))
     }
 
     /// As it is now.
@@ -134,6 +121,22 @@ impl<'a> Links<'a> {
         });
         counts.collect()
     }
+}
+
+type Now = [(Direction, u64); 2];
+
+fn note_all(now: &mut [Now], plan: &Plan, past: &[Past]) -> Result<(), String> {
+    for each in past {
+        let (number, heading) = find(plan, &each.link, &each.direction)?;
+        note(now, number, heading, &each.change);
+    }
+    Ok(())
+}
+
+fn note(now: &mut [Now], number: usize, heading: usize, change: &Change) {
+    let (direction, times) = &mut now[number][heading];
+    *direction = change.applied(direction);
+    *times += 1;
 }
 
 /// Changes one direction of a link of a lab that is up, as JSON on `input` says.
@@ -263,6 +266,8 @@ struct DirectionStats {
     out_packets: u64,
     out_bytes: u64,
     drops: Drops,
+    served_packets: u64,
+    waited_ns: u64,
     queue_packets: u64,
     queue_bytes: u64,
 }
@@ -282,6 +287,8 @@ impl From<&DirectionStats> for Counts {
             sent_bytes: way.out_bytes,
             dropped_packets: way.drops.queue_full + way.drops.aqm + way.drops.store_full,
             lost_packets: way.drops.loss,
+            served_packets: way.served_packets,
+            waited_ns: Some(way.waited_ns),
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
         }
@@ -295,8 +302,10 @@ impl From<qdisc::LinkStatistics> for Counts {
             sent_bytes: way.sent_bytes,
             dropped_packets: way.dropped_queue,
             lost_packets: way.dropped_impair_or_limit,
-            queue_packets: way.backlog_packets,
-            queue_bytes: way.backlog_bytes,
+            served_packets: way.served_packets,
+            waited_ns: way.waited_ns,
+            queue_packets: way.queue_packets,
+            queue_bytes: way.queue_bytes,
         }
     }
 }

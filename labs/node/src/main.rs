@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use ewan_netlink as netlink;
 
 mod apply;
 mod batch;
@@ -19,13 +20,13 @@ mod fault;
 mod fill;
 mod hosts;
 mod init;
+mod journal;
 mod kernel_files;
 mod layout;
 mod links;
 mod manifest;
 mod metrics;
 mod namespace;
-mod netlink;
 mod packet_sockets;
 mod parallel;
 mod plan;
@@ -206,10 +207,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    ewan_emulator::datapath::faults::end_process_on_panic();
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            eprintln!("{}", ewan_generator::reading::one_line(&message));
             ExitCode::from(2)
         }
     }
@@ -251,7 +253,7 @@ fn spinner_config(
     namespaces: &[String],
 ) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
     let plan = plan::read(&state.join("plan.json"))?;
-    let spinner = plan.spinners.get(index).ok_or_else(|| format!("the plan has no spinner {index}"))?;
+    let spinner = plan.spinners.get(index).ok_or_else(|| format!("spinner {index}: the plan has no such spinner"))?;
     let links = spinner.links.iter().map(|name| {
         let link =
             plan.links.iter().find(|link| link.name == *name).ok_or_else(|| format!("the plan has no link {name}"))?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ewan_emulator::config::Direction;
 use serde::{Deserialize, Serialize};
 
-pub const FORMAT: &str = "ewan-plan/2";
+pub const FORMAT: &str = "ewan-plan/3";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +85,8 @@ pub struct Node {
     pub kind: NodeKind,
     pub interfaces: Vec<Interface>,
     pub routes: Vec<Route>,
+    /// What the routing protocol is to find; nothing installs these.
+    pub learned_routes: Vec<Route>,
     /// Written below /proc/sys inside the node's namespace, e.g. "net/ipv4/ip_forward": "1".
     pub sysctls: BTreeMap<String, String>,
     pub services: Vec<Service>,
@@ -171,10 +173,12 @@ pub struct End {
     pub interface: String,
 }
 
-/// A veth pair.
+/// A veth pair: a plain link of its own, or one of the two halves of an emulated one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wire {
+    /// The name of the link that it is, or is a half of.
+    pub link: String,
     pub a: End,
     pub b: End,
 }
@@ -215,6 +219,32 @@ pub struct Spinner {
     pub links: Vec<String>,
 }
 
+/// The way across a link: forward goes from its end a to b.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Heading {
+    Forward,
+    Backward,
+}
+
+/// A link that packets cross, emulated or plain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hop {
+    pub link: String,
+    pub direction: Heading,
+}
+
+/// What packets cross from one host to another, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkPath {
+    pub hops: Vec<Hop>,
+    /// The place of the slowest one in `hops`.
+    pub bottleneck: usize,
+    pub bottleneck_bps: u64,
+}
+
 /// A pair of end hosts that the topology means to talk to each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -223,13 +253,14 @@ pub struct Pair {
     pub sink: String,
     /// Base RTT: the propagation delays of the path, both ways, without serialisation.
     pub rtt_ns: u64,
-    pub bottleneck_bps: u64,
-    pub links: Vec<String>,
+    /// From source to sink.
+    pub forward: NetworkPath,
+    pub backward: NetworkPath,
 }
 
 /// Reads and checks a plan; the error names the file and what is wrong in it.
 pub fn read(path: &Path) -> Result<Plan, String> {
-    let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = ewan_generator::reading::regular(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(&text, path)
 }
 
@@ -265,9 +296,9 @@ mod tests {
     use super::*;
 
     /// A plan with one of everything that a node's interfaces may have.
-    const SMALL: &str = r#"{"format": "ewan-plan/2", "lab": "small", "topology": "graph", "seed": 1,
+    const SMALL: &str = r#"{"format": "ewan-plan/3", "lab": "small", "topology": "graph", "seed": 1,
         "routing": "static", "containers": {"management": false, "dashboards": false, "ovs_bridge": false},
-        "nodes": [{"name": "a", "kind": "host", "routes": [], "sysctls": {}, "services": [], "interfaces": [{"name": "eth0",
+        "nodes": [{"name": "a", "kind": "host", "routes": [], "learned_routes": [], "sysctls": {}, "services": [], "interfaces": [{"name": "eth0",
             "mac": "02:00:00:00:00:01", "mtu": 1500, "addresses": ["10.0.0.1/30"], "steer": false,
             "neighbours": [], "egress": {"kind": "fifo", "limit_packets": 10}}]}],
         "wires": [], "links": [], "spinners": [], "pairs": [], "host_cpus": [0]}"#;
@@ -307,7 +338,7 @@ mod tests {
 
     #[test]
     fn another_format_is_refused() {
-        let refused = parsed(&SMALL.replace("ewan-plan/2", "ewan-plan/1")).expect_err("format 1");
+        let refused = parsed(&SMALL.replace("ewan-plan/3", "ewan-plan/1")).expect_err("format 1");
         assert!(refused.contains("ewan-plan/1"), "{refused}");
     }
 }

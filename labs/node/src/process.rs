@@ -5,7 +5,9 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,12 +16,23 @@ use serde::Serialize;
 
 use crate::{fault, namespace};
 
-#[derive(Serialize)]
 pub struct Process {
-    pub pid: i32,
-    pub command: String,
-    #[serde(skip)]
+    pid: i32,
+    command: String,
     fd: OwnedFd,
+}
+
+/// A process that is no longer held.
+#[derive(Serialize)]
+pub struct Ended {
+    pid: i32,
+    command: String,
+}
+
+impl From<Process> for Ended {
+    fn from(process: Process) -> Self {
+        Ended { pid: process.pid, command: process.command }
+    }
 }
 
 fn arguments(pid: i32) -> Vec<String> {
@@ -27,46 +40,132 @@ fn arguments(pid: i32) -> Vec<String> {
     text.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
 }
 
-/// All processes but this one for which `belongs` holds.
-fn find(belongs: impl Fn(i32) -> bool) -> Vec<Process> {
+/// The number that was given last to a process, or to a thread; None where /proc does not tell it.
+fn last_number() -> Option<i32> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().nth(4)?.parse().ok()
+}
+
+/// Numbers given after `from` until `to`, in their order: they begin anew after the highest.
+fn given(from: i32, to: i32, highest: i32) -> impl Iterator<Item = i32> {
+    let anew = to < from;
+    (from + 1..=if anew { highest } else { to }).chain(1..=if anew { to } else { 0 })
+}
+
+/// Shows every process but this one and the first, held; false where one could not be held.
+///
+/// The listing of /proc tells nothing of what was started after it was read, so these are looked at by their numbers,
+/// until there are no new ones: a process that starts another and ends is met, or the one that it started.
+fn each(mut see: impl FnMut(Process)) -> bool {
     let own = std::process::id() as i32;
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let held = pids.filter(|pid| *pid != own && *pid != 1).filter_map(|pid| {
+    let mut complete = true;
+    let mut look = |pid: i32| {
+        if pid == own || pid == 1 {
+            return;
+        }
         // SAFETY: the descriptor is owned as soon as it exists.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
-        (fd >= 0).then(|| Process { pid, command: String::new(), fd: unsafe { OwnedFd::from_raw_fd(fd) } })
-    });
-    held.filter(|process| belongs(process.pid))
-        .map(|process| Process { command: arguments(process.pid).join(" ").trim().to_owned(), ..process })
-        .collect()
-}
-
-/// `ewan-node link … --id ID`, whatever the binary's file is called: nobody else has a lab's id on its command line.
-pub fn of_manifest(id: &str) -> Vec<Process> {
-    find(|pid| {
-        let arguments = arguments(pid);
-        arguments.get(1).is_some_and(|command| command == "link")
-            && arguments.windows(2).any(|pair| pair[0] == "--id" && pair[1] == id)
-    })
-}
-
-/// Processes that live in one of these namespaces; files without a namespace on them count for nothing.
-pub fn inside(namespaces: &[PathBuf]) -> Vec<Process> {
-    let own = namespace::identity(Path::new("/proc/self/ns/net"));
-    let real = namespaces.iter().filter(|path| namespace::open(path).is_some());
-    let theirs: HashSet<_> =
-        real.filter_map(|path| namespace::identity(path)).filter(|identity| Some(*identity) != own).collect();
-    if theirs.is_empty() {
-        return Vec::new();
+        if fd >= 0 {
+            see(Process { pid, command: String::new(), fd: unsafe { OwnedFd::from_raw_fd(fd) } });
+        } else {
+            // Another error says that there is no process of this number.
+            let error = std::io::Error::last_os_error().raw_os_error();
+            complete &= !matches!(error, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENODEV));
+        }
+    };
+    let mut seen = last_number();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).for_each(&mut look);
+    let highest = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let highest = highest.and_then(|text| text.trim().parse().ok()).unwrap_or(i32::MAX);
+    while let (Some(from), Some(to)) = (seen, last_number()) {
+        if from == to {
+            break;
+        }
+        given(from, to, highest).for_each(&mut look);
+        seen = Some(to);
     }
-    find(|pid| {
-        namespace::identity(Path::new(&format!("/proc/{pid}/ns/net")))
-            .is_some_and(|identity| theirs.contains(&identity))
-    })
+    complete
+}
+
+/// The processes of a lab: its spinners, wherever they are, and all that lives in its namespaces.
+pub struct Members {
+    id: String,
+    /// The namespaces' identities, which are nobody else's while `held` is open.
+    networks: HashSet<(u64, u64)>,
+    _held: Vec<File>,
+}
+
+impl Members {
+    /// Of the lab whose manifest has this `id`; files without a namespace on them count for nothing.
+    pub fn of(id: &str, namespaces: &[PathBuf]) -> Self {
+        let own = namespace::identity(Path::new("/proc/self/ns/net"));
+        let held: Vec<_> = namespaces.iter().filter_map(|path| namespace::open(path)).collect();
+        let identities = held.iter().filter_map(|file| file.metadata().ok().map(|file| (file.dev(), file.ino())));
+        let networks = identities.filter(|identity| Some(*identity) != own).collect();
+        Members { id: id.to_owned(), networks, _held: held }
+    }
+
+    /// `ewan-node link … --id ID`, whatever the binary's file is called: nobody else has a lab's id on its command line.
+    fn spins(&self, process: &Process) -> bool {
+        let arguments = arguments(process.pid);
+        arguments.get(1).is_some_and(|command| command == "link")
+            && arguments.windows(2).any(|pair| pair[0] == "--id" && pair[1] == self.id)
+    }
+
+    fn inside(&self, process: &Process) -> bool {
+        !self.networks.is_empty()
+            && namespace::identity(Path::new(&format!("/proc/{}/ns/net", process.pid)))
+                .is_some_and(|identity| self.networks.contains(&identity))
+    }
+
+    pub fn spinners(&self) -> Vec<Process> {
+        let mut found = Vec::new();
+        each(|process| found.extend(self.spins(&process).then(|| process.named())));
+        found
+    }
+
+    pub fn others(&self) -> Vec<Process> {
+        let mut found = Vec::new();
+        each(|process| found.extend(self.inside(&process).then(|| process.named())));
+        found
+    }
+
+    /// Kills each as soon as it is met, and looks again until there is none: processes start others while they are looked
+    /// for. Gives those that it killed; the error is what is there still after `KILLED`.
+    pub fn kill_all(&self) -> Result<Vec<Ended>, String> {
+        let until = Instant::now() + KILLED;
+        let mut killed = Vec::new();
+        loop {
+            let mut found = Vec::new();
+            let complete = each(|process| {
+                if self.inside(&process) || self.spins(&process) {
+                    let process = process.named();
+                    process.signal(libc::SIGKILL);
+                    found.push(process);
+                }
+            });
+            if found.is_empty() && complete {
+                return Ok(killed);
+            }
+            for process in &found {
+                process.ended(until.saturating_duration_since(Instant::now()));
+            }
+            if Instant::now() > until {
+                return Err(found.pop().map_or_else(
+                    || "/proc cannot be searched".into(),
+                    |process| format!("process {} is still there: {}", process.pid, process.command),
+                ));
+            }
+            killed.extend(found.into_iter().map(Ended::from));
+        }
+    }
 }
 
 impl Process {
+    fn named(self) -> Process {
+        Process { command: arguments(self.pid).join(" ").trim().to_owned(), ..self }
+    }
+
     /// Lets a process run anywhere, as others do: one that is pinned to a CPU where somebody else spins with
     /// real-time priority would wait there to end, for as long as that one spins.
     pub fn unpin(&self) {
@@ -117,4 +216,18 @@ pub fn end(processes: &[Process], patience: Duration) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_were_given_meanwhile_are_all_looked_at() {
+        let numbers = |from, to| given(from, to, 10).collect::<Vec<_>>();
+        assert_eq!(numbers(3, 5), [4, 5]);
+        assert!(numbers(3, 3).is_empty());
+        assert_eq!(numbers(8, 2), [9, 10, 1, 2], "they begin anew");
+        assert_eq!(numbers(10, 1), [1]);
+    }
 }

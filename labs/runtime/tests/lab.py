@@ -55,8 +55,8 @@ def small(name: str, spinners: tuple[Spinner, ...] = (), sysctls: dict[str, str]
         Node("right", "host", (right,), default(2), FORWARDING, ()),
     )
     wires = (
-        Wire(End("left", "eth0"), End("router", "eth0")),
-        Wire(End("router", "eth1"), End("right", "eth0")),
+        Wire("near", End("left", "eth0"), End("router", "eth0")),
+        Wire("far", End("router", "eth1"), End("right", "eth0")),
     )
     return Plan(
         name, "graph", 1, "static", Containers(), nodes, wires, (), spinners, (), (min(os.sched_getaffinity(0)),)

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from labs import host
+from labs.compile import compile
 from labs.plan import Plan, from_json, to_json
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import BINARY, traces
+from labs.spec import from_template
 
 GOLDEN = Path(__file__).resolve().parents[3] / "tests/golden/dumbbell.plan.json"
 LAB = f"rl{os.getpid()}"
@@ -56,7 +59,7 @@ def test_the_link_delays_and_counts(runtime: NetnsRuntime, plan: Plan, capfd: py
     assert found is not None
     assert float(found[1]) >= pair.rtt_ns / 10**6, "how exact the delay is, `verify` measures"
     (removed,) = runtime.down(LAB)["spinners"]
-    link = removed["stats"]["links"][pair.links[0]]
+    link = removed["stats"]["links"]["core"]
     assert link["forward"]["out_packets"] >= 3
     assert link["backward"]["out_packets"] >= 3
 
@@ -96,6 +99,60 @@ def test_a_link_that_does_not_exist_is_refused_with_the_ones_that_do(runtime: Ne
     with pytest.raises(LabError):
         runtime.control(LAB, 0, {"command": "no such command"})
     assert runtime.control(LAB, plan.links[0].name, {"command": "stats"})["ok"]
+
+
+def two_links() -> Plan:
+    """A parking lot of two hops that one spinner serves: hop1 and hop2."""
+    plan = compile(
+        from_template("parking-lot", {"name": LAB, "hops": "2", "cross_pairs": "0", "rtt": "10ms"}), host.facts()
+    )
+    names = tuple(link.name for link in plan.links)
+    cpu = max(os.sched_getaffinity(0))
+    return replace(plan, spinners=(replace(plan.spinners[0], cpu=cpu, links=names),))
+
+
+def test_a_fault_ends_one_link_and_the_others_go_on(
+    runtime: NetnsRuntime, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = two_links()
+    monkeypatch.setenv("EWAN_FAULT_LINK", "hop2:panic")
+    runtime.up(plan)
+    first = plan.links[0]
+    address = next(
+        interface.addresses[0].split("/")[0]
+        for node in plan.nodes
+        if node.name == first.b.node
+        for interface in node.interfaces
+        if interface.name == first.b.interface
+    )
+    ping = ["ping", "-c", "3", "-i", "0.2", "-W", "1"]
+    deadline = time.monotonic() + 10
+    while runtime.status(LAB)["state"] == "complete":
+        pair = plan.pairs[0]
+        runtime.exec(LAB, pair.source, [*ping, pair.sink])
+        assert time.monotonic() < deadline
+    status = runtime.status(LAB)
+    assert status["note"] == "spinner 0: link hop2 has ended: a fault in the program: EWAN_FAULT_LINK asked for this"
+    assert runtime.exec(LAB, first.a.node, [*ping, address]) == 0, "hop1 goes on"
+    with pytest.raises(LabError, match="link hop2 has ended"):
+        request = {"command": "set", "link": "hop2", "direction": "both", "rate_bps": 10**8}
+        runtime.control(LAB, "hop2", request)
+    capfd.readouterr()
+
+
+def test_a_spinner_that_hangs_ends_all_the_same(
+    runtime: NetnsRuntime, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EWAN_FAULT_LINK", f"{plan.links[0].name}:hang")
+    runtime.up(plan)
+    (spinner,) = runtime.status(LAB)["spinners"]
+    pair = plan.pairs[0]
+    assert runtime.exec(LAB, pair.source, ["ping", "-c", "1", "-W", "1", pair.sink]) != 0
+    os.kill(spinner["pid"], signal.SIGTERM)
+    deadline = time.monotonic() + 6
+    while runtime.status(LAB)["spinners"][0]["pid"] is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_spinner_that_died_shows(runtime: NetnsRuntime, plan: Plan) -> None:

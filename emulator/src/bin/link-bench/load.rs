@@ -25,6 +25,8 @@ pub struct Sent {
     pub packets_per_second: f64,
 }
 
+/// The sink's ring.
+const SINK_BYTES: usize = 256 << 20;
 const STAMP: usize = 34;
 const SEQUENCE: usize = 42;
 
@@ -121,7 +123,7 @@ pub struct Arrival {
 
 /// Sends, and keeps every arrival at b; the sink reads its ring on the host's CPU.
 pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(Sent, Vec<Arrival>), String> {
-    let mut sink = net.inside("b", || port::open("eth0", mtu, 1, port::Choice::Packet))?;
+    let mut sink = net.inside("b", || port::open("eth0", mtu, SINK_BYTES, port::Choice::Packet))?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let done = &done;

@@ -15,6 +15,7 @@ use serde_json::{json, Value};
 const WIRE_OVERHEAD: usize = 24; // FCS, preamble, gap: what the wire adds to the frame as we hold it
 
 fn main() {
+    ewan_emulator::datapath::faults::end_process_on_panic();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
         Some("serve") => link::serve(&arguments[1..]),

@@ -4,12 +4,14 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use super::{Spinner, MS};
 use crate::datapath::events::NEVER;
+use crate::datapath::faults;
 use crate::datapath::port::Port;
 use crate::datapath::sys;
 use crate::model::Nanos;
@@ -17,8 +19,20 @@ use crate::model::Nanos;
 impl Spinner {
     /// Until told to stop; gives the ports back.
     pub fn run_sleeping(mut self) -> Result<Vec<Box<dyn Port>>, String> {
+        faults::contain();
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| self.doze())) {
+                Ok(slept) => return slept.map(|()| self.ports),
+                Err(panic) => self.end_link(panic),
+            }
+        }
+    }
+
+    fn doze(&mut self) -> Result<(), String> {
         let shared = self.shared.clone();
-        let mut descriptors: Vec<RawFd> = self.ports.iter().map(|port| port.descriptor()).collect();
+        // Nobody would read what a link that has ended is sent.
+        let ports = self.ports.iter().zip(&self.directions).filter(|(_, lane)| !lane.ended);
+        let mut descriptors: Vec<RawFd> = ports.map(|(port, _)| port.descriptor()).collect();
         descriptors.push(shared.wake.as_raw_fd());
         let waiting = listen(&descriptors)?;
         let mut next_refresh = 0;
@@ -29,12 +43,11 @@ impl Spinner {
                 next_refresh = self.seen + MS;
             }
             if shared.stop.load(Relaxed) {
-                return Ok(self.ports);
+                return Ok(());
             }
-            self.hand_over_applied();
             if shared.changes_waiting.swap(false, Acquire) {
                 let _ = shared.wake.read();
-                self.look_for_changes();
+                self.changes.look();
             }
             let mut worked = 0;
             for port in 0..self.ports.len() {
@@ -62,8 +75,8 @@ impl Spinner {
 
     /// A frame is due, a change is, or the millisecond that is being counted is over.
     fn next_turn(&self) -> Nanos {
-        let change = self.scheduled.last().map_or(NEVER, |change| change.at);
-        let counting = self.directions.iter().any(|lane| lane.window.dirty);
+        let change = self.changes.soonest().unwrap_or(NEVER);
+        let counting = self.directions.iter().any(|lane| lane.window.dirty && !lane.ended);
         let row = if counting { self.shared.started + (self.ms(self.seen) + 1) * MS } else { NEVER };
         self.events.earliest().min(change).min(row)
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use nix::sys::signal::{killpg, Signal};
-use nix::sys::wait::WaitStatus;
+use nix::sys::wait::{waitid, waitpid, Id, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -54,24 +54,33 @@ impl Step {
         let mut child = prepared.spawn().map_err(|error| why_not(&error, &self.argv[0], &said))?;
         let group = Pid::from_raw(child.id() as i32);
         let mut interrupted = false;
-        let ended = loop {
-            let ended = child.try_wait().map_err(|error| format!("{name}: {error}"))?;
-            if ended.is_some() || interrupted {
-                break ended;
-            }
+        while !interrupted && ended(group).is_none() {
             interrupted = signals.wait(None).is_some_and(|signal| signal != Signal::SIGCHLD);
-        };
-        let _ = killpg(group, Signal::SIGKILL);
-        match ended {
-            None => child.wait().map(|_| true).map_err(|error| format!("{name}: {error}")),
-            Some(status) if status.success() => Ok(false),
-            Some(status) => {
-                let said = std::fs::read_to_string(&said).unwrap_or_default();
-                let why = said.lines().last().map_or_else(|| status.to_string(), str::to_owned);
-                Err(format!("preparing {}: {}: {why}", self.node, self.argv.join(" ")))
-            }
         }
+        // Its number is the group's, and nobody else's until it is waited for.
+        let _ = killpg(group, Signal::SIGKILL);
+        let status = child.wait().map_err(|error| format!("{name}: {error}"))?;
+        if interrupted {
+            return Ok(true);
+        }
+        if status.success() {
+            return Ok(false);
+        }
+        let said = std::fs::read_to_string(&said).unwrap_or_default();
+        let why = said.lines().last().map_or_else(|| status.to_string(), str::to_owned);
+        Err(format!("preparing {}: {}: {why}", self.node, self.argv.join(" ")))
     }
+}
+
+/// How a child of ours ended, if it has; it keeps its number, which is its group's too, until `release`.
+pub fn ended(child: Pid) -> Option<WaitStatus> {
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    waitid(Id::Pid(child), look).ok().filter(|status| status.pid().is_some())
+}
+
+/// Gives up the number of a child that has ended.
+pub fn release(child: Pid) {
+    let _ = waitpid(child, Some(WaitPidFlag::WNOHANG));
 }
 
 /// A command and what became of it; times from T0.

@@ -71,7 +71,7 @@ pub struct Surroundings<'a> {
 
 impl Program {
     pub fn read(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = ewan_generator::reading::regular(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let program: Self = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         if program.format != FORMAT {
             return Err(format!("{}: format is {:?}, not {FORMAT:?}", path.display(), program.format));

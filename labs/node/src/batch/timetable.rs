@@ -4,6 +4,7 @@
 //! next: a start, an end, a change, a look, a signal. It alone works when a command is started, for the child runs code
 //! of ours before it becomes the command.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use nix::time::{clock_gettime, ClockId};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use super::command::Entry;
+use super::command::{self, Entry};
 use super::events::Events;
 use super::traffic::{self, Traffic};
 use super::watch::Watch;
@@ -170,14 +171,22 @@ impl<'a> Timetable<'a> {
         starts.chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
     }
 
-    /// All that ended: ours, and whatever was left to us by them.
+    /// All that ended: ours, and whatever was left to us by them. Commands keep their numbers, which are those of their
+    /// groups, until all groups have been signalled.
     fn reap(&mut self) {
-        while let Ok(status) = waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-            let Some(pid) = status.pid() else { return };
-            let now_ns = self.now_ns();
-            self.traffic.iter_mut().for_each(|traffic| traffic.take(&status));
-            if let Some(entry) = self.entries.iter_mut().find(|entry| entry.process == Some(pid)) {
+        let now_ns = self.now_ns();
+        for entry in self.entries.iter_mut().filter(|entry| entry.runs()) {
+            if let Some(status) = entry.process.and_then(command::ended) {
                 entry.take(status, now_ns);
+            }
+        }
+        // Where the kernel tells nobody's children (CONFIG_PROC_CHILDREN), what was left to us stays until our own end.
+        let traffic = self.traffic.iter().filter(|traffic| traffic.runs()).map(Traffic::process);
+        let others: Vec<_> = traffic.chain(children()).collect();
+        let held: HashSet<_> = self.entries.iter().filter_map(|entry| entry.process).collect();
+        for child in others.into_iter().filter(|child| !held.contains(child)) {
+            if let Ok(status) = waitpid(child, Some(WaitPidFlag::WNOHANG)) {
+                self.traffic.iter_mut().for_each(|traffic| traffic.take(&status));
             }
         }
     }
@@ -206,6 +215,7 @@ impl<'a> Timetable<'a> {
             signals.wait(Some(PATIENCE));
             self.reap();
         }
+        self.entries.iter().filter_map(|entry| entry.process).for_each(command::release);
     }
 
     /// Waits for `done`, no longer than `longest`.
@@ -218,6 +228,13 @@ impl<'a> Timetable<'a> {
             self.reap();
         }
     }
+}
+
+/// Of this thread, which starts all of them; what is left to this process comes to it too.
+fn children() -> Vec<Pid> {
+    let own = std::process::id();
+    let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|number| number.parse().ok().map(Pid::from_raw)).collect()
 }
 
 fn monotonic_ns() -> i64 {

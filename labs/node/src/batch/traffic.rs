@@ -69,6 +69,10 @@ impl Traffic {
         Ok(Traffic { process: Pid::from_raw(child.id() as i32), said, ended: None })
     }
 
+    pub fn process(&self) -> Pid {
+        self.process
+    }
+
     /// Takes the end of a process for its own, if it is.
     pub fn take(&mut self, status: &WaitStatus) {
         if status.pid() == Some(self.process) {

@@ -11,7 +11,7 @@ use crate::links::Links;
 use crate::plan::{Plan, HEADINGS};
 
 const COLUMNS: &str = "link,direction,time_ns,rate_bps,sent_packets,sent_bytes,dropped_packets,lost_packets,\
-                       queue_packets,queue_bytes\n";
+                       served_packets,waited_ns,queue_packets,queue_bytes\n";
 /// Rows wait until there are so many bytes.
 const BLOCK: usize = 16 * 1024;
 
@@ -66,13 +66,15 @@ impl Watch {
                 let rate_bps = links.direction(number, heading).rate_bps;
                 let _ = writeln!(
                     self.rows,
-                    "{},{},{now_ns},{rate_bps},{},{},{},{},{},{}",
+                    "{},{},{now_ns},{rate_bps},{},{},{},{},{},{},{},{}",
                     plan.links[number].name,
                     HEADINGS[heading],
                     way.sent_packets,
                     way.sent_bytes,
                     way.dropped_packets,
                     way.lost_packets,
+                    way.served_packets,
+                    way.waited_ns.map_or_else(String::new, |ns| ns.to_string()),
                     way.queue_packets,
                     way.queue_bytes
                 );

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use nix::unistd::Pid;
 
-use super::{emulator, interfaces, Child};
+use super::{emulator, interfaces, tools, Child};
 use crate::fill::{self, Notes};
 use crate::kernel_files::sysctl;
 use crate::layout::{Layout, PlacedNode};
@@ -36,6 +36,8 @@ pub fn boot(lab: &Path, plan: &Plan, name: &str) -> Result<Vec<Child>, String> {
     shape(placed, plan, &notes)?;
     add_names(plan).unwrap_or_else(|error| notes.warn(format!("names of nodes do not resolve: {HOSTS}: {error}")));
     let own = services::directory(lab, name);
+    tools::link(placed.node, &own, Path::new("/"))
+        .unwrap_or_else(|error| notes.warn(format!("tools of services do not find them by themselves: {error}")));
     let mut children: Vec<_> = services::start(placed.node, &own)?
         .into_iter()
         .map(|daemon| Child {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -14,6 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{fcntl, FcntlArg, FdFlag};
+use nix::ifaddrs::getifaddrs;
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 
@@ -25,8 +27,9 @@ use crate::signals::Signals;
 
 /// This binary, which is also the spinner and the server of metrics.
 const SELF: &str = "/proc/self/exe";
-/// Metrics are asked for over the management network.
-const METRICS: &str = "0.0.0.0:9324";
+/// The container's interface in the management network, over which Prometheus asks for metrics.
+const MANAGEMENT: &str = "eth0";
+const METRICS_PORT: u16 = 9324;
 const STARTS: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(5);
 
@@ -99,9 +102,23 @@ fn spin(lab: &Path, number: usize, link: &Link, given: &BTreeMap<String, Given>)
 pub fn metrics(lab: &Path, link: &Link, own: &Path) -> Result<Child, String> {
     let log = own.join("metrics.log");
     let mut command = Command::new(SELF);
-    command.arg("metrics").arg("--state").arg(lab).args(["--listen", METRICS, "--link", &link.name]);
+    let addresses = getifaddrs().map_err(|error| format!("{}: metrics: {error}", link.node))?.filter_map(|interface| {
+        let address = interface.address?;
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
+        Some((interface.interface_name, v4.or(address.as_sockaddr_in6().map(|v6| v6.ip().into()))?))
+    });
+    let listen = listen_at(addresses).to_string();
+    command.arg("metrics").arg("--state").arg(lab).args(["--listen", &listen, "--link", &link.name]);
     let process = start(&mut command, &log, Vec::new()).map_err(|error| format!("{}: metrics: {error}", link.node))?;
     Ok(Child { name: "metrics".into(), pid: Pid::from_raw(process.id() as i32), log, vital: false })
+}
+
+/// The management network's address, an IPv4 one before others; without that network nobody else asks.
+fn listen_at(addresses: impl Iterator<Item = (String, IpAddr)>) -> SocketAddr {
+    let link_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let found = addresses.filter(|(name, address)| name == MANAGEMENT && !link_local(address));
+    let first = found.map(|(_, address)| address).min_by_key(IpAddr::is_ipv6);
+    SocketAddr::new(first.unwrap_or(Ipv4Addr::LOCALHOST.into()), METRICS_PORT)
 }
 
 /// In a session of its own, where its priority counts against all others; `kept` stays open in it.
@@ -123,4 +140,22 @@ fn start(command: &mut Command, log: &Path, kept: Vec<RawFd>) -> Result<std::pro
     // SAFETY: system calls alone, which a child of a process with threads may make.
     unsafe { command.pre_exec(detach) };
     command.spawn().map_err(|error| format!("{SELF}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_told_in_the_management_network_alone() {
+        let at = |addresses: &[(&str, &str)]| {
+            let given = addresses.iter().map(|(name, address)| ((*name).into(), address.parse().expect("an address")));
+            listen_at(given).to_string()
+        };
+        let lab = ("eth1", "10.64.0.1");
+        let (lo, v4, v6) = (("lo", "127.0.0.1"), ("eth0", "172.20.20.5"), ("eth0", "3fff:172:20:20::5"));
+        assert_eq!(at(&[lo, lab, ("eth0", "fe80::1"), v6, v4]), "172.20.20.5:9324");
+        assert_eq!(at(&[lo, lab, v6]), "[3fff:172:20:20::5]:9324");
+        assert_eq!(at(&[lo, lab]), "127.0.0.1:9324");
+    }
 }

@@ -10,6 +10,7 @@ mod emulator;
 mod handover;
 mod interfaces;
 mod share;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver};

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{attributes, u32_at, Socket};
+use crate::netlink::{attributes, u32_at, u32_of, Socket};
 
 const IFF_LOWER_UP: u32 = 0x1_0000;
 const RTNH_F_DEAD: u32 = 1;
@@ -40,10 +40,7 @@ impl Fib {
             let mut header = [0; 12];
             header[0] = family as u8;
             // A kernel without IPv6 has no such routes.
-            let read = socket.dump(libc::RTM_GETROUTE, &header, &mut |message| fib.see_route(message));
-            if family == libc::AF_INET {
-                read?;
-            }
+            socket.dump_if_there(libc::RTM_GETROUTE, &header, &mut |message| fib.see_route(message))?;
         }
         Ok(fib)
     }
@@ -66,11 +63,11 @@ impl Fib {
         let (mut to, mut via, mut out, mut metric) = (0, None, None, 0);
         for (name, value) in attributes(body) {
             match name {
-                libc::RTA_TABLE => table = u32_at(value, 0),
+                libc::RTA_TABLE => table = u32_of(value).unwrap_or(table),
                 libc::RTA_DST => to = address(value).map_or(0, bits),
                 libc::RTA_GATEWAY => via = address(value),
-                libc::RTA_OIF => out = Some(u32_at(value, 0)),
-                libc::RTA_PRIORITY => metric = u32_at(value, 0),
+                libc::RTA_OIF => out = u32_of(value),
+                libc::RTA_PRIORITY => metric = u32_of(value).unwrap_or(0),
                 // The first of several equal ways: struct rtnexthop, then attributes.
                 libc::RTA_MULTIPATH if value.len() >= 8 => {
                     out = Some(u32_at(value, 4));

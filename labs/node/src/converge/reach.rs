@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::fib::Fib;
 use crate::layout;
-use crate::plan::{End, Interface, NodeKind, Plan};
+use crate::plan::{self, End, Interface, NetworkPath, NodeKind, Plan};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pair {
@@ -41,8 +41,8 @@ pub struct Map {
     at: HashMap<(usize, String), usize>,
     /// Each host's first address of each family.
     addresses: HashMap<usize, Vec<IpAddr>>,
-    /// Source, sink, and the emulated links between them in order.
-    pairs: Vec<(usize, usize, Vec<String>)>,
+    /// Source, sink, and the emulated links on the plan's path between them, in order; each pair both ways.
+    paths: Vec<(usize, usize, Vec<String>)>,
 }
 
 /// What routes say at one moment.
@@ -95,13 +95,20 @@ impl Map {
             let of = |v6: bool| all().find(move |address| address.is_ipv6() == v6).copied();
             (*host, [false, true].into_iter().filter_map(of).collect())
         };
-        let pairs = plan.pairs.iter().filter_map(|pair| {
-            Some((*number.get(pair.source.as_str())?, *number.get(pair.sink.as_str())?, pair.links.clone()))
-        });
+        let emulated: HashSet<_> = plan.links.iter().map(|link| link.name.as_str()).collect();
+        let path = |from: &str, to: &str, path: &NetworkPath| {
+            let known = path.hops.iter().filter(|hop| emulated.contains(hop.link.as_str()));
+            Some((*number.get(from)?, *number.get(to)?, known.map(|hop| hop.link.clone()).collect()))
+        };
+        let both = |pair: &plan::Pair| {
+            let (source, sink) = (pair.source.as_str(), pair.sink.as_str());
+            [path(source, sink, &pair.forward), path(sink, source, &pair.backward)]
+        };
+        let paths = plan.pairs.iter().flat_map(both).flatten();
         Ok(Map {
             nodes: known.iter().map(|node| node.name.clone()).collect(),
             addresses: hosts.iter().map(first).collect(),
-            pairs: pairs.collect(),
+            paths: paths.collect(),
             hosts,
             segments,
             links,
@@ -127,18 +134,11 @@ impl Map {
         }
         let whole = self.at.keys().all(|(node, interface)| fibs[*node].carries(interface));
         if whole && reach.unreachable.is_empty() {
-            for (source, sink, links) in &self.pairs {
-                for (from, to, backward) in [(*source, *sink, false), (*sink, *source, true)] {
-                    let mut wanted: Vec<_> = links.iter().map(String::as_str).collect();
-                    if backward {
-                        wanted.reverse();
-                    }
-                    if self.addresses[&to]
-                        .iter()
-                        .any(|address| self.way(fibs, from, to, *address) != Some(wanted.clone()))
-                    {
-                        reach.astray.push(pair(from, to));
-                    }
+            for (from, to, links) in &self.paths {
+                let wanted: Vec<_> = links.iter().map(String::as_str).collect();
+                let astray = |address: &IpAddr| self.way(fibs, *from, *to, *address).as_ref() != Some(&wanted);
+                if self.addresses[to].iter().any(astray) {
+                    reach.astray.push(pair(*from, *to));
                 }
             }
         }

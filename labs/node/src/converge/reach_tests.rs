@@ -1,6 +1,6 @@
 use super::super::fib::tests::fib;
 use super::*;
-use crate::plan::{self, Node, Wire};
+use crate::plan::{self, Heading, Hop, NetworkPath, Node, Wire};
 
 /// Three routers in a ring, each with a host: r1-r2 is "ab", r2-r3 "bc", r3-r1 "ca", of which "ab" is emulated. Router i
 /// has eth0 towards the next, eth1 towards the one before, eth2 towards its host, 10.0.i.0/30.
@@ -33,7 +33,7 @@ fn ring() -> Plan {
     }
     nodes.push(node("ab".into(), NodeKind::Emulator, &[("eth0", String::new()), ("eth1", String::new())]));
     let end = |node: &str, interface: &str| End { node: node.into(), interface: interface.into() };
-    let wire = |a: End, b: End| Wire { a, b };
+    let wire = |a: End, b: End| Wire { link: format!("{}-{}", a.node, b.node), a, b };
     plan.wires = vec![
         wire(end("r1", "eth0"), end("ab", "eth0")),
         wire(end("ab", "eth1"), end("r2", "eth1")),
@@ -45,7 +45,13 @@ fn ring() -> Plan {
     }
     (link.name, link.node, link.a, link.b) = ("ab".into(), "ab".into(), end("r1", "eth0"), end("r2", "eth1"));
     let mut pair = plan.pairs[0].clone();
-    (pair.source, pair.sink, pair.links) = ("h1".into(), "h2".into(), vec!["ab".into()]);
+    let path = |links: [&str; 3], direction: Heading| NetworkPath {
+        hops: links.iter().map(|link| Hop { link: (*link).into(), direction }).collect(),
+        ..pair.forward.clone()
+    };
+    let forward = path(["h1-r1", "ab", "h2-r2"], Heading::Forward);
+    let backward = path(["h2-r2", "ab", "h1-r1"], Heading::Backward);
+    (pair.source, pair.sink, pair.forward, pair.backward) = ("h1".into(), "h2".into(), forward, backward);
     (plan.nodes, plan.links, plan.pairs) = (nodes, vec![link], vec![pair]);
     plan
 }

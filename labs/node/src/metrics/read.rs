@@ -160,8 +160,8 @@ fn kernel_way(page: &mut Exposition, way: &Labels, counted: &LinkStatistics) {
     for (cause, packets) in [("queue", counted.dropped_queue), ("netem", counted.dropped_impair_or_limit)] {
         page.add("ewan_link_dropped_packets_total", &way.with("cause", cause), packets);
     }
-    page.add("ewan_link_queue_bytes", way, counted.backlog_bytes);
-    page.add("ewan_link_queue_packets", way, counted.backlog_packets);
+    page.add("ewan_link_queue_bytes", way, counted.queue_bytes);
+    page.add("ewan_link_queue_packets", way, counted.queue_packets);
     page.add("ewan_link_delay_line_packets", way, counted.delayed_packets);
     page.add_known("ewan_link_lateness_max_seconds", way, counted.late_max_ns.map(Seconds));
     page.add_known("ewan_link_late_packets_total", way, counted.late_packets);

@@ -208,6 +208,10 @@ fn a_kernel_link_tells_what_its_queueing_disciplines_counted() {
         sent_bytes: 118_880,
         dropped_queue: 20,
         dropped_impair_or_limit: 3,
+        served_packets: 81,
+        waited_ns: Some(4_000_000),
+        queue_packets: 1,
+        queue_bytes: 1486,
         backlog_packets: 2,
         backlog_bytes: 2972,
         delayed_packets: 7,
@@ -234,6 +238,7 @@ fn a_kernel_link_tells_what_its_queueing_disciplines_counted() {
     assert!(twice.contains(&&r#"ewan_link_dropped_packets_total{link="core",cause="queue"} 20"#));
     assert!(twice.contains(&&r#"ewan_link_dropped_packets_total{link="core",cause="netem"} 3"#));
     assert!(twice.contains(&&r#"ewan_link_out_bytes_total{link="core"} 118880"#));
+    assert!(twice.contains(&&r#"ewan_link_queue_packets{link="core"} 1"#), "without the packet in service");
 }
 
 #[test]

@@ -21,6 +21,13 @@ pub struct LinkStatistics {
     pub dropped_queue: u64,
     /// By netem: lost on purpose, or its own limit was reached.
     pub dropped_impair_or_limit: u64,
+    /// Taken out of the queue to be sent.
+    pub served_packets: u64,
+    /// The time that packets waited in the queue, summed over packets, counted by psp; null under tbf.
+    pub waited_ns: Option<u64>,
+    /// In the queue, where packets wait for their service.
+    pub queue_packets: u64,
+    pub queue_bytes: u64,
     /// In the queue and in service.
     pub backlog_packets: u64,
     pub backlog_bytes: u64,
@@ -39,14 +46,16 @@ struct Counts {
     drops: u64,
     waiting_packets: u64,
     waiting_bytes: u64,
-    late: Option<Late>,
+    paced: Option<Paced>,
 }
 
 /// Of psp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Late {
-    packets: u64,
-    max_ns: u64,
+struct Paced {
+    late_packets: u64,
+    late_max_ns: u64,
+    /// None: a module older than the counter.
+    waited_ns: Option<u64>,
 }
 
 /// All links with a back end of the kernel, in the plan's order, forward before backward; and why some are left out.
@@ -88,12 +97,16 @@ fn of(name: &str, direction: &'static str, root: Counts, rate: Counts, queue: Co
         sent_bytes: root.bytes,
         dropped_queue: queue.drops,
         dropped_impair_or_limit: root.drops.saturating_sub(rate.drops.max(queue.drops)),
+        served_packets: queue.packets,
+        waited_ns: rate.paced.and_then(|paced| paced.waited_ns),
+        queue_packets: queue.waiting_packets,
+        queue_bytes: queue.waiting_bytes,
         backlog_packets: rate.waiting_packets,
         backlog_bytes: rate.waiting_bytes,
         delayed_packets: root.waiting_packets.saturating_sub(rate.waiting_packets),
         delayed_bytes: root.waiting_bytes.saturating_sub(rate.waiting_bytes),
-        late_packets: rate.late.map(|late| late.packets),
-        late_max_ns: rate.late.map(|late| late.max_ns),
+        late_packets: rate.paced.map(|paced| paced.late_packets),
+        late_max_ns: rate.paced.map(|paced| paced.late_max_ns),
     }
 }
 
@@ -145,9 +158,13 @@ fn counts(stats: &[u8], is_psp: bool) -> Counts {
                 counts.waiting_bytes = u64::from(u32_at(value, 4));
                 counts.drops = u64::from(u32_at(value, 8));
             }
-            // struct tc_psp_xstats (emulator/kernel/psp): 64 bits each, the fifth and the seventh.
+            // struct tc_psp_xstats (emulator/kernel/psp): 64 bits each, the fifth, the seventh and the twelfth.
             TCA_STATS_APP if is_psp && value.len() >= 56 => {
-                counts.late = Some(Late { packets: u64_at(value, 32), max_ns: u64_at(value, 48) });
+                counts.paced = Some(Paced {
+                    late_packets: u64_at(value, 32),
+                    late_max_ns: u64_at(value, 48),
+                    waited_ns: (value.len() >= 96).then(|| u64_at(value, 88)),
+                });
             }
             _ => {}
         }
@@ -169,21 +186,28 @@ mod tests {
         };
         attribute(1, &[1_538_000u64.to_ne_bytes().as_slice(), &1000u32.to_ne_bytes(), &[0; 4]].concat());
         attribute(3, &[7u32, 10_766, 3, 0, 0].map(u32::to_ne_bytes).concat());
-        attribute(4, &[1000u64, 1_538_000, 3, 0, 2, 90, 60, 0, 0, 0, 0].map(u64::to_ne_bytes).concat());
+        let paced = [1000u64, 1_538_000, 3, 0, 2, 90, 60, 0, 0, 0, 0, 12_304_000].map(u64::to_ne_bytes);
+        attribute(4, &paced.concat());
         let found = counts(&stats, true);
         assert_eq!((found.packets, found.bytes, found.drops), (1000, 1_538_000, 3));
         assert_eq!((found.waiting_packets, found.waiting_bytes), (7, 10_766));
-        assert_eq!(found.late, Some(Late { packets: 2, max_ns: 60 }));
-        assert_eq!(counts(&stats, false).late, None, "another qdisc's own statistics");
+        let told = Paced { late_packets: 2, late_max_ns: 60, waited_ns: Some(12_304_000) };
+        assert_eq!(found.paced, Some(told));
+        assert_eq!(counts(&stats, false).paced, None, "another qdisc's own statistics");
+        let mut older = Vec::new();
+        older.extend_from_slice(&(4 + 88u16).to_ne_bytes());
+        older.extend_from_slice(&4u16.to_ne_bytes());
+        older.extend_from_slice(&paced[..11].concat());
+        assert_eq!(counts(&older, true).paced, Some(Paced { waited_ns: None, ..told }), "an older module");
     }
 
     #[test]
     fn each_drop_is_told_once_and_where() {
-        let root = Counts { packets: 90, bytes: 900, drops: 10, waiting_packets: 30, waiting_bytes: 300, late: None };
-        let rate = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 11, waiting_bytes: 110, late: None };
-        let queue = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 10, waiting_bytes: 100, late: None };
+        let root = Counts { packets: 90, bytes: 900, drops: 10, waiting_packets: 30, waiting_bytes: 300, paced: None };
+        let rate = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 11, waiting_bytes: 110, paced: None };
+        let queue = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 10, waiting_bytes: 100, paced: None };
         let told = of("core", "forward", root, rate, queue);
         assert_eq!((told.dropped_queue, told.dropped_impair_or_limit), (4, 6));
-        assert_eq!((told.backlog_packets, told.delayed_packets), (11, 19));
+        assert_eq!((told.queue_packets, told.backlog_packets, told.delayed_packets), (10, 11, 19));
     }
 }

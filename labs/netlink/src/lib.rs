@@ -2,14 +2,25 @@
 //!
 //! In: requests, each with what it attempts in the user's words. Out: nothing, or the first refusal with those
 //! words and the kernel's own. Only the last request of a send asks for an acknowledgement (refusals always come),
-//! so a batch costs two system calls. Formats: linux/netlink.h, linux/rtnetlink.h.
+//! so a batch costs two system calls. Dumps are told whole or not at all. Formats: linux/netlink.h, linux/rtnetlink.h.
 
+mod answers;
+
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use answers::{Dump, State};
 
 const HEADER: usize = 16;
 const NESTED: u16 = 0x8000;
 /// Well below a socket's default send buffer.
 const MOST_BYTES: usize = 32 * 1024;
+
+/// The kernel fills as much of a dump at a time, where it finds room; more than any single answer has.
+const ROOM: usize = 32 * 1024;
+/// How often a dump is asked for that changes of what it lists interrupt; each takes a fraction of a millisecond.
+const MOST_DUMPS: usize = 100;
 
 /// A list of requests; each request keeps what it attempts.
 #[derive(Default)]
@@ -30,7 +41,6 @@ struct Request {
 pub struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl<'a> Attributes<'a> {
-    #[cfg(test)]
     pub fn new(bytes: &'a mut Vec<u8>) -> Self {
         Attributes(bytes)
     }
@@ -94,7 +104,7 @@ impl Batch {
         self.requests.push(Request { end: self.bytes.len(), what, needs: "" });
     }
 
-    #[cfg(test)]
+    #[must_use]
     pub fn count(&self) -> usize {
         self.requests.len()
     }
@@ -106,11 +116,17 @@ impl Batch {
 }
 
 /// A route netlink socket of the network namespace it was opened in.
-pub struct Socket(OwnedFd);
+///
+/// One question at a time: whoever shares it between threads sees to that.
+pub struct Socket {
+    fd: OwnedFd,
+    /// Of the next request: an answer that nobody waited for is not taken for another question's.
+    sequence: AtomicU32,
+}
 
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.fd.as_raw_fd()
     }
 }
 
@@ -119,9 +135,9 @@ impl Socket {
         // SAFETY: plain system calls; the descriptor is owned from here on.
         let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
         if fd < 0 {
-            return Err(format!("opening a netlink socket: {}", std::io::Error::last_os_error()));
+            return Err(format!("opening a netlink socket: {}", io::Error::last_os_error()));
         }
-        let socket = Socket(unsafe { OwnedFd::from_raw_fd(fd) });
+        let socket = Socket { fd: unsafe { OwnedFd::from_raw_fd(fd) }, sequence: AtomicU32::new(1) };
         // Refusals with the kernel's own words, without the request in them. Older kernels do without.
         for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {
             let on: libc::c_int = 1;
@@ -132,6 +148,7 @@ impl Socket {
 
     /// Sends all requests and reads their answers; the error is the first refusal.
     pub fn run(&self, mut batch: Batch) -> Result<(), String> {
+        let sequence = self.number(&mut batch);
         let mut first = 0;
         let mut start = 0;
         while first < batch.requests.len() {
@@ -143,74 +160,128 @@ impl Socket {
             batch.bytes[begin + 6] |= libc::NLM_F_ACK as u8;
             let end = batch.requests[last].end;
             self.send(&batch.bytes[start..end])?;
-            self.answers(&batch.requests, last)?;
+            self.answers(&batch.requests[first..=last], sequence.wrapping_add(first as u32))?;
             (first, start) = (last + 1, end);
         }
         Ok(())
     }
 
-    /// Shows all that the kernel tells of one kind; each message without its netlink header.
+    /// Gives the batch's requests the socket's next sequence numbers; gives the first of them.
+    fn number(&self, batch: &mut Batch) -> u32 {
+        let first = self.sequence.fetch_add(batch.requests.len() as u32, Relaxed);
+        let mut begin = 0;
+        for (place, request) in batch.requests.iter().enumerate() {
+            batch.bytes[begin + 8..begin + 12].copy_from_slice(&first.wrapping_add(place as u32).to_ne_bytes());
+            begin = request.end;
+        }
+        first
+    }
+
+    /// Shows all that the kernel tells of one kind; each message without its netlink header. After an error nothing was
+    /// shown.
     pub fn dump(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<(), String> {
-        let mut request = Batch::default();
-        request.add(kind, libc::NLM_F_DUMP, header, String::new(), |_| {});
-        self.send(&request.bytes)?;
-        // The kernel fills as much at a time, where it finds room.
-        let mut buffer = [0u8; 32 * 1024];
-        loop {
-            let got = match self.receive(&mut buffer) {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                got => got.map_err(|error| format!("reading a netlink dump: {error}"))?,
-            };
-            let mut rest = &buffer[..got];
-            while rest.len() >= HEADER {
-                let length = (u32_at(rest, 0) as usize).clamp(HEADER, rest.len());
-                match i32::from(u32_at(rest, 4) as u16) {
-                    libc::NLMSG_DONE => return Ok(()),
-                    libc::NLMSG_ERROR => return Err(format!("the kernel refuses a netlink dump of kind {kind}")),
-                    _ => see(&rest[HEADER..length]),
+        self.try_dump(kind, header, see).map_err(|error| format!("reading a netlink dump of kind {kind}: {error}"))
+    }
+
+    /// The same of what a kernel may be built without: false where it is.
+    pub fn dump_if_there(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
+        match self.try_dump(kind, header, see) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EAFNOSUPPORT)) => Ok(false),
+            Err(error) => Err(format!("reading a netlink dump of kind {kind}: {error}")),
+        }
+    }
+
+    fn try_dump(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut buffer = [0u8; ROOM];
+        for _ in 0..MOST_DUMPS {
+            let mut request = Batch::default();
+            request.add(kind, libc::NLM_F_DUMP, header, String::new(), |_| {});
+            let mut dump = Dump::of(self.number(&mut request));
+            self.send(&request.bytes).map_err(io::Error::other)?;
+            loop {
+                let got = self.receive(&mut buffer)?;
+                match dump.take(&buffer[..got]).map_err(io::Error::other)? {
+                    State::Open => {}
+                    State::Whole(bodies) => {
+                        bodies.iter().for_each(|body| see(body));
+                        return Ok(());
+                    }
+                    State::Interrupted => break,
+                    State::Refused(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 }
-                rest = &rest[length.next_multiple_of(4).min(rest.len())..];
+            }
+        }
+        Err(io::Error::other("what it lists changes faster than it is read"))
+    }
+
+    /// Asks for one message of the kind `answer`: its body, without the netlink header.
+    pub fn get(
+        &self,
+        kind: u16,
+        answer: u16,
+        header: &[u8],
+        fill: impl FnOnce(&mut Attributes),
+    ) -> io::Result<Vec<u8>> {
+        let mut request = Batch::default();
+        request.add(kind, 0, header, String::new(), fill);
+        let sequence = self.number(&mut request);
+        self.send(&request.bytes).map_err(io::Error::other)?;
+        let mut buffer = [0u8; ROOM];
+        loop {
+            let got = self.receive(&mut buffer)?;
+            if let Some(found) = answers::single(&buffer[..got], sequence, answer).map_err(io::Error::other)? {
+                return found.map_err(io::Error::from_raw_os_error);
             }
         }
     }
 
-    fn receive(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        // SAFETY: the buffer outlives the call.
-        let got = unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        usize::try_from(got).map_err(|_| std::io::Error::last_os_error())
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            // SAFETY: the buffer outlives the call, which is told its size.
+            let got =
+                unsafe { libc::recv(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_TRUNC) };
+            match usize::try_from(got) {
+                Ok(got) if got > buffer.len() => return Err(io::Error::other("an answer of the kernel was cut short")),
+                Ok(got) => return Ok(got),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
     }
 
     fn send(&self, bytes: &[u8]) -> Result<(), String> {
         // SAFETY: the slice outlives the call.
-        let sent = unsafe { libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+        let sent = unsafe { libc::send(self.fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
         if sent == bytes.len() as isize {
             return Ok(());
         }
-        Err(format!("sending {} bytes of netlink requests: {}", bytes.len(), std::io::Error::last_os_error()))
+        Err(format!("sending {} bytes of netlink requests: {}", bytes.len(), io::Error::last_os_error()))
     }
 
-    fn answers(&self, requests: &[Request], last: usize) -> Result<(), String> {
+    /// Until the last of these requests is answered; `first` is the sequence number of the first.
+    fn answers(&self, requests: &[Request], first: u32) -> Result<(), String> {
+        let last = first.wrapping_add(requests.len() as u32 - 1);
         let mut refused = None;
-        let mut buffer = vec![0u8; 32 * 1024];
+        let mut buffer = vec![0u8; ROOM];
         loop {
-            let got = match self.receive(&mut buffer) {
-                Ok(got) => got,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                // ENOBUFS: answers were lost; the ones that came are still worth more than this.
-                Err(error) => return Err(refused.unwrap_or_else(|| format!("reading netlink answers: {error}"))),
-            };
-            let mut rest = &buffer[..got];
-            while rest.len() >= HEADER + 4 {
-                let length = (u32_at(rest, 0) as usize).clamp(HEADER, rest.len());
-                let index = (u32_at(rest, 8) as usize).wrapping_sub(1);
-                let error = -(u32_at(rest, HEADER) as i32);
-                if u32_at(rest, 4) as u16 == libc::NLMSG_ERROR as u16 && error != 0 && refused.is_none() {
-                    refused = requests.get(index).map(|request| refusal(request, error, &rest[..length]));
+            // ENOBUFS: answers were lost; the ones that came are still worth more than this.
+            let say = |error: &dyn std::fmt::Display| format!("reading netlink answers: {error}");
+            let told = self.receive(&mut buffer).map_err(|error| say(&error));
+            let told = told.and_then(|got| answers::requests(&buffer[..got], first, last).map_err(|error| say(&error)));
+            match told {
+                Ok(told) => {
+                    let words = told.refused.map(|(place, errno, answer)| refusal(&requests[place], errno, answer));
+                    refused = refused.or(words);
+                    if told.over {
+                        return refused.map_or(Ok(()), Err);
+                    }
                 }
-                if index == last {
-                    return refused.map_or(Ok(()), Err);
-                }
-                rest = &rest[length.next_multiple_of(4).min(rest.len())..];
+                Err(error) => return Err(refused.unwrap_or(error)),
             }
         }
     }
@@ -228,6 +299,13 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+/// An attribute's number; None where it is shorter.
+#[must_use]
+pub fn u32_of(value: &[u8]) -> Option<u32> {
+    value.get(..4).map(|value| u32_at(value, 0))
+}
+
+/// Panics where there are not so many bytes, as does the next.
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
@@ -240,7 +318,7 @@ fn refusal(request: &Request, errno: i32, answer: &[u8]) -> String {
     if !request.needs.is_empty() && matches!(errno, libc::ENOENT | libc::EOPNOTSUPP | libc::EAFNOSUPPORT) {
         return format!("{}: this kernel lacks {}", request.what, request.needs);
     }
-    let error = std::io::Error::from_raw_os_error(errno);
+    let error = io::Error::from_raw_os_error(errno);
     match kernel_words(answer) {
         Some(words) => format!("{}: {error}: {words}", request.what),
         None => format!("{}: {error}", request.what),

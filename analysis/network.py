@@ -1,0 +1,172 @@
+"""What the network did to the load: use of links, waiting in queues, losses. Pure.
+
+In: the table of links (labs/record/tables.py), the times in which load was active, the links on the way of each pair of
+nodes. Out: shares, and ns. Counters are of links, not of flows: what is said of the load holds as far as its packets
+fared as all others on the same links did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analysis.load import Link
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND
+
+BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
+"""bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""
+
+Ways = Mapping[tuple[str | None, str | None], Collection[Link]]
+"""The link directions that the load's payload crosses from one node to another; see `load.Run.ways`."""
+
+
+class Losses(NamedTuple):
+    """Shares of packets: dropped by queues of those that came to one, lost on purpose by links, and both together."""
+
+    queue: float
+    link: float
+    total: float
+
+
+class LinkUse(NamedTuple):
+    """What one direction of a link did while load flows were active."""
+
+    link: str
+    direction: str
+    rate_bps: int
+    utilisation: float
+    queueing_ns: float | None  # None: no packet left its queue
+    queue_loss: float | None  # None: no packet came
+    link_loss: float | None
+    total_loss: float | None
+    sent_bytes: int
+    dropped_packets: int
+    lost_packets: int
+
+    @property
+    def losses(self) -> Losses:
+        return Losses(self.queue_loss or 0.0, self.link_loss or 0.0, self.total_loss or 0.0)
+
+
+def link_use(links: pl.DataFrame, times: Sequence[tuple[int, int]]) -> list[LinkUse]:
+    """Each direction of each link, over the samples' intervals whose middle lies in one of `times`; without those that
+    were not watched long enough."""
+    found = []
+    for (link, direction), rows in links.sort("time_ns").group_by("link", "direction", maintain_order=True):
+        use = _use(str(link), str(direction), rows, times)
+        if use is not None:
+            found.append(use)
+    return sorted(found, key=lambda use: (use.link, use.direction != "forward"))
+
+
+def _use(link: str, direction: str, rows: pl.DataFrame, times: Sequence[tuple[int, int]]) -> LinkUse | None:
+    moments = rows["time_ns"].to_numpy()
+    lengths = np.diff(moments, prepend=0)
+    inside = (lengths > 0) & _within(moments - lengths // 2, times)
+    if not inside.any():
+        return None
+
+    def grown(name: str) -> int:
+        """By how much a counter grew in these intervals; it began at T0 with zero."""
+        return int(np.diff(rows[name].fill_null(0).to_numpy(), prepend=0)[inside].sum())
+
+    # Of an interval the rate is known at its end.
+    rates = rows["rate_bps"].to_numpy()
+    capacity = float((rates[inside] * lengths[inside].astype(np.float64)).sum()) / BYTE_NS
+    served, dropped, lost = grown("served_packets"), grown("dropped_packets"), grown("lost_packets")
+    # A link that does not count waiting is known by its queue at each sample: packets × time, by the trapezoid rule.
+    told = rows["waited_ns"].null_count() == 0
+    waited = float(grown("waited_ns")) if told else _sampled_waiting(rows, lengths, inside)
+    size = grown("sent_bytes")
+    return LinkUse(
+        link=link,
+        direction=direction,
+        rate_bps=int(rates[-1]),
+        utilisation=size / capacity,
+        queueing_ns=waited / served if served else None,
+        queue_loss=dropped / (served + dropped) if served + dropped else None,
+        link_loss=lost / (lost + served + dropped) if lost + served + dropped else None,
+        total_loss=(lost + dropped) / (lost + served + dropped) if lost + served + dropped else None,
+        sent_bytes=size,
+        dropped_packets=dropped,
+        lost_packets=lost,
+    )
+
+
+def _sampled_waiting(rows: pl.DataFrame, lengths: NDArray[np.int64], inside: NDArray[np.bool_]) -> float:
+    queue = rows["queue_packets"].fill_null(0).to_numpy()
+    before = np.concatenate(([0], queue[:-1]))
+    return float(((queue + before) / 2 * lengths)[inside].sum())
+
+
+def _within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    """Which moments lie in any of the disjoint, ordered intervals."""
+    if not times:
+        return np.zeros(len(moments), dtype=np.bool_)
+    starts, ends = np.array([start for start, _ in times]), np.array([end for _, end in times])
+    index = np.searchsorted(starts, moments, side="right") - 1
+    return (index >= 0) & (moments <= ends[np.maximum(index, 0)])
+
+
+def bottleneck(uses: Sequence[LinkUse], crossed: Collection[Link] = ()) -> LinkUse | None:
+    """The busiest of the link directions that the load crosses; of equally busy ones that with the longest wait."""
+    own = [use for use in uses if not crossed or (use.link, use.direction) in crossed]
+    return max(own, key=lambda use: (round(use.utilisation, 2), use.queueing_ns or 0.0), default=None)
+
+
+def uncounted_bottleneck(
+    load: pl.DataFrame, time_ns: int, uses: Sequence[LinkUse], ways: Ways, rates_bps: Mapping[Link, int]
+) -> Link | None:
+    """A plain link, which counts nothing, that carries more of its rate than any link that counts; None: there is none.
+
+    An access link or a switch's port. Its use is the payload that the load's flows brought over it in `time_ns`.
+    """
+    if not uses or time_ns <= 0:
+        return None
+    counted = {(use.link, use.direction) for use in uses}
+    sizes: dict[Link, int] = {}
+    for kind, source, sink, size in load.select("kind", "source", "sink", "received_bytes").iter_rows():
+        for link in ways.get((sink, source) if kind == "requests" else (source, sink), ()):
+            if link not in counted and link in rates_bps:
+                sizes[link] = sizes.get(link, 0) + (size or 0)
+    shares = {link: size * BYTE_NS / time_ns / rates_bps[link] for link, size in sizes.items()}
+    crossed = {link for way in ways.values() for link in way}
+    busiest = bottleneck(uses, crossed)
+    # Of equally busy ones that over which most of the load goes, a switch's port before a host's link; then the first.
+    found = max(shares, key=lambda link: (round(shares[link], 2), sizes[link]), default=None)
+    return found if found and (busiest is None or shares[found] > busiest.utilisation) else None
+
+
+def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> Losses | None:
+    """How likely a packet of the load was to be lost on its way, mean over flows by what they received.
+
+    Payload of requests goes mostly from the sink to the source. Losses at one link are taken as independent of those
+    at another. Where no flow's way is known (members of a group), those of the bottleneck; None where nothing was
+    watched.
+    """
+    by_link = {(use.link, use.direction): use for use in uses}
+    found: list[Losses] = []
+    weights: list[int] = []
+    columns = load.select("kind", "source", "sink", "received_bytes")
+    for kind, source, sink, received in columns.iter_rows():
+        way = ways.get((sink, source) if kind == "requests" else (source, sink), ())
+        known = [by_link[link].losses for link in way if link in by_link]
+        if known:
+            found.append(Losses(*(_either(shares) for shares in zip(*known, strict=True))))
+            weights.append(received or 0)
+    if not found:
+        crossed = {link for way in ways.values() for link in way}
+        slowest = bottleneck(uses, crossed)
+        return None if slowest is None or slowest.total_loss is None else slowest.losses
+    weighed = weights if any(weights) else None
+    queue, link, total = (float(np.average(shares, weights=weighed)) for shares in zip(*found, strict=True))
+    return Losses(queue, link, total)
+
+
+def _either(shares: Sequence[float]) -> float:
+    """The probability that one of several independent things happens."""
+    return 1.0 - float(np.prod([1.0 - share for share in shares])) if len(shares) > 1 else shares[0]

@@ -1,0 +1,155 @@
+"""What else this machine did while links were measured: the reasons why a live lab may fail on a loaded machine.
+
+In: /proc before and after the probes, and the spinners' answers. Out: figures for the certificate (`Load`), and in
+words what disturbed the links. Only `snapshot` reads anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibration.spinner import Classes
+from labs.units import NS_PER_MS, NS_PER_SECOND, about
+
+NODE_BINARY = "ewan-node"
+MOST_PROGRAMS = 3
+PROGRAM_SHARE = 0.1
+"""Of one CPU, from which on a program is told of."""
+STEAL_SHARE = 0.01
+"""Of all CPU time, from which on it is told that the hypervisor took it."""
+LONGEST_GAP_NS = NS_PER_MS
+_KERNEL_THREADS = 2
+"""The parent of all kernel threads: they also move the lab's own packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """CPU ticks since it began, with those of its children that have ended."""
+
+    name: str
+    parent: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """At `time_ns` (monotonic): ticks of all CPUs, those stolen among them, processes by number and time of birth."""
+
+    time_ns: int
+    ticks: int
+    stolen_ticks: int
+    load_average: float
+    processes: Mapping[tuple[int, int], Process]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """While the links were measured. `programs`: name and share of one CPU of those that are not the lab's, largest
+    first. `taken`: of each spinner its CPU, how often it was without it, for how long in all and at once (ns), and
+    whether it shares its CPU with another."""
+
+    cpus: int
+    load_average: float
+    steal_ratio: float
+    programs: tuple[tuple[str, float], ...]
+    taken: tuple[dict[str, Any], ...]
+
+    def words(self) -> list[str]:
+        """What may have disturbed the links, a phrase each; none where nothing was seen."""
+        said = []
+        for each in self.taken:
+            if each["shared"]:
+                said.append(f"CPU {each['cpu']} serves the links of several labs or spinners")
+            if each["longest_ns"] > LONGEST_GAP_NS:
+                lost, longest = about(each["lost_ns"], "time", 3), about(each["longest_ns"], "time", 3)
+                times = f"{each['count']} times, {lost} in all, {longest} at once"
+                said.append(f"CPU {each['cpu']} was taken from the links {times}")
+        if self.steal_ratio >= STEAL_SHARE:
+            said.append(f"the hypervisor gave {self.steal_ratio:.0%} of the CPU time to others (steal)")
+        large = [f"{name} ({share:.0%} of a CPU)" for name, share in self.programs if share >= PROGRAM_SHARE]
+        if large:
+            rest = f" and {len(large) - MOST_PROGRAMS} more" if len(large) > MOST_PROGRAMS else ""
+            said.append(f"other programs ran: {', '.join(large[:MOST_PROGRAMS])}{rest}")
+        return [*said, f"load {self.load_average:g} on {self.cpus} CPUs"] if said else []
+
+
+def snapshot(lab: str, proc: Path = Path("/proc")) -> Snapshot:
+    """The machine now; without this process, kernel threads and the processes of `lab`."""
+    fields = [int(word) for word in (proc / "stat").read_text().splitlines()[0].split()[1:9]]
+    load = float((proc / "loadavg").read_text().split()[0])
+    return Snapshot(time.monotonic_ns(), sum(fields), fields[7], load, dict(_processes(lab, proc)))
+
+
+def between(before: Snapshot, after: Snapshot, spinners: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Load:
+    """`spinners`: the answers of each to `stats`, before and after."""
+    seconds = (after.time_ns - before.time_ns) / NS_PER_SECOND
+    spent = {key: each.ticks - _past(before, key) for key, each in after.processes.items()}
+    # What a child had used before the first look is in the account of its parent (or of that one's, if it ended too)
+    # since it ended: it is not of this time.
+    keys = {number: (number, born) for number, born in before.processes}
+    for key in before.processes.keys() - after.processes.keys():
+        above = keys.get(before.processes[key].parent)
+        while above is not None and above not in after.processes:
+            above = keys.get(before.processes[above].parent)
+        if above is not None:
+            spent[above] -= before.processes[key].ticks
+    ticks: dict[str, int] = {}
+    for key, count in spent.items():
+        name = after.processes[key].name
+        ticks[name] = ticks.get(name, 0) + max(count, 0)
+    per_second = os.sysconf("SC_CLK_TCK") * seconds
+    shares = sorted(((name, count / per_second) for name, count in ticks.items() if count), key=lambda each: -each[1])
+    total = after.ticks - before.ticks
+    return Load(
+        cpus=os.cpu_count() or 1,
+        load_average=after.load_average,
+        steal_ratio=(after.stolen_ticks - before.stolen_ticks) / total if total > 0 else 0.0,
+        programs=tuple((name, round(share, 3)) for name, share in shares[:10]),
+        taken=tuple(_taken(old, new) for old, new in spinners if new.get("ok")),
+    )
+
+
+def _past(before: Snapshot, key: tuple[int, int]) -> int:
+    past = before.processes.get(key)
+    return 0 if past is None else past.ticks
+
+
+def _taken(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """How a spinner was without its CPU between two of its answers."""
+    past, now = before.get("gaps", {}), after["gaps"]
+    lengths = Classes.between(past, now)
+    return {
+        "cpu": after["cpu"],
+        "count": lengths.count,
+        "lost_ns": now["lost_ns"] - past.get("lost_ns", 0),
+        "longest_ns": lengths.percentile(100) or 0,
+        "shared": bool(after["shared"]),
+    }
+
+
+def _processes(lab: str, proc: Path) -> Iterator[tuple[tuple[int, int], Process]]:
+    for place in proc.iterdir():
+        if not place.name.isdigit() or int(place.name) == os.getpid():
+            continue
+        # One that ends while it is looked at is none.
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            name, _, rest = (place / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
+            fields = rest.split()  # from the third of proc_pid_stat(5) on: the state
+            parent, ticks, born = int(fields[1]), sum(int(word) for word in fields[11:15]), int(fields[19])
+            if parent == _KERNEL_THREADS or (name == NODE_BINARY and _of_lab(place, lab)):
+                continue
+            yield (int(place.name), born), Process(name, parent, ticks)
+
+
+def _of_lab(place: Path, lab: str) -> bool:
+    """Whether a process of the node binary belongs to this lab; a container's does not say whose it is."""
+    words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    states = [Path(after).name for word, after in itertools.pairwise(words) if word == "--state"]
+    return lab in states or not states

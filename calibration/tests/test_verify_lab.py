@@ -1,0 +1,97 @@
+"""The one verification of `ewan lab`, `ewan verify` and experiments waits for the routes before it measures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration import LiveLab, certificates, probe, verify_lab
+from labs import cli, routes
+from labs.compile import HostFacts, compile
+from labs.plan import Plan
+from labs.spec import load, names
+
+SETTLED = {"format": "ewan-routing/1", "protocol": "ospf", "converged": True, "after_ns": 3, "waited_ns": 2}
+NOTHING: dict[str, Any] = {"unreachable": [], "cut_off": [], "astray": []}
+
+
+class Slow:
+    """A lab whose routes are there only when somebody has waited for them."""
+
+    def __init__(self, found: Mapping[str, Any] = SETTLED) -> None:
+        self.found = {**NOTHING, **found}
+        self.waited = False
+
+    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+        self.waited = True
+        return self.found
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.waited, "asked before the routes were there"
+        return {"ok": False}
+
+    def versions(self, name: str) -> dict[str, str]:
+        return {"runtime": "none"}
+
+
+@pytest.fixture
+def ring() -> Plan:
+    return compile(load(names.LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
+
+
+@pytest.fixture
+def probed(monkeypatch: pytest.MonkeyPatch) -> list[Slow]:
+    """The labs that probes were sent through; none of them is there."""
+    through: list[Slow] = []
+
+    def run(plan: Plan, probing: probe.Probing, *rest: object) -> dict[str, Any]:
+        lab = cli.runtime()
+        assert isinstance(lab, Slow)
+        assert lab.waited, "probes were sent before the routes were there"
+        through.append(lab)
+        return {"results": [{"kind": "failed", "error": "nothing is there"} for _ in probing.probes]}
+
+    monkeypatch.setattr(probe, "run", run)
+    return through
+
+
+def test_an_experiments_certificate_waits_for_routing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ring: Plan, probed: list[Slow]
+) -> None:
+    lab = Slow()
+    monkeypatch.setattr(cli, "runtime", lambda: lab)
+    certificate = certificates.certify(ring, tmp_path, False, threading.Event())
+    assert probed == [lab]
+    assert certificate.routing == lab.found
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (
+            {"converged": False, "unreachable": [{"from": "host1", "to": "host3"}], "waited_ns": 120 * 10**9},
+            "^OSPF has not converged after 120s, no route from host1 to host3$",
+        ),
+        (
+            {"converged": False, "astray": [{"from": "host1", "to": "host3"}]},
+            "^OSPF has not converged after 2ns, a detour from host1 to host3$",
+        ),
+        ({"cut_off": [{"from": "host1", "to": "host3"}]}, "^no path leads from host1 to host3, a link is down$"),
+    ],
+)
+def test_nothing_is_measured_without_routes(
+    ring: Plan, probed: list[Slow], found: Mapping[str, Any], says: str
+) -> None:
+    with pytest.raises(routes.NotConvergedError, match=says):
+        verify_lab(ring, LiveLab(Slow({**SETTLED, **found}), cli.BINARY))
+    assert not probed
+
+
+def test_static_routes_are_not_waited_for() -> None:
+    plan = compile(load(names.LIBRARY / "dumbbell.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
+    lab = Slow()
+    assert routes.converged(lab, plan) == {} and not lab.waited

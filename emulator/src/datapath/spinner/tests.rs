@@ -1,0 +1,244 @@
+//! The spinner between ports of the test's own.
+
+use std::cell::Cell;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::Arc;
+
+use ewan_timers::Clock;
+
+use super::*;
+use crate::config::{Delay, Framing, Loss, Queue};
+use crate::datapath::changes::{channel, Outbox};
+use crate::datapath::interfaces::Interfaces;
+use crate::datapath::port::Facts;
+use crate::datapath::shared::Link;
+use crate::model::Change;
+
+/// Counts what the calling thread takes from and gives back to the system's allocator.
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator unchanged.
+unsafe impl std::alloc::GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
+        let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+        std::alloc::System.alloc(layout)
+    }
+    unsafe fn dealloc(&self, memory: *mut u8, layout: std::alloc::Layout) {
+        let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+        std::alloc::System.dealloc(memory, layout)
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Gives `left` frames of 1000 bytes, up to 16 at a time, and takes what it is given.
+struct Fake {
+    left: usize,
+    staged: usize,
+    frame: Vec<u8>,
+    told: Arc<Told>,
+}
+
+/// What a fake port saw, and what it is to do.
+#[derive(Default)]
+struct Told {
+    received: AtomicU64,
+    sent: AtomicU64,
+    /// How long a call to send takes.
+    flush_ns: AtomicU64,
+    /// Panics at this frame from it (counted from 1).
+    panics_at: AtomicU64,
+    /// Allocations on the spinner's thread when this port was last asked for frames.
+    calls: AtomicU64,
+}
+
+impl Port for Fake {
+    fn receive(&mut self, clock: &Clock, budget: usize, each: &mut dyn FnMut(&mut [u8], Nanos)) -> usize {
+        self.told.calls.store(CALLS.get(), Relaxed);
+        let count = self.left.min(budget);
+        for _ in 0..count {
+            self.left -= 1;
+            let number = self.told.received.load(Relaxed) + 1;
+            assert!(number != self.told.panics_at.load(Relaxed), "frame {number} is one too many");
+            self.told.received.store(number, Relaxed);
+            each(&mut self.frame, clock.now());
+        }
+        count
+    }
+
+    fn room(&mut self) -> usize {
+        SEND_BURST - self.staged
+    }
+
+    fn stage(&mut self, _frame: &[u8]) {
+        self.staged += 1;
+    }
+
+    fn flush(&mut self) -> bool {
+        let until = std::time::Instant::now() + std::time::Duration::from_nanos(self.told.flush_ns.load(Relaxed));
+        while std::time::Instant::now() < until {}
+        self.told.sent.fetch_add(self.staged as u64, Relaxed);
+        self.staged = 0;
+        true
+    }
+
+    fn facts(&self) -> Arc<Facts> {
+        Facts::new("lo", "fake", String::new(), Box::new(|| 0))
+    }
+
+    fn descriptor(&self) -> RawFd {
+        0
+    }
+}
+
+fn direction(rate_bps: u64, delay_ns: u64) -> Direction {
+    Direction {
+        framing: Framing { overhead_bytes: 38, minimum_bytes: 84 },
+        rate_bps,
+        loss: Loss::None {},
+        corrupt_ppb: 0,
+        duplicate_ppb: 0,
+        queue: Queue {
+            limit_packets: Some(200_000),
+            limit_bytes: None,
+            discipline: crate::config::Discipline::DropTail {},
+        },
+        delay: Delay::Constant { delay_ns },
+        reorder: false,
+        seed: 1,
+        store_packets: 200_000,
+        store_bytes: 64 << 20,
+    }
+}
+
+struct Bench {
+    shared: Arc<Shared>,
+    outbox: Outbox,
+    /// Of each link: what its port a saw, and its port b.
+    told: Vec<[Arc<Told>; 2]>,
+    thread: Option<std::thread::JoinHandle<usize>>,
+}
+
+impl Bench {
+    /// Links, each with this many frames that come in at port a.
+    fn new(direction: &Direction, frames: &[usize], about: impl Fn(usize, &[Arc<Told>; 2])) -> Bench {
+        let clock = Clock::new();
+        let mut links = Vec::new();
+        let (mut ports, mut directions) = (Vec::<Box<dyn Port>>::new(), Vec::new());
+        let mut told = Vec::<[Arc<Told>; 2]>::new();
+        for (number, &left) in frames.iter().enumerate() {
+            told.push(Default::default());
+            about(number, &told[number]);
+            let facts = [left, 0].into_iter().zip(&told[number]).map(|(left, told)| {
+                let fake = Fake { left, staged: 0, frame: vec![0; 1000], told: told.clone() };
+                let facts = fake.facts();
+                ports.push(Box::new(fake));
+                directions.push((direction.clone(), Arena::new(200_000, 64 << 20, 1514, 0).unwrap()));
+                facts
+            });
+            links.push(Link {
+                name: format!("wan{number}"),
+                ended: Default::default(),
+                ports: facts.collect::<Vec<_>>().try_into().ok().expect("two"),
+                interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
+                directions: [DirectionState::new(64), DirectionState::new(64)],
+            });
+        }
+        let shared = Arc::new(Shared::new(1, "test", clock.now(), links).unwrap());
+        shared.give_way.store(true, Relaxed);
+        let (outbox, inbox) = channel();
+        let spinner = Spinner::new(clock, shared.clone(), ports, directions, inbox);
+        let thread = std::thread::spawn(move || spinner.run(Policy::Fair).len());
+        Bench { shared, outbox, told, thread: Some(thread) }
+    }
+
+    fn wait(&mut self, what: &str, done: impl Fn(&mut Bench) -> bool) {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !done(self) {
+            assert!(std::time::Instant::now() < until, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    fn change(&mut self, link: usize, change: &Change) {
+        self.outbox.send(link, 0..2, 0, change).expect("room for a change");
+        self.shared.changes_waiting.store(true, Release);
+    }
+
+    /// How many ports it gave back.
+    fn stop(&mut self) -> usize {
+        self.shared.stop.store(true, Relaxed);
+        self.thread.take().expect("it runs").join().expect("it ends")
+    }
+}
+
+impl std::ops::Drop for Bench {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Relaxed);
+    }
+}
+
+/// All 16 are due at once; the last has left when the call that sends them is back.
+#[test]
+fn a_release_counts_until_the_call_that_sent_it_is_back() {
+    const CALL_NS: u64 = 3_000_000;
+    let told = |_: usize, told: &[Arc<Told>; 2]| told[1].flush_ns.store(CALL_NS, Relaxed);
+    let mut bench = Bench::new(&direction(100_000_000_000, 0), &[16], told);
+    bench.wait("all sent", |bench| bench.told[0][1].sent.load(Relaxed) == 16);
+    bench.stop();
+    let late = &bench.shared.links[0].directions[0].lateness;
+    assert_eq!(late.count(), 16);
+    assert!(late.percentile(1) >= CALL_NS, "{}", late.percentile(1));
+}
+
+#[test]
+fn a_panic_ends_its_link_and_the_others_go_on() {
+    let about = |number: usize, told: &[Arc<Told>; 2]| {
+        if number == 1 {
+            told[0].panics_at.store(700, Relaxed);
+        }
+    };
+    let mut bench = Bench::new(&direction(10_000_000_000, 0), &[5_000, 5_000, 5_000], about);
+    bench.wait("the others deliver all", |bench| {
+        [0, 2].iter().all(|link| bench.told[*link][1].sent.load(Relaxed) == 5_000)
+    });
+    let ended: Vec<_> = bench.shared.links.iter().map(|link| link.ended.get().map(String::as_str)).collect();
+    assert_eq!(ended, [None, Some("frame 700 is one too many"), None]);
+    assert_eq!(bench.told[1][0].received.load(Relaxed), 699, "nothing is taken from its ports any more");
+    let faster = Change { rate_bps: Some(20_000_000_000), ..Change::default() };
+    (0..3).for_each(|link| bench.change(link, &faster));
+    bench.wait("changes of those that run", |bench| bench.outbox.made().count() == 4);
+    assert!(bench.outbox.made().all(|made| made.link != 1));
+    assert_eq!(bench.stop(), 6, "all ports are given back");
+}
+
+/// 10 Gbit/s × 100 ms of small packets are more than 65,536 at a time.
+#[test]
+fn the_spinner_neither_allocates_nor_frees() {
+    const FRAMES: usize = 150_000;
+    let mut bench = Bench::new(&direction(100_000_000_000, 400_000_000), &[FRAMES], |_, _| {});
+    let received = |bench: &Bench| bench.told[0][0].received.load(Relaxed);
+    bench.wait("the first frames", |bench| received(bench) > 1_000);
+    let before = bench.told[0][0].calls.load(Relaxed);
+    let table = Change {
+        delay: Some(Delay::Table { delays_ns: vec![400_000_000; 1000] }),
+        loss: Some(Loss::Pattern { pattern: "0".repeat(1000) }),
+        reorder: Some(true),
+        ..Change::default()
+    };
+    for _ in 0..20 {
+        bench.change(0, &table);
+    }
+    bench.wait("all changes", |bench| bench.outbox.made().count() == 40);
+    bench.wait("all frames", |bench| received(bench) == FRAMES as u64);
+    let most = bench.shared.links[0].directions[0].totals.lock().unwrap().model.delayed.packets;
+    bench.wait("they leave", |bench| bench.told[0][1].sent.load(Relaxed) == FRAMES as u64);
+    assert_eq!(bench.told[0][0].calls.load(Relaxed), before, "allocations with up to {most} packets in flight");
+    bench.stop();
+}

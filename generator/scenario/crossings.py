@@ -1,0 +1,74 @@
+"""Which links the payload of a run's flows crosses, and in which direction: what the run's schedule records. Pure.
+
+In: a plan's paths, steps and who takes part in them. Out: for each source and sink the links with directions; for
+messages, which many ranks may send to each other, all of their links together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from generator.scenario.fields import Step
+from labs.forwarding import Forwarding
+from labs.plan import Hop
+
+BOTH_WAYS = ("bidirectional", "requests")
+"""Kinds of steps in which the sink sends payload too."""
+
+Key = tuple[str | None, str | None, str]
+"""Source, sink and role; messages have neither source nor sink."""
+
+
+class Crossings:
+    def __init__(self, forwarding: Forwarding) -> None:
+        self._forwarding = forwarding
+        self._hops: dict[Key, dict[Hop, None]] = {}
+        self._groups: set[tuple[str, str, tuple[str, ...]]] = set()
+
+    def add(self, step: Step, source: str, sink: str, ranks: Sequence[str] = ()) -> None:
+        """One member of a step."""
+        role = step.role or "load"
+        if ranks:
+            self._between(role, step.work.pattern, tuple(ranks))
+            return
+        for a, b in ((source, sink), (sink, source)) if step.kind in BOTH_WAYS else ((source, sink),):
+            if (a, b, role) not in self._hops:
+                self._hops[a, b, role] = dict.fromkeys(self._forwarding.path(a, b).hops)
+
+    def _between(self, role: str, pattern: str, ranks: tuple[str, ...]) -> None:
+        if (role, pattern, ranks) in self._groups:
+            return
+        self._groups.add((role, pattern, ranks))
+        hops = self._hops.setdefault((None, None, role), {})
+        for sender, receiver in sorted(partners(pattern, len(ranks))):
+            hops |= dict.fromkeys(self._forwarding.path(ranks[sender], ranks[receiver]).hops)
+
+    def document(self) -> list[dict[str, Any]]:
+        """`rate_bps` of a hop is None where a plain link has no rate."""
+        return [
+            {
+                "source": source,
+                "sink": sink,
+                "role": role,
+                "hops": [
+                    {"link": hop.link, "direction": hop.direction, "rate_bps": self._forwarding.rate_bps(hop)}
+                    for hop in hops
+                ],
+            }
+            for (source, sink, role), hops in self._hops.items()
+        ]
+
+
+def partners(pattern: str, ranks: int) -> set[tuple[int, int]]:
+    """Which rank sends to which, as generator/src/traffic/messages/pattern.rs has it."""
+    match pattern:
+        case "ping-pong":
+            return {(rank, rank ^ 1) for rank in range(ranks)}
+        case "all-to-all":
+            return {(a, b) for a in range(ranks) for b in range(ranks) if a != b}
+        case "neighbour-exchange":
+            return {(rank, (rank + step) % ranks) for rank in range(ranks) for step in (1, -1)}
+        case _:
+            steps = [1 << power for power in range((ranks - 1).bit_length())]
+            return {(rank, (rank + step) % ranks) for rank in range(ranks) for step in steps}

@@ -1,0 +1,116 @@
+"""What archives from others may not do: leave their place, fill the disk or the memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from generator.engine import archive
+from labs.runtime.base import LabError
+
+ROOM = 8 << 20
+
+
+def member(name: str, content: bytes = b"{}", **fields: object) -> tuple[tarfile.TarInfo, bytes]:
+    found = tarfile.TarInfo(name)
+    found.size = len(content)
+    for key, value in fields.items():
+        setattr(found, key, value)
+    return found, content
+
+
+def packed(place: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content))
+    return squeezed(place, plain.getvalue())
+
+
+def squeezed(place: Path, plain: bytes) -> Path:
+    path = place / "x.tar.zst"
+    path.write_bytes(zstandard.ZstdCompressor().compress(plain))
+    return path
+
+
+def header_that_promises(size: int, kind: bytes) -> bytes:
+    info = tarfile.TarInfo("x")
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "a bomb": (lambda place: packed(place, member("x/a", b"\0" * (ROOM + 1))), "is larger than 8 MiB unpacked"),
+    "a bomb of empty files": (
+        lambda place: packed(place, *(member(f"x/{number}", b"") for number in range(60))),
+        "holds more than 50 files",
+    ),
+    "zeros behind the end": (
+        lambda place: squeezed(place, b"\0" * 1024 + b"\0" * 2 * ROOM),
+        "holds no experiment",
+    ),
+    "a header of a gigabyte": (
+        lambda place: squeezed(place, header_that_promises(1 << 30, tarfile.XHDTYPE) + b"\0" * ROOM),
+        "a header says that it has 1073741824 bytes",
+    ),
+    "a name of a gigabyte": (
+        lambda place: squeezed(place, header_that_promises(1 << 30, tarfile.GNUTYPE_LONGNAME) + b"\0" * ROOM),
+        "a header says that it has 1073741824 bytes",
+    ),
+    "headers of headers": (
+        lambda place: squeezed(place, header_that_promises(0, tarfile.XHDTYPE) * 5000),
+        "is no archive of an experiment",
+    ),
+    "a path that leaves": (lambda place: packed(place, member("x/../../a")), "would leave its place"),
+    "an absolute path": (lambda place: packed(place, member("/tmp/a")), "would leave its place"),
+    "a link": (
+        lambda place: packed(place, member("x/a", b"", type=tarfile.SYMTYPE, linkname="/etc")),
+        "would leave its place",
+    ),
+    "a FIFO": (lambda place: packed(place, member("x/a", b"", type=tarfile.FIFOTYPE)), "would leave its place"),
+    "a sparse file": (
+        lambda place: packed(
+            place,
+            member("x/a", pax_headers={"GNU.sparse.map": "0,0", "GNU.sparse.size": str(1 << 50)}),
+        ),
+        "would leave its place",
+    ),
+    "a name with NUL": (
+        lambda place: packed(place, member("x/a", pax_headers={"path": "x/a\0b"})),
+        "is no archive of an experiment",
+    ),
+    "the place itself": (lambda place: packed(place, member(".")), "Is a directory"),
+    "half of one": (
+        lambda place: squeezed(place, header_that_promises(4096, tarfile.REGTYPE) + b"\0" * 512),
+        "is no archive of an experiment",
+    ),
+    "no archive": (lambda place: Path("/etc/passwd"), "is no archive of an experiment"),
+    "a device": (lambda place: Path("/dev/zero"), "is not a regular file"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_archive_is_refused(
+    make: Callable[[Path], Path], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST_UNPACKED", ROOM)
+    monkeypatch.setattr(archive, "MOST_MEMBERS", 50)
+    path, place = make(tmp_path), tmp_path / "place"
+    place.mkdir()
+    with pytest.raises(LabError) as refusal:
+        archive.unpack(path, place)
+    assert message in str(refusal.value)
+    assert set(tmp_path.iterdir()) <= {path, place}
+    assert sum(found.stat().st_size for found in place.rglob("*") if found.is_file()) <= ROOM
+
+
+def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.tar.zst")
+    with pytest.raises(LabError, match="is not a regular file"):
+        archive.unpack(tmp_path / "x.tar.zst", tmp_path)

@@ -1,0 +1,166 @@
+"""The path between any two hosts of a plan, found by following the routes that the plan carries. Pure.
+
+In: a plan. Out: paths as links with directions, their bottlenecks and base RTTs. Pairs of the plan have theirs there;
+for other hosts the nodes' routing tables are followed hop by hop, those that a protocol is to find among them. Nobody
+else looks for a path.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from functools import cached_property
+from statistics import fmean
+
+from labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Table = dict[tuple[int, int], tuple[Address | None, str]]
+"""(prefix length, network) → the next hop's address, None where the network is at hand; and the interface."""
+
+_WAN, _PORT, _ACCESS = range(3)
+
+
+class Forwarding:
+    """A plan's paths; what was followed once is remembered."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._pairs: dict[tuple[str, str], Pair] = {(pair.source, pair.sink): pair for pair in plan.pairs}
+        self._nodes = {node.name: node for node in plan.nodes}
+        self._emulated: dict[str, Link] = {link.name: link for link in plan.links}
+        self._found: dict[tuple[str, str], NetworkPath] = {}
+        self._tables: dict[tuple[str, int], Table] = {}
+
+    def path(self, source: str, sink: str) -> NetworkPath:
+        """What packets from one host to another cross; ValueError where no route leads there."""
+        if (source, sink) in self._pairs:
+            return self._pairs[source, sink].forward
+        if (sink, source) in self._pairs:
+            return self._pairs[sink, source].backward
+        if (source, sink) not in self._found:
+            self._found[source, sink] = self.followed(source, sink)
+        return self._found[source, sink]
+
+    def rtt_ns(self, source: str, sink: str) -> int:
+        """Propagation only, both ways, in ns; the mean of a table of delays, else the nominal delay."""
+        pair = self._pairs.get((source, sink)) or self._pairs.get((sink, source))
+        if pair is not None:
+            return pair.rtt_ns
+        return sum(self._delay_ns(hop) for ends in ((source, sink), (sink, source)) for hop in self.path(*ends).hops)
+
+    def ends(self, hop: Hop) -> tuple[End, End]:
+        """Where packets enter the link and where they leave it: interfaces of hosts, routers or switches."""
+        a, b = self._links[hop.link]
+        return (a, b) if hop.direction == "forward" else (b, a)
+
+    def rate_bps(self, hop: Hop) -> int | None:
+        """The emulated link's rate, or that of a plain link's sending interface; None: it has none."""
+        if hop.link in self._emulated:
+            link = self._emulated[hop.link]
+            return (link.forward if hop.direction == "forward" else link.backward).rate_bps
+        return self._interfaces[self.ends(hop)[0]].egress.get("rate_bps") or None
+
+    def followed(self, source: str, sink: str) -> NetworkPath:
+        """The path by the routes alone, also of a pair."""
+        there: Address = self._address(source, sink)
+        hops: list[Hop] = []
+        here = source
+        while here != sink:
+            if len(hops) > 2 * len(self._nodes):
+                raise ValueError(f"the routes from {source} to {sink} lead in a circle")
+            via, interface = self._next(here, there)
+            hops += self._over(End(here, interface), self._owners[via])
+            here = self._owners[via].node
+        rates = [(self.rate_bps(hop) or 0, self._rank(hop)) for hop in hops]
+        known = [(rate, rank, place) for place, (rate, rank) in enumerate(rates) if rate]
+        rate, _, slowest = min(known, default=(0, 0, 0))
+        return NetworkPath(tuple(hops), slowest, rate)
+
+    def _over(self, begin: End, end: End) -> Iterator[Hop]:
+        """From one interface to a neighbour's: one link, or two where a switch is between."""
+        link, far = self._at[begin]
+        yield Hop(link, "forward" if self._links[link][0] == begin else "backward")
+        if far != end:
+            link, _ = self._at[end]
+            yield Hop(link, "backward" if self._links[link][0] == end else "forward")
+
+    def _rank(self, hop: Hop) -> int:
+        """Lower where more hosts meet: a wide-area link, a switch's port to its router, an access link."""
+        if hop.link in self._emulated and self._emulated[hop.link].role == "wan":
+            return _WAN
+        ends = {self._nodes[end.node].kind for end in self.ends(hop)}
+        return _PORT if ends == {"switch", "router"} else _ACCESS
+
+    def _delay_ns(self, hop: Hop) -> int:
+        link = self._emulated.get(hop.link)
+        if link is None:
+            return 0
+        delay = (link.forward if hop.direction == "forward" else link.backward).delay
+        return round(fmean(delay["delays_ns"])) if delay["kind"] == "table" else int(delay["delay_ns"])
+
+    @cached_property
+    def _links(self) -> dict[str, tuple[End, End]]:
+        """Both ends of every link, plain and emulated."""
+        plain = {wire.link: (wire.a, wire.b) for wire in self._plan.wires}
+        return plain | {link.name: (link.a, link.b) for link in self._plan.links}
+
+    @cached_property
+    def _at(self) -> dict[End, tuple[str, End]]:
+        """The link at each interface, and its other end."""
+        found = {a: (name, b) for name, (a, b) in self._links.items()}
+        return found | {b: (name, a) for name, (a, b) in self._links.items()}
+
+    @cached_property
+    def _interfaces(self) -> dict[End, Interface]:
+        return {End(node.name, port.name): port for node in self._plan.nodes for port in node.interfaces}
+
+    @cached_property
+    def _owners(self) -> dict[Address, End]:
+        return {
+            ipaddress.ip_interface(text).ip: end for end, port in self._interfaces.items() for text in port.addresses
+        }
+
+    def _address(self, source: str, sink: str) -> Address:
+        """The sink's first address of a family that both have, IPv4 if they can choose."""
+        for version in (4, 6):
+            own, others = ([a for a in self._addresses(name) if a.version == version] for name in (source, sink))
+            if own and others:
+                return others[0]
+        raise ValueError(f"{source} and {sink} have no addresses of one family")
+
+    def _addresses(self, node: str) -> list[Address]:
+        if node not in self._nodes:
+            raise ValueError(f"the plan has no node {node}")
+        return [ipaddress.ip_interface(a).ip for port in self._nodes[node].interfaces for a in port.addresses]
+
+    def _next(self, node: str, there: Address) -> tuple[Address, str]:
+        """The next address and the interface, by the longest prefix; what is at hand is its own next hop."""
+        table = self._table(node, there.version)
+        bits = there.max_prefixlen
+        for length in sorted({length for length, _ in table}, reverse=True):
+            found = table.get((length, int(there) >> (bits - length)))
+            if found is not None:
+                via, interface = found
+                return (there if via is None else via), interface
+        raise ValueError(f"{node} has no route to {there}")
+
+    def _table(self, node: str, version: int) -> Table:
+        if (node, version) not in self._tables:
+            table: Table = {}
+            self._tables[node, version] = table
+            own = self._nodes[node]
+            for route in (*own.learned_routes, *own.routes):
+                via = ipaddress.ip_address(route.via)
+                if via.version == version:
+                    table[_key(route.to)] = via, route.interface
+            for port in own.interfaces:
+                for text in port.addresses:
+                    if ipaddress.ip_interface(text).version == version:
+                        table[_key(text)] = None, port.name
+        return self._tables[node, version]
+
+
+def _key(prefix: str) -> tuple[int, int]:
+    network = ipaddress.ip_interface(prefix).network
+    return network.prefixlen, int(network.network_address) >> (network.max_prefixlen - network.prefixlen)

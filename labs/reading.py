@@ -1,0 +1,89 @@
+"""Files that a person names, read within limits: regular files only, of a bounded size, in UTF-8.
+
+Comes in: a path. Goes out: its contents, or an OSError whose `strerror` says what is wrong, so that whoever reads a
+file has one kind of error to put into words. A FIFO would be waited for, and a device read for ever: none is opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+MOST_TEXT = 4 << 20
+"""Bytes of a description, a scenario, a table of delays, a loss pattern."""
+
+MOST_RECORD = 256 << 20
+"""Bytes of a document that the lab writes itself: plans, programs, schedules, records of experiments."""
+
+_PIECE = 1 << 20
+
+MOST_DIGITS = 40
+"""Of a number: more than a whole number of 128 bits has. Python converts longer ones ever more slowly."""
+
+
+def read_bytes(path: Path | str, most: int = MOST_RECORD) -> bytes:
+    """What a regular file of at most `most` bytes holds."""
+    content = bytearray()
+    with open_regular(path, most) as file:
+        # A read of so many bytes at once would take the memory for all of them, however short the file is.
+        while len(content) <= most and (piece := file.read(min(_PIECE, most + 1 - len(content)))):
+            content += piece
+    if len(content) > most:  # it grew, or is one of those whose size the system does not know
+        raise too_large(path, most)
+    return bytes(content)
+
+
+def read_text(path: Path | str, most: int = MOST_TEXT) -> str:
+    """The same as text in UTF-8."""
+    try:
+        return read_bytes(path, most).decode("utf-8")
+    except UnicodeDecodeError:
+        raise _refused(errno.EILSEQ, "is not text in UTF-8", path) from None
+
+
+def too_large(path: Path | str, most: int) -> OSError:
+    """The error that `path` holds more than `most` bytes."""
+    return _refused(errno.EFBIG, f"is larger than {most >> 20} MiB, the most that is read", path)
+
+
+def open_regular(path: Path | str, most: int | None = None) -> BinaryIO:
+    """A regular file, open for reading; of at most `most` bytes."""
+    try:
+        # Looked at before it is opened, since opening alone can block or act on a device; and again in case it changed.
+        _check(Path(path).stat(), path, most)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:  # NUL, or characters that no file's name can have
+        raise _refused(errno.EINVAL, "is no path", path) from None
+    try:
+        _check(os.fstat(descriptor), path, most)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def _check(found: os.stat_result, path: Path | str, most: int | None) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise _refused(errno.EISDIR, "is a directory", path)
+    if not stat.S_ISREG(found.st_mode):
+        raise _refused(errno.EINVAL, "is not a regular file", path)
+    if most is not None and found.st_size > most:
+        raise too_large(path, most)
+
+
+def _refused(number: int, reason: str, path: Path | str) -> OSError:
+    return OSError(number, reason, str(path))
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """`text` in one line that a terminal shows as it is: white space is one space, other control characters are ?."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+    return line if most is None or len(line) <= most else line[: most - 3] + "..."
+
+
+def shortened(line: str, most: int = 1000) -> str:
+    """The beginning and the end of a line that is longer: where it is, and what to write instead."""
+    return line if len(line) <= most else f"{line[: most * 2 // 3]} … {line[-most // 3 :]}"

@@ -1,0 +1,42 @@
+"""Waiting for the routes of a lab in which a protocol finds them, before anything is measured there.
+
+In: a lab that is up, and its plan. Out: what `converge` of its runtime tells, or `NotConvergedError` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from labs.change import PROTOCOLS
+from labs.plan import Plan
+from labs.runtime.base import LabError
+from labs.units import about
+
+
+class Labs(Protocol):
+    """Of `labs.runtime.base.Runtime` what is needed here."""
+
+    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]: ...
+
+
+class NotConvergedError(LabError):
+    """The routes do not carry every pair of hosts."""
+
+
+def converged(labs: Labs, plan: Plan, progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
+    """Waits for the routes; {} at once where routing is static. NotConvergedError where they are not found."""
+    if plan.routing == "static":
+        return {}
+    protocol = PROTOCOLS[plan.routing]
+    progress(f"waiting for {protocol}")
+    found = labs.converge(plan.lab)
+    if not found["converged"]:
+        first = [*found["unreachable"], *found["astray"]][0]
+        what = f"{'no route' if found['unreachable'] else 'a detour'} from {first['from']} to {first['to']}"
+        waited = about(found["waited_ns"], "time", 3)
+        raise NotConvergedError(f"{protocol} has not converged after {waited}, {what}")
+    if found["cut_off"]:
+        first = found["cut_off"][0]
+        raise NotConvergedError(f"no path leads from {first['from']} to {first['to']}, a link is down")
+    return found

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Puts `ewan` on the PATH, and takes it away again: `launcher.sh install|uninstall [PREFIX]`, called by make. What it
+# writes is PREFIX/bin/ewan (default: ~/.local), a few lines that start .venv/bin/ewan of this tree. A file of that name
+# that it did not write stays.
+set -eu
+cd "$(dirname "$0")"
+tree=$(pwd)
+action=$1
+prefix=${2-${HOME:+$HOME/.local}}
+mark="# Launcher of ewan, the network emulation lab; written by make install, removed by make uninstall."
+
+fail() { echo "make $action: $*" >&2; exit 2; }
+# A word as a shell reads it back, whatever is in it.
+quoted() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
+
+case $prefix in
+    /*) ;;
+    "") fail "HOME is not set: name a directory, make $action PREFIX=/usr/local" ;;
+    *) fail "PREFIX \"$prefix\": write an absolute path, like /usr/local" ;;
+esac
+place=$prefix/bin
+file=$place/ewan
+of_tree="tree=$(quoted "$tree")"
+
+ours() { [ -f "$file" ] && [ "$(sed -n 2p "$file" 2>/dev/null | tr -d '\0')" = "$mark" ]; }
+there() { [ -e "$file" ] || [ -L "$file" ]; }
+
+if [ "$action" = uninstall ]; then
+    if ! there; then
+        echo "$file is not there: nothing to remove"
+    elif ! ours; then
+        fail "$file is not of make install: it stays; remove it by hand if it is yours"
+    elif [ "$(sed -n 3p "$file")" != "$of_tree" ]; then
+        fail "$file starts the ewan of another tree ($(sed -n '3s/^tree=//p' "$file")): it stays; run make uninstall there"
+    else
+        rm -- "$file" || fail "$file cannot be removed: run make uninstall as the user who installed it"
+        echo "removed $file"
+    fi
+    exit 0
+fi
+
+if there && ! ours; then
+    fail "$file is there and not of make install: it stays; name another directory, make install PREFIX=/usr/local"
+fi
+mkdir -p "$place" 2>/dev/null && [ -w "$place" ] ||
+    fail "$place cannot be written: name a directory of yours (make install PREFIX=DIR), or run it as root"
+# Beside it and then in its place: an ewan that is just being started finds the old file or the new one.
+new=$(mktemp "$place/.ewan-XXXXXX") || fail "$place cannot be written: name another directory with PREFIX="
+trap 'rm -f -- "$new"' EXIT
+cat >"$new" <<END
+#!/bin/sh
+$mark
+$of_tree
+[ -x "\$tree/.venv/bin/ewan" ] || { echo "ewan: \$tree is not set up: run make setup there" >&2; exit 2; }
+exec "\$tree/.venv/bin/ewan" "\$@"
+END
+chmod 755 "$new"
+mv -f -- "$new" "$file"
+echo "installed $file"
+
+# What the person's own shell would take. Make's shell may have another PATH than a login shell, never a shorter one.
+case :$PATH: in
+    *:"$place":*)
+        first=$(command -v ewan || true)
+        [ "$first" = "$file" ] || echo "$first comes before it on your PATH: remove that, or write $file"
+        exit 0
+        ;;
+esac
+shown=$place
+[ "${prefix#"${HOME-/nowhere}"/}" = "$prefix" ] || shown="\$HOME/${place#"$HOME"/}"
+export_line="export PATH=\"$shown:\$PATH\""
+case ${SHELL-} in
+    */zsh) line="echo '$export_line' >>~/.zshrc; $export_line" ;;
+    */fish) line="fish_add_path $(quoted "$place")" ;;
+    *) line="echo '$export_line' >>~/.bashrc; $export_line" ;;
+esac
+echo "$place is not on your PATH; type this once:"
+echo "  $line"

@@ -1,0 +1,170 @@
+"""Every command in README.md and docs/*.md: its words exist, and it ends as the document says when it is run.
+
+The commands of all documents are run in their order, in one directory and with one state directory, as a reader does.
+`ONLY_PARSED` says which are not, and why. Of those, and of commands that the text names, the command, its options
+and the files of this tree that it names must exist.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from ewan import COMMANDS
+from generator.scenario import parse as parse_scenario
+from labs.commands import imported
+from labs.compile import HostFacts, compile
+from labs.spec import parse
+from tests.conftest import ROOT, Ewan
+from tests.documents import DOCUMENTS, Command, commands, of_ewan, yaml_blocks
+
+ONLY_PARSED = {
+    r"^(git|cd) ": "downloads the project",
+    r"^sudo ": "needs containers: tests/containers run the same",
+    r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
+    r"^make (kernel|test|bench|figures|torture|install)": "builds, installs or measures for minutes",
+    r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
+    r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
+    r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
+    r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",
+    r"^ewan metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
+}
+"""What a command's text has in it, and why it is not run."""
+
+FILES = {
+    # The files whose errors README.md shows.
+    "my.lab.yaml": "topology: dumbbell\nrtt: 100ms\nwan: {rate: 1 Gbps/s}\n",
+    "my2.lab.yaml": "topology: dumbbell\nrtt: 100ms\nwan: {bandwith: 1Gbit/s}\n",
+    "my.scenario.yaml": "name: two-variants\nlab: {topology: {dumbbell: {pairs: 4}}, rtt: 40ms}\nseeds: 5\n\nsteps:\n"
+    '  - {name: files, from: "left[1-9]", to: "right[1-9]", congestion: cubic, bulk: {volume: 200MB}}\n',
+}
+LONGEST_S = 60
+EVERY = [command for document in DOCUMENTS for command in commands(document)]
+
+
+def reason(command: Command) -> str | None:
+    return next((why for pattern, why in ONLY_PARSED.items() if re.search(pattern, command.text)), None)
+
+
+PARSED = [command for command in EVERY if command.mention or reason(command)]
+RUN = list({command.text: command for command in reversed(EVERY) if command not in PARSED}.values())[::-1]
+"""Each once, where it stands first."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands are run: the tree's library and the files that the documents speak of are there."""
+    place = tmp_path_factory.mktemp("documents")
+    (place / "labs").symlink_to(ROOT / "labs")
+    for name, text in FILES.items():
+        (place / name).write_text(text)
+    return place
+
+
+@pytest.mark.parametrize("command", PARSED, ids=str)
+def test_what_a_command_names_exists(command: Command) -> None:
+    for words in alternatives(command):
+        for own in of_ewan(words):
+            parsed(own, command.mention)
+        for word in words:
+            if (
+                re.match(r"(labs|docs|images|tests|generator|analysis|calibration|emulator)/", word)
+                or "LAB=labs/" in word
+            ):
+                assert (ROOT / word.rpartition("=")[2]).exists(), f"{word} is not there"
+
+
+def alternatives(command: Command) -> list[list[str]]:
+    """`ewan lab|up …` stands for `ewan lab …` and `ewan up …`."""
+    first, second, *rest = command.words
+    return [[first, word, *rest] for word in second.split("|")]
+
+
+def parsed(words: list[str], mention: bool) -> None:
+    """The command and its options exist; a mention may leave arguments out, and say so by "…"."""
+    name, *arguments = words
+    assert name in COMMANDS, f"there is no command {name}"
+    command: click.Command = imported(COMMANDS[name])
+    for attempt in (arguments, [word for word in arguments if word != "…"]):
+        try:
+            command.make_context(name, list(attempt))
+            return
+        except click.MissingParameter:
+            assert mention, f"an argument is missing: {words}"
+            return
+        except click.BadParameter as error:
+            assert "does not exist" in error.message, error.message
+            return
+        except click.UsageError as error:
+            if attempt == arguments and "…" in arguments:
+                continue
+            raise AssertionError(f"ewan {' '.join(words)}: {error.message}") from None
+
+
+@pytest.mark.parametrize("command", RUN, ids=str)
+def test_a_command_ends_as_the_document_says(ewan: Ewan, place: Path, command: Command) -> None:
+    lines = of_ewan(command.words)
+    assert lines, "neither ewan's nor make's: write in ONLY_PARSED why it is not run"
+    for words in lines:
+        ended = ewan(*named(words), cwd=place, timeout=LONGEST_S)
+        said = ended.stdout + ended.stderr
+        if command.refusal:
+            assert ended.returncode == 2, said
+            shown = command.refusal.partition("…")[0].rstrip(", ")
+            assert ended.stderr.startswith(shown), said
+        elif ended.returncode == 1 and "the machine was busy" in ended.stderr:
+            assert "close other programs" in ended.stderr  # what the documents say of a busy machine
+        else:
+            assert ended.returncode == 0, said
+
+
+def named(words: list[str]) -> list[str]:
+    """A live lab by a name of the tests' own: a person may have one of the documents' names up."""
+    live = words[0] in ("lab", "up") and "virtual" not in words
+    return [*words, "--name", "tdocs"] if live else words
+
+
+def test_the_documents_have_commands_of_each_kind() -> None:
+    """The lists are not empty because nothing was found."""
+    assert len(RUN) >= 20 and len([each for each in PARSED if each.mention]) >= 40
+    assert len([each for each in RUN if each.refusal]) >= 5
+    for pattern in ONLY_PARSED:
+        assert any(re.search(pattern, each.text) for each in EVERY), f"no document has {pattern}: take it out"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ewan lub dumbbell", "ewan lab dumbbell --rt 100ms", "make labb", "make lab TOPOL=dumbbell", "ewan run a b"],
+)
+def test_a_wrong_command_is_found(text: str) -> None:
+    with pytest.raises(AssertionError):
+        test_what_a_command_names_exists(Command("x", 1, text))
+
+
+BLOCKS = [(path, line, text) for path in DOCUMENTS for line, text in yaml_blocks(path)]
+
+
+@pytest.mark.parametrize(("path", "line", "text"), BLOCKS, ids=[f"{path.name}:{line}" for path, line, _ in BLOCKS])
+def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, tmp_path: Path) -> None:
+    """Whole labs compile, whole scenarios give runs; a piece of a lab is right where it belongs."""
+    file = tmp_path / f"block.{'scenario' if 'steps:' in text else 'lab'}.yaml"
+    if "steps:" in text:
+        assert parse_scenario(text, file).runs()
+    else:
+        whole = text if "topology" in text else f"topology: dumbbell\n{text}"
+        assert compile(parse(whole, file), HostFacts((0, 1), (), "live")).nodes
+
+
+def test_what_make_runs_is_read_from_make() -> None:
+    assert shutil.which("make")
+    assert of_ewan(["make", "exec", "NODE=left1", "CMD=ping -c 3 right1"]) == [
+        ["exec", "left1", "--", "sh", "-c", "ping -c 3 right1"]
+    ]
+    with pytest.raises(AssertionError):
+        of_ewan(["make", "nothing-of-that-name"])
+    assert subprocess.run(["make", "-n", "help"], cwd=ROOT, capture_output=True).returncode == 0

@@ -1,0 +1,115 @@
+"""Disks that are full or may not be written: one line, before anything is started where that can be known."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from labs import rundir
+from labs.runtime.base import LabError
+from tests.conftest import ROOT, Ewan
+
+LAB = ("dumbbell", "--rtt", "20ms", "--rate", "100M")
+FILL = "left1: cat /dev/zero > $EWAN_OUT/zeros || true"
+
+Disk = Callable[[str], Path]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """Mounts a file system of the test's own, of a size like 64m or with another option."""
+    assert os.geteuid() == 0, "this test mounts file systems: run it as root"
+    mounted: list[Path] = []
+
+    def make(options: str) -> Path:
+        place = tmp_path / str(len(mounted))
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
+        mounted.append(place)
+        return place
+
+    yield make
+    for place in mounted:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.parametrize("runtime", ["virtual", "netns"])
+def test_a_batch_that_fills_its_disk_ends_in_one_line(
+    ewan: Ewan, state: Path, disk: Disk, name: str, runtime: str
+) -> None:
+    place = disk("size=64m")
+    done = ewan("batch", *LAB, "--name", name, "--do", FILL, "--runtime", runtime, cwd=place)
+    (directory,) = (place / "results").iterdir()
+    assert done.returncode == 1, done.stderr
+    # A live lab may warn of what this kernel lacks first.
+    said = done.stderr.splitlines()
+    assert said[-1] == f"ewan: no space left in results/{directory.name}: make room there"
+    assert all(line.startswith("warning: ") for line in said[:-1]), done.stderr
+    assert not (state / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [("size=512k", "make room there"), ("ro", "Read-only file system: run it in a directory where you may write")],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("lab", *LAB, "--runtime", "netns"),
+        ("lab", *LAB, "--runtime", "virtual"),
+        ("batch", *LAB, "--do", FILL, "--runtime", "netns"),
+        ("transfer", *LAB, "--runtime", "virtual"),
+        ("run", "parallel-streams", "--scale", "quick", "--runtime", "virtual"),
+    ],
+    ids=lambda words: f"{words[0]}-{words[-1]}",
+)
+def test_nothing_is_started_where_nothing_can_be_kept(
+    ewan: Ewan, state: Path, disk: Disk, words: tuple[str, ...], options: str, says: str
+) -> None:
+    place = disk(options)
+    done = ewan(*words, cwd=place)
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ewan: ") and " results/2" in line and line.endswith(f": {says}")
+    assert not list(place.glob("results/*")) and not list(state.glob("dumbbell"))
+
+
+def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
+    ewan: Ewan, state: Path, disk: Disk, name: str
+) -> None:
+    place = disk("size=8m")
+    command = [sys.executable, str(ROOT / "ewan.py"), "lab", *LAB, "--name", name, "--runtime", "netns"]
+    environment = os.environ | {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
+    process = subprocess.Popen(
+        command, cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (state / name / "plan.json").exists():  # it has made its directory, and measures now
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        (directory,) = (place / "results").iterdir()
+        subprocess.run(["dd", "if=/dev/zero", f"of={place / 'zeros'}"], capture_output=True)
+        printed, said = process.communicate(timeout=90)
+        assert process.returncode == 1, said
+        assert said.splitlines()[-1] == (
+            f"ewan: no space left in results/{directory.name}: make room there: the certificate is not kept, and lab "
+            f"{name} is up: `ewan down {name}` removes it"
+        )
+        assert "Verification" in printed, "what was measured is shown all the same"
+        assert ewan("down", name).returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_record_that_is_cut_off_on_a_disk_with_room_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="a record was not written whole"), rundir.kept(tmp_path):
+        orjson.loads(b"{")

@@ -1,0 +1,200 @@
+"""`setup.sh` and `launcher.sh`, with stand-ins for the programs that would change this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+TOOLS = [
+    "sh",
+    "sed",
+    "sort",
+    "head",
+    "cut",
+    "sha256sum",
+    "cat",
+    "chmod",
+    "mkdir",
+    "ln",
+    "dirname",
+    "flock",
+    "tr",
+    "mktemp",
+]
+TOOLS += ["mv", "rm", "env"]
+PIP = 'mkdir -p .venv/bin; printf "#!/bin/sh\\n" >.venv/bin/pip; chmod +x .venv/bin/pip'
+BUILD = "mkdir -p target/any/release; : >target/any/release/ewan-node"
+STUBS = {
+    "python3": f'[ "$1" != -m ] || {{ {PIP}; }}',
+    "cargo": f'[ "$1" != build ] && echo cargo 1.91.0 || {{ {BUILD}; }}',
+    "rustc": "echo host: any",
+    "cc": ":",
+    "ping": ":",
+    "ip": ":",
+    "iperf3": ":",
+    "id": "echo 0",
+    "apt-get": 'echo "$@" >>apt.log',
+}
+
+
+class Machine:
+    """A tree with the project's scripts, on a machine that has these programs and no others."""
+
+    def __init__(self, place: Path) -> None:
+        self.tree, self.bin, self.home = place / "a tree", place / "bin", place / "home"
+        for each in (self.tree, self.bin, self.home):
+            each.mkdir()
+        for name in ("setup.sh", "launcher.sh", "Makefile", "requirements.lock"):
+            shutil.copy(ROOT / name, self.tree)
+        for name in TOOLS:
+            (self.bin / name).symlink_to(shutil.which(name) or "")
+        for name, text in STUBS.items():
+            self.program(name, text)
+
+    def program(self, name: str, text: str) -> None:
+        file = self.bin / name
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+
+    def without(self, *names: str) -> None:
+        for name in names:
+            (self.bin / name).unlink()
+
+    def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        own = {"PATH": str(self.bin), "HOME": str(self.home), "SHELL": "/bin/bash", **environment}
+        return subprocess.run(words, cwd=self.tree, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    def installed(self) -> list[str]:
+        log = self.tree / "apt.log"
+        return [line for line in log.read_text().splitlines() if " install " in line] if log.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_what_the_tour_runs_is_installed_once(machine: Machine) -> None:
+    machine.without("iperf3")
+    first = machine.run("./setup.sh")
+    assert first.returncode == 0, first.stderr
+    (line,) = machine.installed()
+    assert line.endswith(" iperf3")
+    again = machine.run("./setup.sh")
+    assert (again.returncode, again.stdout, again.stderr, len(machine.installed())) == (0, "", "", 1)
+    asked = machine.run("./setup.sh", "asked")
+    assert asked.returncode == 0 and len(machine.installed()) == 2
+
+
+@pytest.mark.parametrize("lacks", ["apt-get", "sudo"])
+def test_a_person_is_asked_for_it_where_it_cannot_be_installed(machine: Machine, lacks: str) -> None:
+    machine.without("iperf3")
+    if lacks == "apt-get":
+        machine.without("apt-get")
+    else:
+        machine.program("id", "echo 1000")
+    first = machine.run("./setup.sh")
+    assert first.returncode == 0, first.stderr
+    (line,) = [line for line in first.stderr.splitlines() if "iperf3" in line]
+    assert "apt install iperf3" in line
+    assert machine.run("./setup.sh").stderr == ""
+    # What labs cannot be without is an error, and one line says all.
+    machine.without("ping")
+    lacking = machine.run("./setup.sh")
+    assert lacking.returncode == 2
+    assert lacking.stderr.splitlines()[-1].startswith("setup: missing: iputils-ping iperf3: ")
+
+
+def test_nothing_is_asked_for_where_all_is_there(machine: Machine) -> None:
+    done = machine.run("./setup.sh")
+    assert done.returncode == 0 and machine.installed() == [] and "iperf3" not in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "setup: done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"
+    )
+
+
+def test_the_launcher_is_installed_and_removed(machine: Machine) -> None:
+    file = machine.home / ".local/bin/ewan"
+    ewan = machine.tree / ".venv/bin/ewan"
+    ewan.parent.mkdir(parents=True)
+    ewan.write_text('#!/bin/sh\nprintf "%s|" "$@"\nexit 3\n')
+    ewan.chmod(0o755)
+    for _ in range(2):
+        made = machine.run("./launcher.sh", "install")
+        assert made.returncode == 0, made.stderr
+        assert made.stdout.splitlines()[0] == f"installed {file}"
+    # The line to type puts it on the PATH of that shell and of those to come.
+    line = made.stdout.splitlines()[-1]
+    shell = ["sh", "-c", f"{line}\newan lab 'a b' ''"]
+    first = machine.run(*shell)
+    assert (first.stdout, first.returncode) == ("lab|a b||", 3), first.stderr
+    assert machine.run("sh", "-c", f". {machine.home}/.bashrc; ewan x").stdout == "x|"
+    assert "zshrc" in machine.run("./launcher.sh", "install", SHELL="/usr/bin/zsh").stdout
+    on_path = machine.run("./launcher.sh", "install", PATH=f"{file.parent}:{machine.bin}")
+    assert on_path.stdout == f"installed {file}\n"
+    machine.program("ewan", "echo another")
+    assert (
+        str(machine.bin / "ewan") in machine.run("./launcher.sh", "install", PATH=f"{machine.bin}:{file.parent}").stdout
+    )
+    assert machine.run("./launcher.sh", "uninstall").stdout == f"removed {file}\n"
+    assert list(file.parent.iterdir()) == []
+    assert machine.run("./launcher.sh", "uninstall").returncode == 0
+
+
+def test_what_is_not_ours_stays(machine: Machine, tmp_path: Path) -> None:
+    prefix = tmp_path / "usr"
+    file = prefix / "bin/ewan"
+    file.parent.mkdir(parents=True)
+    for content in ("#!/bin/sh\necho the program of somebody else\n", ""):
+        file.write_text(content)
+        for action in ("install", "uninstall"):
+            refused = machine.run("./launcher.sh", action, str(prefix))
+            assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1, refused.stdout
+            assert "stays" in refused.stderr
+            assert file.read_text() == content
+    file.unlink()
+    file.symlink_to("nowhere")
+    assert machine.run("./launcher.sh", "install", str(prefix)).returncode == 2 and file.is_symlink()
+    # Another tree's launcher is replaced, since that is asked for, but not removed from here.
+    file.unlink()
+    assert machine.run("./launcher.sh", "install", str(prefix)).returncode == 0
+    other = tmp_path / "other"
+    shutil.copytree(machine.tree, other)
+    theirs = machine.run(str(other / "launcher.sh"), "uninstall", str(prefix))
+    assert theirs.returncode == 2 and str(machine.tree) in theirs.stderr and file.exists()
+
+
+@pytest.mark.parametrize(("words", "said"), [(["relative"], "absolute"), ([], "HOME"), (["/proc/none"], "/proc/none")])
+def test_where_nothing_can_be_installed_one_line_says_what_to_write(
+    machine: Machine, words: list[str], said: str
+) -> None:
+    refused = machine.run("./launcher.sh", "install", *words, HOME="")
+    assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1
+    assert said in refused.stderr
+
+
+def test_the_launcher_of_a_tree_that_is_not_set_up_says_so(machine: Machine) -> None:
+    assert machine.run("./launcher.sh", "install").returncode == 0
+    ended = machine.run(str(machine.home / ".local/bin/ewan"), "ps")
+    assert ended.returncode == 2 and "make setup" in ended.stderr
+
+
+def test_the_installed_command_goes_on_under_sudo(machine: Machine, tmp_path: Path) -> None:
+    """As an ordinary user: what sudo is asked to run needs no PATH, and is this tree's."""
+    prefix = tmp_path / "usr"
+    subprocess.run([ROOT / "launcher.sh", "install", prefix], check=True, capture_output=True)
+    machine.program("sudo", 'printf "%s\\n" "$@"')
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.geteuid = lambda: 1000\n")
+    path = f"{prefix / 'bin'}:{machine.bin}:{os.environ['PATH']}"
+    environment = {"PATH": path, "PYTHONPATH": str(tmp_path), "EWAN_STATE": "/run/ewan-none"}
+    ended = subprocess.run(["ewan", "ps", "my lab"], cwd="/", env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    keep, python, script, *words = ended.stdout.splitlines()
+    assert keep.startswith("--preserve-env=") and "EWAN_STATE" in keep
+    assert Path(python).is_absolute() and Path(script) == ROOT / "ewan.py" and words == ["ps", "my lab"]

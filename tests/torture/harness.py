@@ -1,0 +1,60 @@
+"""Finds the tortures of this package, runs trials, counts those that failed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, cast
+
+NOT_TORTURES = {"__main__", "harness", "test_torture"}
+
+
+class Torture(Protocol):
+    """What a module of this package has."""
+
+    __name__: str
+    __doc__: str | None
+    QUICK: int
+    LONG: int
+
+    def trial(self, seed: int, place: Path) -> None:
+        """One trial; an exception says that the product failed."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many trials were made, and what became of those that failed."""
+
+    tried: int = 0
+    failures: dict[int, str] = field(default_factory=dict)
+    """The seed of a failed trial → the error, with its traceback."""
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
+
+
+def tortures() -> dict[str, Torture]:
+    """All tortures by name, in alphabetical order."""
+    names = sorted(each.name for each in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    modules = ((name, importlib.import_module(f"tests.torture.{name}")) for name in names if name not in NOT_TORTURES)
+    return {name: cast(Torture, module) for name, module in modules if hasattr(module, "trial")}
+
+
+def run(torture: Torture, seeds: Iterator[int], tell: Callable[[Tally], None] = lambda tally: None) -> Tally:
+    """Makes a trial for each seed; `tell` is called after each."""
+    tally = Tally()
+    for seed in seeds:
+        with tempfile.TemporaryDirectory(prefix="ewan-torture-") as place:
+            try:
+                torture.trial(seed, Path(place))
+            except Exception:
+                tally.failures[seed] = traceback.format_exc()
+        tally.tried += 1
+        tell(tally)
+    return tally

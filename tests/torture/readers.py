@@ -1,0 +1,49 @@
+"""What commands do with files before they make anything, as functions for processes of `tests.forked`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from generator import scenario as scenarios
+from generator.engine import cli as running
+from generator.engine import engine
+from labs import cli
+
+MODULES = ("ewan", "labs.cli", "labs.batch", "generator.engine.cli", "generator.suites.cli", "analysis.cli")
+"""What the forking process imports, this module besides."""
+
+
+def scenario(path: str) -> None:
+    """What `ewan run` checks before it makes a directory, in the virtual clock."""
+
+    def read() -> None:
+        runs = scenarios.load(path).runs()
+        for run in (*runs[:2], *runs[-1:]):
+            engine.job(run, virtual=True)
+
+    _as_command(read)
+
+
+def experiment(path: str) -> None:
+    """What `ewan rerun` reads of a directory or an archive before it runs anything."""
+
+    def read() -> None:
+        with running.original_of(Path(path)) as before:
+            running.intact(before, Path(path))
+            running.again_on(before, None)
+            for entry in before.runs:
+                before.job(entry)
+
+    _as_command(read)
+
+
+def _as_command(read: Callable[[], None]) -> None:
+    try:
+        cli.guarded(read)()
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)

@@ -1,0 +1,19 @@
+"""The quick count of every torture."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.torture import harness
+
+TORTURES = harness.tortures()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", TORTURES)
+def test_nothing_fails(name: str) -> None:
+    torture = TORTURES[name]
+    tally = harness.run(torture, iter(range(torture.QUICK)))
+    print(f"{name}: {tally.tried} tried, {tally.failed} failed")
+    assert tally.tried == torture.QUICK
+    assert not tally.failures, "\n".join(f"seed {seed}: {error}" for seed, error in tally.failures.items())
