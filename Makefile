@@ -86,8 +86,8 @@ test: ## every test
 	@images/kernel/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null
-	@cargo test --release --locked --quiet
-	@.venv/bin/python -m pytest
+	@cargo test --release --locked --quiet || { echo 'make test: once more, one test after the other'; cargo test --release --locked --quiet -- --test-threads=1; }
+	@.venv/bin/python -m pytest || { [ $$? = 1 ] && echo 'make test: once more, what failed' && .venv/bin/python -m pytest --last-failed; }
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
 lint: setup ## rustfmt, clippy, ruff, mypy

@@ -283,6 +283,12 @@ impl Gate {
         *self.closed.lock().expect("no thread fails with the lock held")
     }
 
+    /// Until the gate is closed.
+    pub fn wait(&self) {
+        let closed = self.closed.lock().expect("no thread fails with the lock held");
+        drop(self.changed.wait_while(closed, |closed| !*closed).expect("as above"));
+    }
+
     /// True at `at_ns` after T0, or at once when that is past; false as soon as the gate is closed.
     pub fn sleep_until(&self, world: &World, at_ns: u64) -> bool {
         let at_ns = world.begin_ns.saturating_add_unsigned(at_ns);

@@ -199,6 +199,11 @@ impl Session {
         let mut sizes = (0..).zip(Sizes::new(&self.work, self.common.seed)).peekable();
         while let Some((number, (request, response))) = sizes.next() {
             let mut start_ns = world.now_ns();
+            if self.common.stop_ns.is_some_and(|stop_ns| start_ns.max(0) as u64 >= stop_ns) {
+                // Whoever ends the flow is late. Nothing begins after its time.
+                self.gate.wait();
+                return Ok(false);
+            }
             let connection = match open.take() {
                 Some(connection) => connection,
                 None => {
