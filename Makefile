@@ -40,9 +40,11 @@ uninstall: ## remove the launcher that make install wrote (PREFIX=)
 	@./launcher.sh uninstall $(if $(call given,PREFIX),'$(PREFIX)')
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
-images: setup ## container images of the nodes, from Debian packages; KIND="host router switch emulator" (RELOCK=1: newer ones)
+images: ## container images of the nodes, from Debian packages; KIND="host router switch emulator" (RELOCK=1: newer ones)
+	@./setup.sh images
 	@images/build-images.sh $(if $(call given,KIND),$(KIND)) >/dev/null
 setup-containerlab: ## containerlab of the pinned version, built from source once
+	@./setup.sh containerlab
 	@images/containerlab/build.sh >/dev/null
 lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= … RUNTIME=netns|containerlab|virtual
 	@$(EWAN) lab '$(TOPO)' $(LAB_OPTIONS)
@@ -102,6 +104,7 @@ figures: setup ## figures of papers, measured again in the virtual clock, into r
 	@$(EWAN) figures
 docs: setup ## docs/description.md and scenario.md from the schemas
 	@$(EWAN) docs
-clean: ## what was built (labs that are up stay up; images stay in the engine)
+clean: ## what was built here (labs that are up stay up; images stay in the engine); CACHE=1: and the cache that clones share
 	@[ ! -x .venv/bin/python ] || .venv/bin/python -m tests.engine stop >/dev/null
 	@rm -rf target .venv out
+	@[ -z '$(call given,CACHE)' ] || { root=$$(pwd); . images/cache.sh; forget; }

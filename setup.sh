@@ -1,10 +1,12 @@
 #!/bin/sh
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
-# lock file, the node binary; `setup.sh tests` also what the tests run. Does nothing, quickly and silently, when all
-# is there; `setup.sh asked` (make setup) also says what the command is. Called by make.
+# lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
+# nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is. Called by
+# make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
+. images/cache.sh
 
 fail() { echo "setup: $*" >&2; exit 2; }
 say() { echo "setup: $*" >&2; }
@@ -25,6 +27,8 @@ tools="ip:iproute2 ping:iputils-ping"
 useful="iperf3:iperf3"
 [ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
     qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman"
+[ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
+[ "${1-}" != containerlab ] || tools="$tools patch:patch"
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.
 [ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"
 # The packages of those of "program:package …" that are not there.
@@ -55,12 +59,6 @@ if [ -n "$missing$wanted" ] && ! install_packages $missing $wanted; then
     say "missing, for the README's tour:$wanted: a person with root rights installs it (Debian: apt install$wanted)"
 fi
 
-# Prometheus for the tests, unpacked from Debian's package: installed, it would start as a service.
-if [ "${1-}" = tests ] && ! command -v prometheus >/dev/null && [ ! -x target/prometheus/usr/bin/promtool ]; then
-    say "unpacking prometheus into target/prometheus"
-    tests/dashboards/unpack.sh target/prometheus || fail "could not download Debian's package prometheus"
-fi
-
 # One setup at a time: two makes in one tree wait for each other.
 exec 9>.setup.lock
 if command -v flock >/dev/null; then flock 9; fi
@@ -76,13 +74,39 @@ if [ "$(cat .venv/.lock-hash 2>/dev/null || true)" != "$lock_hash" ]; then
     echo "$lock_hash" >.venv/.lock-hash
 fi
 
-binary=target/release/ewan-node
-[ -e "$binary" ] || say "building ewan-node (about a minute, once)"
+# Prometheus for the tests, unpacked from Debian's package: installed, it would start as a service.
+if [ "${1-}" = tests ] && ! command -v prometheus >/dev/null; then
+    prometheus=$(kept prometheus)
+    if [ ! -x "$prometheus/usr/bin/promtool" ]; then
+        say "unpacking prometheus into $prometheus"
+        tests/dashboards/unpack.sh "$prometheus" || fail "could not download Debian's package prometheus"
+    fi
+    [ "$prometheus" = "$root/target/prometheus" ] || { mkdir -p target; rm -rf target/prometheus; ln -s "$prometheus" target/prometheus; }
+fi
+
+# The node binary, from the cache where one of the same sources and compiler is there. It is ours as long as both its file
+# and what it is made of are those that were noted.
+rust=$(rustc -vV)
+node_key=$({ echo "$rust" "${RUSTFLAGS-}"; find .cargo Cargo.* labs calibration emulator generator \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -type f -exec sha256sum {} + | sort; } | sha256sum | cut -c1-16)
 # Cargo puts a cross-compiled layout below target/<triple>; a link at one fixed place hides that.
-cargo build --release --locked --quiet -p ewan-node || fail "cargo build failed (see above)"
-triple=$(rustc -vV | sed -n 's/^host: //p')
-mkdir -p target/release
-ln -sfn "../$triple/release/ewan-node" "$binary"
+triple=$(echo "$rust" | sed -n 's/^host: //p')
+binary=target/$triple/release/ewan-node
+noted=target/release/ewan-node.key
+state() { echo "$node_key $(stat -c '%i %Y %s' "$binary" 2>/dev/null || true)"; }
+if [ "$(cat "$noted" 2>/dev/null || true)" != "$(state)" ]; then
+    mkdir -p target/release "${binary%/*}"
+    cached=$(kept node)/$node_key
+    if [ -x "$cached" ] && [ ! -e "$binary" ]; then
+        cp "$cached" "$binary.new" && mv "$binary.new" "$binary"
+    else
+        [ -e "$binary" ] || say "building ewan-node (about a minute, once)"
+        cargo build --release --locked --quiet -p ewan-node || fail "cargo build failed (see above)"
+        cp "$binary" "$cached.$$" && mv "$cached.$$" "$cached"
+        ls -t "${cached%/*}" | tail -n +9 | while read -r old; do rm -f "${cached%/*}/$old"; done
+    fi
+    ln -sfn "../$triple/release/ewan-node" target/release/ewan-node
+    state >"$noted"
+fi
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
     say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"

@@ -26,10 +26,16 @@ TOOLS = [
     "flock",
     "tr",
     "mktemp",
+    "find",
+    "stat",
+    "cp",
+    "ls",
+    "tail",
+    "grep",
 ]
 TOOLS += ["mv", "rm", "env"]
 PIP = 'mkdir -p .venv/bin; printf "#!/bin/sh\\n" >.venv/bin/pip; chmod +x .venv/bin/pip'
-BUILD = "mkdir -p target/any/release; : >target/any/release/ewan-node"
+BUILD = "echo built >>cargo.log; printf x >target/any/release/ewan-node; chmod +x target/any/release/ewan-node"
 STUBS = {
     "python3": f'[ "$1" != -m ] || {{ {PIP}; }}',
     "cargo": f'[ "$1" != build ] && echo cargo 1.91.0 || {{ {BUILD}; }}',
@@ -50,12 +56,21 @@ class Machine:
         self.tree, self.bin, self.home = place / "a tree", place / "bin", place / "home"
         for each in (self.tree, self.bin, self.home):
             each.mkdir()
-        for name in ("setup.sh", "launcher.sh", "Makefile", "requirements.lock"):
-            shutil.copy(ROOT / name, self.tree)
+        for name in ("setup.sh", "launcher.sh", "Makefile", "requirements.lock", "images/cache.sh", "Cargo.lock"):
+            (self.tree / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, self.tree / name)
+        self.clone(self.tree)
         for name in TOOLS:
             (self.bin / name).symlink_to(shutil.which(name) or "")
         for name, text in STUBS.items():
             self.program(name, text)
+
+    @staticmethod
+    def clone(tree: Path) -> None:
+        """What `setup.sh` looks for Rust's sources in."""
+        for name in (".cargo", "labs", "calibration", "emulator", "generator"):
+            (tree / name).mkdir()
+        (tree / "labs/main.rs").write_text("fn main() {}\n")
 
     def program(self, name: str, text: str) -> None:
         file = self.bin / name
@@ -198,3 +213,64 @@ def test_the_installed_command_goes_on_under_sudo(machine: Machine, tmp_path: Pa
     keep, python, script, *words = ended.stdout.splitlines()
     assert keep.startswith("--preserve-env=") and "EWAN_STATE" in keep
     assert Path(python).is_absolute() and Path(script) == ROOT / "ewan.py" and words == ["ps", "my lab"]
+
+
+def built(tree: Path) -> int:
+    """How often Cargo was asked to build in a tree."""
+    log = tree / "cargo.log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def test_clones_of_the_same_sources_share_what_was_built(machine: Machine, tmp_path: Path) -> None:
+    def set_up(tree: Path, **environment: str) -> None:
+        machine.tree = tree
+        done = machine.run("./setup.sh", **environment)
+        assert done.returncode == 0, done.stderr
+        assert (tree / "target/release/ewan-node").read_text() == "x"
+
+    first, second, third = machine.tree, tmp_path / "second", tmp_path / "third"
+    for other in (second, third):
+        shutil.copytree(first, other)
+    set_up(first)
+    set_up(first)
+    assert built(first) == 1
+    set_up(second)
+    assert built(second) == 0
+    # Another source is another binary, in each clone on its own.
+    (second / "labs/main.rs").write_text("fn main() { todo!() }\n")
+    set_up(second)
+    set_up(first)
+    assert (built(first), built(second)) == (1, 1)
+    # So is a binary that somebody put there by hand.
+    (first / "target/any/release/ewan-node").write_text("another one")
+    set_up(first)
+    assert built(first) == 2
+    set_up(third, EWAN_CACHE="off")
+    assert built(third) == 1 and (third / "target/node").is_dir()
+
+
+def test_clean_removes_the_cache_where_that_is_asked_for(machine: Machine) -> None:
+    machine.program("make", f'exec {shutil.which("make")} "$@"')
+    cache = machine.home / ".cache/ewan"
+    assert machine.run("./setup.sh").returncode == 0
+    assert (cache / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55\n")
+    machine.program("python3", ":")
+    shutil.rmtree(machine.tree / ".venv")
+    assert machine.run("make", "clean").returncode == 0
+    assert cache.is_dir() and not (machine.tree / "target").exists()
+    assert machine.run("make", "clean", "CACHE=1").returncode == 0
+    assert not cache.exists()
+    # A directory that is not ours is never removed.
+    cache.mkdir()
+    (cache / "thesis.tex").touch()
+    refused = machine.run("make", "clean", "CACHE=1")
+    assert refused.returncode == 2 and "stays" in refused.stderr and (cache / "thesis.tex").exists()
+
+
+def test_a_cache_that_is_no_directory_or_cannot_be_written_is_not_used(machine: Machine) -> None:
+    refused = machine.run("./setup.sh", EWAN_CACHE="cache")
+    assert refused.returncode == 2 and refused.stderr.splitlines()[-1] == (
+        "ewan: EWAN_CACHE=cache: write an absolute path, or off"
+    )
+    done = machine.run("./setup.sh", EWAN_CACHE="/proc/none")
+    assert done.returncode == 0 and (machine.tree / "target/node").is_dir(), done.stderr

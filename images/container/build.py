@@ -1,9 +1,9 @@
 """Builds the container images and loads them: lists, lock and ewan-node in, `ewan/<kind>:<version>` out.
 
 Called through build-images.sh. Standard output carries one line per image, its name (or its archive where no engine
-is there to load it); progress and errors (one line, status 2) go to standard error. Everything is kept below
-target/images: `debs` holds the packages, `<kind>-<key>.rootfs.tar` the file systems by the hash of what went in,
-`<kind>.tar` the finished archives.
+is there to load it); progress and errors (one line, status 2) go to standard error. The directory --kept, which all
+clones share (images/cache.sh), holds the packages in `debs` and the file systems as `<kind>-<key>.rootfs.tar`, the key
+being the hash of what went in. The clone's own target/images holds the finished archives, `<kind>.tar`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from labs import images
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = 2  # file systems that are built at the same time
+NEWEST = 4  # file systems of a kind that stay when another one is built
 
 
 def say(what: str) -> None:
@@ -55,12 +56,12 @@ def current_lock(target: Path) -> Lock:
     return lock
 
 
-def place(kind: str, lock: Lock, target: Path) -> Path:
+def place(kind: str, lock: Lock, kept: Path) -> Path:
     """Where an image's file system is kept: named by the hash of everything that it depends on."""
     wanted = [*packages.wanted(packages.BASE), *packages.wanted(kind)]
     parts = [lock.key(packages.BASE), lock.key(kind), lock.date, *wanted, Path(rootfs.__file__).read_text()]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    return target / f"{kind}-{key}.rootfs.tar"
+    return kept / f"{kind}-{key}.rootfs.tar"
 
 
 def note_of(path: Path) -> Path:
@@ -68,46 +69,54 @@ def note_of(path: Path) -> Path:
     return path.with_suffix(".sha256")
 
 
-def file_system(kind: str, lock: Lock, target: Path) -> archive.Layer:
+def file_system(kind: str, lock: Lock, kept: Path) -> archive.Layer:
     """The layer of an image's packages, built where it is not there yet (upon the base, which is)."""
     own = kind if packages.wanted(kind) else packages.BASE
-    path = place(own, lock, target)
+    path = place(own, lock, kept)
     if not note_of(path).exists():
         begin = time.monotonic()
-        below = None if own == packages.BASE else place(packages.BASE, lock, target)
+        below = None if own == packages.BASE else place(packages.BASE, lock, kept)
         count = len(lock.of(own)) - (len(lock.of(packages.BASE)) if below else 0)
         say(f"{own}: installing {count} packages")
-        rootfs.build(own, lock, target / "debs", path, below)
+        rootfs.build(own, lock, kept / "debs", path, below)
         note_of(path).write_text(archive.digest(path))
         say(f"{own}: file system of {path.stat().st_size / 1e6:.0f} MB in {time.monotonic() - begin:.0f} s")
-        for old in target.glob(f"{own}-*.rootfs.*"):
-            if not old.name.startswith(path.name.removesuffix("tar")):
-                old.unlink()
+        remove_oldest(own, kept)
+    note_of(path).touch()
     return archive.Layer(path, note_of(path).read_text(), f"Debian {lock.release} with the packages of {lock.date}")
 
 
-def file_systems(kinds: list[str], lock: Lock, target: Path) -> dict[str, archive.Layer]:
+def remove_oldest(kind: str, kept: Path) -> None:
+    """Leaves the `NEWEST` file systems of a kind that were used last: other clones may have other locks."""
+    notes = sorted(kept.glob(f"{kind}-*.rootfs.sha256"), key=lambda note: note.stat().st_mtime)
+    for note in notes[:-NEWEST]:
+        note.unlink()
+        note.with_suffix(".tar").unlink(missing_ok=True)
+
+
+def file_systems(kinds: list[str], lock: Lock, kept: Path) -> dict[str, archive.Layer]:
     """The layers of several images: what is lacking is downloaded at once, then the base is built, then the others."""
     own = [kind if packages.wanted(kind) else packages.BASE for kind in kinds]
-    lacking = [kind for kind in dict.fromkeys(own) if not note_of(place(kind, lock, target)).exists()]
+    lacking = [kind for kind in dict.fromkeys(own) if not note_of(place(kind, lock, kept)).exists()]
     if lacking:
         rootfs.need_mmdebstrap()
         names: dict[str, Package] = {package.name: package for kind in lacking for package in lock.of(kind)}
         megabytes = sum(package.size for package in names.values()) / 1e6
         say(f"{len(names)} Debian packages ({megabytes:.0f} MB) for {', '.join(lacking)}")
         begin = time.monotonic()
-        if count := packages.fetch(lock, list(names.values()), target / "debs"):
+        if count := packages.fetch(lock, list(names.values()), kept / "debs"):
             say(f"{count} of them downloaded in {time.monotonic() - begin:.0f} s")
-        file_system(packages.BASE, lock, target)
+        file_system(packages.BASE, lock, kept)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(kinds, pool.map(lambda kind: file_system(kind, lock, target), kinds), strict=True))
+        return dict(zip(kinds, pool.map(lambda kind: file_system(kind, lock, kept), kinds), strict=True))
 
 
-def build(kinds: list[str], target: Path) -> dict[str, tuple[Path, dict[str, str]]]:
-    """Makes the archives; gives each kind's archive and labels. Raises ImagesError."""
+def build(kinds: list[str], kept: Path, target: Path) -> dict[str, tuple[Path, dict[str, str]]]:
+    """Makes the archives in `target`; gives each kind's archive and labels. Raises ImagesError."""
     binary = node_binary()
-    lock = current_lock(target)
-    layers = file_systems(kinds, lock, target)
+    with hold(kept):
+        lock = current_lock(kept)
+        layers = file_systems(kinds, lock, kept)
     node = archive.node_layer(binary, target / "ewan-node.tar", lock.epoch)
     built = {}
     for kind in kinds:
@@ -144,9 +153,10 @@ def deliver(built: dict[str, tuple[Path, dict[str, str]]], *, to_engine: bool) -
         print(name)
 
 
-def hold(target: Path) -> IO[str]:
-    """One build at a time in one tree."""
-    file = (target / ".lock").open("w")
+def hold(directory: Path) -> IO[str]:
+    """One build at a time in one directory, which is made; another one's end is waited for."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = (directory / ".lock").open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -160,15 +170,16 @@ def main(arguments: list[str] | None = None) -> int:
     choices = [*images.KINDS, *images.EXTRAS]
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(choices)}; else all but the last")
     parser.add_argument("--archives", action="store_true", help="load nothing: print the archives' paths")
-    parser.add_argument("--target", type=Path, default=ROOT / "target/images", help="where everything is kept")
+    parser.add_argument("--kept", type=Path, required=True, help="where packages and file systems are kept")
+    parser.add_argument("--target", type=Path, default=ROOT / "target/images", help="where the archives go")
     options = parser.parse_args(arguments)
     target: Path = options.target.resolve()
     try:
         if unknown := [kind for kind in options.kinds if kind not in choices]:
             raise ImagesError(f'there is no image "{unknown[0]}": write one of {", ".join(choices)}')
-        target.mkdir(parents=True, exist_ok=True)
         with hold(target):
-            deliver(build(options.kinds or list(images.KINDS), target), to_engine=not options.archives)
+            built = build(options.kinds or list(images.KINDS), options.kept.resolve(), target)
+            deliver(built, to_engine=not options.archives)
     except ImagesError as error:
         say(str(error))
         return 2

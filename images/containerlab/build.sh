@@ -1,11 +1,13 @@
 #!/bin/sh
 # Builds containerlab of the pinned version from its Go module, unless it is there already, and prints its path.
 # In: go.mod and go.sum of this folder (containerlab's own, and one module whose name no longer leads anywhere replaced),
-# the patches. Out: target/containerlab/containerlab and, beside it, clab.schema.json. Where modules come from is up to Go's
-# own settings (GOPROXY); what comes is checked against go.sum.
+# the patches. Out: target/containerlab/containerlab and, beside it, clab.schema.json: links to those in the cache, which
+# are named by the hash of what they were made of. Where modules come from is up to Go's own settings (GOPROXY); what comes
+# is checked against go.sum.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-target=${1-$here/../../target/containerlab}
+root=$(cd "$here/../.." && pwd)
+. "$root/images/cache.sh"
 version=0.60.0
 sum=h1:rlHmGeC9wbQZMO2/y6GA14cv3WVua3ZrU5NUKp8ph/A= # of the module, as go.sum would have it
 oldest=1.22.1
@@ -16,16 +18,23 @@ tags="podman exclude_graphdriver_btrfs btrfs_noversion exclude_graphdriver_devic
 fail() { echo "containerlab: $*" >&2; exit 2; }
 say() { echo "containerlab: $*" >&2; }
 
-mkdir -p "$target" || fail "$target cannot be written"
-target=$(cd "$target" && pwd)
-# What the binary was made of: of these sources it is not built again.
-made_of=$(cat "$here/build.sh" "$here/go.mod" "$here/go.sum" "$here"/*.patch | sha256sum | cut -d' ' -f1)
-exec 9>"$target/.lock"
+made_of=$(cat "$here/build.sh" "$here/go.mod" "$here/go.sum" "$here"/*.patch | sha256sum | cut -c1-16)
+kept=$(kept containerlab)
+target=$kept/$made_of
+# Prints the binary's path in this clone.
+publish() {
+    mkdir -p "$root/target/containerlab"
+    ln -sfn "$target/containerlab" "$target/clab.schema.json" "$root/target/containerlab/" || fail "$root/target/containerlab cannot be written"
+    echo "$root/target/containerlab/containerlab"
+}
+exec 9>"$kept/.lock"
 if command -v flock >/dev/null; then flock 9; fi
-if [ -x "$target/containerlab" ] && [ -e "$target/clab.schema.json" ] && [ "$(cat "$target/made-of" 2>/dev/null)" = "$made_of" ]; then
-    echo "$target/containerlab"
+# The binary is the last that is put there.
+if [ -x "$target/containerlab" ]; then
+    publish
     exit 0
 fi
+mkdir -p "$target"
 
 command -v go >/dev/null || fail "go is missing: install Go $oldest or newer from go.dev (or put containerlab $version into PATH)"
 found=$(go env GOVERSION | sed 's/^go//')
@@ -42,7 +51,7 @@ facts=$(cd / && GOFLAGS= GOSUMDB=off go mod download -json "$module@v$version" 2
 field() { printf '%s\n' "$facts" | sed -n "s/^.*\"$1\": \"\(.*\)\".*$/\1/p"; }
 [ "$(field Sum)" = "$sum" ] || fail "$module v$version has another content than expected ($(field Sum)): check GOPROXY"
 
-source=$target/source
+source=$target/source # removed at the end
 rm -rf "$source"
 cp -r "$(field Dir)" "$source"
 chmod -R u+w "$source"
@@ -64,8 +73,7 @@ done
 wait $build || fail "go build failed (see $log): $(tail -n 1 "$log")"
 cp schemas/clab.schema.json "$target/clab.schema.json"
 mv "$target/containerlab.new" "$target/containerlab"
-echo "$made_of" >"$target/made-of"
 cd /
 rm -rf "$source"
 say "version $version built in $(($(date +%s) - begin)) s"
-echo "$target/containerlab"
+publish

@@ -11,4 +11,7 @@ cd "$download"
 # The first try may fail for want of package lists.
 retry="-o Acquire::Retries=3"
 apt-get $retry download -qq prometheus 2>/dev/null || { apt-get $retry update -qq && apt-get $retry download -qq prometheus 2>/dev/null; }
-dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x -C "$into" ./usr/bin
+dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin
+# The whole directory takes its place at once: others may be unpacking too.
+rm -rf "$into/usr"
+mv -T usr "$into/usr" || [ -x "$into/usr/bin/promtool" ]

@@ -15,6 +15,7 @@ from images.container.build import file_system, node_binary
 from labs import images
 from tests.engine.engine import ROOT
 from tests.engine.fixtures import Containers
+from tests.kept import kept
 
 LARGEST_MB = {"host": 250, "router": 250, "switch": 250, "emulator": 120}
 PROGRAMS = {
@@ -72,7 +73,7 @@ def test_an_image_has_licences_and_nothing_of_this_machine(engine: Containers, k
 @pytest.mark.parametrize("kind", images.KINDS)
 def test_what_is_installed_is_what_is_locked(engine: Containers, kind: str) -> None:
     lock = packages.read_lock(packages.LOCK.read_text())
-    layer = file_system(kind, lock, ROOT / "target/images")
+    layer = file_system(kind, lock, kept("images"))
     assert rootfs.installed(layer.file) == {package.name: package.version for package in lock.of(kind)}
     assert archive.digest(layer.file) == layer.sha256
 

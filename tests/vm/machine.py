@@ -1,12 +1,13 @@
 """A virtual machine with one of Debian's own kernels: fetched, given our module, booted once, its console returned.
 
 In: a package name (linux-image-amd64). Out: what guest.sh printed. Nothing is installed on the host: packages are
-downloaded with apt-get and unpacked under target/vm, where they stay. QEMU emulates the processor in software, so no
+downloaded with apt-get and unpacked into the cache (images/cache.sh). QEMU emulates the processor in software, so no
 /dev/kvm and no root is needed; timing in the machine is therefore coarse.
 """
 
 from __future__ import annotations
 
+import fcntl
 import lzma
 import re
 import shutil
@@ -14,8 +15,10 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.kept import kept
+
 ROOT = Path(__file__).parent.parent.parent
-CACHE = ROOT / "target" / "vm"
+WORK = ROOT / "target" / "vm"
 MODULE = ROOT / "emulator" / "kernel" / "psp"
 HERE = Path(__file__).parent
 # What the guest needs of the kernel beside psp, with the modules these depend on.
@@ -61,17 +64,18 @@ def depends(package: str, pattern: str) -> list[str]:
 
 
 def fetch(packages: Iterable[str], into: Path) -> None:
-    """Download and unpack, once; `into` then holds the packages' files."""
-    done = into / ".done"
-    if done.exists():
-        return
-    archives = into / "archives"
+    """Download and unpack, once; `into` then holds the packages' files. Whoever comes meanwhile waits."""
+    done, archives = into / ".done", into / "archives"
     archives.mkdir(parents=True, exist_ok=True)
-    run("apt-get", "download", *packages, cwd=archives)
-    for archive in archives.glob("*.deb"):
-        run("dpkg-deb", "-x", archive, into)
-    shutil.rmtree(archives)
-    done.touch()
+    with (into / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if done.exists():
+            return
+        run("apt-get", "download", *packages, cwd=archives)
+        for archive in archives.glob("*.deb"):
+            run("dpkg-deb", "-x", archive, into)
+        shutil.rmtree(archives)
+        done.touch()
 
 
 class Kernel:
@@ -89,7 +93,9 @@ class Kernel:
         except IndexError:
             raise MissingError(f"apt knows no {image}: enable bookworm-security, then apt update") from None
         self.version = package.removeprefix("linux-image-")
-        self.root = CACHE / self.version
+        self.root = kept("vm") / self.version
+        self.work = WORK / self.version
+        self.work.mkdir(parents=True, exist_ok=True)
         fetch([package, headers_package, *parts], self.root)
         self.headers = self.root / "usr" / "src" / f"linux-headers-{self.version}"
         self.modules = self.root / "lib" / "modules" / self.version
@@ -101,7 +107,7 @@ class Kernel:
 
     def build(self) -> tuple[Path, str]:
         """The module for this kernel, and what the compiler said (W=1)."""
-        work = self.root / "psp"
+        work = self.work / "psp"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         for name in ("Makefile", "sch_psp.c", "q_psp.c", "pkt_sch_psp.h"):
@@ -132,9 +138,9 @@ class Kernel:
     def boot(self, more: dict[str, bytes], timeout_s: float) -> dict[str, str]:
         """Runs guest.sh, with `more` files, in a machine of 2 processors, and returns its "name: value" lines."""
         module, _ = self.build()
-        archive = self.root / "initramfs.gz"
+        archive = self.work / "initramfs.gz"
         pack(self.files(module) | more, archive)
-        console = self.root / "console.log"
+        console = self.work / "console.log"
         # One thread for both processors: with one each, QEMU 7.2 at times runs code that the kernel has just patched
         # (static keys) as it was before, and the kernel stops at a breakpoint (int3) that is no longer there.
         # No network card, no disk, no display.

@@ -65,16 +65,30 @@ def test_an_unknown_image_is_refused() -> None:
 
 
 def test_a_missing_binary_is_refused(tmp_path: Path) -> None:
-    words = refused([SCRIPT, "--target", tmp_path], EWAN_NODE=str(tmp_path / "none"))
+    words = refused([SCRIPT, "--target", tmp_path], EWAN_NODE=str(tmp_path / "none"), EWAN_CACHE=str(tmp_path / "cache"))
     assert words == f"images: {tmp_path}/none is not there: make setup"
 
 
 def test_a_missing_mmdebstrap_is_refused(tmp_path: Path) -> None:
     binary = tmp_path / "ewan-node"
     binary.write_bytes(b"x")
-    path = tools(tmp_path / "bin", "sh", "dirname", "python3")
-    words = refused([SCRIPT, "--target", tmp_path / "images"], EWAN_NODE=str(binary), PATH=path)
+    path = tools(tmp_path / "bin", "sh", "dirname", "mkdir", "python3")
+    environment = {"EWAN_NODE": str(binary), "EWAN_CACHE": str(tmp_path / "cache"), "PATH": path}
+    words = refused([SCRIPT, "--target", tmp_path / "images"], **environment)
     assert words == "images: mmdebstrap is missing: apt install mmdebstrap (or use images/Dockerfile)"
+
+
+def test_other_clones_file_systems_stay_until_there_are_many(tmp_path: Path) -> None:
+    for number in range(build.NEWEST + 2):
+        for ending in ("tar", "sha256"):
+            path = tmp_path / f"host-{number}.rootfs.{ending}"
+            path.touch()
+            os.utime(path, (number, number))
+    (tmp_path / "router-0.rootfs.tar").touch()
+    build.remove_oldest("host", tmp_path)
+    left = sorted(path.name for path in tmp_path.glob("*.tar"))
+    assert left == [*(f"host-{number}.rootfs.tar" for number in range(2, build.NEWEST + 2)), "router-0.rootfs.tar"]
+    assert len(list(tmp_path.glob("*.sha256"))) == build.NEWEST
 
 
 def test_a_lock_of_another_architecture_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -96,14 +110,14 @@ def test_without_an_engine_the_archives_are_told(
 
 def test_containerlab_without_go_is_refused(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", "sh", "dirname", "mkdir", "cat", "sha256sum", "cut")
-    words = refused([CONTAINERLAB, tmp_path / "clab"], PATH=path)
+    words = refused([CONTAINERLAB], PATH=path, EWAN_CACHE=str(tmp_path / "cache"))
     assert words.startswith("containerlab: go is missing: install Go 1.22.1 or newer")
 
 
 def test_containerlab_with_an_old_go_is_refused(tmp_path: Path) -> None:
     needed = ("sh", "dirname", "mkdir", "cat", "sha256sum", "cut", "sed", "sort", "head")
     path = tools(tmp_path / "bin", *needed, go="echo go1.19.8")
-    words = refused([CONTAINERLAB, tmp_path / "clab"], PATH=path)
+    words = refused([CONTAINERLAB], PATH=path, EWAN_CACHE=str(tmp_path / "cache"))
     assert words.startswith("containerlab: go 1.19.8 is too old: install Go 1.22.1 or newer")
 
 
@@ -111,12 +125,12 @@ def test_containerlab_of_another_content_is_refused(tmp_path: Path) -> None:
     needed = ("sh", "dirname", "mkdir", "cat", "sha256sum", "cut", "sed", "sort", "head", "patch", "date")
     go = 'if [ "$1" = env ]; then echo go1.26.0; else echo \'	"Sum": "h1:other=",\'; fi'
     path = tools(tmp_path / "bin", *needed, go=go)
-    done = subprocess.run(
-        [CONTAINERLAB, tmp_path / "clab"], env=os.environ | {"PATH": path}, capture_output=True, text=True
-    )
+    cache = tmp_path / "cache"
+    environment = os.environ | {"PATH": path, "EWAN_CACHE": str(cache)}
+    done = subprocess.run([CONTAINERLAB], env=environment, capture_output=True, text=True)
     assert done.returncode == 2
     assert "has another content than expected (h1:other=)" in done.stderr.splitlines()[-1]
-    assert not (tmp_path / "clab/containerlab").exists()
+    assert list(cache.glob("containerlab/*/containerlab")) == []
 
 
 def test_nothing_names_where_modules_come_from() -> None:

@@ -1,0 +1,39 @@
+# Where built things are kept; sourced by the scripts that build them. `root` is the project's directory.
+
+# The cache's directory, which all clones of a user share: $EWAN_CACHE, else ewan/ in $XDG_CACHE_HOME or ~/.cache.
+# Nothing with EWAN_CACHE=off, or without a home.
+cache_directory() {
+    case ${EWAN_CACHE-} in
+    off) ;;
+    /*) printf '%s\n' "$EWAN_CACHE" ;;
+    ?*) echo "ewan: EWAN_CACHE=$EWAN_CACHE: write an absolute path, or off" >&2; return 2 ;;
+    *)
+        case ${XDG_CACHE_HOME-} in
+        /*) printf '%s\n' "$XDG_CACHE_HOME/ewan" ;;
+        *) [ -z "${HOME-}" ] || printf '%s\n' "$HOME/.cache/ewan" ;;
+        esac
+        ;;
+    esac
+}
+
+# kept NAME: the directory for things of this kind, made: in the cache, or in target/ where there is no cache that can be
+# written.
+kept() {
+    cache=$(cache_directory) || return
+    if [ -n "$cache" ] && mkdir -p "$cache/$1" 2>/dev/null && [ -w "$cache/$1" ]; then
+        [ -e "$cache/CACHEDIR.TAG" ] ||
+            printf 'Signature: 8a477f597d28d172789f06886806bc55\n# Built by ewan; make clean CACHE=1 removes it.\n' >"$cache/CACHEDIR.TAG"
+        printf '%s\n' "$cache/$1"
+    else
+        mkdir -p "$root/target/$1" && printf '%s\n' "$root/target/$1"
+    fi
+}
+
+# Removes the cache: a directory that `kept` marked, and no other.
+forget() {
+    cache=$(cache_directory) || return
+    [ -n "$cache" ] && [ -d "$cache" ] || return 0
+    grep -qs '^# Built by ewan' "$cache/CACHEDIR.TAG" ||
+        { echo "ewan: $cache was not made by ewan (no CACHEDIR.TAG of its): it stays" >&2; return 2; }
+    rm -rf "$cache"
+}
