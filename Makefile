@@ -28,7 +28,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor test torture lint bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor check test torture lint bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -83,13 +83,14 @@ metrics: setup ## links' counters for Prometheus, at 127.0.0.1:9324 (LISTEN=)
 	@$(EWAN) metrics $(LAB) $(call option,LISTEN,listen) $(OPTS)
 doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
+check: setup ## tests that need no lab: pure Python and Rust, the models of both clocks
+	@.venv/bin/python -m tests.run check
 test: ## every test
 	@./setup.sh tests
 	@images/kernel/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null
-	@cargo test --release --locked --quiet || { echo 'make test: once more, one test after the other'; cargo test --release --locked --quiet -- --test-threads=1; }
-	@.venv/bin/python -m pytest || { [ $$? = 1 ] && echo 'make test: once more, what failed' && .venv/bin/python -m pytest --last-failed; }
+	@.venv/bin/python -m tests.run all
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
 lint: setup ## rustfmt, clippy, ruff, mypy

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.engine.fixtures import engine, pytest_collection_finish
+from tests.tiers import pytest_configure
 
-__all__ = ["engine", "pytest_collection_finish"]
+__all__ = ["engine", "pytest_collection_finish", "pytest_configure"]
 
 ROOT = Path(__file__).parent.parent
 

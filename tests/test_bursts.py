@@ -19,6 +19,8 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.units import NS_PER_MS
 from tests.test_virtual import contents
 
+pytestmark = pytest.mark.virtual
+
 FRAMED_BYTES = 1538
 PACKET_NS = 123_040  # of 1538 bytes at 100 Mbit/s
 TICK_NS = NS_PER_MS

@@ -23,6 +23,8 @@ from labs.spec import parse
 from tests.conftest import ROOT, Ewan
 from tests.documents import DOCUMENTS, Command, commands, of_ewan, yaml_blocks
 
+pytestmark = pytest.mark.live
+
 ONLY_PARSED = {
     r"^(git|cd) ": "downloads the project",
     r"^sudo ": "needs containers: tests/containers run the same",

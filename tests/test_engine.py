@@ -31,6 +31,8 @@ from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
 from tests.conftest import ROOT, Ewan
 
+pytestmark = pytest.mark.virtual
+
 SCENARIO = """
 name: {name}
 title: Two flows on one link
@@ -399,6 +401,7 @@ def test_seeds_are_added_until_the_interval_is_narrow_enough(ewan: Ewan, tmp_pat
     assert [run["seed"] for run in document(only(wide))["runs"]] == [1, 2], "narrow enough from the start"
 
 
+@pytest.mark.live
 def test_live_runs_share_a_lab_that_is_gone_afterwards_and_repeat_within_noise(
     ewan: Ewan, state: Path, tmp_path: Path
 ) -> None:
@@ -419,6 +422,7 @@ def test_live_runs_share_a_lab_that_is_gone_afterwards_and_repeat_within_noise(
     assert verdicts & {"within noise", "same"}
 
 
+@pytest.mark.live
 def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state: Path, tmp_path: Path) -> None:
     scenario = written(tmp_path)
     arguments = (scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")

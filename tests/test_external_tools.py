@@ -16,6 +16,8 @@ from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.units import NS_PER_MS
 
+pytestmark = pytest.mark.virtual
+
 SCENARIO = Path(__file__).parents[1] / "generator/tests/tools/tools.scenario.yaml"
 LINK_BPS = 10_000_000
 PAYLOAD = 1448 / 1538

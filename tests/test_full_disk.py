@@ -16,6 +16,8 @@ from labs import rundir
 from labs.runtime.base import LabError
 from tests.conftest import ROOT, Ewan
 
+pytestmark = pytest.mark.virtual
+
 LAB = ("dumbbell", "--rtt", "20ms", "--rate", "100M")
 FILL = "left1: cat /dev/zero > $EWAN_OUT/zeros || true"
 
@@ -40,7 +42,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
-@pytest.mark.parametrize("runtime", ["virtual", "netns"])
+@pytest.mark.parametrize("runtime", ["virtual", pytest.param("netns", marks=pytest.mark.live)])
 def test_a_batch_that_fills_its_disk_ends_in_one_line(
     ewan: Ewan, state: Path, disk: Disk, name: str, runtime: str
 ) -> None:
@@ -81,6 +83,7 @@ def test_nothing_is_started_where_nothing_can_be_kept(
     assert not list(place.glob("results/*")) and not list(state.glob("dumbbell"))
 
 
+@pytest.mark.live
 def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
     ewan: Ewan, state: Path, disk: Disk, name: str
 ) -> None:

@@ -16,6 +16,8 @@ from labs.record import tables
 from labs.units import NS_PER_SECOND
 from tests.test_workloads import PAYLOAD, WIRE, virtual
 
+pytestmark = pytest.mark.virtual
+
 RATE_BPS = 50_000_000
 MOST_BPS = RATE_BPS * PAYLOAD / WIRE
 FLOWS = 8

@@ -21,6 +21,8 @@ from labs.compile import HostFacts, compile
 from labs.spec import load
 from tests.conftest import ROOT, Ewan
 
+pytestmark = pytest.mark.live
+
 LAB = "tlive"
 
 

@@ -18,6 +18,8 @@ from labs.spec import load
 from tests.paths import Ends, measured
 from tests.torture import graphs
 
+pytestmark = pytest.mark.virtual
+
 LIBRARY = Path(__file__).parents[1] / "labs/library"
 
 

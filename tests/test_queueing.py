@@ -20,6 +20,8 @@ from labs.record import tables
 from labs.units import NS_PER_SECOND
 from tests.test_workloads import virtual
 
+pytestmark = pytest.mark.virtual
+
 RATE_BPS = 10_000_000
 HEADERS = 28  # IPv4 and UDP
 WAN = "wan: {rate: 10Mbit/s, buffer: 10000pkt}"

@@ -18,6 +18,8 @@ import pytest
 
 from tests.conftest import ROOT, Ewan
 
+pytestmark = pytest.mark.virtual
+
 PROTOCOLS = ("ospf", "isis", "bgp")
 # host1 to host2: one link of 20 ms, or three around the ring.
 RING = ("ring", "--routers", "4", "--rtt", "40ms", "--rate", "100Mbit/s")
@@ -38,6 +40,7 @@ def change(ewan: Ewan, lab: str, link: str, word: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("routing", PROTOCOLS)
 def test_a_failed_link_is_gone_around_and_comes_back(ewan: Ewan, name: str, routing: str) -> None:
     up = ewan("up", *RING, "--routing", routing, "--name", name)
@@ -62,6 +65,7 @@ def test_a_failed_link_is_gone_around_and_comes_back(ewan: Ewan, name: str, rout
     assert not list(Path("/run/netns").glob(f"ewan-{name}-*"))
 
 
+@pytest.mark.live
 def test_the_kernels_routes_are_the_plans_paths(ewan: Ewan, name: str, tmp_path: Path) -> None:
     """A grid has many ways of equal delay; each pair goes the plan's, hop by hop."""
     lab = ("grid", "--rows", "2", "--columns", "3", "--rtt", "60ms", "--name", name)
@@ -78,6 +82,7 @@ def test_the_kernels_routes_are_the_plans_paths(ewan: Ewan, name: str, tmp_path:
     ewan("down", name)
 
 
+@pytest.mark.live
 def test_a_dumbbells_core_has_no_other_path(ewan: Ewan, name: str) -> None:
     up = ewan("up", "dumbbell", "--rtt", "20ms", "--rate", "100M", "--name", name)
     assert up.returncode == 0, up.stderr
@@ -162,6 +167,7 @@ def test_without_frrouting_a_lab_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.live
 def test_the_ready_labs_with_a_protocol_converge(ewan: Ewan, name: str) -> None:
     for file in ("ring-ospf", "four-domain-bgp"):
         up = ewan("up", str(ROOT / f"labs/library/{file}.lab.yaml"), "--name", name)
@@ -175,6 +181,7 @@ steps: [{name: load, from: left1, to: right1, congestion: reno, for: 1s, bulk: {
 """
 
 
+@pytest.mark.live
 def test_a_live_experiment_waits_for_its_routes(ewan: Ewan, tmp_path: Path, name: str) -> None:
     """Before its lab is verified, and again before each run."""
     scenario = tmp_path / f"{name}.scenario.yaml"

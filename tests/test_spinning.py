@@ -8,8 +8,12 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from labs.runtime import cpu
 from tests.conftest import Ewan
+
+pytestmark = pytest.mark.live
 
 LAB = ("dumbbell", "--rtt", "20ms", "--rate", "100M")
 MOST = 3.0

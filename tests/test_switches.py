@@ -16,6 +16,8 @@ import pytest
 
 from tests.conftest import Ewan
 
+pytestmark = pytest.mark.virtual
+
 FRAME, PAYLOAD = 1538, 1472
 """Bytes of a full packet on the wire, and of its UDP payload."""
 QUEUE_PACKETS = 50
@@ -52,7 +54,7 @@ def overload(number: int, port_bps: int) -> tuple[str, ...]:
     return "--service", f"right{number}: iperf3 -s", "--do", f"left{number} at 5s: {command}"
 
 
-@pytest.mark.parametrize("runtime", ["netns", "virtual"])
+@pytest.mark.parametrize("runtime", [pytest.param("netns", marks=pytest.mark.live), "virtual"])
 def test_the_switchs_port_is_the_bottleneck_of_hosts_that_talk_through_it(
     ewan: Ewan, tmp_path: Path, name: str, runtime: str
 ) -> None:
@@ -102,6 +104,7 @@ def rows(certificate: dict[str, Any], link: str) -> dict[str, dict[str, Any]]:
     return {row["quantity"]: row for row in certificate["rows"] if row["link"] == link}
 
 
+@pytest.mark.live
 def test_live_the_port_is_measured_like_a_link(ewan: Ewan, tmp_path: Path, name: str) -> None:
     # More than Open vSwitch's sockets hold of themselves, which is 92 packets.
     port_bps, queue_packets = 4_000_000, 200
@@ -120,6 +123,7 @@ def test_live_the_port_is_measured_like_a_link(ewan: Ewan, tmp_path: Path, name:
     assert leftovers(name) == []
 
 
+@pytest.mark.live
 def test_what_a_switch_in_user_space_cannot_carry_is_found_and_named(ewan: Ewan, tmp_path: Path, name: str) -> None:
     if Path("/sys/module/openvswitch").exists():
         pytest.skip("this host's kernel forwards for Open vSwitch, so nothing is slow here")

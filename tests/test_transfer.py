@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import Ewan
 
+pytestmark = pytest.mark.virtual
+
 LAB = ("dumbbell", "--rtt", "40ms", "--rate", "10M", "--pairs", "2", "--runtime", "virtual")
 
 

@@ -33,6 +33,8 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
+pytestmark = pytest.mark.live
+
 Clock = Literal["live", "virtual"]
 
 # Dither is of the virtual clock alone.

@@ -13,6 +13,8 @@ import pytest
 
 from tests.conftest import ROOT, Ewan
 
+pytestmark = pytest.mark.virtual
+
 VIRTUAL = ("--runtime", "virtual")
 SMALL = ("dumbbell", "--rtt", "100ms", "--rate", "10M", *VIRTUAL)
 

@@ -25,6 +25,8 @@ from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 
+pytestmark = pytest.mark.virtual
+
 DELAY_NS = 50_000_000
 FRAMED_BYTES, LONE_BYTES = 1538, 138
 RATES = {

@@ -22,6 +22,8 @@ from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 
+pytestmark = pytest.mark.virtual
+
 SECOND = 10**9
 # All that Linux 6.12 has.
 VARIANTS = ["bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno"]

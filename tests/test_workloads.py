@@ -23,6 +23,8 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.units import NS_PER_MS, NS_PER_SECOND
 from tests.conftest import Ewan
 
+pytestmark = pytest.mark.virtual
+
 WIRE = 1538  # bytes of a full packet on the wire (docs/description.md, framing)
 PAYLOAD = 1448  # of a segment of TCP with time stamps in it
 GIGABIT = 10**9
@@ -191,6 +193,7 @@ def test_a_thousand_flows_at_once_in_virtual_time(tmp_path: Path) -> None:
     assert together(virtual(THOUSAND, tmp_path)) > 900
 
 
+@pytest.mark.live
 def test_a_thousand_flows_at_once_live(tmp_path: Path) -> None:
     assert together(live(THOUSAND, tmp_path)) > 500
 
@@ -220,6 +223,7 @@ steps:
     return found
 
 
+@pytest.mark.live
 def test_live_flows_start_on_time(tmp_path: Path) -> None:
     """99 % of them make their first system call within 1 ms. Other work on the machine only ever makes flows later,
     so the best of three attempts is what the generator can do."""

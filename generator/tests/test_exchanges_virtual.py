@@ -20,6 +20,8 @@ from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 
+pytestmark = pytest.mark.virtual
+
 MS = 10**6
 ONE_WAY_NS = 10 * MS
 # Of 10 Mbit/s. Ethernet on the wire: 38 bytes a frame besides the IP packet.

@@ -24,6 +24,8 @@ from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 
+pytestmark = pytest.mark.virtual
+
 SECOND, MS = 10**9, 10**6
 SEGMENT_BYTES = 1448
 RTT_NS = 40 * MS
@@ -143,6 +145,7 @@ def live(tag: str, out: Path, longest_ns: int, sample_ns: int = 0) -> list[str]:
     return [str(BINARY), "traffic", "--request", str(file), "--out", str(out)]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_flows_and_all_is_written(pair: str, tmp_path: Path, how: signal.Signals) -> None:
     out = tmp_path / "out"
@@ -159,6 +162,7 @@ def test_a_signal_ends_all_flows_and_all_is_written(pair: str, tmp_path: Path, h
         assert record["error"] == "interrupted" and record["received_bytes"] > 0 and record["ended_ns"] < 60 * SECOND
 
 
+@pytest.mark.live
 def test_a_full_disk_ends_the_run_in_one_line_and_leaves_whole_rows(pair: str, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()

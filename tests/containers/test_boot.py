@@ -26,6 +26,8 @@ from labs.runtime.tests.lab import BINARY
 from labs.spec import from_template
 from tests.engine.fixtures import Containers
 
+pytestmark = pytest.mark.containers
+
 RTT_MS, HOPS = 60, 3
 NONE = {"kind": "none"}
 ENDS_S = 1.0

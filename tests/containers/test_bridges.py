@@ -18,6 +18,8 @@ import pytest
 from tests.conftest import Ewan
 from tests.engine.fixtures import Containers
 
+pytestmark = pytest.mark.containers
+
 HOST = """
 cp /etc/hosts hosts && mount --bind hosts /etc/hosts
 [ ! -d /etc/ssh/ssh_config.d ] || mount -t tmpfs none /etc/ssh/ssh_config.d

@@ -23,6 +23,8 @@ from labs.render import dashboards
 from tests.conftest import Ewan
 from tests.engine.fixtures import Containers, build
 
+pytestmark = pytest.mark.containers
+
 FETCH = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=5).read().decode())"
 HOPS = ("hop1", "hop2")
 PINGS = 20

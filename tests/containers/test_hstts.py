@@ -11,6 +11,8 @@ from tests.conftest import Ewan
 from tests.containers.test_runtime import LABS, surroundings
 from tests.engine.fixtures import Containers
 
+pytestmark = pytest.mark.containers
+
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("topology", LABS)

@@ -14,6 +14,8 @@ from tests.conftest import Ewan
 from tests.containers.test_runtime import started, surroundings, wait_for
 from tests.engine.fixtures import Containers
 
+pytestmark = pytest.mark.containers
+
 KILLED = f"k{os.getpid() % 100000}"
 
 

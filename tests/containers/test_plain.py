@@ -25,6 +25,8 @@ from labs.spec import Spec, load, parse
 from tests.conftest import ROOT, Ewan
 from tests.engine.fixtures import Containers
 
+pytestmark = pytest.mark.containers
+
 LIBRARY = sorted((ROOT / "labs/library").glob("*.lab.yaml"))
 RATE = "50Mbit/s"
 RATE_BPS = 50e6

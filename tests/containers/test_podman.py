@@ -19,6 +19,8 @@ from tests.engine.engine import EngineError
 from tests.engine.fixtures import CONTAINERLAB, Containers, build, prepare
 from tests.engine.podman import configured
 
+pytestmark = pytest.mark.containers
+
 RATE_BPS, RTT_MS = 50e6, 40.0
 SIZES = ("--rate", "50Mbit/s", "--rtt", "40ms")
 

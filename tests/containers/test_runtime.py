@@ -22,6 +22,8 @@ import pytest
 from tests.conftest import ROOT, Ewan
 from tests.engine.fixtures import Containers
 
+pytestmark = pytest.mark.containers
+
 RATE_BPS, RTT_NS = 50e6, 40e6
 SIZES = ("--rate", "50Mbit/s", "--rtt", "40ms")
 LABS: dict[str, tuple[str, ...]] = {

@@ -25,6 +25,8 @@ from tests.test_two_clocks import (
     the_pair,
 )
 
+pytestmark = pytest.mark.containers
+
 LIVE: dict[str, type[NetnsRuntime]] = {"netns": NetnsRuntime, "containerlab": ContainerlabRuntime}
 
 

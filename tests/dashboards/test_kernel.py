@@ -10,6 +10,8 @@ import pytest
 from labs import cli
 from tests.conftest import Ewan
 
+pytestmark = pytest.mark.virtual
+
 PACKETS, LIMIT, RATE_BPS = 100, 20, 100_000_000
 # ping's 1400 bytes with the headers of ICMPv6 and IPv6, and what the link's framing adds.
 FRAME_BYTES = 1400 + 8 + 40 + 38

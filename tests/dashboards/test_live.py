@@ -27,6 +27,8 @@ from labs.render import dashboards, panels
 from labs.runtime import spinners
 from tests.conftest import ROOT, Ewan
 
+pytestmark = pytest.mark.live
+
 LAB = f"prom{os.getpid() % 10000}"
 RATE_BPS = 10_000_000
 DESCRIPTION = f"""

@@ -16,6 +16,8 @@ from tests.engine import oci_runtime
 from tests.engine.engine import OWN, ROOT, Engine, EngineError, start_time
 from tests.engine.fixtures import Containers
 
+pytestmark = pytest.mark.containers
+
 
 def left_of(engine: Engine) -> list[str]:
     """What a stopped engine has left on this machine."""

@@ -17,6 +17,8 @@ from tests.engine.engine import ROOT
 from tests.engine.fixtures import Containers
 from tests.kept import kept
 
+pytestmark = pytest.mark.containers
+
 LARGEST_MB = {"host": 250, "router": 250, "switch": 250, "emulator": 120}
 PROGRAMS = {
     "host": "ip ping ethtool tcpdump iperf3 nuttcp ITGSend ITGRecv ITGDec flent fping irtt python3 ps",

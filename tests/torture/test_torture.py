@@ -6,6 +6,8 @@ import pytest
 
 from tests.torture import harness
 
+pytestmark = pytest.mark.live
+
 TORTURES = harness.tortures()
 
 

@@ -24,7 +24,7 @@ KERNELS = {
     "6.12": ("linux-image-6.12-amd64", "linux-headers-6.12-amd64"),
 }
 BOOT_S = 220
-pytestmark = pytest.mark.timeout(420)
+pytestmark = [pytest.mark.machines, pytest.mark.timeout(420)]
 
 Values = dict[str, str]
 

@@ -65,7 +65,9 @@ def test_an_unknown_image_is_refused() -> None:
 
 
 def test_a_missing_binary_is_refused(tmp_path: Path) -> None:
-    words = refused([SCRIPT, "--target", tmp_path], EWAN_NODE=str(tmp_path / "none"), EWAN_CACHE=str(tmp_path / "cache"))
+    words = refused(
+        [SCRIPT, "--target", tmp_path], EWAN_NODE=str(tmp_path / "none"), EWAN_CACHE=str(tmp_path / "cache")
+    )
     assert words == f"images: {tmp_path}/none is not there: make setup"
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.virtual
+
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent / "build.sh"
 OFF = "reboot: Power down"

@@ -13,6 +13,8 @@ from labs.plan import to_json
 from labs.runtime.tests.lab import BINARY, own_state, run, traces
 from labs.spec import from_template
 
+pytestmark = pytest.mark.live
+
 LAB = f"kb{os.getpid()}"
 
 

@@ -17,6 +17,8 @@ from labs.runtime import spinners
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import BINARY, own_state, small, traces
 
+pytestmark = pytest.mark.live
+
 LAB = f"rd{os.getpid()}"
 ROUNDS = 5
 # Each lives for less than a millisecond, and starts the next one before it ends; the last ends after 20 s. Their

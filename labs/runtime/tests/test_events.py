@@ -31,6 +31,8 @@ from labs.runtime.virtual import Run, VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
+pytestmark = pytest.mark.virtual
+
 FRAMED_BITS = 1538 * 8
 FAST_BPS = 10_000_000_000
 DRAIN_NS = 3 * NS_PER_SECOND
@@ -293,6 +295,7 @@ def live(purpose: str) -> Iterator[tuple[NetnsRuntime, Plan]]:
             runtime.down(plan.lab)
 
 
+@pytest.mark.live
 def test_live_a_link_changes_when_it_is_told_to_and_is_given_back(tmp_path: Path) -> None:
     """Nothing is early; how late it may be is what a busy machine needs."""
     place = tmp_path / "run"
@@ -327,6 +330,7 @@ def test_live_a_link_changes_when_it_is_told_to_and_is_given_back(tmp_path: Path
     assert len(looks) > 0.8 * looks[-1] / (100 * NS_PER_MS)
 
 
+@pytest.mark.live
 def test_live_what_was_counted_stays_when_the_disk_is_full(tmp_path: Path) -> None:
     place = tmp_path / "run"
     place.mkdir()

@@ -14,6 +14,8 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Command, Program
 from labs.runtime.tests.lab import BINARY, own_state, small
 
+pytestmark = pytest.mark.live
+
 LAB = f"rg{os.getpid()}"
 
 

@@ -23,6 +23,8 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
+pytestmark = pytest.mark.virtual
+
 PLAN = compile(
     from_template("dumbbell", {"name": "kl", "rtt": "100ms", "emulator": "kernel"}),
     HostFacts(cpus=(0, 1), networks=()),

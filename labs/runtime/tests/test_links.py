@@ -22,6 +22,8 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import BINARY, traces
 from labs.spec import from_template
 
+pytestmark = pytest.mark.live
+
 GOLDEN = Path(__file__).resolve().parents[3] / "tests/golden/dumbbell.plan.json"
 LAB = f"rl{os.getpid()}"
 

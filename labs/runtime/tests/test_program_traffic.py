@@ -26,6 +26,8 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
+pytestmark = pytest.mark.virtual
+
 # Kills the traffic of this machine's one run, be it the guest of the virtual clock.
 KILL = """
 import os, pathlib, sys
@@ -92,7 +94,7 @@ def carried_bps(rows: list[dict[str, int]], first_s: float, last_s: float) -> fl
     return 8 * sent * NS_PER_SECOND / took
 
 
-CLOCKS = pytest.mark.parametrize("clock", ["virtual", "live"])
+CLOCKS = pytest.mark.parametrize("clock", ["virtual", pytest.param("live", marks=pytest.mark.live)])
 
 
 @CLOCKS
@@ -179,6 +181,7 @@ def test_time_that_is_over_ends_traffic_which_keeps_its_own_time(tmp_path: Path,
     assert answer["flows"][0]["ended_ns"] == pytest.approx(longest_ns, abs=500 * NS_PER_MS)
 
 
+@pytest.mark.live
 def test_traffic_does_not_outlive_the_program_that_started_it(tmp_path: Path) -> None:
     plan, place = lab("live"), tmp_path / "run"
     place.mkdir()

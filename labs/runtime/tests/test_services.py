@@ -22,6 +22,8 @@ from labs.runtime.tests.lab import BINARY, own_state, run, small, traces
 from labs.runtime.virtual import VirtualRuntime
 from labs.units import NS_PER_SECOND
 
+pytestmark = pytest.mark.live
+
 LAB = f"rs{os.getpid()}"
 SEE = "ls /sys/class/net; getent hosts right; cat words"
 STAY = "mkfifo wait; read x < wait"  # the shell itself waits, with the directory among its arguments

@@ -23,6 +23,8 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND
 
+pytestmark = pytest.mark.virtual
+
 MTU = 9000
 
 EXCHANGE = """
@@ -167,6 +169,7 @@ def test_in_the_virtual_clock(tmp_path: Path, emulator: str) -> None:
     check(plan, tmp_path / "run", sent)
 
 
+@pytest.mark.live
 def test_live(tmp_path: Path) -> None:
     plan = lab("user", virtual=False)
     program, sent = exchange(plan, tmp_path / "run")

@@ -27,6 +27,8 @@ from labs.runtime.virtual import Run, VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
+pytestmark = pytest.mark.virtual
+
 MINUTE = 60 * NS_PER_SECOND
 # 84 bytes of IP and 38 of Ethernet that count in wire framing, there and back: at 100 Mbit/s, and at the hosts' rate.
 PING_NS = 2 * 122 * 80 + 2 * 98

@@ -17,6 +17,8 @@ from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 
+pytestmark = pytest.mark.virtual
+
 SECOND = 10**9
 FRAMED, ACCESS_BPS, DELAY_NS = 1538, 10_000_000_000, 50_000_000
 

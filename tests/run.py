@@ -1,0 +1,94 @@
+"""Runs the tests stage by stage and says how long each stage took: `make check` and `make test`.
+
+usage: python -m tests.run check|all
+
+In: `check` (what needs no lab, within a minute and a half) or `all`. Out: the tests' own output and a table of
+durations; exit status 1 where a test failed. Tests that start no live lab run side by side on all CPUs, the others
+afterwards, one by one. What failed is tried once more, alone: on a shared machine a neighbour may have had the CPU.
+That a test needed its second try is said.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.tiers import ALONE, TIERS
+
+TESTS_FAILED = 1
+"""pytest's exit status for it; others are errors of its own, or Ctrl-C."""
+CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
+"""Optimised as the product is, with checks of overflows and debug assertions."""
+PURE_CRATES = ["--lib", "--bins", "--test", "properties", "--test", "simulate"]
+
+
+class Stage(NamedTuple):
+    """A name, what is run, and what is run where that failed."""
+
+    name: str
+    command: list[str]
+    again: list[str]
+
+
+def cargo(name: str, *options: str) -> Stage:
+    command = [*CARGO, *options]
+    return Stage(name, command, [*command, "--", "--test-threads=1"])
+
+
+def pytest(name: str, marks: str, *options: str) -> Stage:
+    command = [sys.executable, "-m", "pytest", "-m", marks, "-o", f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"]
+    return Stage(name, [*command, *options], [*command, "--last-failed"])
+
+
+def stages(what: str) -> list[Stage]:
+    """KeyError for another word than check and all."""
+    cpus = len(os.sched_getaffinity(0))
+    side_by_side = ("-n", str(cpus), "--dist", "loadscope")
+    alone = " or ".join(ALONE)
+    return {
+        "check": [
+            cargo("Rust without labs", *PURE_CRATES),
+            pytest("pure", f"not ({' or '.join(TIERS)})", *side_by_side),
+        ],
+        "all": [
+            cargo("Rust"),
+            pytest("side by side", f"not ({alone})", *side_by_side),
+            pytest("one by one", alone),
+        ],
+    }[what]
+
+
+def main(words: list[str], run: Callable[[list[str]], int] = subprocess.call) -> int:
+    """The exit status; `run` gives that of a command."""
+    try:
+        (what,) = words
+        chosen = stages(what)
+    except (ValueError, KeyError):
+        print("usage: python -m tests.run check|all", file=sys.stderr)
+        return 2
+    lines, failed = [], []
+    for stage in chosen:
+        print(f"tests: {stage.name}", flush=True)
+        begin = time.monotonic()
+        status, note = run(stage.command), ""
+        if status == TESTS_FAILED or (status and stage.command[0] == "cargo"):
+            print(f"tests: {stage.name}: once more, what failed", flush=True)
+            status, note = run(stage.again), "; at the second try"
+        failed += [stage.name] if status else []
+        outcome = "failed" if status else "passed"
+        lines.append(f"  {stage.name:<20}{time.monotonic() - begin:6.0f} s  {outcome}{note}")
+        if status not in (0, TESTS_FAILED, 101):
+            break
+    print("\n".join(["tests: wall time", *lines]), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

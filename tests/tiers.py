@@ -1,0 +1,49 @@
+"""Tiers of tests: what a test starts decides whether it may run beside others. Hooks for pytest (tests/conftest.py).
+
+In: the marks of the tests, which pyproject.toml lists. Out: at the end of a run, how many tests each tier had and how
+long they took together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pytest
+
+TIERS = ("containers", "live", "machines", "virtual")
+"""The marks. A test with several belongs to the first one; a test without any is pure: it starts no lab."""
+PURE = "pure"
+ALONE = ("containers", "live")
+"""Timing and the names of labs are the machine's: such tests run one after the other, with nothing beside them."""
+
+
+def tier_of(marks: Iterable[str]) -> str:
+    """The tier of a test with these marks (and other words)."""
+    return next((tier for tier in TIERS if tier in set(marks)), PURE)
+
+
+class Durations:
+    """Seconds and tests by tier; with xdist, those of all workers."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.tests: dict[str, set[str]] = defaultdict(set)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        tier = tier_of(report.keywords)
+        self.seconds[tier] += report.duration
+        self.tests[tier].add(report.nodeid)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        told = [
+            f"{tier}: {len(self.tests[tier])} in {self.seconds[tier]:.0f} s"
+            for tier in (PURE, *reversed(TIERS))
+            if tier in self.tests
+        ]
+        if told:
+            terminalreporter.write_line(f"tests by tier, set-up included: {', '.join(told)}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Durations(), "ewan-durations")
