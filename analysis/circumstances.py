@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis import load, quantities
-from labs.record import Certificate, Row
+from labs.record import Certificate, HostFacts, Row
+from labs.record.experiment import Stage, StageName
 from labs.units import PPB
 
-STAGES = {  # in the order of NXE's work flow
+STAGES: dict[StageName, str] = {  # in the order of NXE's work flow
     "reservation": "reservation",
     "deployment": "deployment",
     "configuration": "configuration",
@@ -27,7 +28,6 @@ STAGES = {  # in the order of NXE's work flow
 def facts(experiment: load.Experiment) -> dict[str, str]:
     """What was run, when and how."""
     document = experiment.document
-    command = document.get("command") or ""
     points, seeds = len(experiment.points), {run.seed for run in experiment.runs}
     clock = {
         "virtual": "virtual: a kernel of its own in simulated time; a rerun gives the same results to the byte",
@@ -37,30 +37,29 @@ def facts(experiment: load.Experiment) -> dict[str, str]:
         {
             "runs": f"{len(experiment.runs)}: {points} choice{'s' * (points != 1)} of parameters, "
             f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, sorted(seeds)))}",
-            "clock": clock.get(document.get("clock", ""), document.get("clock", "")),
-            "scale": document.get("scale"),
-            "started": when(document.get("started")),
-            "ended": when(document.get("ended")) if experiment.status != "running" else None,
-            "command": command if isinstance(command, str) else " ".join(map(str, command)),
-            "commit": document.get("commit"),
-            "virtual kernel": document.get("kernel_sha256"),
-            "node binary": document.get("binary_sha256"),
+            "clock": clock[document.clock],
+            "scale": document.scale,
+            "started": when(document.started),
+            "ended": when(document.ended) if experiment.status != "running" else None,
+            "command": document.command,
+            "commit": document.commit,
+            "virtual kernel": document.kernel_sha256,
+            "node binary": document.binary_sha256,
         }
     )
 
 
-def host(facts: Mapping[str, Any]) -> dict[str, str]:
-    versions = facts.get("versions") or {}
-    memory = facts.get("memory_bytes")
-    machine = "a virtual machine" if facts.get("hypervisor") else "no hypervisor seen"
+def host(facts: HostFacts) -> dict[str, str]:
+    """The machine, a row for each fact that is known."""
+    machine = "a virtual machine" if facts.hypervisor else "no hypervisor seen"
     return _given(
         {
-            "kernel": facts.get("kernel"),
-            "machine": f"{facts['machine']}, {machine}" if facts.get("machine") else None,
-            "CPU": f"{facts['cpu_model']} × {facts.get('cpus')}" if facts.get("cpu_model") else None,
-            "memory": quantities.text(memory, "B", 3) if memory else None,
-            "clock source": facts.get("clock_source"),
-            "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+            "kernel": facts.kernel,
+            "machine": f"{facts.machine}, {machine}" if facts.machine else None,
+            "CPU": f"{facts.cpu_model} × {facts.cpus}" if facts.cpu_model else None,
+            "memory": quantities.text(facts.memory_bytes, "B", 3) if facts.memory_bytes else None,
+            "clock source": facts.clock_source,
+            "versions": ", ".join(f"{name} {version}" for name, version in facts.versions.items()),
         }
     )
 
@@ -69,14 +68,14 @@ def _given(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value not in (None, "")}
 
 
-def stages(found: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+def stages(found: Mapping[StageName, Stage]) -> list[tuple[str, str]]:
     """The stages that have ended, with how long each took; those of making this page have not."""
-    ended = {name: stage for name, stage in found.items() if stage.get("status") not in ("waiting", "running")}
+    ended = {name: stage for name, stage in found.items() if stage.status not in ("waiting", "running")}
     rows = []
-    for name in [*(name for name in STAGES if name in ended), *(name for name in ended if name not in STAGES)]:
-        took = ended[name].get("seconds")
-        words = [str(ended[name].get("status", "")), f"{took:.1f}\u00a0s" if took is not None else ""]
-        rows.append((STAGES.get(name, name), ", ".join(word for word in words if word)))
+    for name in (name for name in STAGES if name in ended):
+        took = ended[name].seconds
+        words = [ended[name].status, f"{took:.1f}\u00a0s" if took is not None else ""]
+        rows.append((STAGES[name], ", ".join(word for word in words if word)))
     return rows
 
 

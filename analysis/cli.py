@@ -6,7 +6,6 @@ In: the command line. Out: report.html and figures in the experiment's directory
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 import orjson
@@ -15,6 +14,7 @@ from analysis import flent, load, quantities, report, summary
 from analysis.figures.bars import PREFERRED
 from analysis.metrics import METRICS
 from labs import cli, rundir
+from labs.record.experiment import Document
 from labs.sheet import Sheet
 
 
@@ -92,9 +92,9 @@ def describe(path: Path) -> dict[str, str]:
     complete = sum(run.status == "complete" for run in experiment.runs)
     return {
         **row,
-        "scenario": str(document.get("scenario", "")),
-        "started": str(document.get("started") or "")[:16].replace("T", " "),
-        "clock": str(document.get("clock", "")),
+        "scenario": document.scenario,
+        "started": document.started[:16].replace("T", " "),
+        "clock": document.clock,
         "runs": f"{complete}/{len(experiment.runs)}",
         "status": experiment.status,
         "verified": verified(document),
@@ -102,8 +102,9 @@ def describe(path: Path) -> dict[str, str]:
     }
 
 
-def verified(document: dict[str, Any]) -> str:
-    said = [run.get("verified") for run in document.get("runs", [])]
+def verified(document: Document) -> str:
+    """Whether all labs of an experiment passed their verification, in a word."""
+    said = [run.verified for run in document.runs]
     if any(each is False for each in said):
         return "no"
     if said and all(said):
@@ -117,7 +118,7 @@ def headline(path: Path, experiment: load.Experiment) -> str:
         points = orjson.loads((path / "summary.json").read_bytes())["points"]
     except (OSError, ValueError, KeyError):
         return ""
-    for name in [*(experiment.told("metrics") or []), *PREFERRED]:
+    for name in [*experiment.document.metrics, *PREFERRED]:
         means = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
         if means and name in METRICS:
             divisor, unit = quantities.fitting(means, METRICS[name].unit)

@@ -74,7 +74,6 @@ def of(experiment: Experiment, run: Run) -> dict[str, Any] | None:
         series[f"TCP upload {column}"] = _together(uploads, len(seconds), column == "avg")
     series["Ping (ms) ICMP"] = [None] * len(seconds)
     raw = {name: list(_raw(samples.get(flow), start)) for name, flow in _named(flows)}
-    host = experiment.document.get("host") or {}
     congestion = sorted(set(flows["congestion"].drop_nulls()))
     return {
         "version": VERSION,
@@ -83,8 +82,8 @@ def of(experiment: Experiment, run: Run) -> dict[str, Any] | None:
         "raw_values": raw,
         "metadata": {
             "NAME": TEST,
-            "TITLE": f"{experiment.document.get('scenario', '')} {run.name}".strip(),
-            "NOTE": f"{experiment.document.get('clock', '')} clock; made from {experiment.directory.name}; "
+            "TITLE": f"{experiment.document.scenario} {run.name}",
+            "NOTE": f"{experiment.document.clock} clock; made from {experiment.directory.name}; "
             f"payload {' or '.join(sorted(goodput['series'].unique()))}",
             "TIME": _stamp(start),
             "T0": _stamp(start),
@@ -95,11 +94,11 @@ def of(experiment: Experiment, run: Run) -> dict[str, Any] | None:
             "HOSTS": sorted(set(flows["sink"].drop_nulls())),
             "LOCAL_HOST": "ewan",
             "KERNEL_NAME": "Linux",
-            "KERNEL_RELEASE": host.get("kernel", ""),
+            "KERNEL_RELEASE": experiment.document.host.kernel,
             "IP_VERSION": 4,
             "FLENT_VERSION": "ewan",
             "BATCH_NAME": experiment.directory.name,
-            "BATCH_TITLE": experiment.document.get("title"),
+            "BATCH_TITLE": experiment.document.title,
             "TEST_PARAMETERS": {"upload_streams": str(max(len(uploads), 1)), "tcp_cong_control": ",".join(congestion)},
             "SERIES_META": {name: {"UNITS": "Mbits/s"} for name in series if name != "Ping (ms) ICMP"},
         },
@@ -148,7 +147,7 @@ def _raw(samples: pl.DataFrame | None, start: datetime) -> Iterator[dict[str, fl
 
 def _started(experiment: Experiment) -> datetime:
     try:
-        found = datetime.fromisoformat(str(experiment.document.get("started")))
+        found = datetime.fromisoformat(experiment.document.started)
     except ValueError:
         return datetime(1970, 1, 1, tzinfo=UTC)
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
-from labs.reading import read_bytes, read_text
+from labs.reading import read_bytes
 from labs.record import Certificate, from_json, tables
-from labs.record.experiment import DOCUMENT, damage, refusal
+from labs.record import experiment as records
+from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage
 
 SCHEDULE = "schedule.json"
 PARAMETER = "parameter_"
@@ -114,44 +114,30 @@ class Run:
 
 
 class Experiment:
-    def __init__(self, directory: Path, document: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory
         self.document = document
         self.runs = tuple(self._runs())
 
     def _runs(self) -> Iterator[Run]:
-        for each in self.document.get("runs", []):
+        for each in self.document.runs:
             yield Run(
-                number=each["number"],
-                name=each.get("name", f"run {each['number']}"),
-                parameters=dict(each.get("parameters") or {}),
-                seed=each.get("seed", 0),
-                status=each.get("status", "waiting"),
-                error=each.get("error"),
-                directory=self.directory / (each.get("directory") or f"runs/{each['number']:03}"),
-                certificate=each.get("certificate"),
-                plan_sha256=each.get("plan_sha256"),
+                number=each.number,
+                name=each.name,
+                parameters=dict(each.parameters),
+                seed=each.seed,
+                status=each.status,
+                error=each.error,
+                directory=self.directory / each.directory,
+                certificate=each.certificate,
+                plan_sha256=each.plan_sha256,
                 root=self.directory,
-                files=self.document["files"],
+                files=self.document.files,
             )
 
-    @cached_property
-    def scenario(self) -> Mapping[str, Any]:
-        """The scenario's file as plain YAML: for what the document does not repeat."""
-        path = self.directory / "scenario.yaml"
-        try:
-            found = yaml.safe_load(read_text(path))
-        except (OSError, yaml.YAMLError, RecursionError):  # brackets may be nested deeper than Python's stack
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def told(self, key: str) -> Any:
-        """From the document, or else from the scenario as it was written."""
-        return self.document[key] if key in self.document else self.scenario.get(key)
-
     @property
-    def status(self) -> str:
-        return str(self.document.get("status", "incomplete"))
+    def status(self) -> State:
+        return self.document.status
 
     @cached_property
     def points(self) -> dict[tuple[tuple[str, Any], ...], list[Run]]:
@@ -188,7 +174,7 @@ class Experiment:
         found = {}
         for path in sorted((self.directory / "certificates").glob("*.json")):
             name = str(path.relative_to(self.directory))
-            if why := damage(self.directory, name, self.document["files"]):
+            if why := damage(self.directory, name, self.document.files):
                 raise LoadError(why)
             try:
                 found[name] = from_json(path.read_bytes())
@@ -208,12 +194,12 @@ def experiment(directory: Path) -> Experiment:
     if not path.exists():
         what = "no experiment.json is in it" if directory.is_dir() else "there is no such directory"
         raise LoadError(f"{directory}: {what}: name one that ewan run or ewan hstts made (see ewan runs)")
-    document = _json(path)
-    if why := refusal(document, directory):
-        raise LoadError(why)
-    if not isinstance(document.get("files"), dict):
-        raise LoadError(f"{path}: not an experiment: it holds no checksums")
-    return Experiment(directory, document)
+    try:
+        return Experiment(directory, records.from_json(read_bytes(path), directory))
+    except OSError as error:
+        raise LoadError(f"{path}: not readable ({error})") from None
+    except DocumentError as error:
+        raise LoadError(str(error)) from None
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -87,18 +87,18 @@ def render(experiment: load.Experiment, found: Mapping[str, Any], drawings: Sequ
     complete = sum(run.status == "complete" for run in experiment.runs)
     scenario = experiment.directory / "scenario.yaml"
     return environment.get_template("report.html.j2").render(
-        title=document.get("title") or document.get("scenario", experiment.directory.name),
-        scenario=document.get("scenario", ""),
+        title=document.title or document.scenario,
+        scenario=document.scenario,
         name=experiment.directory.name,
-        about=[part for part in re.split(r"\n\s*\n", str(experiment.told("about") or "").strip()) if part],
-        source=experiment.told("source") or "",
+        about=[part for part in re.split(r"\n\s*\n", experiment.document.about.strip()) if part],
+        source=experiment.document.source,
         status=experiment.status,
         warnings=warnings(experiment),
         complete=complete,
         total=len(experiment.runs),
         facts=circumstances.facts(experiment),
-        host=circumstances.host(document.get("host") or {}),
-        stages=circumstances.stages(document.get("stages") or {}),
+        host=circumstances.host(document.host),
+        stages=circumstances.stages(document.stages),
         parameters=circumstances.parameters(experiment),
         certificates=[
             circumstances.certificate(name, each, experiment) for name, each in experiment.certificates().items()
@@ -118,9 +118,9 @@ def render(experiment: load.Experiment, found: Mapping[str, Any], drawings: Sequ
 
 def warnings(experiment: load.Experiment) -> list[str]:
     """What a reader must know before any number."""
-    said = [STATES.get(experiment.status, f"This experiment's status is {experiment.status}.")]
-    passed = all(run.get("verified") for run in experiment.document.get("runs", [])) and experiment.runs
-    if experiment.document.get("unverified") and not passed:
+    said = [STATES[experiment.status]]
+    passed = all(run.verified for run in experiment.document.runs) and experiment.runs
+    if experiment.document.unverified and not passed:
         said.append("The lab was not verified, or was outside its tolerances: --unverified was given.")
     failed = [run for run in experiment.runs if run.status != "complete"]
     unread = [run for run in experiment.runs if run.status == "complete" and not run.measured]
@@ -167,7 +167,7 @@ def _rows(
 
 def _groups(experiment: load.Experiment, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
     """Titles of tables with the metrics of each, of those that are there: first what the scenario names."""
-    first = tuple(name for name in experiment.told("metrics") or () if name in METRICS)[:MOST_COLUMNS]
+    first = tuple(name for name in experiment.document.metrics if name in METRICS)[:MOST_COLUMNS]
     for title, names in {"Main results": first, **GROUPS}.items():
         if columns := [name for name in names if name in there and (names is first or name not in first)]:
             yield title, columns

@@ -37,7 +37,7 @@ def analyse(directory: Path) -> dict[str, Any]:
 
 
 def of(experiment: load.Experiment) -> dict[str, Any]:
-    confidence = float(experiment.document.get("confidence") or statistics.CONFIDENCE)
+    confidence = float(experiment.document.confidence or statistics.CONFIDENCE)
     runs = [of_run(run) for run in experiment.runs if run.measured]
     values = {run["number"]: run["values"] for run in runs}
     chosen = {point: usable(of_point) for point, of_point in experiment.points.items()}
@@ -53,7 +53,7 @@ def of(experiment: load.Experiment) -> dict[str, Any]:
                 "normalised": {},
             }
         )
-    normalise = experiment.told("normalise")
+    normalise = experiment.document.normalise
     by_seed = {point: {run.seed: values[run.number] for run in of_point} for point, of_point in chosen.items()}
     if isinstance(normalise, Mapping) and {"by", "to"} <= normalise.keys():
         for each in points:
@@ -67,7 +67,7 @@ def of(experiment: load.Experiment) -> dict[str, Any]:
         "normalise": normalise,
         "runs": runs,
         "points": points,
-        "beside": beside(experiment.told("beside") or [], points, by_seed, confidence),
+        "beside": beside(experiment.document.beside, points, by_seed, confidence),
     }
 
 

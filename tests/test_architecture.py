@@ -15,7 +15,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.units": (),
     "labs.reading": (),
     "labs.plan": (),
-    "labs.record": (),
+    "labs.record": ("labs.record",),
     "labs.forwarding": ("labs.plan",),
     "labs.images": (),
     "labs.spec": ("labs.units", "labs.reading", "labs.spec"),

@@ -10,8 +10,10 @@ from click.testing import CliRunner
 
 from generator.engine import cli as engine_cli
 from generator.engine.experiment import Experiment
+from generator.tests.origins import origin
 from labs import cli
 from labs.commands import Refused
+from labs.record.experiment import Clock
 
 
 class Executed(Exception):  # noqa: N818 - stands for the end of this process
@@ -53,20 +55,23 @@ def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch, word
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "is_taken"),
+    ("clock", "runtime", "wanted", "is_taken"),
     [
-        ({"clock": "live", "runtime": "containerlab"}, None, "containerlab"),
-        ({"clock": "live", "runtime": "containerlab"}, "netns", "netns"),
-        ({"clock": "live"}, "auto", "netns"),
-        ({"clock": "virtual"}, None, "virtual"),
-        ({"clock": "virtual"}, "virtual", "virtual"),
+        ("live", "containerlab", None, "containerlab"),
+        ("live", "containerlab", "netns", "netns"),
+        ("live", "netns", "auto", "netns"),
+        ("virtual", "virtual", None, "virtual"),
+        ("virtual", "virtual", "virtual", "virtual"),
     ],
 )
-def test_a_repetition_is_made_as_the_first_was(stored: dict[str, str], wanted: str | None, is_taken: str) -> None:
-    assert engine_cli.again_on(Experiment(Path("x"), stored, []), wanted) == is_taken
+def test_a_repetition_is_made_as_the_first_was(
+    clock: Clock, runtime: str, wanted: str | None, is_taken: str, tmp_path: Path
+) -> None:
+    before = Experiment.create(tmp_path, origin(runtime=runtime), clock)
+    assert engine_cli.again_on(before, wanted) == is_taken
 
 
 @pytest.mark.parametrize(("clock", "wanted"), [("virtual", "containerlab"), ("live", "virtual")])
-def test_a_repetition_stays_in_its_clock(clock: str, wanted: str) -> None:
+def test_a_repetition_stays_in_its_clock(clock: Clock, wanted: str, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=f"--runtime {wanted}: the experiment was in the {clock} clock"):
-        engine_cli.again_on(Experiment(Path("x"), {"clock": clock}, []), wanted)
+        engine_cli.again_on(Experiment.create(tmp_path, origin(), clock), wanted)

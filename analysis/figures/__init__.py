@@ -18,7 +18,7 @@ def draw(experiment: load.Experiment, found: Mapping[str, Any]) -> list[Drawing]
     """LoadError where a table is damaged."""
     panels = _panels(experiment, found)
     completion, responses, iterations, lateness = _samples(experiment, panels)
-    wanted = [name for name in experiment.told("metrics") or [] if name in metrics.METRICS]
+    wanted = [name for name in experiment.document.metrics if name in metrics.METRICS]
     each = [
         bars.normalised(found["points"], found["normalise"], experiment.varied, wanted),
         bars.sweep(found["points"], experiment.varied, wanted),

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from labs.record import Certificate, HostFacts, Row, tables, to_json
-from labs.record.experiment import FORMAT, checksum
+from labs.record.experiment import FORMAT, STAGES, checksum
 
 SECOND = 1_000_000_000
 BIN = SECOND // 10
@@ -79,7 +79,10 @@ def experiment(
                     "error": None,
                     "directory": f"runs/{number:03}",
                     "plan_sha256": "0123456789ab" + "0" * 52,
+                    "family": "0123456789ab" + "0" * 52,
+                    "expected_ns": seconds * SECOND,
                     "certificate": "certificates/0123456789ab.json",
+                    "verified": None,
                 }
             )
     document = {
@@ -88,15 +91,24 @@ def experiment(
         "title": "Synthetic bulk transfers on a dumbbell",
         "about": "Traffic that a simple model made, to test the analysis.",
         "source": "no paper",
+        "metrics": [],
+        "normalise": None,
+        "beside": [],
+        "scale": None,
+        "settings": {},
         "clock": "virtual",
+        "runtime": "virtual",
+        "unverified": False,
+        "files": {},
         "started": "2026-01-02T03:04:05Z",
         "ended": "2026-01-02T03:05:06Z",
         "status": "complete",
-        "stages": {"execution": {"status": "complete", "seconds": 12.5}},
+        "stages": {name: {"status": "waiting"} for name in STAGES}
+        | {"execution": {"status": "complete", "seconds": 12.5}},
         "runs": runs,
         "host": {key: getattr(HOST, key) for key in HOST.__slots__},
         "commit": "0" * 40,
-        "command": ["ewan", "run", "synthetic"],
+        "command": "ewan run synthetic",
         **(told or {}),
     }
     (directory / "experiment.json").write_text(json.dumps(document))

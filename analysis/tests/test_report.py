@@ -131,7 +131,7 @@ def test_an_incomplete_experiment_says_so_and_shows_what_there_is(tmp_path: Path
     runs = json.loads((tmp_path / "experiment.json").read_text())["runs"]
     runs[1] |= {"status": "failed", "error": "flow 3: connection refused"}
     for run in runs[6:]:
-        run |= {"status": "waiting", "directory": "runs/none"}
+        run |= {"status": "waiting", "directory": "runs/999"}
     change(tmp_path, runs=runs, status="incomplete", ended=None)
     (tmp_path / "summary.json").unlink()
     text = report.write(tmp_path).read_text()
@@ -152,7 +152,7 @@ def test_runs_whose_logs_were_not_handled_are_named(tmp_path: Path) -> None:
 
 
 def test_an_experiment_that_never_ran_has_a_page(tmp_path: Path) -> None:
-    synthetic.experiment(tmp_path, VARIANTS, seeds=(), told={"status": "refused", "unverified": True, "host": None})
+    synthetic.experiment(tmp_path, VARIANTS, seeds=(), told={"status": "refused", "unverified": True})
     for path in (tmp_path / "certificates").iterdir():
         path.unlink()
     text = report.write(tmp_path).read_text()

@@ -99,17 +99,11 @@ def test_points_are_made_of_complete_runs(tmp_path: Path) -> None:
 def test_runs_that_never_ran_are_points_without_values(tmp_path: Path) -> None:
     document = json.loads((small(tmp_path, CC) / "experiment.json").read_text())
     for run in document["runs"][3:]:
-        run["status"], run["directory"] = "waiting", "runs/none"
+        run["status"], run["directory"] = "waiting", "runs/999"
     edit(tmp_path, runs=document["runs"])
     found = summary.analyse(tmp_path)
     assert [point["seeds"] for point in found["points"]] == [3, 0]
     assert found["points"][1]["metrics"] == {}
-
-
-def test_the_scenario_says_what_the_document_does_not(tmp_path: Path) -> None:
-    small(tmp_path, CC)
-    (tmp_path / "scenario.yaml").write_text("normalise: {by: congestion, to: cubic}\n")
-    assert summary.analyse(tmp_path)["points"][1]["normalised"]["fairness per flow"]["ratio"] == 1
 
 
 @pytest.mark.parametrize("kind", ["arrivals", "requests", "messages", "udp"])
@@ -208,9 +202,3 @@ def test_a_panic_of_polars_is_one_line(tmp_path: Path) -> None:
         path.write_bytes(flipped)
         with contextlib.suppress(ValueError):
             tables.read(place, "series")
-
-
-def test_a_stored_scenario_of_deep_brackets_ends_nothing(tmp_path: Path) -> None:
-    directory = synthetic.experiment(tmp_path / "x", [{"congestion": "reno"}], seeds=(1,), seconds=2)
-    (directory / "scenario.yaml").write_text("[" * 50_000)
-    assert load.experiment(directory).scenario == {}

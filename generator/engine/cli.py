@@ -31,15 +31,13 @@ from labs import cli, rundir
 from labs.commands import Incomplete
 from labs.reading import read_bytes, read_text
 from labs.record import host_facts
-from labs.record.experiment import DOCUMENT
+from labs.record.experiment import DOCUMENT, Origin, StageName
 from labs.runtime.base import LabError
 from labs.units import about
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 COMPARISON = "comparison.json"
 MOST_FINDINGS = 60
-TOLD = ("scenario", "title", "about", "source", "metrics", "normalise", "beside", "scale", "settings", "confidence")
-"""What of an experiment's record is of its scenario, and so of its repetition's."""
 COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "shown": "dim"}
 
 
@@ -66,7 +64,7 @@ def run_command(
     runtime_name: str,
     unverified: bool,
     resumed: Path | None,
-    start: str | None,
+    start: StageName | None,
     as_json: bool,
 ) -> None:
     """Run a scenario: every point of its parameters, from the lab to the report.
@@ -148,7 +146,7 @@ def experiment(
     return status
 
 
-def go_on(directory: Path, start: str | None, parts: Parts, as_json: bool) -> int:
+def go_on(directory: Path, start: StageName | None, parts: Parts, as_json: bool) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
     if not loaded.virtual:
@@ -156,7 +154,7 @@ def go_on(directory: Path, start: str | None, parts: Parts, as_json: bool) -> in
     stored = orjson.loads(read_bytes(directory / SETTINGS)) if (directory / SETTINGS).exists() else {}
     text = directory / SCENARIO
     scenario = scenarios.parse(read_text(text), Path(stored["file"])) if stored and text.exists() else None
-    repeated = "rerun_of" in loaded.document
+    repeated = loaded.document.rerun_of is not None
     stop = None
     if scenario and not repeated and stored["seeds"] is None:
         stop = scenario.stop_at(stored["scale"])
@@ -201,7 +199,7 @@ def rerun_command(context: click.Context, original: Path, runtime_name: str | No
     document = {
         "format": "ewan-comparison/1",
         "original": str(original),
-        "clock": before.document["clock"],
+        "clock": before.document.clock,
         "complete": status == 0,
         "findings": findings,
     }
@@ -242,7 +240,7 @@ def intact(before: Experiment, original: Path) -> None:
 
 def again_on(before: Experiment, wanted: str | None) -> str:
     """The runtime of the repetition."""
-    first = "virtual" if before.virtual else str(before.document.get("runtime", "netns"))
+    first = "virtual" if before.virtual else before.document.runtime
     if wanted is None or wanted == "auto":
         return first
     if before.virtual != (wanted == "virtual"):
@@ -258,18 +256,17 @@ def repeat(before: Experiment, original: Path, directory: Path, parts: Parts, ru
         job = before.job(entry)
         fresh = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
         jobs.append(dataclasses.replace(job, entry=fresh))
-    told = {key: value for key, value in before.document.items() if key in TOLD}
-    fields = {**told, **circumstances(), "rerun_of": str(original), "runtime": runtime}
+    origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: (before.directory / name).read_bytes() for name in names}
     return engine.run(
         jobs,
-        Facts(files, fields),
+        Facts(files, origin),
         virtual=before.virtual,
         directory=directory,
         parts=parts,
         tell=tell,
-        unverified=bool(before.document.get("unverified")),
+        unverified=before.document.unverified,
     )
 
 
@@ -331,22 +328,22 @@ def facts_of(
 ) -> Facts:
     """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for."""
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
-    fields = {
-        "scenario": scenario.name,
-        "title": scenario.title,
-        "about": scenario.about,
-        "source": scenario.source,
-        "metrics": list(scenario.metrics),
-        "normalise": scenario.normalise,
-        "beside": list(scenario.beside),
-        "scale": scale,
-        "settings": dict(settings),
-        "runtime": runtime,
+    repeated = {} if stop is None else {"confidence": stop.confidence}
+    origin = Origin(
+        scenario=scenario.name,
+        title=scenario.title,
+        about=scenario.about,
+        source=scenario.source,
+        metrics=list(scenario.metrics),
+        normalise=scenario.normalise,
+        beside=list(scenario.beside),
+        scale=scale,
+        settings=dict(settings),
+        runtime=runtime,
         **circumstances(),
-    }
-    if stop is not None:
-        fields["confidence"] = stop.confidence
-    return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, fields)
+        **repeated,
+    )
+    return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, origin)
 
 
 def circumstances() -> dict[str, Any]:
@@ -358,7 +355,7 @@ def circumstances() -> dict[str, Any]:
         check=False,
     )
     return {
-        "host": dataclasses.asdict(host_facts({})),
+        "host": host_facts({}),
         "commit": shown.stdout.strip() or None,
         "command": shlex.join(["ewan", *sys.argv[1:]]),
     }
@@ -403,14 +400,14 @@ def shown(directory: Path, as_json: bool) -> None:
         return
     summary = orjson.loads(path.read_bytes())
     if as_json:
-        cli.emit({"directory": str(directory), "status": loaded.document["status"], "summary": summary})
+        cli.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
         return
-    title = str(loaded.document.get("title") or loaded.name)
-    if loaded.document["unverified"]:
+    title = loaded.document.title or loaded.name
+    if loaded.document.unverified:
         title += " (in labs that did not pass their verification)"
-    for table in show.points(summary, title, loaded.document.get("metrics") or ()):
+    for table in show.points(summary, title, loaded.document.metrics):
         cli.console.print(table)
     if (papers := show.beside(summary)) is not None:
         cli.console.print()
         cli.console.print(papers)
-    cli.console.print(f"\n{loaded.document['status']}  report: {directory / 'report.html'}", soft_wrap=True)
+    cli.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)

@@ -63,10 +63,14 @@ def virtual(before: Experiment, now: Experiment) -> list[Finding]:
         what = f"run {entry.number} ({entry.name})"
         found.append(Finding(what, "", differing or "", "different" if differing else "same"))
     if any(each.verdict == "different" for each in found):
-        for key, words in {"kernel_sha256": "virtual kernel", "binary_sha256": "node binary"}.items():
-            old, new = (str(each.document.get(key))[:12] for each in (before, now))
+        first, second = before.document, now.document
+        for words, old, new in (
+            ("virtual kernel", first.kernel_sha256, second.kernel_sha256),
+            ("node binary", first.binary_sha256, second.binary_sha256),
+        ):
             if old != new:
-                found.append(Finding(words, old, new, "shown", "another one: its results may be others"))
+                why = "another one: its results may be others"
+                found.append(Finding(words, str(old)[:12], str(new)[:12], "shown", why))
     return found
 
 

@@ -12,6 +12,7 @@ from generator.engine.experiment import Experiment
 from generator.engine.parts import Tell
 from labs import cli
 from labs.plan import Plan, digest
+from labs.record.experiment import Deployed
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 
@@ -31,14 +32,14 @@ class Deployment:
         self.close()
         self._remove_left()
         document = self._experiment.document
-        for warning in cli.runtime(document.get("runtime", "netns")).up(plan):
+        for warning in cli.runtime(document.runtime).up(plan):
             self._tell(f"warning: {warning}")
         self._up = plan
         versions = cli.runtime().versions(plan.lab)
-        document["runtime"] = versions["runtime"]
-        document.setdefault("host", {}).setdefault("versions", {}).update(versions)
+        document.runtime = versions["runtime"]
+        document.host.versions.update(versions)
         identity = cli.runtime().load(plan.lab).manifest["id"]
-        self._remember({"lab": plan.lab, "id": identity})
+        self._remember(Deployed(lab=plan.lab, id=identity))
 
     def batch(self, plan: Plan, program: Program, directory: Path) -> None:
         """Runs it in the lab that is up; a lab in which that failed is not used again."""
@@ -56,18 +57,18 @@ class Deployment:
 
     def _remove_left(self) -> None:
         """What an engine that was killed left up; a lab of the same name that somebody else made is not ours."""
-        left = self._experiment.document.get("deployed")
+        left = self._experiment.document.deployed
         if left is None:
             return
-        if left["lab"] in cli.runtime().names():
+        if left.lab in cli.runtime().names():
             try:
-                ours = cli.runtime().load(left["lab"]).manifest["id"] == left["id"]
+                ours = cli.runtime().load(left.lab).manifest["id"] == left.id
             except LabError:
                 ours = False
             if ours:
-                cli.runtime().down(left["lab"])
+                cli.runtime().down(left.lab)
         self._remember(None)
 
-    def _remember(self, lab: dict[str, str] | None) -> None:
-        self._experiment.document["deployed"] = lab
+    def _remember(self, lab: Deployed | None) -> None:
+        self._experiment.document.deployed = lab
         self._experiment.save()

@@ -12,25 +12,25 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from generator import records
 from generator.engine import archive, execution, reservation, stopping, verification
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import STAGES, Entry, Experiment, Job, family, now
+from generator.engine.experiment import STAGES, Experiment, Job, family, now
 from generator.engine.parts import Facts, Parts, Tell
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
 from labs import cli, host, rundir
 from labs.compile import compile as compile_spec
 from labs.plan import digest
+from labs.record.experiment import Entry, Stage, StageName
 from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.units import NS_PER_SECOND, about
 
 Runs = Callable[[], Sequence[ScenarioRun]]
-ORDER = tuple(STAGES)
+ORDER: tuple[StageName, ...] = tuple(STAGES)
 
 
 def job(run: ScenarioRun, virtual: bool, number: int | None = None) -> Job:
@@ -74,8 +74,7 @@ def run(
     with rundir.kept(directory):
         for name, content in facts.files.items():
             (directory / name).write_bytes(content)
-        fields = {**facts.fields, "clock": "virtual" if virtual else "live", "unverified": unverified}
-        experiment = Experiment.create(directory, fields)
+        experiment = Experiment.create(directory, facts.origin, "virtual" if virtual else "live", unverified=unverified)
         with experiment.locked():
             for name in facts.files:
                 experiment.record(directory / name)
@@ -90,7 +89,7 @@ def resume(
     *,
     parts: Parts,
     tell: Tell,
-    start: str | None = None,
+    start: StageName | None = None,
     stop: Stop | None = None,
     again: Runs | None = None,
 ) -> int:
@@ -99,12 +98,12 @@ def resume(
         experiment = Experiment.load(directory)
         with experiment.locked():
             experiment = Experiment.load(directory)
-            states = experiment.document["stages"]
-            unfinished = next((stage for stage in ORDER if states[stage]["status"] != "complete"), None)
+            states = experiment.document.stages
+            unfinished = next((stage for stage in ORDER if states[stage].status != "complete"), None)
             if (first := start or unfinished) is None:
                 tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
                 return 0
-            experiment.document |= {"status": "running", "ended": None}
+            experiment.document.status, experiment.document.ended = "running", None
             engine = Engine(experiment, parts, tell, stop, again)
             if start is not None:
                 engine.forget(start)
@@ -122,7 +121,7 @@ class Engine:
         self._again = again
         self._deployment = None if experiment.virtual else Deployment(experiment, tell)
         self._workers = 1
-        self._stages: dict[str, Callable[[], str]] = {
+        self._stages: dict[StageName, Callable[[], str]] = {
             "reservation": self._reserve,
             "deployment": self._deploy,
             "configuration": self._configure,
@@ -132,7 +131,7 @@ class Engine:
             "archiving": self._archive,
         }
 
-    def forget(self, start: str) -> None:
+    def forget(self, start: StageName) -> None:
         """What is to be repeated, from a stage on, is done anew."""
         if ORDER.index(start) <= ORDER.index("configuration"):
             self._drop_certificates()
@@ -140,7 +139,7 @@ class Engine:
             for entry in self._experiment.runs:
                 entry.status, entry.error = "waiting", None
 
-    def go(self, start: str, begun_ns: int) -> int:
+    def go(self, start: StageName, begun_ns: int) -> int:
         """All stages from `start` on. Raises what ended it early; the document says incomplete then."""
         first = ORDER.index(start)
         if first <= ORDER.index("execution"):
@@ -159,19 +158,19 @@ class Engine:
             if self._deployment is not None:
                 self._deployment.close()
 
-    def _stage(self, stage: str, begun_ns: int) -> None:
-        state: dict[str, Any] = {"status": "running", "started": now()}
-        self._experiment.document["stages"][stage] = state
+    def _stage(self, stage: StageName, begun_ns: int) -> None:
+        state = Stage(status="running", started=now())
+        self._experiment.document.stages[stage] = state
         self._experiment.save()
         self._tell(f"{STAGES[stage]} …")
         try:
             said = self._stages[stage]()
         except BaseException:
-            state["status"] = "incomplete"
+            state.status = "incomplete"
             raise
         took_ns = time.monotonic_ns() - begun_ns
         done = stage != "execution" or not self._experiment.wanting()
-        state |= {"status": "complete" if done else "incomplete", "seconds": round(took_ns / NS_PER_SECOND, 3)}
+        state.status, state.seconds = "complete" if done else "incomplete", round(took_ns / NS_PER_SECOND, 3)
         self._experiment.save()
         self._tell(f"{STAGES[stage]}: {said} ({about(took_ns, 'time', 3)})")
 
@@ -191,10 +190,10 @@ class Engine:
     def _deploy(self) -> str:
         if self._deployment is None:
             image = kernel.kernel(self._tell)
-            self._experiment.document["kernel_sha256"] = kernel.digest(image)
-            self._experiment.document["binary_sha256"] = kernel.digest(node_binary(cli.BINARY))
+            self._experiment.document.kernel_sha256 = kernel.digest(image)
+            self._experiment.document.binary_sha256 = kernel.digest(node_binary(cli.BINARY))
             return f"virtual kernel {image.name}"
-        self._experiment.document["binary_sha256"] = kernel.digest(node_binary(cli.BINARY))
+        self._experiment.document.binary_sha256 = kernel.digest(node_binary(cli.BINARY))
         waiting = self._experiment.wanting()
         if not waiting:
             return "nothing is to be run"
@@ -210,7 +209,7 @@ class Engine:
             self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
         )
         wrong = verification.refusals(found)
-        if wrong and not self._experiment.document["unverified"]:
+        if wrong and not self._experiment.document.unverified:
             more = f" (and {counted(len(wrong) - 1, 'other lab')})" if len(wrong) > 1 else ""
             raise UnverifiedLabError(
                 f"{wrong[0]}{more}: nothing was run: --unverified runs it all the same, and its records say so"
@@ -224,10 +223,10 @@ class Engine:
     def _drop_other_kernels(self) -> None:
         """Certificates of the virtual clock hold for the kernel and the node binary they were made with."""
         document = self._experiment.document
-        made_with = [document.get("kernel_sha256"), document["binary_sha256"]]
-        if document.get("certified_with", made_with) != made_with:
+        made_with = [document.kernel_sha256, document.binary_sha256]
+        if document.certified_with not in (None, made_with):
             self._drop_certificates()
-        document["certified_with"] = made_with
+        document.certified_with = made_with
         self._experiment.save()
 
     def _drop_certificates(self) -> None:
@@ -303,8 +302,8 @@ class Engine:
         return kept
 
     def _analyse(self) -> str:
-        self._experiment.document["status"] = "incomplete" if self._experiment.wanting() else "complete"
-        self._experiment.document["ended"] = now()
+        document = self._experiment.document
+        document.status, document.ended = "incomplete" if self._experiment.wanting() else "complete", now()
         self._experiment.save()
         try:
             summary = self._parts.analyse(self._experiment.directory)

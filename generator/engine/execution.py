@@ -15,10 +15,11 @@ import orjson
 
 from generator.engine import outcome
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import Entry, Experiment, Job, now
+from generator.engine.experiment import Experiment, Job, now
 from generator.engine.progress import Board
 from labs import cli, clock
 from labs.record import host_facts
+from labs.record.experiment import Entry
 from labs.rundir import DiskFullError, is_full
 from labs.runtime.base import LabError
 from labs.runtime.sweep import sweep

@@ -10,34 +10,34 @@ its results when its tables are made.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
-from generator.engine import checked, stored
+from generator.engine import stored
 from labs import plan as plans
 from labs import rundir
 from labs.plan import Plan
 from labs.reading import read_bytes
 from labs.record import experiment as records
-from labs.record.experiment import DOCUMENT, FORMAT, INPUTS
+from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, StageName, State
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
+from labs.spec.values import LONGEST_NAME, NAME
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
-STAGES = {
+STAGES: dict[StageName, str] = {
     "reservation": "reservation",
     "deployment": "deployment",
     "configuration": "configuration",
@@ -46,10 +46,7 @@ STAGES = {
     "analysis": "analysis",
     "archiving": "archiving and cleaning",
 }
-"""Those of NXE (Guillier and Vicat-Blanc Primet), in order, by the word that names each on the command line."""
-
-Status = Literal["waiting", "complete", "incomplete", "failed"]
-State = Literal["running", "complete", "incomplete", "refused"]
+"""How each stage is shown, in order, by the word that names it on the command line."""
 
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
 NOT_KEPT = ("links.csv", "progress", "console.log", "root", "uml")
@@ -59,25 +56,6 @@ RESERVE_BYTES = 1 << 20
 # What is in the directory before the document.
 BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, rundir.ROOM, f".{DOCUMENT}"}
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-
-
-@dataclass(slots=True)
-class Entry:
-    """A run: which, and what became of it. `verified`: its certificate passed; None: there is none yet."""
-
-    number: int
-    name: str
-    parameters: dict[str, str | int]
-    seed: int
-    plan_sha256: str
-    family: str
-    """SHA-256 of the plan without its seeds: runs of one family share a certificate."""
-    directory: str
-    expected_ns: int = 0
-    status: Status = "waiting"
-    error: str | None = None
-    certificate: str | None = None
-    verified: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +71,15 @@ class Job:
 class Experiment:
     """The document and its runs; `save` after every change. Several threads may change different entries."""
 
-    def __init__(self, directory: Path, document: dict[str, Any], runs: list[Entry]) -> None:
+    def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory
         self.document = document
-        self.runs = runs
         self._lock = threading.Lock()
 
     @classmethod
-    def create(cls, directory: Path, facts: Mapping[str, Any]) -> Experiment:
-        document = {"format": FORMAT, **facts, "started": now(), "ended": None, "status": "running"}
-        document["stages"] = {stage: {"status": "waiting"} for stage in STAGES}
-        document["files"] = {}
-        experiment = cls(directory, document, [])
+    def create(cls, directory: Path, origin: Origin, clock: Clock, *, unverified: bool = False) -> Experiment:
+        """A new one without runs, in a directory that is there; its document is written with the first `save`."""
+        experiment = cls(directory, records.begin(origin, clock, unverified, now()))
         with contextlib.suppress(OSError), (directory / RESERVE).open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
         return experiment
@@ -114,7 +89,7 @@ class Experiment:
         """LabError where there is none, or one of another version; `shown` stands for the directory in messages."""
         path = directory / DOCUMENT
         try:
-            document = orjson.loads(read_bytes(path))
+            document = records.from_json(read_bytes(path), shown or directory)
         except (FileNotFoundError, NotADirectoryError):
             if directory.is_dir() and {path.name for path in directory.iterdir()} <= BEGINNING:
                 raise LabError(f"{directory}: the experiment had not begun when it ended: run it once more") from None
@@ -123,34 +98,33 @@ class Experiment:
             ) from None
         except OSError as error:
             raise LabError(f"{path}: {error.strerror}") from None
-        except orjson.JSONDecodeError as error:
-            raise LabError(f"{path}: is damaged ({error}): {AGAIN}") from None
-        if why := records.refusal(document, shown or directory):
-            raise LabError(why)
-        try:
-            checked.check(document, STAGES)
-            runs = list(plans.read_typed(tuple[Entry, ...], document.pop("runs"), "runs"))
-            for entry in runs:
-                checked.check_directory(entry.directory)
-        except ValueError as error:
-            raise LabError(f"{path}: not an experiment: {error}: {AGAIN}") from None
-        return cls(directory, document, runs)
+        except DocumentError as error:
+            raise LabError(str(error)) from None
+        if not NAME.fullmatch(document.scenario) or len(document.scenario) > LONGEST_NAME:
+            raise LabError(f"{path}: not an experiment: scenario is no name: {AGAIN}")
+        return cls(directory, document)
 
     @property
     def name(self) -> str:
-        return str(self.document["scenario"])
+        """The scenario's."""
+        return self.document.scenario
 
     @property
     def virtual(self) -> bool:
-        return bool(self.document["clock"] == "virtual")
+        """Whether its runs are in the virtual clock."""
+        return self.document.clock == "virtual"
+
+    @property
+    def runs(self) -> list[Entry]:
+        """In the order of their numbers."""
+        return self.document.runs
 
     def place(self, entry: Entry) -> Path:
         return self.directory / entry.directory
 
     def save(self) -> None:
         with self._lock:
-            document = {**self.document, "runs": [dataclasses.asdict(entry) for entry in self.runs]}
-            text = orjson.dumps(document, option=_OPTIONS)
+            text = records.to_json(self.document)
             new = self.directory / f".{DOCUMENT}"
             try:
                 new.write_bytes(text)
@@ -160,7 +134,7 @@ class Experiment:
             new.replace(self.directory / DOCUMENT)
 
     def finish(self, status: State) -> None:
-        self.document |= {"status": status, "ended": now()}
+        self.document.status, self.document.ended = status, now()
         self.save()
         (self.directory / RESERVE).unlink(missing_ok=True)
 
@@ -178,8 +152,7 @@ class Experiment:
     @property
     def files(self) -> dict[str, str]:
         """Of each file that the document vouches for, by its path in the directory: the SHA-256."""
-        found: dict[str, str] = self.document["files"]
-        return found
+        return self.document.files
 
     def record(self, path: Path) -> None:
         """The document vouches for a file's present bytes; saved with the next `save`."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from labs.plan import Plan
 from labs.record import Certificate
+from labs.record.experiment import Origin
 
 Summary = dict[str, Any]
 """ewan-summary/1: `runs`, `points`, `beside` (analysis/summary.py)."""
@@ -36,14 +37,11 @@ class Parts:
 Tell = Callable[[str], None]
 """Takes a line for the user."""
 
-More = Callable[[int], Sequence[Any]]
-"""How many seeds → the scenario's runs (`generator.scenario.ScenarioRun`) with that many."""
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an experiment's record says of it beside its runs; `fields` go into experiment.json as they are."""
+    """What an experiment's record says of it beside its runs."""
 
     files: Mapping[str, bytes]
     """All that is needed to read the scenario again, by name: scenario.yaml, settings.json."""
-    fields: Mapping[str, Any]
+    origin: Origin

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import Entry, Experiment
+from generator.engine.experiment import Experiment
 from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record, routes
 from labs.record import Certificate, Row
-from labs.record.experiment import damage
+from labs.record.experiment import Entry, damage
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
 from labs.runtime.sweep import sweep

@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 import polars as pl
 
+from generator.engine.experiment import Experiment
 from labs.record import tables
-from labs.runtime.base import LabError
 from labs.units import about
 
 METRICS: Mapping[str, tuple[str, ...]] = {
@@ -79,15 +79,15 @@ class Suite:
 
     def _in_time(self, directory: Path) -> dict[str, float]:
         """The share of the load's responses that kept to the constraint, by variant."""
-        document = orjson.loads((directory / "experiment.json").read_bytes())
+        experiment = Experiment.load(directory)
         counts: dict[str, list[int]] = {}
-        for run in document["runs"]:
-            if run["status"] != "complete":
+        for run in experiment.runs:
+            if run.status != "complete":
                 continue
-            place = directory / run["directory"]
+            place = experiment.place(run)
             asked = tables.read(place, "flows").filter((pl.col("kind") == "requests") & (pl.col("role") == "load"))
             times = tables.read(place, "exchanges").filter(pl.col("flow").is_in(asked["flow"].unique().to_list()))
-            both = counts.setdefault(str(run["parameters"].get("congestion", self.reference)), [0, 0])
+            both = counts.setdefault(str(run.parameters.get("congestion", self.reference)), [0, 0])
             both[0] += times.filter(pl.col("duration_ns") <= self.constraint_ns).height
             both[1] += times.height
         return {variant: kept / all_ for variant, (kept, all_) in counts.items() if all_}
@@ -137,7 +137,4 @@ def document(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def status(directory: Path) -> str:
     """How an experiment ended; LabError where its record is gone."""
-    try:
-        return str(orjson.loads((directory / "experiment.json").read_bytes())["status"])
-    except (OSError, ValueError, KeyError):
-        raise LabError(f"{directory}: there is no experiment.json") from None
+    return Experiment.load(directory).document.status

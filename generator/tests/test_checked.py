@@ -8,12 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
+from analysis.load import LoadError, experiment
 from generator.engine import stored
 from generator.engine.experiment import Experiment
+from generator.tests.origins import origin
+from labs.record.experiment import Document, Entry, Stage, from_json, to_json
 from labs.runtime.base import LabError
 
-FACTS = {"scenario": "x", "clock": "virtual", "unverified": False}
-RUN = {
+RUN: dict[str, Any] = {
     "number": 1,
     "name": "a",
     "parameters": {},
@@ -32,20 +34,27 @@ RUN = {
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"clock": None}, "clock is None"),
-        ({"clock": "sundial"}, "clock is neither live nor virtual"),
+        ({"clock": None}, "clock is None, not 'live' or 'virtual'"),
+        ({"clock": "sundial"}, "clock is 'sundial', not 'live' or 'virtual'"),
         ({"scenario": "../../x"}, "scenario is no name"),
         ({"files": {"../x": ""}}, "files name one outside of the experiment"),
-        ({"stages": {}}, "stages are not those of an experiment"),
+        ({"stages": {}}, "stages has no key 'reservation'"),
+        ({"stages": {"lunch": {"status": "waiting"}}}, "stages has an unknown key 'lunch'"),
+        ({"colour": 1}, "has an unknown key 'colour'"),
+        ({"confidence": "high"}, "confidence is 'high'"),
+        ({"host": {}}, "host has no key 'kernel'"),
+        ({"settings": {"a": 1}}, "settings.a is 1"),
+        ({"deployed": {"lab": "x"}}, "deployed has no key 'id'"),
         ({"runs": {}}, "runs is {}"),
-        ({"runs": [{**RUN, "directory": "../.."}]}, "a run's directory is none of the experiment"),
+        ({"runs": [{**RUN, "directory": "../.."}]}, "runs[0].directory is '../..'"),
         ({"runs": [{**RUN, "number": "1"}]}, "runs[0].number is '1'"),
         ({"runs": [{**RUN, "colour": 1}]}, "runs[0] has an unknown key 'colour'"),
         ({"runs": [[]]}, "runs[0] is []"),
+        ({"runs": [{key: RUN[key] for key in RUN if key != "number"}]}, "runs[0] has no key 'number'"),
     ],
 )
 def test_a_document_that_is_none_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    Experiment.create(tmp_path, FACTS).save()
+    Experiment.create(tmp_path, origin(), "virtual").save()
     path = tmp_path / "experiment.json"
     document = orjson.loads(path.read_bytes())
     document["runs"] = [RUN]
@@ -55,6 +64,35 @@ def test_a_document_that_is_none_is_refused(changes: dict[str, Any], said: str, 
     with pytest.raises(LabError) as refusal:
         Experiment.load(tmp_path)
     assert f"experiment.json: not an experiment: {said}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", [key for key, field in Document.model_fields.items() if field.is_required()])
+def test_a_key_that_is_missing_is_named(key: str, tmp_path: Path) -> None:
+    Experiment.create(tmp_path, origin(), "virtual").save()
+    path = tmp_path / "experiment.json"
+    document = orjson.loads(path.read_bytes())
+    del document[key]
+    path.write_bytes(orjson.dumps(document))
+    said = "format is None" if key == "format" else f"not an experiment: has no key {key!r}"
+    with pytest.raises(LabError, match=said):
+        Experiment.load(tmp_path)
+    with pytest.raises(LoadError, match=said):
+        experiment(tmp_path)
+
+
+def test_a_document_is_written_as_it_was_read(tmp_path: Path) -> None:
+    """Sorted keys; those that may be absent stay absent, and null where they were null."""
+    made = Experiment.create(tmp_path, origin(), "live")
+    made.document.deployed = None
+    made.document.stages["execution"] = Stage(status="running", started="2026-01-02T03:04:05+00:00")
+    made.document.runs.append(Entry(**RUN))
+    made.save()
+    text = (tmp_path / "experiment.json").read_bytes()
+    assert to_json(from_json(text, tmp_path)) == text
+    raw = orjson.loads(text)
+    assert orjson.dumps(raw, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n" == text
+    assert raw["deployed"] is None and raw["runs"] == [RUN] and "certified_with" not in raw
+    assert raw["stages"]["logs"] == {"status": "waiting"}
 
 
 def test_a_program_of_wrong_types_is_refused() -> None:

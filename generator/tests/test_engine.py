@@ -29,12 +29,14 @@ from generator.engine import (
     stored,
     verification,
 )
-from generator.engine.experiment import Entry, Experiment, Job
+from generator.engine.experiment import Experiment, Job
 from generator.engine.progress import Board
 from generator.scenario import Stop
+from generator.tests.origins import origin
 from labs import routes
 from labs.plan import Plan
 from labs.record import Certificate, HostFacts, Row, tables
+from labs.record.experiment import Entry
 from labs.runtime import memory
 from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
@@ -276,7 +278,7 @@ def parts(verdict: str) -> Parts:
 
 
 def begun(place: Path, verdict: str, unverified: bool) -> int:
-    facts = Facts({}, {"scenario": "engine"})
+    facts = Facts({}, origin(scenario="engine"))
     return engine.run(
         jobs(), facts, virtual=True, directory=place, parts=parts(verdict), tell=print, unverified=unverified
     )
@@ -312,7 +314,7 @@ def test_a_lab_whose_routes_are_not_found_is_refused_with_the_reason(tmp_path: P
         raise routes.NotConvergedError("OSPF has not converged after 120s, no route from left1 to right1")
 
     without = dataclasses.replace(parts("ok"), certify=certify)
-    facts = Facts({}, {"scenario": "engine"})
+    facts = Facts({}, origin(scenario="engine"))
     says = "^lab engine of run 1: OSPF has not converged after 120s, no route from left1 to right1: nothing was run$"
     with pytest.raises(verification.UnverifiedLabError, match=says):
         engine.run(jobs(), facts, virtual=True, directory=tmp_path, parts=without, tell=print, unverified=True)
@@ -328,7 +330,7 @@ def test_unverified_runs_all_the_same_and_the_record_says_so(tmp_path: Path) -> 
 
 
 def test_what_was_killed_before_its_document_was_there_has_not_begun(tmp_path: Path) -> None:
-    made = Experiment.create(tmp_path, {"scenario": "x", "clock": "virtual", "unverified": False})
+    made = Experiment.create(tmp_path, origin(), "virtual")
     made.add(jobs()[0])
     with pytest.raises(LabError, match=r"the experiment had not begun when it ended: run it once more$"):
         Experiment.load(tmp_path)
@@ -340,7 +342,7 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
     def crash(place: Path) -> dict[str, Any]:
         raise KeyboardInterrupt
 
-    facts, whole = Facts({}, {"scenario": "engine"}), parts("ok")
+    facts, whole = Facts({}, origin(scenario="engine")), parts("ok")
     with pytest.raises(KeyboardInterrupt):
         crashing = dataclasses.replace(whole, analyse=crash)
         engine.run(jobs(), facts, virtual=True, directory=tmp_path, parts=crashing, tell=print)
@@ -350,7 +352,7 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
     for path in written:
         del left.files[path.relative_to(tmp_path).as_posix()]
         path.write_bytes(b"cut off")
-    left.document["stages"]["logs"]["status"] = "running"
+    left.document.stages["logs"].status = "running"
     left.save()
     assert engine.resume(tmp_path, parts=whole, tell=print) == 0
     assert {path: path.read_bytes() for path in written} == written
@@ -358,7 +360,7 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
 
 
 def test_a_killed_verification_leaves_nothing_in_the_way(tmp_path: Path) -> None:
-    made = Experiment.create(tmp_path, {"scenario": "x", "clock": "virtual", "unverified": False})
+    made = Experiment.create(tmp_path, origin(), "virtual")
     first = jobs()[0]
     made.add(first)
     scratch = tmp_path / f"certificates/.{first.entry.family[:12]}"
@@ -396,7 +398,7 @@ def test_a_directory_is_for_one_virtual_lab_at_a_time(tmp_path: Path, monkeypatc
 
 
 def test_a_document_survives_its_writing(tmp_path: Path) -> None:
-    made = Experiment.create(tmp_path, {"scenario": "x", "clock": "virtual", "unverified": False})
+    made = Experiment.create(tmp_path, origin(), "virtual")
     made.add(jobs()[0])
     made.save()
     read = Experiment.load(tmp_path)

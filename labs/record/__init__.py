@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
+from pydantic import ConfigDict
 
 CERTIFICATE_FORMAT = "ewan-certificate/1"
 
@@ -24,6 +25,8 @@ Verdict = Literal["ok", "outside", "not measured", "shown"]
 @dataclass(frozen=True, slots=True)
 class HostFacts:
     """The machine (or the virtual kernel): what a figure depends on, apart from the plan."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
     kernel: str
     machine: str

@@ -1,79 +1,246 @@
-"""What engine and analysis both know of experiment.json: its format, and the SHA-256 of each file that it vouches for.
+"""experiment.json: all its keys with their types, and the SHA-256 of each file that it vouches for.
 
-In: an experiment's directory and `files`, the document's map from a file's path in that directory to its SHA-256. Out:
-checksums; what is wrong with a file, in one line that begins with its path and ends with what to do.
+In: the file's bytes, an experiment's directory. Out: a `Document`, and its bytes again; what is wrong with it or with a
+file that it vouches for, in one line that begins with the path and ends with what to do. The engine writes it, analysis
+reads it; nobody else knows its keys. A key that may be absent has a default here: it is written when it was set.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from labs.record import HostFacts
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)
 DOCUMENT = "experiment.json"
 INPUTS = ("plan.json", "program.json", "schedule.json")
 """Of each run: what it executes."""
-
-_WORD = (str, type(None))
-_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("scenario", "clock", "status", "started"), (str,)),
-    **dict.fromkeys(("title", "about", "source", "scale", "commit", "ended", "runtime"), _WORD),
-    **dict.fromkeys(("settings", "stages", "files"), (dict,)),
-    **dict.fromkeys(("runs", "metrics", "beside"), (list,)),
-    **dict.fromkeys(("normalise", "host"), (dict, type(None))),
-    "confidence": (int, float),
-}
-_RUN_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("number", "seed"), (int,)),
-    **dict.fromkeys(("name", "status", "directory"), (str,)),
-    **dict.fromkeys(("error", "certificate", "plan_sha256"), _WORD),
-    "parameters": (dict,),
-}
 MOST_SHOWN = 80  # characters of a value that is wrong
+_REMEDY = "take it from the experiment's archive"
+_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
+_STRICT = ConfigDict(extra="forbid", strict=True)
+
+Clock = Literal["live", "virtual"]
+Status = Literal["waiting", "complete", "incomplete", "failed"]
+"""Of a run."""
+State = Literal["running", "complete", "incomplete", "refused"]
+"""Of an experiment."""
+StageName = Literal["reservation", "deployment", "configuration", "execution", "logs", "analysis", "archiving"]
+STAGES: tuple[StageName, ...] = get_args(StageName)
+"""Those of NXE (Guillier and Vicat-Blanc Primet), in order."""
 
 
-def refusal(document: object, directory: Path) -> str:
-    """Why a document is no experiment that this version reads; empty: it is one."""
-    found = document.get("format") if isinstance(document, Mapping) else None
+class DocumentError(ValueError):
+    """Why a file is no experiment that this version reads, in one line that begins with its path."""
+
+
+class _Model(BaseModel):
+    model_config = _STRICT
+
+
+class Stage(_Model):
+    """How far a stage has come; `seconds`: what it took of wall time."""
+
+    status: Literal["waiting", "running", "complete", "incomplete"]
+    started: str = ""
+    seconds: float | None = None
+
+
+class Deployed(_Model):
+    """The live lab that an experiment has up: its name, and the `id` of its manifest."""
+
+    lab: str
+    id: str
+
+
+@dataclass(slots=True)
+class Entry:
+    """A run: which, and what became of it. `verified`: its certificate passed; None: there is none yet."""
+
+    __pydantic_config__ = _STRICT
+
+    number: int
+    name: str
+    parameters: dict[str, str | int]
+    seed: int
+    plan_sha256: str
+    family: str
+    """SHA-256 of the plan without its seeds: runs of one family share a certificate."""
+    directory: Annotated[str, Field(pattern=r"\Aruns/[0-9]{3,9}\z")]
+    """Within the experiment's directory."""
+    expected_ns: int = 0
+    status: Status = "waiting"
+    error: str | None = None
+    certificate: str | None = None
+    """Its path within the experiment's directory."""
+    verified: bool | None = None
+
+
+class Described(_Model):
+    """What an experiment's record repeats of its scenario, and so does that of its repetition."""
+
+    scenario: str
+    """Its name."""
+    title: str
+    about: str
+    source: str
+    metrics: list[str]
+    normalise: dict[str, str | int] | None
+    """`by`: a parameter; `to`: its value that others are divided by."""
+    beside: list[dict[str, Any]]
+    """Published figures, each with its source, metric, value and unit."""
+    scale: str | None
+    settings: dict[str, str]
+    """Parameters given on the command line."""
+    confidence: float | None = None
+    """Of intervals, where the scenario asks for repetitions until one is narrow enough."""
+
+
+class Origin(Described):
+    """What is known of an experiment before it begins: what was asked for, with which version, where."""
+
+    host: HostFacts
+    commit: str | None
+    command: str
+    runtime: str
+    """The one that was asked for; live, from the first lab on, the one that made it."""
+    rerun_of: str | None = None
+    """The path of the original, where this is a repetition."""
+
+
+class Document(Origin):
+    """experiment.json."""
+
+    format: Literal["ewan-experiment/2"]
+    clock: Clock
+    unverified: bool
+    """`--unverified` was given."""
+    started: str
+    ended: str | None
+    status: State
+    stages: dict[StageName, Stage]
+    files: dict[str, str]
+    """SHA-256 of each file that the document vouches for, by its path in the experiment's directory."""
+    runs: list[Entry]
+    deployed: Deployed | None = None
+    kernel_sha256: str | None = None
+    """Of the virtual kernel."""
+    binary_sha256: str | None = None
+    """Of ewan-node."""
+    certified_with: list[str | None] | None = None
+    """SHA-256 of the virtual kernel and of the node binary that the certificates were made with."""
+
+    @field_validator("stages")
+    @classmethod
+    def _all_stages(cls, stages: dict[StageName, Stage]) -> dict[StageName, Stage]:
+        if missing := [name for name in STAGES if name not in stages]:
+            raise ValueError(f"stages has no key {missing[0]!r}")
+        return stages
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, files: dict[str, str]) -> dict[str, str]:
+        if any(name.startswith("/") or ".." in name.split("/") or "\0" in name for name in files):
+            raise ValueError("files name one outside of the experiment")
+        return files
+
+    def described(self) -> dict[str, Any]:
+        """The keys that are there of those of `Described`."""
+        return {key: getattr(self, key) for key in Described.model_fields if key in self.model_fields_set}
+
+
+def begin(origin: Origin, clock: Clock, unverified: bool, started: str) -> Document:
+    """The document of an experiment that begins, without runs."""
+    return Document(
+        format=FORMAT,
+        **_written(origin),
+        clock=clock,
+        unverified=unverified,
+        started=started,
+        ended=None,
+        status="running",
+        stages={name: Stage(status="waiting") for name in STAGES},
+        files={},
+        runs=[],
+    )
+
+
+def to_json(document: Document) -> bytes:
+    """Its bytes: sorted keys, of which those that were not set are left out."""
+    return orjson.dumps(document, default=_written, option=_OPTIONS)
+
+
+def _written(value: Any) -> dict[str, Any]:
+    """The keys that are written of a model or a dataclass."""
+    if isinstance(value, BaseModel):
+        return {key: getattr(value, key) for key in value.model_fields_set}
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    raise TypeError(f"{type(value).__name__} is not written into {DOCUMENT}")
+
+
+def from_json(text: bytes, directory: Path) -> Document:
+    """The document whose bytes are `text`; DocumentError for what is none, which names the first key that is wrong.
+
+    `directory` stands before the file's name in errors.
+    """
     path = directory / DOCUMENT
-    if isinstance(document, Mapping) and found == FORMAT:
-        wrong = _mistyped(document)
-        return f"{path}: not an experiment: {wrong}: take it from the experiment's archive" if wrong else ""
+    try:
+        raw = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise DocumentError(f"{path}: is damaged ({error}): {_REMEDY}") from None
+    found = raw.get("format") if isinstance(raw, dict) else None
     if found in OLDER:
-        return (
+        raise DocumentError(
             f"{path}: an older version made this experiment (format {found}, this version reads {FORMAT}): "
             "run its scenario.yaml once more with `ewan run`"
         )
-    return f"{path}: format is {found!r}, this version reads {FORMAT!r}"
+    if found != FORMAT:
+        raise DocumentError(f"{path}: format is {repr(found)[:MOST_SHOWN]}, this version reads {FORMAT!r}")
+    try:
+        return Document.model_validate_json(text)
+    except ValidationError as error:
+        raise DocumentError(f"{path}: not an experiment: {_first(error)}: {_REMEDY}") from None
 
 
-def _mistyped(document: Mapping[str, Any]) -> str:
-    """The first value that is not of its key's type; which keys there must be is for readers to say."""
-    if wrong := _wrong(document, _KINDS, ""):
-        return wrong
-    for number, run in enumerate(document.get("runs", ())):
-        if not isinstance(run, dict):
-            return f"runs[{number}] is {repr(run)[:MOST_SHOWN]}"
-        if "number" not in run:
-            return f"runs[{number}] has no number"
-        if wrong := _wrong(run, _RUN_KINDS, f"runs[{number}]."):
-            return wrong
-    for key, inner in (("stages", dict), ("beside", dict), ("files", str), ("metrics", str)):
-        group = document.get(key, ())
-        for name, value in group.items() if isinstance(group, dict) else enumerate(group):
-            if not isinstance(value, inner):
-                return f"{key}[{str(name)[:MOST_SHOWN]}] is {repr(value)[:MOST_SHOWN]}"
-    return ""
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong, by the name of its key."""
+    wrong = error.errors(include_url=False)[0]
+    *outer, last = wrong["loc"] or ("",)
+    match wrong["type"]:
+        case "missing":
+            return f"{_where(outer)}has no key {str(last)!r}"
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            return f"{_where(outer)}has an unknown key {str(last)[:MOST_SHOWN]!r}"
+        case "value_error":
+            return str(wrong["ctx"]["error"])
+        case "literal_error":
+            is_key = last == "[key]"
+            what = f"{_where(outer[:-1])}has an unknown key" if is_key else f"{_name([*outer, last])} is"
+            return f"{what} {repr(wrong['input'])[:MOST_SHOWN]}, not {wrong['ctx']['expected']}"
+    parts = [*outer, last]
+    if parts[-1] in ("str", "int"):  # pydantic's word for a member of a union
+        parts.pop()
+    return f"{_name(parts)} is {repr(wrong['input'])[:MOST_SHOWN]}"
 
 
-def _wrong(group: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]], where: str) -> str:
-    for key, allowed in kinds.items():
-        if key in group and (not isinstance(group[key], allowed) or isinstance(group[key], bool)):
-            return f"{where}{key} is {repr(group[key])[:MOST_SHOWN]}"
-    return ""
+def _where(parts: list[int | str]) -> str:
+    return f"{_name(parts)} " if parts else ""
+
+
+def _name(parts: list[int | str]) -> str:
+    """`runs[0].number`."""
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return name.removeprefix(".")[:MOST_SHOWN]
 
 
 def checksum(path: Path) -> str:

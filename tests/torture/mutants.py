@@ -23,6 +23,7 @@ from analysis.tests import synthetic
 from generator import scenario as scenarios
 from generator.engine import archive, engine
 from generator.engine.experiment import Experiment
+from generator.tests.origins import origin
 from labs.compile import HostFacts, compile
 from labs.plan import to_json
 from labs.runtime.binary import BUILT
@@ -202,8 +203,7 @@ def stored() -> Path:
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     directory = place / "x"
     directory.mkdir()
-    facts = {"scenario": "x", "clock": "virtual", "unverified": False, "metrics": [], "settings": {}}
-    made = Experiment.create(directory, facts)
+    made = Experiment.create(directory, origin(), "virtual")
     for run in scenarios.load(LIBRARY / "ping-under-load.scenario.yaml").runs()[:2]:
         made.add(engine.job(run, virtual=True))
     made.save()

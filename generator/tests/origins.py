@@ -1,0 +1,28 @@
+"""What an experiment's document says of its scenario, for tests that need one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labs.record import HostFacts
+from labs.record.experiment import Origin
+
+
+def origin(**changes: Any) -> Origin:
+    """Of a scenario `x` without parameters, metrics or published figures."""
+    keys: dict[str, Any] = {
+        "scenario": "x",
+        "title": "x",
+        "about": "",
+        "source": "",
+        "metrics": [],
+        "normalise": None,
+        "beside": [],
+        "scale": None,
+        "settings": {},
+        "host": HostFacts("6.12", "x86_64", "a CPU", 2, 8 << 30, "tsc", False, {}),
+        "commit": None,
+        "command": "ewan run x",
+        "runtime": "virtual",
+    }
+    return Origin(**{**keys, **changes})
