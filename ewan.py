@@ -35,7 +35,11 @@ COMMANDS = {
     "completion": "labs.cli:completion_command",
     "docs": "labs.cli:docs_command",
 }
-PAGES = {"description.md": "labs.spec:markdown", "scenario.md": "generator.scenario.manual:markdown"}
+PAGES = {
+    "description.md": "labs.spec:markdown",
+    "scenario.md": "generator.scenario.manual:markdown",
+    "metrics.md": "labs.record.manual:markdown",
+}
 PARTS = {
     "certify": "calibration.certificates:certify",
     "analyse": "analysis.summary:analyse",

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis import load, quantities
+from analysis import load
 from labs.record import Certificate, HostFacts, Row
 from labs.record.experiment import Stage, StageName
-from labs.units import PPB
+from labs.units.shown import typographic, written
 
 STAGES: dict[StageName, str] = {  # in the order of NXE's work flow
     "reservation": "reservation",
@@ -57,7 +57,7 @@ def host(facts: HostFacts) -> dict[str, str]:
             "kernel": facts.kernel,
             "machine": f"{facts.machine}, {machine}" if facts.machine else None,
             "CPU": f"{facts.cpu_model} × {facts.cpus}" if facts.cpu_model else None,
-            "memory": quantities.text(facts.memory_bytes, "B", 3) if facts.memory_bytes else None,
+            "memory": written(facts.memory_bytes, "B", 3) if facts.memory_bytes else None,
             "clock source": facts.clock_source,
             "versions": ", ".join(f"{name} {version}" for name, version in facts.versions.items()),
         }
@@ -131,9 +131,7 @@ def _quantity(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _shown(value: float | None, unit: str, digits: int = 6) -> str:
-    if unit == "ppb":
-        return quantities.text(None if value is None else value / PPB, "share", digits)
-    return quantities.text(value, {"bytes": "B"}.get(unit, unit), digits)
+    return typographic(written(value, unit, digits))
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 import orjson
 
-from analysis import flent, load, quantities, report, summary
-from analysis.figures.bars import PREFERRED
-from analysis.metrics import METRICS
+from analysis import flent, load, report, summary
 from labs import cli, rundir
 from labs.record.experiment import Document
+from labs.record.metrics import METRICS, RANKED
 from labs.sheet import Sheet
+from labs.units.shown import fitting, interval_in
 
 
 @click.command("report")
@@ -118,10 +118,10 @@ def headline(path: Path, experiment: load.Experiment) -> str:
         points = orjson.loads((path / "summary.json").read_bytes())["points"]
     except (OSError, ValueError, KeyError):
         return ""
-    for name in [*experiment.document.metrics, *PREFERRED]:
+    for name in [*experiment.document.metrics, *RANKED]:
         means = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
         if means and name in METRICS:
-            divisor, unit = quantities.fitting(means, METRICS[name].unit)
-            ends = dict.fromkeys(quantities.cell(value, None, None, divisor) for value in (min(means), max(means)))
+            divisor, unit = fitting(means, METRICS[name].unit)
+            ends = dict.fromkeys(interval_in(divisor, value, None, None) for value in (min(means), max(means)))
             return f"{name} {' to '.join(ends)} {unit}".rstrip()
     return ""

@@ -16,41 +16,12 @@ import jinja2
 import orjson
 from markupsafe import Markup
 
-from analysis import circumstances, figures, load, quantities, summary
+from analysis import circumstances, figures, load, summary
 from analysis.figures.style import COLOURS, FAINT, INK, PAPER, Drawing
-from analysis.metrics import METRICS
+from labs.record.metrics import GROUPS, METRICS
+from labs.units.shown import NONE, fitting, interval_in, percent, typographic, with_interval, written
 
 TEMPLATES = Path(__file__).parent / "templates"
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Completion times of transfers": (
-        "mean completion time",
-        "max completion time",
-        "min completion time",
-        "deviation of completion time",
-        "coefficient of variation",
-        "incomplete transfers",
-    ),
-    "Responses and iterations": ("mean response time", "p95 response time", "mean iteration time"),
-    "Goodput and fairness": (
-        "mean goodput",
-        "aggregate goodput",
-        "steady goodput",
-        "fairness per flow",
-        "fairness per source",
-        "reverse goodput",
-        "background goodput",
-    ),
-    "UDP": ("udp loss", "udp jitter", "udp delay p50", "udp delay p99"),
-    "Bottleneck, losses and starts": (
-        "utilisation",
-        "mean queueing delay",
-        "queue loss",
-        "link loss",
-        "total loss",
-        "retransmissions",
-        "start lateness p99",
-    ),
-}
 STATES = {
     "complete": "",
     "running": "This experiment was not at its end when the report was made, or was ended from outside.",
@@ -58,8 +29,6 @@ STATES = {
     "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
 }
 MOST_COLUMNS = 6
-NO_RATIO = ("start lateness p99", "incomplete transfers", "utilisation")
-"""Of these a ratio to another's says nothing."""
 LONGEST_EMBEDDED = 400_000
 """Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
 
@@ -147,7 +116,7 @@ def tables(experiment: load.Experiment, found: Mapping[str, Any]) -> list[dict[s
 
         def cell(point: Mapping[str, Any], name: str, units: Mapping[str, tuple[float, str]] = units) -> str:
             value = point["metrics"].get(name) or {}
-            return quantities.cell(value.get("mean"), value.get("low"), value.get("high"), units[name][0])
+            return typographic(interval_in(units[name][0], value.get("mean"), value.get("low"), value.get("high")))
 
         heads = [f"{name} ({units[name][1]})" if units[name][1] else name for name in columns]
         rows = _rows(experiment, found["points"], columns, cell)
@@ -168,7 +137,7 @@ def _rows(
 def _groups(experiment: load.Experiment, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
     """Titles of tables with the metrics of each, of those that are there: first what the scenario names."""
     first = tuple(name for name in experiment.document.metrics if name in METRICS)[:MOST_COLUMNS]
-    for title, names in {"Main results": first, **GROUPS}.items():
+    for title, names in [("Main results", first), *GROUPS.items()]:
         if columns := [name for name in names if name in there and (names is first or name not in first)]:
             yield title, columns
 
@@ -181,7 +150,7 @@ def _incomplete(found: Mapping[str, Any]) -> bool:
 def _column(found: Mapping[str, Any], name: str) -> tuple[float, str]:
     """Divisor and unit for all values of a metric."""
     means = [point["metrics"][name]["mean"] for point in found["points"] if name in point["metrics"]]
-    return quantities.fitting(means, METRICS[name].unit)
+    return fitting(means, METRICS[name].unit)
 
 
 def _has(found: Mapping[str, Any], name: str) -> bool:
@@ -201,13 +170,13 @@ def ratios(experiment: load.Experiment, found: Mapping[str, Any]) -> dict[str, A
     points = [point for point in found["points"] if point["normalised"]]
     if not points:
         return None
-    there = {name for point in points for name in point["normalised"]} - set(NO_RATIO)
+    there = {name for point in points for name in point["normalised"] if METRICS[name].normalised}
 
     def cell(point: Mapping[str, Any], name: str) -> str:
         ratio = point["normalised"].get(name)
         if ratio is None:
-            return quantities.NONE
-        return quantities.with_interval(ratio["ratio"], ratio["low"], ratio["high"], "ratio")
+            return NONE
+        return typographic(with_interval(ratio["ratio"], ratio["low"], ratio["high"], "ratio"))
 
     built = [
         {"title": title, "columns": columns, "rows": _rows(experiment, points, columns, cell)}
@@ -221,7 +190,7 @@ def beside(experiment: load.Experiment, entry: Mapping[str, Any]) -> dict[str, s
     unit, than = entry["unit"], entry.get("than")
     own = {name: entry["parameters"][name] for name in experiment.varied if name in entry["parameters"]}
     words = ", ".join(f"{name} = {value}" for name, value in (own or entry["when"]).items())
-    difference = quantities.percent(entry["difference"])
+    difference = typographic(percent(entry["difference"]))
     metric = entry["metric"]
     if than:
         metric += ", more than at " + ", ".join(f"{name} = {value}" for name, value in than.items())
@@ -230,8 +199,8 @@ def beside(experiment: load.Experiment, entry: Mapping[str, Any]) -> dict[str, s
         "source": str(entry["source"]),
         "when": words,
         "metric": metric + (", ratio to the reference" if entry.get("normalised") else ""),
-        "paper": quantities.text(entry["paper"], unit, 6),
-        "here": quantities.with_interval(entry["here"], entry.get("low"), entry.get("high"), unit),
+        "paper": typographic(written(entry["paper"], unit, 6)),
+        "here": typographic(with_interval(entry["here"], entry.get("low"), entry.get("high"), unit)),
         "difference": difference,
         "note": str(entry.get("note") or ""),
     }

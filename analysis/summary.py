@@ -14,13 +14,12 @@ from typing import Any
 
 import orjson
 
-from analysis import load, metrics, network, statistics
-from labs.units import NS_PER_SECOND, PPB, Duration, Fraction, Rate, UnitError, parse_volume
+from analysis import load, metrics, statistics
+from analysis.rundata import RunData
+from labs.record.metrics import METRICS
+from labs.units import UnitError, parse_published
 
 FORMAT = "ewan-summary/1"
-AT_BOTTLENECK = ("utilisation", "mean queueing delay", "queue loss", "total loss")
-"""Metrics that a run does not have whose bottleneck is a plain link: only emulated links count."""
-LONGEST_NS = 1000 * 24 * 3600 * NS_PER_SECOND
 
 Point = tuple[tuple[str, Any], ...]
 Seeds = Mapping[int, Mapping[str, float]]
@@ -79,26 +78,15 @@ def usable(runs: Sequence[load.Run]) -> list[load.Run]:
 
 def of_run(run: load.Run) -> dict[str, Any]:
     """A run's metrics, its links, and which of them was the bottleneck."""
-    flows, links = run.table("flows"), run.table("links")
-    found = metrics.Tables(flows, run.table("goodput"), run.table("exchanges"), links)
-    loaded = metrics.loaded(flows)
-    ways = run.ways()
-    values = metrics.of_run(found, ways)
-    uses = network.link_use(links, metrics.active(loaded))
-    slowest = network.bottleneck(uses, {link for way in ways.values() for link in way})
-    at = None if slowest is None else (slowest.link, slowest.direction)
-    time_ns = sum(end - start for start, end in metrics.active(loaded))
-    uncounted = network.uncounted_bottleneck(loaded, time_ns, uses, ways, run.rates_bps())
-    if uncounted is not None:
-        at = uncounted
-        values = {name: value for name, value in values.items() if name not in AT_BOTTLENECK}
+    data = RunData(run.table, run.ways(), run.rates_bps())
+    values, at, uses = metrics.of_run(data), data.bottleneck, data.uses
     run.forget()
     return {
         "number": run.number,
         "parameters": run.parameters,
         "seed": run.seed,
         "status": run.status,
-        "metrics": {name: {"value": value, "unit": metrics.METRICS[name].unit} for name, value in values.items()},
+        "metrics": {name: {"value": value, "unit": METRICS[name].unit} for name, value in values.items()},
         "bottleneck": None if at is None else {"link": at[0], "direction": at[1]},
         "links": [use._asdict() for use in uses],
         "values": values,
@@ -108,7 +96,7 @@ def of_run(run: load.Run) -> dict[str, Any]:
 def intervals(values: Sequence[Mapping[str, float]], confidence: float) -> dict[str, dict[str, Any]]:
     """Each metric over the runs that have it: mean, interval, deviation of the sample."""
     found = {}
-    for name, metric in metrics.METRICS.items():
+    for name, metric in METRICS.items():
         each = [run[name] for run in values if name in run]
         if each:
             mean, low, high, n = statistics.interval(each, confidence)
@@ -125,7 +113,7 @@ def ratios(
     if normalise["by"] not in parameters or reference is None:
         return {}
     own, found = by_seed[tuple(parameters.items())], {}
-    for name in metrics.METRICS:
+    for name in METRICS:
         ratio = _paired(own, by_seed[reference], name, confidence)
         if ratio is not None:
             found[name] = {"ratio": ratio.mean, "low": ratio.low, "high": ratio.high, "n": ratio.n}
@@ -172,7 +160,7 @@ def beside(
                     "here": here,
                     "low": said.get("low"),
                     "high": said.get("high"),
-                    "unit": said.get("unit") or unit or metrics.METRICS[entry["metric"]].unit,
+                    "unit": said.get("unit") or unit or METRICS[entry["metric"]].unit,
                     "difference": apart,
                 }
             )
@@ -204,33 +192,14 @@ def _measured(
 
 
 def number(value: Any, unit: str) -> tuple[float, str]:
-    """`8353.66Mbit/s`, `19.8ms`, `2.5%` `100kB` or a plain number, in bit/s, ns, bytes or as a ratio."""
+    """`8353.66Mbit/s`, `19.8ms`, `2.5%`, `100kB` in bit/s, ns, as a share, in bytes, with that unit.
+
+    A plain number is of the unit that is given; words are NaN.
+    """
     if isinstance(value, int | float):
         return float(value), unit
-    text = str(value)
     try:
-        return float(text), unit
-    except ValueError:
-        pass
-    for parsed in (_rate, _time, _size, _share):
-        try:
-            return parsed(text)
-        except UnitError:
-            continue
-    return math.nan, unit
-
-
-def _rate(text: str) -> tuple[float, str]:
-    return float(Rate.parse(text).bps), "bit/s"
-
-
-def _time(text: str) -> tuple[float, str]:
-    return float(Duration.parse(text, LONGEST_NS).ns), "ns"
-
-
-def _size(text: str) -> tuple[float, str]:
-    return float(parse_volume(text).bytes), "B"
-
-
-def _share(text: str) -> tuple[float, str]:
-    return Fraction.parse(text).ppb / PPB, "share"
+        found, own = parse_published(str(value))
+    except UnitError:
+        return math.nan, unit
+    return found, own or unit

@@ -13,8 +13,8 @@ from typing import Any
 from calibration.exact import BUSY_SAMPLES
 from calibration.expect import BYTE_NS, Tolerances
 from calibration.probe import SENDER, Probing
-from calibration.report import quantity
 from labs.record import Row, Verdict
+from labs.units.shown import written
 
 Stream = dict[str, Any]
 
@@ -165,4 +165,4 @@ def dither_note(dither_ns: int) -> str:
 
 
 def rate_text(bps: float) -> str:
-    return quantity(bps, "bit/s", 4)
+    return written(bps, "bit/s")

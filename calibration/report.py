@@ -6,27 +6,21 @@ In: a certificate. Out: cells that a front end lays out (`table`), one line that
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from calibration.spinner import CHANGED
 from labs.record import Certificate, Row, Verdict, from_json, to_json
-from labs.units import NS_PER_SECOND, PPB, scale
+from labs.units import NS_PER_SECOND
+from labs.units.shown import NONE, written
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
 
 COLUMNS = ("link", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
 ARROWS = {"forward": "→", "backward": "←"}
 MANY_ROWS = 60
-
-_SCALES: dict[str, dict[str, int]] = {
-    "ns": {unit.replace("us", "µs"): size for unit, size in scale("time").items()},
-    "bit/s": scale("rate"),
-    "bytes": {unit: size for unit, size in scale("size").items() if unit != "GB"},
-    "ppb": {"%": PPB // 100},
-    "ratio": {"": 1},
-}
+DIGITS = 6
+"""Significant digits of what was configured and measured."""
 
 
 def table(certificate: Certificate) -> list[tuple[str, ...]]:
@@ -74,41 +68,22 @@ def cells(row: Row) -> tuple[str, ...]:
         row.link,
         row.direction,
         row.quantity,
-        quantity(row.configured, row.unit),
-        quantity(row.measured, row.unit),
+        written(row.configured, row.unit, DIGITS),
+        written(row.measured, row.unit, DIGITS),
         _error(row),
-        "" if row.tolerance is None else "±" + quantity(row.tolerance, row.unit, 2),
+        "" if row.tolerance is None else "±" + written(row.tolerance, row.unit, 2),
         row.verdict,
         row.note,
     )
 
 
-def quantity(value: float | None, unit: str, digits: int = 6) -> str:
-    """In the largest unit that the value fills, with at most `digits` significant digits."""
-    if value is None:
-        return "–"
-    # What rounds up to the next unit is shown in it: 1 Gbit/s, not 1000 Mbit/s.
-    nearly = abs(value) * (1 + 0.5 * 10.0 ** (1 - digits))
-    units = _SCALES[unit]
-    name = next((name for name, size in units.items() if nearly >= size), list(units)[-1])
-    return f"{_significant(value / units[name], digits)} {name}".rstrip()
-
-
 def _error(row: Row) -> str:
     """As a share of what is configured for a rate, in the row's own unit for the rest."""
     if row.error is None:
-        return "–"
+        return NONE
     if row.unit == "bit/s" and row.configured:
         return f"{row.error / row.configured:+.4%}"
-    return ("+" if row.error >= 0 else "") + quantity(row.error, row.unit, 3)
-
-
-def _significant(value: float, digits: int) -> str:
-    if value == 0:
-        return "0"
-    places = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
-    text = f"{value:.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return ("+" if row.error >= 0 else "") + written(row.error, row.unit, 3)
 
 
 def summary(certificate: Certificate) -> str:

@@ -102,8 +102,7 @@ def flow_row(flow: Mapping[str, Any], record: Mapping[str, Any], work: Mapping[s
         "sink": sink,
     }
     fallback = {key: flow.get(key) for key in ("kind", "congestion", "scheduled_ns", "volume_bytes")}
-    row = {**fallback, **record, **own, "error": error_of(record)}
-    return {column: row.get(column) for column in tables.FLOWS}
+    return {**fallback, **record, **own, "error": error_of(record)}
 
 
 def error_of(record: Mapping[str, Any]) -> str | None:
@@ -139,6 +138,8 @@ def renumbered(frame: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]], table: str) -> pl.DataFrame:
-    """Columns that no row has are null."""
-    schema = tables.TABLES[table]
-    return pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema=schema, orient="row")
+    """Columns that no row has are null; ValueError for a value that the table has no column for."""
+    schema, there = tables.TABLES[table], list(rows)
+    if unknown := {column for row in there for column in row} - schema.keys():
+        raise ValueError(f"table {table}: {', '.join(sorted(unknown))}: no column of labs/record/columns.py")
+    return pl.DataFrame([{column: row.get(column) for column in schema} for row in there], schema=schema, orient="row")

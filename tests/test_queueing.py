@@ -16,6 +16,8 @@ import polars as pl
 import pytest
 
 from analysis import metrics, network
+from analysis.flows import active
+from analysis.rundata import RunData
 from labs.record import tables
 from labs.units import NS_PER_SECOND
 from tests.test_workloads import virtual
@@ -58,8 +60,8 @@ steps:
 def shown(place: Path) -> tuple[float, network.LinkUse, pl.DataFrame]:
     """What the report calls mean queueing delay, the link's counters, the flows."""
     flows, links = tables.read(place, "flows"), tables.read(place, "links")
-    found = metrics.of_run(metrics.Tables(flows, tables.empty("goodput"), tables.empty("exchanges"), links))
-    core = network.bottleneck(network.link_use(links, metrics.active(flows)))
+    found = metrics.of_run(RunData(lambda name: {"flows": flows, "links": links}.get(name, tables.empty(name))))
+    core = network.bottleneck(network.link_use(links, active(flows)))
     assert core is not None and (core.link, core.direction) == ("core", "forward")
     return found["mean queueing delay"], core, flows
 
@@ -115,7 +117,7 @@ def test_a_user_link_means_the_same(tmp_path: Path) -> None:
 def test_loss_on_purpose_shows_under_its_name(tmp_path: Path) -> None:
     run = poisson(tmp_path, 1, "1222B", service_ns(1222), 0.5, 40_000, "wan: {rate: 10Mbit/s, loss: 1%}")
     flows, links = tables.read(run, "flows"), tables.read(run, "links")
-    found = metrics.of_run(metrics.Tables(flows, tables.empty("goodput"), tables.empty("exchanges"), links))
+    found = metrics.of_run(RunData(lambda name: {"flows": flows, "links": links}.get(name, tables.empty(name))))
     assert found["queue loss"] == 0
     assert found["link loss"] == found["total loss"] == pytest.approx(0.01, rel=0.2)
     assert found["link loss"] == pytest.approx(found["udp loss"], abs=1e-3)

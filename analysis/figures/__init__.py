@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis import load, metrics, summary
+from analysis import load, summary
 from analysis.figures import bars, distributions, style, timelines
 from analysis.figures.distributions import Sample
 from analysis.figures.style import Drawing
+from analysis.flows import completion_times, durations, loaded
+from labs.record.metrics import METRICS
 
 
 def draw(experiment: load.Experiment, found: Mapping[str, Any]) -> list[Drawing]:
     """LoadError where a table is damaged."""
     panels = _panels(experiment, found)
     completion, responses, iterations, lateness = _samples(experiment, panels)
-    wanted = [name for name in experiment.document.metrics if name in metrics.METRICS]
+    wanted = [name for name in experiment.document.metrics if name in METRICS]
     each = [
         bars.normalised(found["points"], found["normalise"], experiment.varied, wanted),
         bars.sweep(found["points"], experiment.varied, wanted),
@@ -84,10 +86,10 @@ def _samples(experiment: load.Experiment, panels: list[timelines.Panel]) -> list
         values: list[list[int]] = [[], [], [], []]
         for run in summary.usable(experiment.points[panel.run.point]):
             flows, exchanges = run.table("flows"), run.table("exchanges")
-            load_flows = metrics.loaded(flows)
-            values[0] += metrics.completion_times(flows)[0]
-            values[1] += metrics.durations(load_flows, exchanges, "requests")
-            values[2] += metrics.durations(load_flows, exchanges, "messages")
+            load_flows = loaded(flows)
+            values[0] += completion_times(flows)[0]
+            values[1] += durations(load_flows, exchanges, "requests")
+            values[2] += durations(load_flows, exchanges, "messages")
             values[3] += (flows["started_ns"] - flows["scheduled_ns"]).drop_nulls().to_list()
         for kind, own in zip(kinds, values, strict=True):
             kind.append(Sample(panel.label, own, panel.drawn))

@@ -11,36 +11,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from analysis import quantities, summary
+from analysis import summary
 from analysis.figures import style
 from analysis.figures.style import Drawing
 from analysis.load import NOTHING, word
-from analysis.metrics import METRICS
+from labs.record.metrics import GROUPS, METRICS, RANKED, Group
+from labs.units.shown import fitting
 
-COMPLETION = {
-    "mean completion time": "mean",
-    "max completion time": "max",
-    "min completion time": "min",
-    "deviation of completion time": "std deviation",
-}
-PREFERRED = (
-    "mean completion time",
-    "mean response time",
-    "mean iteration time",
-    "steady goodput",
-    "aggregate goodput",
-    "udp loss",
-    "udp jitter",
-    "fairness per flow",
-    "fairness per source",
-    "mean queueing delay",
-    "utilisation",
-    "queue loss",
-    "link loss",
-    "total loss",
-    "mean goodput",
-)
-SHORT = {"mean response time": "mean response", "p95 response time": "p95 response", "mean iteration time": "iteration"}
 MOST_BARS = 8
 MOST_GROUPS = 4
 HIGHEST_RATIO = 4.0
@@ -92,18 +69,18 @@ def normalised(
     )
     if len(drawn) < len(groups) or len(shown) < len(names):
         caption += " Not all points are drawn; all are in the CSV."
-    times = "Times" if metrics.keys() <= {*SHORT, *COMPLETION} else "Metrics"
-    title = "Completion times" if metrics.keys() <= COMPLETION.keys() else times
+    times = "Times" if all(METRICS[name].bar for name in metrics) else "Metrics"
+    title = "Completion times" if times == "Times" and metrics.keys() <= set(GROUPS[Group.COMPLETION]) else times
     return Drawing("normalised", f"{title} normalised by {to}", caption, text, style.csv(rows))
 
 
 def _bar_metrics(points: Sequence[Point], wanted: Sequence[str]) -> dict[str, str]:
     """What is normalised, with its short name: times where there are any, or else what the scenario names."""
     there = {name for point in points for name in point["normalised"]}
-    for times in (SHORT, COMPLETION):
-        if found := {name: short for name, short in times.items() if name in there}:
-            return {**found, **({"mean completion time": "completion"} if times is SHORT else {})}
-    return {name: name for name in dict.fromkeys([*wanted, *PREFERRED]) if name in there}
+    for group in (Group.EXCHANGES, Group.COMPLETION):
+        if found := {name: METRICS[name].bar for name in GROUPS[group] if METRICS[name].bar and name in there}:
+            return {**found, **({"mean completion time": "completion"} if group is Group.EXCHANGES else {})}
+    return {name: name for name in dict.fromkeys([*wanted, *RANKED]) if name in there}
 
 
 def _top(points: Sequence[Point], metrics: Mapping[str, str]) -> float:
@@ -164,7 +141,7 @@ def sweep(points: Sequence[Point], varied: Sequence[str], wanted: Sequence[str])
         return None
     along = max(numeric, key=lambda name: len(numeric[name][0]))
     positions, unit = numeric[along]
-    divisor, unit_name = quantities.fitting(list(positions.values()), unit)
+    divisor, unit_name = fitting(list(positions.values()), unit)
     metrics = _sweep_metrics(points, wanted)
     if not metrics:
         return None
@@ -216,7 +193,7 @@ def _numbers(points: Sequence[Point], name: str) -> tuple[dict[str, float], str]
 def _sweep_metrics(points: Sequence[Point], wanted: Sequence[str]) -> list[str]:
     """Of those that the scenario names, or that say most, four that are there and are not the same everywhere."""
     found = []
-    for name in dict.fromkeys([*wanted, *PREFERRED]):
+    for name in dict.fromkeys([*wanted, *RANKED]):
         values = {point["metrics"][name]["mean"] for point in points if name in point["metrics"]}
         if len(values) > 1:
             found.append(name)
@@ -229,7 +206,7 @@ def _line(
     means = [
         point["metrics"][metric]["mean"] for group in lines.values() for point in group if metric in point["metrics"]
     ]
-    divisor, unit = quantities.fitting(means, METRICS[metric].unit)
+    divisor, unit = fitting(means, METRICS[metric].unit)
     # Side by side, or error bars at one place hide each other.
     apart = 0.012 * (max(positions.values()) - min(positions.values())) / per
     for number, (label, group) in enumerate(lines.items()):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.ticker import FuncFormatter
 
-from analysis import quantities
 from analysis.figures import style
 from analysis.figures.style import Drawing
+from labs.units.shown import fitting
 
 FEWEST = 8
 """Values of which a distribution is drawn; of fewer the table says as much."""
@@ -39,7 +39,7 @@ def cumulative(name: str, title: str, quantity: str, caption: str, samples: Sequ
     medians = [max(float(np.median(sample.values)), 1) for sample in drawn]
     wide = max(max(sample.values) for sample in drawn) >= WIDE * min(medians)
     typical = medians if wide else [float(max(sample.values)) for sample in drawn]
-    divisor, unit = quantities.fitting(typical, "ns")
+    divisor, unit = fitting(typical, "ns")
     with style.sheet(1, 2.5) as (figure, axes):
         axis = axes[0]
         for number, sample in enumerate(drawn):

@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from analysis import arrivals, quantities
+from analysis import arrivals
 from analysis.figures import style, windows
 from analysis.figures.style import Drawing
+from analysis.flows import active, loaded
 from analysis.load import Link, Run
-from analysis.metrics import active, loaded
 from labs.units import NS_PER_SECOND
+from labs.units.shown import fitting
 
 
 class Panel(NamedTuple):
@@ -76,7 +77,7 @@ def goodput(panels: Sequence[Panel]) -> Drawing | None:
     which = " or ".join(sorted(series))
     drawn = [(panel, lines) for panel, lines in found if panel.drawn]
     largest = [float(line.values.max()) for _, lines in drawn for line in lines.values() if line.values.size]
-    divisor, unit = quantities.fitting(largest, "bit/s")
+    divisor, unit = fitting(largest, "bit/s")
     with style.sheet(len(drawn), 1.9) as (figure, axes):
         for axis, (panel, lines) in zip(axes, drawn, strict=True):
             for name, line in lines.items():
@@ -253,7 +254,7 @@ def queue(panels: Sequence[Panel]) -> Drawing | None:
     drawn = [(panel, lines) for panel, lines in found if panel.drawn]
     if not drawn:
         return None
-    divisor, unit = quantities.fitting([float(most.max()) for _, (_, most, _) in drawn], "ns")
+    divisor, unit = fitting([float(most.max()) for _, (_, most, _) in drawn], "ns")
     with style.sheet(len(drawn), 1.9) as (figure, axes):
         for axis, (panel, (mean, most, drops)) in zip(axes, drawn, strict=True):
             times, blue, red = _seconds(mean.times), style.COLOURS[0], style.COLOURS[1]

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.arrivals import STEADY_KINDS
-from analysis.metrics import jain
+from analysis.flows import jain
 from analysis.network import BYTE_NS
 from labs.units import NS_PER_MS
 

@@ -88,22 +88,6 @@ def test_this_host_has_facts() -> None:
     assert facts.cpus > 0 and facts.memory_bytes > 0 and facts.versions["ewan-node"] == "1"
 
 
-@pytest.mark.parametrize(
-    "value, unit, text",
-    [
-        (999_999_970, "bit/s", "1 Gbit/s"),
-        (50_001_104, "ns", "50.0011 ms"),
-        (383, "ns", "383 ns"),
-        (12_499_326, "bytes", "12.4993 MB"),
-        (1_000, "ppb", "0.0001 %"),
-        (0, "bytes", "0 B"),
-        (None, "ns", "–"),
-    ],
-)
-def test_quantities(value: float | None, unit: str, text: str) -> None:
-    assert report.quantity(value, unit) == text
-
-
 def test_counts_of_a_link_are_those_of_the_verification() -> None:
     stats = read("dumbbell.stats.json")
     nothing = spinner.facts([stats["after"]], [stats["after"]])["core forward"]

@@ -20,25 +20,14 @@ from scipy import stats
 
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Summary
-from generator.engine.show import amount
 from generator.engine.stopping import point_of
 from labs.record import tables
+from labs.record.metrics import METRICS
+from labs.units.shown import written
 
 SIGNIFICANCE = 0.01
 SINGLE_RUNS_SHARE = 0.1
 """How far one run of a metric may be from one other, as a share of the larger, and still count as the same."""
-SINGLE_RUNS = (
-    "mean completion time",
-    "max completion time",
-    "min completion time",
-    "mean goodput",
-    "aggregate goodput",
-    "fairness per flow",
-    "fairness per source",
-    "utilisation",
-    "mean response time",
-    "mean iteration time",
-)
 # Of the machine, not of the experiment.
 NOT_COMPARED = ("wall.json", "console.log", "progress")
 SOURCES = (".csv",)
@@ -142,7 +131,7 @@ def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float)
     if len(old) > 1 and len(new) > 1 and (len(set(old)) > 1 or len(set(new)) > 1):
         p = float(stats.ttest_ind(old, new, equal_var=False).pvalue)
         return ("different" if p < level else "within noise"), f"Welch: p = {p:.2g}, different below {level:.2g}"
-    if metric not in SINGLE_RUNS:
+    if metric not in METRICS or not METRICS[metric].comparable:
         return "shown", "one run each: it has no scale to judge a difference by"
     why = f"one run each: {share:.1%} apart, different above {SINGLE_RUNS_SHARE:.0%}"
     return ("different" if share > SINGLE_RUNS_SHARE else "within noise"), why
@@ -169,4 +158,4 @@ def _samples(summary: Summary) -> dict[tuple[Any, str], tuple[str, list[float]]]
 
 
 def _mean(values: Sequence[float], unit: str) -> str:
-    return amount(math.fsum(values) / len(values), unit)
+    return written(math.fsum(values) / len(values), unit)

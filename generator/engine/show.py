@@ -5,60 +5,16 @@ In: a summary (analysis/summary.py), findings of a comparison. Out: tables.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from generator.engine.parts import Summary
 from labs import cli
+from labs.record.metrics import USUAL
 from labs.sheet import Sheet
-from labs.units import about, scale
+from labs.units.shown import NONE, aligned, fitting, percent, written
 
-KINDS: Mapping[str, Literal["rate", "size", "time"]] = {"ns": "time", "bit/s": "rate", "B": "size"}
-SHARE = "share"
-WITHOUT_NAME = ("ratio", "count", "")
-NONE = "–"
-# Where the scenario does not say which.
-USUAL = (
-    "mean completion time",
-    "aggregate goodput",
-    "fairness per flow",
-    "fairness per source",
-    "utilisation",
-    "mean queueing delay",
-    "queue loss",
-    "link loss",
-    "total loss",
-    "retransmissions",
-    "mean response time",
-    "mean iteration time",
-    "udp loss",
-    "udp jitter",
-)
 POINTS_BESIDE = 6
-DIGITS = 4
-
-
-def amount(value: float | None, unit: str) -> str:
-    """A measured value for reading."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    if unit in KINDS:
-        return about(value, KINDS[unit])
-    if unit == SHARE:
-        return f"{value:.3%}"
-    return f"{value:.4g}" if unit in WITHOUT_NAME else f"{value:.4g} {unit}"
-
-
-def fitting(value: float, unit: str) -> tuple[float, str]:
-    """The unit that a value fills, and how it is called."""
-    if unit == SHARE:
-        return 0.01, "%"
-    if unit not in KINDS:
-        return 1.0, "" if unit in WITHOUT_NAME else f" {unit}"
-    units = scale(KINDS[unit])
-    name = next((name for name, size in units.items() if abs(value) >= size), list(units)[-1])
-    return float(units[name]), name
 
 
 def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[Sheet]:
@@ -86,19 +42,15 @@ def row(name: str, measured: Sequence[Mapping[str, Any] | None]) -> list[str]:
     there = [each for each in measured if each is not None and each["mean"] is not None]
     if not there:
         return [name, *(NONE for _ in measured)]
-    size, unit = fitting(there[0]["mean"], there[0]["unit"])
-    return [f"{name} ({unit.strip()})" if unit else name, *(with_interval(each, size) for each in measured)]
+    divisor, unit = fitting([there[0]["mean"]], there[0]["unit"])
+    return [f"{name} ({unit})" if unit else name, *(cell(each, divisor) for each in measured)]
 
 
-def with_interval(measured: Mapping[str, Any] | None, size: float) -> str:
-    """`3.253 ± 0.120`: in units of `size`; without an interval where there is one value alone."""
-    if measured is None or measured["mean"] is None or not math.isfinite(measured["mean"]):
+def cell(measured: Mapping[str, Any] | None, divisor: float) -> str:
+    """A mean with half the width of its interval."""
+    if measured is None:
         return NONE
-    mean, low, high = measured["mean"] / size, measured.get("low"), measured.get("high")
-    decimals = max(0, DIGITS - (len(str(int(abs(mean)))) if abs(mean) >= 1 else 0))
-    if low is None or high is None or not math.isfinite(high - low):
-        return f"{mean:.{decimals}f}"
-    return f"{mean:.{decimals}f} ± {(high - low) / 2 / size:.{decimals}f}"
+    return aligned(divisor, measured["mean"], measured.get("low"), measured.get("high"))
 
 
 def multiple(ratio: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -122,9 +74,9 @@ def beside(summary: Summary) -> Sheet | None:
                 each["source"],
                 settings(each["when"]),
                 f"{each['metric']}, more than at {settings(than)}" if than else each["metric"],
-                amount(each["paper"], each["unit"]),
-                amount(each["here"], each["unit"]),
-                NONE if apart is None or not math.isfinite(apart) else f"{apart:+.2%}" + (" points" if than else ""),
+                written(each["paper"], each["unit"]),
+                written(each["here"], each["unit"]),
+                percent(apart, 2).replace("%", "points" if than else "%"),
             ]
         )
     if not rows:

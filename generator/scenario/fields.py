@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from generator.scenario.figures import FigureText, Metric
 from generator.scenario.laws import DAY_NS, SizeLaw, TimeLaw, TimeText, VolumeText, constant
+from generator.scenario.published import Metric, PublishedText
 from labs.spec.fields import Direction, Model
 from labs.spec.values import Count, Name, RateText
 from labs.units import Duration, Fraction, UnitError
@@ -290,7 +290,7 @@ class Beside(Model):
     source: Text = Field(description="where the figure is from", examples=['"NXE, table 4"'])
     when: dict[str, Parameter] = Field({}, description="parameters that it is for; all if absent")
     metric: Metric = Field(description="what it is of")
-    value: FigureText = Field(description="the figure")
+    value: PublishedText = Field(description="the figure")
     than: dict[str, Parameter] | None = Field(
         None,
         description="the figure is how much more (or less) this is than at these parameters, as a share",

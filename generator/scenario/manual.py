@@ -6,7 +6,7 @@ Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with
 from __future__ import annotations
 
 from generator.scenario import fields, laws
-from generator.scenario.figures import METRICS
+from labs.record.metrics import METRICS
 from labs.spec.fields import Direction, Model
 from labs.spec.manual import section
 
@@ -107,5 +107,5 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
 def markdown() -> str:
     """The whole page."""
     names = ", ".join(f"`{name}`" for name in METRICS)
-    metrics = f"## Metrics\n\nFor `metrics`, `stop` and `beside`: {names}.\n"
+    metrics = f"## Metrics\n\nFor `metrics`, `stop` and `beside` (what each is: `docs/metrics.md`): {names}.\n"
     return "\n".join([_INTRODUCTION, *(section(*each) for each in _SECTIONS), metrics])

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from generator.scenario import fields, parameters
-from generator.scenario.figures import measured, needs
 from generator.scenario.parameters import MOST_RUNS, Point
 from labs import spec as specs
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.plan import Plan
+from labs.record.metrics import METRICS
 from labs.spec import DescriptionError, Spec, names, translate
 from labs.spec.source import Path, Places, nearest
 from labs.spec.values import Count
-from labs.units import PPB
+from labs.units import PPB, parse_published
 
 if TYPE_CHECKING:
     from generator.scenario.schedule import Clock, Schedule
@@ -183,7 +183,7 @@ def _scenario(
         by = document.normalise.by
         raise put.error(("normalise", "by"), f"unknown parameter, {nearest(by, known) if known else 'leave it out'}")
     stop, normalise = document.stop, document.normalise
-    kind = None if stop is None else needs(stop.metric)
+    kind = None if stop is None else METRICS[stop.metric].step
     if kind is not None and all(getattr(step, kind) is None for step in document.steps):
         raise put.error(("stop", "metric"), f'is of steps with "{kind}:", and there is none: write another metric')
     return Scenario(
@@ -209,7 +209,7 @@ def _shares(stop: fields.Stop) -> tuple[float, float]:
 
 
 def _beside(each: fields.Beside) -> dict[str, Any]:
-    value, unit = measured(each.value)
+    value, unit = parse_published(each.value)
     return {
         "source": each.source,
         "when": dict(each.when),

@@ -185,7 +185,7 @@ def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> Non
     (tmp_path / "traffic").mkdir()
     each = [{"flow": 0, "part": part, "kind": "bulk", "connected_ns": 9, "error": None} for part in (1, 0)]
     (tmp_path / "traffic/traffic.json").write_bytes(orjson.dumps({"flows": each}))
-    header = ",".join(tables.GOODPUT)
+    header = ",".join(tables.TABLES["goodput"])
     (tmp_path / "traffic/goodput.csv").write_text(f"{header}\n0,1,200,100,40,50\n0,0,100,100,30,\n0,0,2")
     request = {"flows": [{"work": {"kind": "bulk", "bidirectional": True}}]}
     assert records.collect(tmp_path, {"flows": [FLOW]}, request) is None

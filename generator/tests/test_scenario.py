@@ -395,7 +395,7 @@ REFUSED = [
     (f"beside: [{{source: x, when: {{streams: 1}}, metric: mean goodput, value: 1}}]\nsteps: [{STEP}]", "when.streams"),
     (f"metrics: [loss]\nsteps: [{STEP}]", "write queue loss, link loss or total loss"),
     (f"metrics: [fairness]\nsteps: [{STEP}]", "write fairness per flow or fairness per source"),
-    (f"beside: [{{source: x, metric: fairness per flow, value: good}}]\nsteps: [{STEP}]", "write a figure like"),
+    (f"beside: [{{source: x, metric: fairness per flow, value: good}}]\nsteps: [{STEP}]", "write a value like"),
     (f"sample: 10us\nsteps: [{STEP}]", 'is too short: write at least "100us"'),
     (f"stpes: [{STEP}]", '2: stpes: unknown key, write "steps"'),
     (f"scales: {{quick: {{volume: 1MB}}}}\nsteps: [{STEP}]", '2: scales.quick.volume "1MB": unknown key of a scale'),

@@ -22,7 +22,7 @@ from labs import host
 from labs.change import compile_change
 from labs.compile import compile
 from labs.plan import Plan
-from labs.record.tables import LINKS
+from labs.record.tables import TABLES
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Command, Event, Program
@@ -117,7 +117,7 @@ def service_ns(rate_bps: int) -> Fraction:
 def rows(place: Path) -> list[dict[str, Any]]:
     with (place / "links.csv").open(newline="") as file:
         reader = csv.DictReader(file)
-        assert reader.fieldnames == list(LINKS)
+        assert reader.fieldnames == list(TABLES["links"])
         words = ("link", "direction")
         return [{key: value if key in words else int(value) for key, value in row.items()} for row in reader]
 

@@ -1,7 +1,7 @@
 """Quantities as people write them: text in, exact integers out (bit/s, ns, bytes, parts per billion).
 
 A number without a unit is refused, and so is one that the integer cannot hold exactly; the error says what to
-write instead. This is the only Python file that knows how many bits, grams of a prefix or nanoseconds go where.
+write instead. This is the only Python file that knows conversion factors; `labs.units.shown` writes measured values.
 """
 
 from __future__ import annotations
@@ -270,6 +270,41 @@ def bdp_bytes(rate_bps: int, rtt_ns: int, millibdp: int) -> int:
 def time_for(size_bytes: int, rate_bps: int) -> int:
     """Nanoseconds that `size_bytes` take at a rate, rounded up."""
     return -(-size_bytes * BITS_PER_BYTE * NS_PER_SECOND // rate_bps)
+
+
+_PLAIN = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?)(%?)")
+_LONGEST_PUBLISHED_NS = 1000 * 24 * 3600 * NS_PER_SECOND
+
+
+def parse_published(text: str) -> tuple[float, str]:
+    """A value that others published, with the unit that metrics have: bit/s, ns, B or share; a plain number has none.
+
+    Percentages may be negative or above 100 %, since they are differences too.
+    """
+    if (plain := _PLAIN.fullmatch(text)) is not None:
+        return (float(plain[1]) / 100, "share") if plain[2] else (float(plain[1]), "")
+    for parse in (_published_rate, _published_time, _published_size, _published_share):
+        try:
+            return parse(text)
+        except UnitError:
+            continue
+    raise UnitError('write a value like "8353.66Mbit/s", "12.5s", "0.9993" or "2.5%"')
+
+
+def _published_rate(text: str) -> tuple[float, str]:
+    return float(Rate.parse(text).bps), "bit/s"
+
+
+def _published_time(text: str) -> tuple[float, str]:
+    return float(Duration.parse(text, _LONGEST_PUBLISHED_NS).ns), "ns"
+
+
+def _published_size(text: str) -> tuple[float, str]:
+    return float(parse_volume(text).bytes), "B"
+
+
+def _published_share(text: str) -> tuple[float, str]:
+    return Fraction.parse(text).ppb / PPB, "share"
 
 
 def parse_millihertz(text: object) -> int:

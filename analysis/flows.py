@@ -1,0 +1,110 @@
+"""What flows did, from their tables: who was active when, how long transfers took, what was received. Pure.
+
+In: rows of a run's tables (labs/record/columns.py). Out: ns, bit/s, ratios. Load flows are those of role "load"; the
+streams of one transfer count as one transfer for completion times, and as flows for goodput and fairness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+import polars as pl
+
+from analysis.network import BYTE_NS
+
+TIMED = ("requests", "messages")  # kinds that complete without a volume
+
+
+def loaded(flows: pl.DataFrame) -> pl.DataFrame:
+    """The flows that the metrics are about."""
+    return flows.filter(pl.col("role") == "load")
+
+
+def jain(values: Sequence[float]) -> float:
+    """(Σx)²/(n·Σx²): 1 when all are equal, 1/n when one has everything (Jain, Chiu and Hawe 1984)."""
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Of the values themselves (÷ N), as the HSTTS poster writes it, not the estimate of a population's (÷ N − 1)."""
+    mean = fmean(values)
+    return math.sqrt(fmean([(value - mean) ** 2 for value in values]))
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The least value that `share` of all do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(math.ceil(round(share * len(ordered), 9)), 1) - 1]
+
+
+def completion_times(flows: pl.DataFrame) -> tuple[list[int], int]:
+    """Completion times in ns of the load's transfers that completed, and how many that should have did not.
+
+    A transfer of parallel streams completes when the last of them does, from the earliest scheduled start.
+    """
+    wanted = loaded(flows).filter(
+        (pl.col("kind") != "udp")
+        & (pl.col("volume_bytes").is_not_null() | pl.col("kind").is_in(TIMED) | pl.col("error").is_not_null())
+    )
+    transfers = (
+        wanted.with_columns(
+            end=pl.col("scheduled_ns") + pl.col("completion_ns"),
+            # What was to last until a moment, and did, had nothing to complete.
+            due=pl.col("completion_ns").is_null()
+            & (pl.col("volume_bytes").is_not_null() | pl.col("error").is_not_null()),
+            own=pl.coalesce("transfer", -1 - pl.col("flow")),
+        )
+        .group_by("own", "part", maintain_order=True)
+        .agg(
+            pl.col("due").any(),
+            missing=pl.col("completion_ns").is_null().any(),
+            time=pl.col("end").max() - pl.col("scheduled_ns").min(),
+        )
+    )
+    times = transfers.filter(~pl.col("missing"))["time"].to_list()
+    return [int(time) for time in times], int(transfers["due"].sum())
+
+
+def active(flows: pl.DataFrame) -> list[tuple[int, int]]:
+    """Times in which any of the flows was under way, from T0, as disjoint intervals in order."""
+    known = flows.filter(pl.col("started_ns").is_not_null() & pl.col("ended_ns").is_not_null())
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(known.select("started_ns", "ended_ns").iter_rows()):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def aggregate_goodput(flows: pl.DataFrame) -> float | None:
+    """bit/s while any flow was active."""
+    time = sum(end - start for start, end in active(flows))
+    return int(flows["received_bytes"].sum()) * BYTE_NS / time if time else None
+
+
+def source_fairness(load: pl.DataFrame) -> float | None:
+    """Jain's index over sending nodes, whatever number of flows each has; None for less than two of them."""
+    known = load.filter(pl.col("source").is_not_null() & pl.col("received_bytes").is_not_null())
+    each = [aggregate_goodput(flows) for _, flows in known.group_by("source", maintain_order=True)]
+    received = [goodput for goodput in each if goodput is not None]
+    return jain(received) if len(received) > 1 else None
+
+
+def retransmissions(flows: pl.DataFrame) -> float | None:
+    """The share of retransmitted ones in all segments sent; what was received counts in whole segments."""
+    known = flows.filter(pl.col("retransmitted_segments").is_not_null() & (pl.col("segment_bytes") > 0))
+    if known.is_empty():
+        return None
+    again = int(known["retransmitted_segments"].sum())
+    first = int(known.select((pl.col("received_bytes").fill_null(0) / pl.col("segment_bytes")).ceil().sum()).item())
+    return again / (first + again) if first + again else None
+
+
+def durations(flows: pl.DataFrame, exchanges: pl.DataFrame, kind: str) -> list[int]:
+    """How long the exchanges of flows of a kind took, in ns."""
+    own = flows.filter(pl.col("kind") == kind).select("flow").unique()
+    return exchanges.join(own, on="flow", how="semi")["duration_ns"].drop_nulls().to_list()

@@ -1,0 +1,35 @@
+"""Metrics by name, and published figures: what a scenario may ask for, and what may stand beside it.
+
+In: words of a scenario. Out: names of the vocabulary (labs/record/metrics.py), and values in its units.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import PlainValidator, WithJsonSchema
+
+from labs.record.metrics import AMBIGUOUS, METRICS
+from labs.spec.source import nearest
+from labs.units import parse_published
+
+
+def _metric(value: object) -> str:
+    if value in METRICS:
+        return str(value)
+    if isinstance(value, str) and value in AMBIGUOUS:
+        raise ValueError(f"unknown metric, write {AMBIGUOUS[value]}")
+    raise ValueError(f"unknown metric, {nearest(str(value), METRICS)}")
+
+
+def _published(value: object) -> str:
+    parse_published(str(value))
+    return str(value)
+
+
+def _title(title: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
+
+
+Metric = Annotated[str, PlainValidator(_metric), _title("metric", "mean completion time")]
+PublishedText = Annotated[str, PlainValidator(_published), _title("figure", "8353.66Mbit/s", "0.9993", "2.5%")]

@@ -1,0 +1,152 @@
+"""The columns of a run's tables: the type and the meaning of each; its unit is the last part of its name.
+
+In: nothing. Out: `COLUMNS`, by table. labs/record/tables.py writes and reads tables of these columns; docs/metrics.md
+lists them. Times are nanoseconds from T0, the common start of all flows of a run; sizes are payload bytes unless a
+column says otherwise; bytes of links are counted as the link's framing counts them. A value that is not known is null.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+_WORD, _WHOLE, _REAL = pl.String(), pl.Int64(), pl.Float64()
+
+
+class Column(NamedTuple):
+    """`meaning`: one line for a reader of the table."""
+
+    kind: pl.DataType
+    meaning: str
+
+
+class Table(NamedTuple):
+    """`meaning`: what a row of it is."""
+
+    meaning: str
+    columns: dict[str, Column]
+
+
+_FLOW = {
+    "flow": Column(_WHOLE, "the flow's number in the run"),
+    "part": Column(
+        _WHOLE,
+        "one of the flow's connections or members (a file of many that arrive, a direction of a bidirectional "
+        "transfer, a rank of a message-passing group), else 0",
+    ),
+}
+
+COLUMNS: dict[str, Table] = {
+    "flows": Table(
+        "a flow, or a part of one",
+        {
+            **_FLOW,
+            "name": Column(_WORD, "the flow's name"),
+            "step": Column(_WORD, "the scenario's step that it belongs to"),
+            "role": Column(_WORD, "load, reverse or background: what metrics count it as"),
+            "transfer": Column(_WHOLE, "parallel streams of one transfer share this number"),
+            "kind": Column(_WORD, "bulk, arrivals, requests, messages or udp"),
+            "generator": Column(_WORD, "ewan, iperf3 or ditg"),
+            "source": Column(_WORD, "the sending node"),
+            "sink": Column(_WORD, "the receiving node; null for members of a group"),
+            "congestion": Column(_WORD, "the congestion control"),
+            "scheduled_ns": Column(_WHOLE, "its scheduled start"),
+            "started_ns": Column(_WHOLE, "its first system call; its lateness is started − scheduled"),
+            "connected_ns": Column(_WHOLE, "when its connection was there"),
+            "ended_ns": Column(_WHOLE, "when it ended"),
+            "completion_ns": Column(
+                _WHOLE, "from its scheduled start to the last of its bytes; null: it did not receive all"
+            ),
+            "volume_bytes": Column(_WHOLE, "what it was to send; null: as much as fits in its time"),
+            "received_bytes": Column(_WHOLE, "what its receiver got"),
+            "goodput_bps": Column(_REAL, "what was received, per time from its scheduled start to its end"),
+            "segment_bytes": Column(_WHOLE, "the sender's maximum segment size"),
+            "min_rtt_ns": Column(_WHOLE, "the least RTT that the sender measured"),
+            "retransmitted_segments": Column(_WHOLE, "retransmitted segments"),
+            "copied_segments": Column(
+                _WHOLE, "came more than once, as the receiver reported (DSACK, RFC 2883); null: not told"
+            ),
+            "sent_packets": Column(_WHOLE, "UDP: packets sent"),
+            "received_packets": Column(_WHOLE, "UDP: packets received"),
+            "lost_packets": Column(_WHOLE, "UDP: packets that did not arrive"),
+            "reordered_packets": Column(_WHOLE, "UDP: packets that came after later ones"),
+            "duplicate_packets": Column(_WHOLE, "UDP: packets that came more than once"),
+            "delay_min_ns": Column(_WHOLE, "UDP: the least one-way delay"),
+            "delay_p50_ns": Column(_WHOLE, "UDP: one-way delay that half of the packets did not exceed"),
+            "delay_p95_ns": Column(_WHOLE, "UDP: one-way delay that 95 % of the packets did not exceed"),
+            "delay_p99_ns": Column(_WHOLE, "UDP: one-way delay that 99 % of the packets did not exceed"),
+            "delay_max_ns": Column(_WHOLE, "UDP: the largest one-way delay"),
+            "jitter_ns": Column(_REAL, "UDP: interarrival jitter (RFC 3550, section 6.4.1)"),
+            "error": Column(_WORD, "why it went no further"),
+        },
+    ),
+    "series": Table(
+        "TCP_INFO of a sender at one moment",
+        {
+            **_FLOW,
+            "time_ns": Column(_WHOLE, "when it was read"),
+            "acked_bytes": Column(_WHOLE, "acknowledged so far"),
+            "delivered_segments": Column(_WHOLE, "acknowledged so far, cumulatively or selectively"),
+            "cwnd_segments": Column(_WHOLE, "congestion window"),
+            "ssthresh_segments": Column(_WHOLE, "slow-start threshold"),
+            "in_flight_segments": Column(_WHOLE, "sent, and neither acknowledged nor taken for lost (RFC 6675's pipe)"),
+            "srtt_ns": Column(_WHOLE, "smoothed RTT (RFC 6298)"),
+            "rttvar_ns": Column(_WHOLE, "mean deviation of the RTT (RFC 6298)"),
+            "retransmitted_segments": Column(_WHOLE, "retransmitted so far"),
+            "lost_segments": Column(_WHOLE, "taken for lost now"),
+            "delivery_rate_bps": Column(_WHOLE, "the kernel's last estimate; 0 before the first"),
+            "pacing_rate_bps": Column(_WHOLE, "at which it may send at most, headers included; null: not paced"),
+        },
+    ),
+    "goodput": Table(
+        "what a receiver got in a bin of time",
+        {
+            **_FLOW,
+            "time_ns": Column(_WHOLE, "the bin's end"),
+            "bin_ns": Column(_WHOLE, "the bin's width"),
+            "delivered_bytes": Column(
+                _WHOLE,
+                "in order, so that a program could have it: in the bin in which a loss is made good, much that arrived "
+                "long before",
+            ),
+            "arrived_bytes": Column(
+                _WHOLE,
+                "as it came over the wire. TCP: data segments that came, those out of order and copies too, times the "
+                "mean payload of those that were sent; null: its generator does not tell. UDP: without copies, as "
+                "delivered",
+            ),
+        },
+    ),
+    "exchanges": Table(
+        "a request with its response, or an iteration of a message-passing rank",
+        {
+            **_FLOW,
+            "number": Column(_WHOLE, "its number in the flow"),
+            "start_ns": Column(_WHOLE, "when it began"),
+            "duration_ns": Column(_WHOLE, "how long it took"),
+            "sent_bytes": Column(_WHOLE, "payload sent"),
+            "received_bytes": Column(_WHOLE, "payload received"),
+        },
+    ),
+    "links": Table(
+        "counters of one direction of an emulated link, from T0 on",
+        {
+            "link": Column(_WORD, "the link's name"),
+            "direction": Column(_WORD, "forward or backward"),
+            "time_ns": Column(_WHOLE, "when they were read"),
+            "rate_bps": Column(_WHOLE, "the configured rate"),
+            "sent_packets": Column(_WHOLE, "packets sent so far"),
+            "sent_bytes": Column(_WHOLE, "bytes sent so far"),
+            "dropped_packets": Column(_WHOLE, "dropped so far: the queue was full, or its discipline dropped"),
+            "lost_packets": Column(_WHOLE, "lost on purpose so far"),
+            "served_packets": Column(_WHOLE, "taken out of the queue so far to be sent"),
+            "waited_ns": Column(
+                _WHOLE,
+                "time that packets waited in the queue so far, summed over packets; null: the link does not count it",
+            ),
+            "queue_packets": Column(_WHOLE, "waiting now, without the packet in service"),
+            "queue_bytes": Column(_WHOLE, "bytes of those"),
+        },
+    ),
+}

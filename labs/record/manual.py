@@ -1,0 +1,52 @@
+"""The page about metrics and tables, made from the vocabulary of metrics and from the columns of tables.
+
+In: nothing. Out: Markdown, as docs/metrics.md has it.
+"""
+
+from __future__ import annotations
+
+from labs.record.columns import COLUMNS
+from labs.record.metrics import GROUPS, METRICS
+from labs.record.tables import unit
+
+_INTRODUCTION = """# Metrics and tables
+
+Made from `labs/record/metrics.py` and `labs/record/columns.py` (`make docs`); do not edit.
+
+Each run of a scenario has metrics: in `summary.json`, in the report, and by their names in a scenario's `metrics`,
+`stop` and `beside`. Load flows are those of role `load`; a run does not have a metric that its flows do not give. A
+share is shown as a percentage.
+
+Runs leave tables (`runs/*/*.parquet`) that the metrics are computed from, and that other programs can read. A column's
+unit is the last part of its name and stands in the file, too. Times are nanoseconds from T0, the common start of all
+flows of a run; sizes are payload bytes unless a column says otherwise; bytes of links are counted as the link's framing
+counts them. A value that is not known is null.
+"""
+
+_PLAIN_LINK = "Where the load's bottleneck is a plain link, which counts nothing, a run does not have: {names}.\n"
+
+
+def markdown() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION]
+    for group, names in GROUPS.items():
+        lines = [f"## {group}", "", "| metric | unit | meaning |", "|---|---|---|"]
+        for name in names:
+            metric = METRICS[name]
+            only = f" (steps with `{metric.step}`)" if metric.step else ""
+            lines.append(f"| `{name}` | {metric.unit} | {metric.meaning}{only} |")
+        parts.append("\n".join([*lines, ""]))
+    plain = ", ".join(f"`{name}`" for name, metric in METRICS.items() if metric.emulated)
+    parts.append(_PLAIN_LINK.format(names=plain))
+    for name, table in COLUMNS.items():
+        lines = [
+            f"## Table `{name}`",
+            "",
+            f"A row: {table.meaning}.",
+            "",
+            "| column | unit | meaning |",
+            "|---|---|---|",
+        ]
+        lines += [f"| `{column}` | {unit(column)} | {each.meaning} |" for column, each in table.columns.items()]
+        parts.append("\n".join([*lines, ""]))
+    return "\n".join(parts)
