@@ -111,7 +111,7 @@ def summary(goodputs: Sequence[float]) -> dict[str, Any]:
 
 def test_a_live_repetition_is_judged_metric_by_metric() -> None:
     (finding,) = compare.live(summary([9.1e6, 9.2e6, 9.3e6]), summary([4.1e6, 4.2e6, 4.3e6]))
-    assert (finding.what, finding.before, finding.now) == ("mean goodput", "9.2Mbit/s", "4.2Mbit/s")
+    assert (finding.what, finding.before, finding.now) == ("mean goodput", "9.2 Mbit/s", "4.2 Mbit/s")
     assert finding.verdict == "different"
 
 
