@@ -1,6 +1,6 @@
-"""What a link's delay line and loss model do to packets on average: pure, from the plan's own keys.
+"""What a link's delay line and loss model do to packets on average: pure, from the plan's own types.
 
-In: `delay` and `loss` of a direction (emulator/src/config.rs). Out: mean, deviation, bounds and the distribution
+In: `delay` and `loss` of a direction (labs/stages). Out: mean, deviation, bounds and the distribution
 function of a delay; probability and correlation of losses.
 """
 
@@ -11,8 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import assert_never
 
+from labs import stages
+from labs.stages import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
 from labs.units import PPB
 
 
@@ -33,7 +35,7 @@ class DelayLine:
         return self.deviation_ns == 0
 
 
-def delay_line(delay: dict[str, Any], in_order: bool = False) -> DelayLine:
+def delay_line(delay: Delay, in_order: bool = False) -> DelayLine:
     """`in_order`: what probes meet where no packet overtakes, sent `spread_ns` apart."""
     line = _drawn(delay)
     return ordered(line, line.spread_ns) if in_order else line
@@ -55,23 +57,24 @@ def ordered(line: DelayLine, interval_ns: float) -> DelayLine:
     return _numeric(distribution, line.least_ns, line.most_ns, line.spread_ns, steps=4_000)
 
 
-def _drawn(delay: dict[str, Any]) -> DelayLine:
-    kind = delay["kind"]
-    if kind == "table":
-        return _table(sorted(delay["delays_ns"]))
-    centre, jitter = float(delay["delay_ns"]), float(delay.get("jitter_ns", 0))
-    if kind == "constant" or jitter == 0:
-        return DelayLine(centre, 0.0, 0.0, lambda ns: float(ns >= centre), centre, centre)
-    if kind == "uniform":
-        low, high = max(centre - jitter, 0.0), centre + jitter
-        return _numeric(lambda ns: (ns - low) / (high - low), low, high, high - low)
-    if kind == "normal":
-        # Between −4 and 4 deviations; what is below 0 becomes 0.
-        normal = NormalDist(centre, jitter)
-        return _numeric(normal.cdf, 0.0, centre + 4 * jitter, 6 * jitter)
-    if kind == "pareto":
-        return _pareto(centre, jitter)
-    raise ValueError(f"unknown delay kind {kind!r}")
+def _drawn(delay: Delay) -> DelayLine:
+    match delay:
+        case DelayTable(delays_ns):
+            return _table(sorted(delays_ns))
+        case ConstantDelay(centre) | UniformDelay(centre, 0) | NormalDelay(centre, 0) | ParetoDelay(centre, 0):
+            base = float(centre)
+            return DelayLine(base, 0.0, 0.0, lambda ns: float(ns >= base), base, base)
+        case UniformDelay(centre, jitter):
+            low, high = max(float(centre - jitter), 0.0), float(centre + jitter)
+            return _numeric(lambda ns: (ns - low) / (high - low), low, high, high - low)
+        case NormalDelay(centre, jitter):
+            # Between −4 and 4 deviations; what is below 0 becomes 0.
+            normal = NormalDist(centre, jitter)
+            return _numeric(normal.cdf, 0.0, float(centre + 4 * jitter), 6.0 * jitter)
+        case ParetoDelay(centre, jitter):
+            return _pareto(float(centre), float(jitter))
+        case _:
+            assert_never(delay)
 
 
 def _pareto(centre: float, jitter: float) -> DelayLine:
@@ -119,30 +122,32 @@ class Loss:
     slack_packets: int = 0
 
 
-def loss(model: dict[str, Any]) -> Loss:
-    kind = model["kind"]
-    if kind == "none":
-        return Loss(0.0)
-    if kind == "bernoulli":
-        return Loss(model["loss_ppb"] / PPB)
-    if kind == "every_nth":
-        return Loss(1 / model["n"], 0.0, 1)
-    if kind == "pattern":
-        pattern = model["pattern"]
-        return Loss(pattern.count("1") / len(pattern), 0.0, pattern.count("1"))
-    if kind == "gilbert_elliott":
-        bad, good = model["to_bad_ppb"] / PPB, model["to_good_ppb"] / PPB
-        return _markov([[1 - bad, bad], [good, 1 - good]], [model["loss_good_ppb"] / PPB, model["loss_bad_ppb"] / PPB])
-    if kind == "markov4":
-        p13, p31, p32, p23, p14 = (model[f"p{name}_ppb"] / PPB for name in ("13", "31", "32", "23", "14"))
-        matrix = [
-            [1 - p13 - p14, 0, p13, p14],
-            [0, 1 - p23, p23, 0],
-            [p31, p32, 1 - p31 - p32, 0],
-            [1, 0, 0, 0],
-        ]
-        return _markov(matrix, [0, 0, 1, 1])
-    raise ValueError(f"unknown loss kind {kind!r}")
+def loss(model: stages.Loss) -> Loss:
+    """What a loss model does to packets on average."""
+    match model:
+        case stages.NoLoss():
+            return Loss(0.0)
+        case stages.BernoulliLoss(loss_ppb):
+            return Loss(loss_ppb / PPB)
+        case stages.EveryNthLoss(n):
+            return Loss(1 / n, 0.0, 1)
+        case stages.LossPattern(pattern):
+            return Loss(pattern.count("1") / len(pattern), 0.0, pattern.count("1"))
+        case stages.GilbertElliottLoss():
+            bad, good = model.to_bad_ppb / PPB, model.to_good_ppb / PPB
+            return _markov([[1 - bad, bad], [good, 1 - good]], [model.loss_good_ppb / PPB, model.loss_bad_ppb / PPB])
+        case stages.Markov4Loss():
+            chain = (model.p13_ppb, model.p31_ppb, model.p32_ppb, model.p23_ppb, model.p14_ppb)
+            p13, p31, p32, p23, p14 = (ppb / PPB for ppb in chain)
+            matrix = [
+                [1 - p13 - p14, 0.0, p13, p14],
+                [0.0, 1 - p23, p23, 0.0],
+                [p31, p32, 1 - p31 - p32, 0.0],
+                [1.0, 0.0, 0.0, 0.0],
+            ]
+            return _markov(matrix, [0, 0, 1, 1])
+        case _:
+            assert_never(model)
 
 
 def _markov(matrix: list[list[float]], lost: list[float]) -> Loss:

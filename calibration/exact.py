@@ -29,8 +29,9 @@ from calibration.expect import REASONS as REASONS_LIVE
 from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream, shared_streams
 from generator import bulk
 from generator.bulk import end
-from labs.plan import Direction, Plan
+from labs.plan import Plan
 from labs.runtime.program import Program
+from labs.stages import Direction
 
 TOLERANCES = Tolerances(
     delay_ns=0,

@@ -21,9 +21,12 @@ from typing import Literal
 
 from calibration import lans
 from calibration.distribution import DelayLine, Loss, delay_line, loss
-from calibration.lans import ETHERNET_HEADER_BYTES, Lan
+from calibration.lans import Lan, card_framing
 from labs.forwarding import Forwarding
-from labs.plan import Direction, End, Framing, Hop, Interface, Link, Pair, Plan
+from labs.plan import End, Hop, Interface, Link, Pair, Plan
+from labs.stages import DelayTable, Direction, DropTail, Framing, Psp
+from labs.stages.delay import nominal_ns
+from labs.stages.egress import paced
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
@@ -199,8 +202,8 @@ class LinkExpectation:
     @property
     def active_queue(self) -> str | None:
         """The name of a discipline that drops before the limit, if there is one."""
-        kind = str(self.direction.queue.discipline["kind"])
-        return None if kind == "drop_tail" else kind
+        discipline = self.direction.queue.discipline
+        return None if isinstance(discipline, DropTail) else discipline.kind
 
     @property
     def lossless(self) -> bool:
@@ -304,7 +307,7 @@ def _way(
 def _shared(lan: Lan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpectation:
     """The switch's port to the router, from the fastest of its hosts on."""
     cards = {end: interfaces[end.node, end.interface] for end in lan.hosts}
-    hosts = sorted(lan.hosts, key=lambda end: -cards[end].egress["rate_bps"])
+    hosts = sorted(lan.hosts, key=lambda end: -_rate_bps(cards[end]))
     return LinkExpectation(
         link=lan.port.name,
         name="forward",
@@ -317,7 +320,7 @@ def _shared(lan: Lan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpec
         backend=lan.port.backend,
         source_exit=_exit(cards[hosts[0]]),
         senders=tuple(_ends(host, lan.router, interfaces) for host in hosts),
-        card_bps=cards[hosts[0]].egress["rate_bps"],
+        card_bps=_rate_bps(cards[hosts[0]]),
         wakeups=int(lan.in_user_space),
     )
 
@@ -362,16 +365,22 @@ def _link(
 
 def _counted_bytes(pair: Pair, plain: Sequence[Interface], mtu: int) -> int:
     """What a full packet counts where a plain link is the pair's bottleneck; else, of its IP packet."""
-    exits = [each.egress for each in plain if each.egress.get("rate_bps") == pair.bottleneck_bps]
-    return mtu + min((each["overhead_bytes"] + ETHERNET_HEADER_BYTES for each in exits), default=0)
+    cards = (paced(each.egress) for each in plain)
+    framings = (card_framing(card) for card in cards if card is not None and card.rate_bps == pair.bottleneck_bps)
+    return mtu + min((framing.overhead_bytes for framing in framings), default=0)
+
+
+def _rate_bps(interface: Interface) -> int:
+    """0: it has no rate of its own."""
+    card = paced(interface.egress)
+    return 0 if card is None else card.rate_bps
 
 
 def _exit(interface: Interface) -> HostExit:
     egress = interface.egress
-    if egress["kind"] != "psp":
+    if not isinstance(egress, Psp):
         return HostExit()
-    framing = Framing(egress["overhead_bytes"] + ETHERNET_HEADER_BYTES, egress["minimum_bytes"])
-    return HostExit(egress["rate_bps"], framing, egress["dither_ns"])
+    return HostExit(egress.rate_bps, card_framing(egress), egress.dither_ns)
 
 
 def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> Ends:
@@ -392,8 +401,8 @@ def _pair(
     ends = _ends(first[pair.source], first[pair.sink], interfaces)
     links, directions = (*there.links, *back.links), (*there.directions, *back.directions)
     lines = [delay_line(direction.delay, not direction.reorder) for direction in directions]
-    wander = sum(line.mean_ns for line in lines) - sum(float(d.delay.get("delay_ns", 0)) for d in directions)
-    tables = any(direction.delay["kind"] == "table" for direction in directions)
+    wander = sum(line.mean_ns for line in lines) - sum(float(nominal_ns(d.delay)) for d in directions)
+    tables = any(isinstance(direction.delay, DelayTable) for direction in directions)
     # A pair's RTT has the nominal delays; the mean of a skewed or cut distribution is elsewhere.
     rtt = sum(line.mean_ns for line in lines) if tables else pair.rtt_ns + wander
     mtus = [interfaces[end.node, end.interface].mtu for link in links for end in (link.a, link.b)]
@@ -440,4 +449,4 @@ def _holds_bdp(direction: Direction, mtu: int, pair: Pair) -> bool:
     limits = [queue.limit_bytes, None if queue.limit_packets is None else queue.limit_packets * size]
     room = min(limit for limit in limits if limit is not None)
     # Of the pair's own path: what fills its bottleneck during a round trip.
-    return queue.discipline["kind"] == "drop_tail" and room >= 0.9 * pair.bottleneck_bps * pair.rtt_ns / BYTE_NS
+    return isinstance(queue.discipline, DropTail) and room >= 0.9 * pair.bottleneck_bps * pair.rtt_ns / BYTE_NS

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
-from labs.plan import Direction, End, Framing, Interface, Link, Plan, Queue
+from labs.plan import End, Interface, Link, Plan
+from labs.stages import ConstantDelay, Direction, DropTail, Framing, NoLoss, Psp, Queue, Tbf
+from labs.stages.egress import paced
 
 ETHERNET_HEADER_BYTES = 14
 USER_SPACE = (
@@ -44,17 +46,24 @@ def of_plan(plan: Plan) -> dict[str, Lan]:
 
 def _port(switch: str, own: End, router: End, interfaces: Mapping[tuple[str, str], Interface]) -> Link:
     there, back = (interfaces[end.node, end.interface] for end in (own, router))
-    backend = "kernel" if there.egress["kind"] == "psp" else "tbf"
-    ways = [_direction(each.egress, each.mtu) for each in (there, back)]
-    return Link(switch, "access", backend, switch, own.interface, router.interface, own, router, *ways)  # type: ignore[arg-type]
+    backend: Literal["kernel", "tbf"] = "kernel" if isinstance(there.egress, Psp) else "tbf"
+    ways = [_direction(each) for each in (there, back)]
+    return Link(switch, "access", backend, switch, own.interface, router.interface, own, router, *ways)
 
 
-def _direction(egress: Mapping[str, Any], mtu: int) -> Direction:
-    framing = Framing(egress["overhead_bytes"] + ETHERNET_HEADER_BYTES, egress.get("minimum_bytes", 0))
-    packets, size = egress.get("limit_packets"), egress["limit_bytes"]
-    if egress["kind"] == "tbf":
+def _direction(port: Interface) -> Direction:
+    card = paced(port.egress)
+    assert card is not None, "the compiler gives both ends of a switch's link to its router a rate"
+    framing, queue = card_framing(card), Queue(None, card.limit_bytes, DropTail())
+    if isinstance(card, Tbf):
         # Its queue counts frames without what the framing adds.
-        size = size // (mtu + ETHERNET_HEADER_BYTES) * (mtu + framing.overhead_bytes)
-    queue = Queue(packets, None if packets is not None else size, {"kind": "drop_tail"})
-    delay = {"kind": "constant", "delay_ns": 0}
-    return Direction(framing, egress["rate_bps"], {"kind": "none"}, 0, 0, queue, delay, False, 0, 0, 0)
+        packets = card.limit_bytes // (port.mtu + ETHERNET_HEADER_BYTES)
+        queue = Queue(None, packets * (port.mtu + framing.overhead_bytes), DropTail())
+    elif card.limit_packets is not None:
+        queue = Queue(card.limit_packets, None, DropTail())
+    return Direction(framing, card.rate_bps, NoLoss(), 0, 0, queue, ConstantDelay(0), False, 0, 0, 0)
+
+
+def card_framing(card: Psp | Tbf) -> Framing:
+    """What a card's rate counts of an IP packet."""
+    return Framing(card.overhead_bytes + ETHERNET_HEADER_BYTES, card.minimum_bytes if isinstance(card, Psp) else 0)

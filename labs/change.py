@@ -1,21 +1,23 @@
 """A change of a running link: `rate=500Mbit/s delay=80ms` in the words of a description, as the link reads it.
 
-Comes in: the link's direction as it is now and the words. Goes out: the keys of `set` on the control socket.
-What the words do not say stays as it is; refused is what a description would be refused for.
+Comes in: the link's direction as it is now and the words. Goes out: a `Change`. What the words do not say stays as it
+is; refused is what a description would be refused for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
-from labs.compile.backends import obstacle
-from labs.compile.settings import Settings, add
-from labs.compile.stages import Circumstances, Stages
-from labs.plan import Direction, Link, Plan, Queue
+from labs.compile.settings import settings
+from labs.compile.stages.context import LinkContext
+from labs.compile.stages.direction import compile_direction, described, obstacle
+from labs.plan import Link, Plan
 from labs.spec import from_template
 from labs.spec.source import DescriptionError
+from labs.stages import Change, DropTail, Queue, Red
+from labs.stages.delay import nominal_ns
 from labs.units import Duration, Rate, Size, UnitError, about
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
@@ -23,7 +25,7 @@ ROOM = 5
 
 PROTOCOLS = {"static": "static routing", "ospf": "OSPF", "isis": "IS-IS", "bgp": "BGP"}
 
-# Word → the keys of a direction that it decides.
+# Word → the keys of a `Change` that it decides.
 WORDS = {
     "rate": ("rate_bps",),
     "delay": ("delay",),
@@ -38,64 +40,63 @@ WORDS = {
 }
 
 
-def compile_change(plan: Plan, link: Link, heading: str, words: Mapping[str, str]) -> dict[str, Any]:
-    """The keys that change in one direction, or DescriptionError."""
+Heading = Literal["forward", "backward"]
+
+
+def compile_change(plan: Plan, link: Link, heading: Heading, words: Mapping[str, Any]) -> Change:
+    """What changes in one direction, or DescriptionError."""
     unknown = [word for word in words if word not in WORDS]
     if unknown:
         raise DescriptionError(f"{unknown[0]}={words[unknown[0]]}: a link has {', '.join(WORDS)}")
     if not words:
         raise DescriptionError("nothing to change: write for example rate=500Mbit/s")
-    now: Direction = getattr(link, heading)
-    written = from_template("dumbbell", {**_as_words(now), **words})
-    way = Settings(("wan",))
-    add(way, ("wan",), written.description.wan)
-    delay_ns = way.delay_ns if way.delay_ns is not None else _delay_ns(now)
-    mtu = next(
-        port.mtu
-        for node in plan.nodes
-        if node.name == link.a.node
-        for port in node.interfaces
-        if port.name == link.a.interface
-    )
+    now = link.forward if heading == "forward" else link.backward
+    spec = from_template("dumbbell", words)
+    path = ("wan",)
+    way = settings(path, Rate(now.rate_bps), [(path, described(now)), (path, spec.description.wan)])
+    delay_ns = way.delay_ns if way.delay_ns is not None else nominal_ns(now.delay)
     longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
-    direction = Stages(written).direction(way, Circumstances(link.name, link.role, delay_ns, mtu, longest_ns), heading)
-    then = asdict(direction)
-    if then["store_bytes"] > ROOM * now.store_bytes:
-        wanted, room = Size(then["store_bytes"]), Size(ROOM * now.store_bytes)
+    at = LinkContext(spec, link.name, link.role, delay_ns, _mtu(plan, link), longest_ns)
+    compiled = compile_direction(way, at)
+    if compiled.store_bytes > ROOM * now.store_bytes:
+        wanted, room = Size(compiled.store_bytes), Size(ROOM * now.store_bytes)
         raise DescriptionError(
             f"{link.name} {heading} would hold {wanted}, and has room for {room}: "
             "bring the lab up with the larger delay, rate or buffer"
         )
-    if "queue" in words and "buffer" not in words:
-        then["queue"] |= {"limit_packets": now.queue.limit_packets, "limit_bytes": now.queue.limit_bytes}
-    if "queue" not in words:
-        then["queue"]["discipline"] = now.queue.discipline
+    kept = compiled.queue.discipline if "queue" in words else now.queue.discipline
+    then = replace(compiled, queue=replace(compiled.queue, discipline=kept))
     if link.backend != "user":
-        _check_kernel(link, words, way, replace(direction, queue=Queue(**then["queue"])), now)
-    return {key: then[key] for word in words for key in WORDS[word]}
+        found = obstacle(then, way)
+        if found is not None:
+            key, why = found
+            raise DescriptionError(
+                f"{key}={words.get(key, '')}: {why}, or emulator: user in the description of {link.name}"
+            )
+        _check_kernel_queue(link, words, then.queue, now.queue)
+    return Change(**{key: getattr(then, key) for word in words for key in WORDS[word]})
 
 
-def _check_kernel(link: Link, words: Mapping[str, str], way: Settings, then: Direction, now: Direction) -> None:
-    """Refuses what netem and the kernel's queues cannot do, or not without dropping what waits in them."""
-    found = obstacle(way, then)
-    if found is not None:
-        key, why = found
-        raise DescriptionError(
-            f"{key}={words.get(key, '')}: {why}, or emulator: user in the description of {link.name}"
-        )
+def _mtu(plan: Plan, link: Link) -> int:
+    ports = (port for node in plan.nodes if node.name == link.a.node for port in node.interfaces)
+    return next(port.mtu for port in ports if port.name == link.a.interface)
+
+
+def _check_kernel_queue(link: Link, words: Mapping[str, Any], then: Queue, now: Queue) -> None:
+    """Refuses a queue that the kernel could only have by dropping what waits in it."""
     if "queue" not in words and "buffer" not in words:
         return
     word = "queue" if "queue" in words else "buffer"
-    kind, was = then.queue.discipline["kind"], now.queue.discipline["kind"]
-    unit, counted = ("packets" if each.queue.limit_packets is not None else "bytes" for each in (then, now))
+    kind, was = then.discipline.kind, now.discipline.kind
+    unit, counted = ("packets" if each.limit_packets is not None else "bytes" for each in (then, now))
     why = ""
     if kind != was:
         why = f"its queue is {was}, and another one would drop what waits in it"
-    elif kind == "drop_tail" and unit != counted:
+    elif isinstance(then.discipline, DropTail) and unit != counted:
         why = f"its queue counts {counted}, and another one would drop what waits in it"
-    elif kind == "red" and (then.queue.limit_bytes, then.queue.limit_packets) != (
-        now.queue.limit_bytes,
-        now.queue.limit_packets,
+    elif isinstance(then.discipline, Red) and (then.limit_bytes, then.limit_packets) != (
+        now.limit_bytes,
+        now.limit_packets,
     ):
         why = "RED of the kernel drops what waits when it gets another buffer"
     if why:
@@ -105,16 +106,18 @@ def _check_kernel(link: Link, words: Mapping[str, str], way: Settings, then: Dir
         )
 
 
+def after(link: Link, heading: Heading, change: Change) -> Link:
+    """The link with a change made to one of its directions."""
+    if heading == "forward":
+        return replace(link, forward=change.applied(link.forward))
+    return replace(link, backward=change.applied(link.backward))
+
+
 def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:
     """The link with the changes that were made to it, in the order in which the spinner tells them."""
     for each in past:
         if each["link"] == link.name:
-            keys = dict(each["change"])
-            if "queue" in keys:
-                keys["queue"] = Queue(**keys["queue"])
-            way: Direction = getattr(link, each["direction"])
-            changed: dict[str, Any] = {each["direction"]: replace(way, **keys)}
-            link = replace(link, **changed)
+            link = after(link, each["direction"], Change.from_data(each["change"]))
     return link
 
 
@@ -143,19 +146,3 @@ def carrier_words(plan: Plan, link: str, up: bool, told: Mapping[str, Any]) -> s
     elif not lost:
         said += ["no path uses it" if not up else "the paths are as they were"]
     return "".join(f"; {each}" for each in said)
-
-
-def _delay_ns(now: Direction) -> int:
-    delays: list[int] = now.delay["delays_ns"] if now.delay["kind"] == "table" else [now.delay["delay_ns"]]
-    return sum(delays) // len(delays)
-
-
-def _as_words(now: Direction) -> dict[str, str]:
-    """What a description would say of the rate and of a delay that is not a table."""
-    words = {"rate": str(Rate(now.rate_bps))}
-    if now.delay["kind"] != "table":
-        words["delay"] = str(Duration(now.delay["delay_ns"]))
-        if now.delay["kind"] != "constant":
-            words |= {"jitter": str(Duration(now.delay["jitter_ns"])), "distribution": now.delay["kind"]}
-            words |= {"reorder": "true"} if now.reorder else {}
-    return words

@@ -32,6 +32,8 @@ from labs.runtime.live import CHOICES, Choice, LiveRuntime
 from labs.sheet import Sheet
 from labs.spec import DescriptionError, Spec, from_template, load, names, override
 from labs.spec.fields import Topology
+from labs.stages import Change
+from labs.stages.change import words as change_words
 from labs.units import about
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -401,7 +403,7 @@ def changes(lab: str, plan: Plan) -> list[list[str]]:
         except LabError:  # a dead spinner is in the lab's own line
             continue
         for each in answer["changes"]:
-            words = table.change_words(each["change"])
+            words = change_words(Change.from_data(each["change"]))
             times = [about(each["requested_ns"], "time", 6), about(each["late_ns"], "time")]
             rows.append([each["link"], each["direction"], words, *times])
     return rows

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from functools import cached_property
-from statistics import fmean
 
 from labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan
+from labs.stages.delay import nominal_ns
+from labs.stages.egress import paced
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Table = dict[tuple[int, int], tuple[Address | None, str]]
@@ -59,7 +60,8 @@ class Forwarding:
         if hop.link in self._emulated:
             link = self._emulated[hop.link]
             return (link.forward if hop.direction == "forward" else link.backward).rate_bps
-        return self._interfaces[self.ends(hop)[0]].egress.get("rate_bps") or None
+        card = paced(self._interfaces[self.ends(hop)[0]].egress)
+        return None if card is None else card.rate_bps
 
     def followed(self, source: str, sink: str) -> NetworkPath:
         """The path by the routes alone, also of a pair."""
@@ -96,8 +98,7 @@ class Forwarding:
         link = self._emulated.get(hop.link)
         if link is None:
             return 0
-        delay = (link.forward if hop.direction == "forward" else link.backward).delay
-        return round(fmean(delay["delays_ns"])) if delay["kind"] == "table" else int(delay["delay_ns"])
+        return nominal_ns((link.forward if hop.direction == "forward" else link.backward).delay)
 
     @cached_property
     def _links(self) -> dict[str, tuple[End, End]]:

@@ -1,60 +1,23 @@
 """The plan: what machines execute.
 
-Everything is decided: names, addresses, routes, stages of every link, CPU placement, seeds. Integers, the unit
-in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/src/config.rs` read the
+Everything is decided: names, addresses, routes, stages of every link (`labs/stages`), CPU placement, seeds. Integers,
+the unit in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/src/config.rs` read the
 same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
-from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import Literal
 
 import orjson
 
+from labs.stages import Direction, Egress
+from labs.typed import read_typed
+
 FORMAT = "ewan-plan/3"
 _FAMILY = "ewan-plan/"
-
-MOST_SHOWN = 80  # characters of a value that is wrong
-
-Ppb = int
-
-
-@dataclass(frozen=True, slots=True)
-class Framing:
-    """What a packet's length counts: max(bytes of the IP packet + overhead, minimum)."""
-
-    overhead_bytes: int
-    minimum_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """Limits count packets that wait, not the one in service; bytes as `framing` counts them."""
-
-    limit_packets: int | None
-    limit_bytes: int | None
-    discipline: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """One direction of a link: impair → queue → rate → delay line (emulator/src/config.rs)."""
-
-    framing: Framing
-    rate_bps: int
-    loss: dict[str, Any]
-    corrupt_ppb: Ppb
-    duplicate_ppb: Ppb
-    queue: Queue
-    delay: dict[str, Any]
-    reorder: bool
-    seed: int
-    store_packets: int
-    store_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +33,8 @@ class Interface:
     mtu: int
     addresses: tuple[str, ...]
     neighbours: tuple[Neighbour, ...]
-    egress: dict[str, Any]
-    """The root queueing discipline by `kind`: none, fifo, tbf, and psp at hosts of the virtual clock."""
+    egress: Egress
+    """The root queueing discipline; psp at hosts of the virtual clock."""
     steer: bool
 
 
@@ -255,36 +218,3 @@ def from_json(text: bytes) -> Plan:
     plan = read_typed(Plan, data, "plan")
     assert isinstance(plan, Plan)
     return plan
-
-
-def read_typed(kind: Any, data: Any, where: str) -> Any:
-    """`data` as the annotated type `kind`: dataclasses, tuples of one type, unions, literals, plain values.
-
-    ValueError that names the place below `where` for an unknown or missing key, or a value of the wrong type.
-    """
-    if isinstance(kind, type) and is_dataclass(kind):
-        if not isinstance(data, dict):
-            raise ValueError(f"{where} is no object")
-        hints = _hints(kind)
-        for key in data.keys() ^ hints.keys():
-            raise ValueError(f"{where} has {'an unknown' if key in data else 'no'} key {key!r}")
-        return kind(**{key: read_typed(hint, data[key], f"{where}.{key}") for key, hint in hints.items()})
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        if not isinstance(data, list):
-            raise ValueError(f"{where} is no list")
-        return tuple(read_typed(parts[0], item, f"{where}[{index}]") for index, item in enumerate(data))
-    if origin is Literal:
-        allowed = data in parts
-    elif origin in (dict, Mapping):
-        allowed = isinstance(data, dict) and (parts[1] is Any or all(isinstance(v, parts[1]) for v in data.values()))
-    else:
-        allowed = type(data) in (parts or (kind,))
-    if not allowed:
-        raise ValueError(f"{where} is {repr(data)[:MOST_SHOWN]}")
-    return data
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)

@@ -6,6 +6,7 @@ In: the command line. Out: the command's own output and exit status, or what was
 from __future__ import annotations
 
 import sys
+from typing import Literal
 
 import click
 
@@ -58,7 +59,9 @@ def shell_command(lab: str | None, node: str) -> None:
 @click.argument("link")
 @click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE…")
 @cli.guarded
-def set_command(lab: str | None, direction: str, as_json: bool, link: str, words: tuple[str, ...]) -> None:
+def set_command(
+    lab: str | None, direction: change.Heading | Literal["both"], as_json: bool, link: str, words: tuple[str, ...]
+) -> None:
     """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
 
     KEY is rate, delay, jitter, distribution, reorder, loss, corrupt, duplicate, buffer or queue; at=+10s says when.
@@ -87,11 +90,12 @@ def set_command(lab: str | None, direction: str, as_json: bool, link: str, words
     if found is None:
         raise cli.fail(f"{name} has no link {link}; it has {', '.join([each.name for each in plan.links][:12])}")
     past = cli.runtime().control(name, link, {"command": "changes"})["changes"]
-    headings = ("forward", "backward") if direction == "both" else (direction,)
+    headings: tuple[change.Heading, ...] = ("forward", "backward") if direction == "both" else (direction,)
     # All is compiled before anything is sent: a change that is refused leaves both directions as they were.
     compiled = {each: change.compile_change(plan, change.as_it_is(found, past), each, wanted) for each in headings}
     answers = {}
-    for heading, keys in compiled.items():
+    for heading, made in compiled.items():
+        keys = made.to_data()
         request = {"command": "set", "link": link, "direction": heading, "in_ns": in_ns, **keys}
         answers[heading] = {"change": keys, "in_ns": in_ns, **cli.runtime().control(name, link, request)}
     if as_json:

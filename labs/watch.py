@@ -16,8 +16,9 @@ import orjson
 from rich.live import Live
 
 from labs import cli
-from labs.plan import Direction, Link, Plan
+from labs.plan import Link, Plan
 from labs.sheet import Sheet
+from labs.stages import Direction
 from labs.units import NS_PER_MS, about, mean_rate_bps
 
 WINDOW_MS = 500

@@ -6,25 +6,11 @@ from typing import Any
 
 from calibration.expect import Expectations, expectations
 from calibration.probe import Probing, plan_probes
-from labs.plan import (
-    Containers,
-    Direction,
-    End,
-    Framing,
-    Hop,
-    Interface,
-    Link,
-    NetworkPath,
-    Node,
-    Pair,
-    Plan,
-    Queue,
-    Spinner,
-    Wire,
-)
+from labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
+from labs.stages import Bare, ConstantDelay, Direction, DropTail, Framing, NoLoss, Queue
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
-DROP_TAIL = {"kind": "drop_tail"}
+DROP_TAIL = DropTail()
 
 
 def direction(**changes: Any) -> Direction:
@@ -32,11 +18,11 @@ def direction(**changes: Any) -> Direction:
     values: dict[str, Any] = {
         "framing": WIRE,
         "rate_bps": 1_000_000_000,
-        "loss": {"kind": "none"},
+        "loss": NoLoss(),
         "corrupt_ppb": 0,
         "duplicate_ppb": 0,
         "queue": Queue(None, 12_500_000, DROP_TAIL),
-        "delay": {"kind": "constant", "delay_ns": 50_000_000},
+        "delay": ConstantDelay(50_000_000),
         "reorder": False,
         "seed": 1,
         "store_packets": 100_000,
@@ -72,9 +58,9 @@ def plan(**changes: Any) -> Plan:
 
 def _node(name: str, kind: Any, *addresses: str) -> Node:
     mac = "02:00:00:00:00:01"
-    ports = [Interface("eth0", mac, 1500, addresses, (), {"kind": "none"}, False)]
+    ports = [Interface("eth0", mac, 1500, addresses, (), Bare(), False)]
     if kind == "router":
-        ports.append(Interface("eth1", mac, 1500, (), (), {"kind": "none"}, False))
+        ports.append(Interface("eth1", mac, 1500, (), (), Bare(), False))
     return Node(name, kind, tuple(ports), (), {}, ())
 
 

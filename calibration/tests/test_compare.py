@@ -11,8 +11,8 @@ from calibration import spinner
 from calibration.compare import compare
 from calibration.spinner import Facts
 from calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
-from labs.plan import Queue
 from labs.record import Row
+from labs.stages import BernoulliLoss, Codel, EveryNthLoss, GilbertElliottLoss, Queue, UniformDelay
 
 GOOD = Facts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 
@@ -69,24 +69,24 @@ def test_one_loss_on_a_lossless_link_is_outside_and_says_why() -> None:
 @pytest.mark.parametrize("lost, verdict", [(500, "ok"), (540, "ok"), (300, "outside"), (700, "outside")])
 def test_losses_of_two_percent(lost: int, verdict: str) -> None:
     # 25 000 packets at 2 %: 500 ± 22 (one deviation); 99 % for two comparisons reach ± 64.
-    rows = judged({"loss": {"kind": "bernoulli", "loss_ppb": 20_000_000}}, lost_packets=lost)
+    rows = judged({"loss": BernoulliLoss(20_000_000)}, lost_packets=lost)
     assert (rows["loss"].verdict, rows["loss"].configured) == (verdict, 20_000_000)
     assert rows["rate"].verdict == "ok"
 
 
 def test_bursts_widen_the_interval() -> None:
     model = {"to_bad_ppb": 2_000_000, "to_good_ppb": 98_000_000, "loss_good_ppb": 0, "loss_bad_ppb": 1_000_000_000}
-    assert judged({"loss": {"kind": "gilbert_elliott", **model}}, lost_packets=700)["loss"].verdict == "ok"
+    assert judged({"loss": GilbertElliottLoss(**model)}, lost_packets=700)["loss"].verdict == "ok"
 
 
 def test_every_50th_is_exact() -> None:
-    every = {"loss": {"kind": "every_nth", "n": 50}}
+    every = {"loss": EveryNthLoss(50)}
     assert judged(every, lost_packets=501)["loss"].verdict == "ok"
     assert judged(every, lost_packets=503)["loss"].verdict == "outside"
 
 
 def test_a_loss_too_rare_for_the_time_there_is_is_not_judged() -> None:
-    row = judged({"loss": {"kind": "bernoulli", "loss_ppb": 1_000}}, lost_packets=0)["loss"]
+    row = judged({"loss": BernoulliLoss(1_000)}, lost_packets=0)["loss"]
     assert row.verdict == "not measured" and "10000000 packets" in row.note
 
 
@@ -139,7 +139,7 @@ def test_a_probe_that_failed_says_why() -> None:
 
 
 def test_an_active_queue_has_no_limit_to_measure() -> None:
-    codel = {"kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": False}
+    codel = Codel(target_ns=5_000_000, interval_ns=100_000_000, ecn=False)
     row = judged({"queue": Queue(None, 12_500_000, codel)})["queue limit"]
     assert (row.verdict, row.note) == ("not measured", "codel drops before the limit")
 
@@ -151,7 +151,7 @@ def test_a_queue_that_takes_too_long_to_fill_is_not_judged() -> None:
 
 @pytest.mark.parametrize("scale, verdict", [(1.0, "ok"), (1.5, "outside")])
 def test_a_uniform_delay_is_judged_by_its_shape(scale: float, verdict: str) -> None:
-    uniform = {"kind": "uniform", "delay_ns": 50_000_000, "jitter_ns": 5_000_000}
+    uniform = UniformDelay(50_000_000, 5_000_000)
     source = random.Random(7)
     values = [50_001_104 + scale * source.uniform(-5e6, 5e6) for _ in range(200)]
     found = {**delays(50_001_104), "mean_ns": sum(values) / len(values)}

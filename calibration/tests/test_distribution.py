@@ -8,29 +8,43 @@ import numpy as np
 import pytest
 
 from calibration.distribution import delay_line, loss, ordered
+from labs.stages import (
+    BernoulliLoss,
+    ConstantDelay,
+    DelayTable,
+    EveryNthLoss,
+    GilbertElliottLoss,
+    LossPattern,
+    Markov4Loss,
+    NormalDelay,
+    ParetoDelay,
+    UniformDelay,
+)
 
 MS = 1_000_000
 
 
 def test_constant() -> None:
-    line = delay_line({"kind": "constant", "delay_ns": 5})
+    line = delay_line(ConstantDelay(5))
     assert (line.mean_ns, line.deviation_ns, line.constant) == (5, 0, True)
     assert (line.distribution(4), line.distribution(5)) == (0, 1)
 
 
 def test_uniform() -> None:
-    line = delay_line({"kind": "uniform", "delay_ns": 10 * MS, "jitter_ns": 3 * MS})
+    line = delay_line(UniformDelay(10 * MS, 3 * MS))
     assert line.mean_ns == pytest.approx(10 * MS, rel=1e-6)
     assert line.deviation_ns == pytest.approx(3 * MS / math.sqrt(3), rel=1e-4)
     assert line.distribution(7 * MS) == 0 and line.distribution(10 * MS) == pytest.approx(0.5)
 
 
 def test_normal() -> None:
-    line = delay_line({"kind": "normal", "delay_ns": 100 * MS, "jitter_ns": 10 * MS})
+    line = delay_line(NormalDelay(100 * MS, 10 * MS))
     assert line.mean_ns == pytest.approx(100 * MS, rel=1e-5)
     assert line.deviation_ns == pytest.approx(10 * MS, rel=1e-3)
     assert line.distribution(110 * MS) == pytest.approx(0.841345, abs=1e-5)
 
+
+SPREAD: dict[str, type[UniformDelay | NormalDelay]] = {"uniform": UniformDelay, "normal": NormalDelay}
 
 # As the description of `reorder` says it (labs/spec/fields.py): by how many times the jitter the mean grows.
 IN_ORDER = {
@@ -41,7 +55,7 @@ IN_ORDER = {
 
 @pytest.mark.parametrize(("kind", "interval"), [(kind, each) for kind, found in IN_ORDER.items() for each in found])
 def test_in_order_the_mean_is_longer(kind: str, interval: float) -> None:
-    line = delay_line({"kind": kind, "delay_ns": 100 * MS, "jitter_ns": 10 * MS})
+    line = delay_line(SPREAD[kind](100 * MS, 10 * MS))
     kept = ordered(line, interval * 10 * MS)
     assert (kept.mean_ns - line.mean_ns) / (10 * MS) == pytest.approx(IN_ORDER[kind][interval], abs=0.006)
     assert kept.deviation_ns < line.deviation_ns
@@ -53,7 +67,7 @@ def test_in_order_is_the_running_maximum() -> None:
     interval, drawn = 3 * MS, 100 * MS + 10 * MS * draws.uniform(-1, 1, 200_000)
     sent = np.arange(len(drawn)) * interval
     delays = np.maximum.accumulate(drawn + sent) - sent
-    kept = ordered(delay_line({"kind": "uniform", "delay_ns": 100 * MS, "jitter_ns": 10 * MS}), interval)
+    kept = ordered(delay_line(UniformDelay(100 * MS, 10 * MS)), interval)
     assert kept.mean_ns == pytest.approx(delays.mean(), abs=0.05 * MS)
     assert kept.deviation_ns == pytest.approx(delays.std(), rel=0.02)
     for share in (0.1, 0.5, 0.9):
@@ -62,37 +76,37 @@ def test_in_order_is_the_running_maximum() -> None:
 
 def test_probes_that_are_far_enough_apart_meet_what_is_drawn() -> None:
     for kind in ("uniform", "normal"):
-        delay = {"kind": kind, "delay_ns": 100 * MS, "jitter_ns": 10 * MS}
+        delay = SPREAD[kind](100 * MS, 10 * MS)
         assert delay_line(delay, in_order=True).mean_ns == pytest.approx(delay_line(delay).mean_ns, abs=100)
     # Of Pareto's tail a little reaches the next probe: 2.2 % of the jitter.
-    delay = {"kind": "pareto", "delay_ns": 100 * MS, "jitter_ns": 10 * MS}
-    longer = delay_line(delay, in_order=True).mean_ns - delay_line(delay).mean_ns
+    pareto = ParetoDelay(100 * MS, 10 * MS)
+    longer = delay_line(pareto, in_order=True).mean_ns - delay_line(pareto).mean_ns
     assert longer == pytest.approx(0.0223 * 10 * MS, rel=0.02)
 
 
 def test_table() -> None:
-    line = delay_line({"kind": "table", "delays_ns": [3, 1, 2, 2]})
+    line = delay_line(DelayTable((3, 1, 2, 2)))
     assert (line.mean_ns, line.spread_ns) == (2, 2)
     assert line.deviation_ns == pytest.approx(math.sqrt(0.5))
     assert [line.distribution(ns) for ns in (0, 1, 2, 3)] == [0, 0.25, 0.75, 1]
 
 
 def test_bernoulli_losses_are_independent() -> None:
-    found = loss({"kind": "bernoulli", "loss_ppb": 10_000_000})
+    found = loss(BernoulliLoss(10_000_000))
     assert (found.probability, found.dispersion) == (0.01, 1)
 
 
 def test_a_chain_without_memory_is_bernoulli() -> None:
     # to_bad + to_good = 1: the next state does not depend on the present one.
     model = {"to_bad_ppb": 100_000_000, "to_good_ppb": 900_000_000, "loss_good_ppb": 0, "loss_bad_ppb": 1_000_000_000}
-    found = loss({"kind": "gilbert_elliott", **model})
+    found = loss(GilbertElliottLoss(**model))
     assert found.probability == pytest.approx(0.1)
     assert found.dispersion == pytest.approx(1)
 
 
 def test_bursts_make_counts_wander() -> None:
     model = {"to_bad_ppb": 10_000_000, "to_good_ppb": 90_000_000, "loss_good_ppb": 0, "loss_bad_ppb": 1_000_000_000}
-    found = loss({"kind": "gilbert_elliott", **model})
+    found = loss(GilbertElliottLoss(**model))
     assert found.probability == pytest.approx(0.1)
     # (1 + λ) / (1 − λ) with λ = 1 − 0.01 − 0.09.
     assert found.dispersion == pytest.approx(1.9 / 0.1, rel=1e-6)
@@ -101,12 +115,12 @@ def test_bursts_make_counts_wander() -> None:
 def test_four_states() -> None:
     # Only single losses: from 1 to 4 with 0.25 and back, so 0.2 of the packets are lost, never two in a row.
     model = {"p13_ppb": 0, "p31_ppb": 500_000_000, "p32_ppb": 0, "p23_ppb": 500_000_000, "p14_ppb": 250_000_000}
-    found = loss({"kind": "markov4", **model})
+    found = loss(Markov4Loss(**model))
     assert found.probability == pytest.approx(0.2)
     assert found.dispersion == pytest.approx((1 - 0.25) / (1 + 0.25))
 
 
 def test_what_is_periodic_has_no_variance() -> None:
-    every, pattern = loss({"kind": "every_nth", "n": 50}), loss({"kind": "pattern", "pattern": "0110"})
+    every, pattern = loss(EveryNthLoss(50)), loss(LossPattern("0110"))
     assert (every.probability, every.dispersion, every.slack_packets) == (0.02, 0, 1)
     assert (pattern.probability, pattern.dispersion, pattern.slack_packets) == (0.5, 0, 2)

@@ -12,24 +12,18 @@ from calibration.compare import compare
 from calibration.expect import Expectations, expectations
 from calibration.probe import SECOND, Probing
 from calibration.tests.plans import DROP_TAIL, delays, direction, plan
-from labs.plan import Plan, Queue
+from labs.plan import Plan
 from labs.record import Row
+from labs.stages import ConstantDelay, Psp, Queue
 
-SEED = {
-    "kind": "psp",
-    "overhead_bytes": 24,
-    "minimum_bytes": 84,
-    "limit_bytes": 10**7,
-    "limit_packets": None,
-    "seed": 1,
-}
+CARD = Psp(rate_bps=0, overhead_bytes=24, minimum_bytes=84, limit_bytes=10**7, limit_packets=None, dither_ns=0, seed=1)
 
 
 def virtual(backend: Any = "kernel", dither_ns: int = 0, **changes: Any) -> Plan:
     """The plan of a dumbbell without spinners, whose hosts have a dither."""
     lab = plan(**changes)
     links = tuple(dataclasses.replace(link, backend=backend) for link in lab.links)
-    egress = {**SEED, "rate_bps": 0, "dither_ns": dither_ns}
+    egress = dataclasses.replace(CARD, dither_ns=dither_ns)
     nodes = tuple(
         dataclasses.replace(
             node, interfaces=tuple(dataclasses.replace(interface, egress=egress) for interface in node.interfaces)
@@ -212,7 +206,7 @@ def test_a_queue_is_filled_by_bursts_that_it_can_hold() -> None:
 
 def test_a_star_of_five_hundred_is_measured_in_part_and_says_so() -> None:
     (link,) = virtual().links
-    both = direction(delay={"kind": "constant", "delay_ns": 5_000_000}, queue=Queue(1_000, None, DROP_TAIL))
+    both = direction(delay=ConstantDelay(5_000_000), queue=Queue(1_000, None, DROP_TAIL))
     links = tuple(dataclasses.replace(link, name=f"arm{k}", forward=both, backward=both) for k in range(500))
     _, probing = prepared(dataclasses.replace(virtual(), links=links, pairs=()))
     assert packets_of(probing) < 2_500_000

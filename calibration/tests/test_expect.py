@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
 from calibration.expect import expectations
 from calibration.tests.plans import DROP_TAIL, plan
-from labs.plan import Framing, Plan, Queue
+from labs.plan import Plan
+from labs.stages import BernoulliLoss, Framing, NormalDelay, Psp, Queue
 
 
 def test_a_link_of_one_gigabit_and_50_ms() -> None:
@@ -69,9 +70,9 @@ def test_a_pair_over_a_gigabit() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"loss": {"kind": "bernoulli", "loss_ppb": 1000}},
+        {"loss": BernoulliLoss(1000)},
         {"queue": Queue(100, None, DROP_TAIL)},
-        {"delay": {"kind": "normal", "delay_ns": 50_000_000, "jitter_ns": 5_000_000}},
+        {"delay": NormalDelay(50_000_000, 5_000_000)},
     ],
 )
 def test_tcp_is_not_promised_the_rate_where_it_cannot_have_it(change: dict[str, object]) -> None:
@@ -80,7 +81,7 @@ def test_tcp_is_not_promised_the_rate_where_it_cannot_have_it(change: dict[str, 
 
 def test_corrupt_packets_are_lost_packets_but_not_their_copies() -> None:
     forward = expectations(
-        plan(loss={"kind": "bernoulli", "loss_ppb": 100_000_000}, corrupt_ppb=200_000_000, duplicate_ppb=500_000_000)
+        plan(loss=BernoulliLoss(100_000_000), corrupt_ppb=200_000_000, duplicate_ppb=500_000_000)
     ).links[0]
     # 0.1 + 0.9 · 0.2 · (1 − 0.5)
     assert forward.loss.probability == pytest.approx(0.19)
@@ -92,19 +93,19 @@ def test_framing_of_ip_adds_nothing() -> None:
     assert math.isclose(forward.delay_ns(1500), 50_000_000 + 12_000)
 
 
-def psp(rate_bps: int, dither_ns: int) -> dict[str, Any]:
-    limits = {"limit_bytes": 1_538_000, "limit_packets": None, "seed": 1}
-    return {
-        "kind": "psp",
-        "rate_bps": rate_bps,
-        "overhead_bytes": 24,
-        "minimum_bytes": 84,
-        "dither_ns": dither_ns,
-        **limits,
-    }
+def psp(rate_bps: int, dither_ns: int) -> Psp:
+    return Psp(
+        rate_bps=rate_bps,
+        overhead_bytes=24,
+        minimum_bytes=84,
+        limit_bytes=1_538_000,
+        limit_packets=None,
+        dither_ns=dither_ns,
+        seed=1,
+    )
 
 
-def with_egress(old: Plan, egresses: dict[str, dict[str, Any]]) -> Plan:
+def with_egress(old: Plan, egresses: dict[str, Psp]) -> Plan:
     nodes = tuple(
         dataclasses.replace(
             node,

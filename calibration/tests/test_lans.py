@@ -14,9 +14,11 @@ from calibration.expect import Expectations, HostExit, LinkExpectation, expectat
 from calibration.probe import Probing, plan_probes
 from labs.compile import HostFacts, compile
 from labs.host import virtual_facts
-from labs.plan import Framing, Plan
+from labs.plan import Plan
 from labs.record import Row
 from labs.spec import parse
+from labs.stages import Framing
+from labs.stages.delay import nominal_ns
 
 LIVE, VIRTUAL = HostFacts((0, 1), ()), virtual_facts()
 KERNEL = HostFacts((0, 1), (), datapath="system")
@@ -102,7 +104,7 @@ def test_an_emulated_access_link_is_measured_at_the_router_behind_the_switch() -
         assert there.after == after and back.after == HostExit()
         assert found.pairs[1].links == ("access-left2", "core")
         directions = found.pairs[1].directions
-        assert sum(way.delay["delay_ns"] for way in directions) == 30_000_000
+        assert sum(nominal_ns(way.delay) for way in directions) == 30_000_000
 
 
 def stream(sent: int, arrived: int, window_ns: float, wait_ns: float = 0.0) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from calibration import probe
 from calibration.expect import expectations
 from calibration.probe import MS, SECOND, Probing, plan_probes
 from calibration.tests.plans import DROP_TAIL, direction, plan
-from labs.plan import Plan, Queue
+from labs.plan import Plan
+from labs.stages import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 
 
 def planned(lab: Plan) -> Probing:
@@ -39,7 +40,7 @@ def test_the_default_dumbbell_takes_less_than_fifteen_seconds() -> None:
 
 @pytest.mark.parametrize("rate_bps, seconds", [(1_000_000, 20), (100_000_000, 30), (1_000_000_000, 45)])
 def test_a_star_of_a_hundred_stays_bounded(rate_bps: int, seconds: int) -> None:
-    delay, queue = {"kind": "constant", "delay_ns": 5_000_000}, Queue(None, max(rate_bps // 800, 15_000), DROP_TAIL)
+    delay, queue = ConstantDelay(5_000_000), Queue(None, max(rate_bps // 800, 15_000), DROP_TAIL)
     probing = planned(star(100, rate_bps=rate_bps, delay=delay, queue=queue))
     assert len(streams(probing, "saturate")) == 200
     assert probing.duration_ns < seconds * SECOND
@@ -49,7 +50,7 @@ def test_a_star_of_a_hundred_stays_bounded(rate_bps: int, seconds: int) -> None:
 
 
 def test_of_five_hundred_fast_links_some_are_saturated_and_the_others_named() -> None:
-    probing = planned(star(500, delay={"kind": "constant", "delay_ns": 5_000_000}, queue=Queue(None, 10**6, DROP_TAIL)))
+    probing = planned(star(500, delay=ConstantDelay(5_000_000), queue=Queue(None, 10**6, DROP_TAIL)))
     assert probing.duration_ns < 60 * SECOND
     measured = {stream["name"] for stream in streams(probing, "saturate")}
     named = {key for key, what in probing.skipped if what == "rate"}
@@ -70,14 +71,14 @@ def test_delay_probes_do_not_queue_and_rate_probes_do(rate_bps: int) -> None:
 
 
 def test_losses_before_the_queue_are_made_up_for() -> None:
-    half = planned(plan(loss={"kind": "bernoulli", "loss_ppb": 500_000_000}))
+    half = planned(plan(loss=BernoulliLoss(500_000_000)))
     stream = streams(half, "saturate")[0]
     assert 1538 * 8 / stream["interval_ns"] * 0.5 == pytest.approx(1.25, rel=0.01)
     assert len(streams(half, "loss")) == 2
 
 
 def test_packets_do_not_wait_for_each_other_where_the_delay_varies() -> None:
-    uniform = {"kind": "uniform", "delay_ns": 50 * MS, "jitter_ns": 10 * MS}
+    uniform = UniformDelay(50 * MS, 10 * MS)
     assert streams(planned(plan(delay=uniform)), "delay")[0]["interval_ns"] == 20 * MS
     assert streams(planned(plan(delay=uniform, reorder=True)), "delay")[0]["interval_ns"] == MS
 

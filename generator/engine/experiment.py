@@ -34,6 +34,7 @@ from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.spec.values import LONGEST_NAME, NAME
+from labs.typed import read_typed
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
@@ -186,7 +187,7 @@ class Experiment:
         try:
             plan = plans.from_json(read_bytes(place / "plan.json"))
             program = stored.program(read_bytes(place / "program.json"), entry.expected_ns)
-            schedule = plans.read_typed(dict[str, Any], orjson.loads(read_bytes(place / "schedule.json")), "schedule")
+            schedule = read_typed(dict[str, Any], orjson.loads(read_bytes(place / "schedule.json")), "schedule")
         except OSError as error:
             raise LabError(f"run {entry.number}: {error.filename}: {error.strerror}: {AGAIN}") from None
         except ValueError as error:

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from labs.plan import MOST_SHOWN, read_typed
 from labs.runtime.program import FORMAT, Command, Event, Program, Step
+from labs.typed import MOST_SHOWN, read_typed
 
 KINDS: dict[str, Any] = {
     "probe": dict | None,

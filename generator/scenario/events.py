@@ -10,10 +10,11 @@ from typing import Any
 
 from generator.scenario import fields
 from generator.scenario.scenario import ScenarioRun
-from labs.change import WORDS, as_it_is, compile_change
+from labs.change import WORDS, Heading, after, compile_change
 from labs.plan import Plan
 from labs.runtime.program import Event
 from labs.spec.source import DescriptionError, nearest
+from labs.stages import Change
 from labs.units import Duration
 
 
@@ -31,7 +32,7 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             message = f'is when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
             raise run.places.error((*path, "at"), message)
         if event.down is not None or event.up is not None:
-            made.append(Event(at_ns, event.link, "forward", {}, down=_is_down(event, run, index)))
+            made.append(Event(at_ns, event.link, "forward", Change(), down=_is_down(event, run, index)))
             continue
         raw = run.raw["events"][index]
         words = {key: _word(value) for key, value in raw.items() if key not in ("at", "link", "direction")}
@@ -41,13 +42,13 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
                 raise run.places.error((*path, word), message)
         if not words:
             raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
-        for direction in ("forward", "backward") if event.direction == "both" else (event.direction,):
+        both: tuple[Heading, ...] = ("forward", "backward")
+        for direction in both if event.direction == "both" else (event.direction,):
             try:
                 change = compile_change(plan, links[event.link], direction, words)
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None
-            past = {"link": event.link, "direction": direction, "change": change}
-            links[event.link] = as_it_is(links[event.link], [past])
+            links[event.link] = after(links[event.link], direction, change)
             made.append(Event(at_ns, event.link, direction, change))
     return tuple(made)
 

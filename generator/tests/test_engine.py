@@ -44,6 +44,7 @@ from labs.runtime.occupied import occupied
 from labs.runtime.program import Command, Event, Program, Step
 from labs.runtime.progress import Progress
 from labs.runtime.virtual import VirtualRuntime
+from labs.stages import Change
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
 TEXT = """
@@ -152,7 +153,7 @@ def test_a_program_is_read_back_as_it_was_written() -> None:
     program = Program(
         commands=(Command("left1", ("ping", "right1"), 5, True),),
         prepare=(Step("left1", ("true",)),),
-        events=(Event(7, "core", "forward", {"rate_bps": 1}),),
+        events=(Event(7, "core", "forward", Change(rate_bps=1)),),
         traffic={"flows": []},
         longest_ns=9,
         expected_ns=8,

@@ -14,6 +14,7 @@ from generator.scenario import DescriptionError, Scenario, ScenarioRun, Schedule
 from generator.scenario.manual import markdown
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
+from labs.stages import Change, ConstantDelay
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = sorted((ROOT / "labs/library").glob("*.scenario.yaml"))
@@ -241,11 +242,11 @@ events:
   - {at: 5s, link: core, delay: 20ms}
 """
     )
-    told = [(event.at_ns, event.direction, dict(event.change)) for event in schedule.program.events]
+    told = [(event.at_ns, event.direction, event.change) for event in schedule.program.events]
     assert told == [
-        (5 * 10**9, "forward", {"delay": {"kind": "constant", "delay_ns": 20_000_000}}),
-        (5 * 10**9, "backward", {"delay": {"kind": "constant", "delay_ns": 20_000_000}}),
-        (9 * 10**9, "backward", {"rate_bps": 5_000_000}),
+        (5 * 10**9, "forward", Change(delay=ConstantDelay(20_000_000))),
+        (5 * 10**9, "backward", Change(delay=ConstantDelay(20_000_000))),
+        (9 * 10**9, "backward", Change(rate_bps=5_000_000)),
     ]
 
 

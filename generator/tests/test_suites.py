@@ -17,6 +17,7 @@ from labs import host
 from labs.compile import compile as compile_spec
 from labs.plan import Plan
 from labs.spec import DescriptionError
+from labs.stages import BernoulliLoss
 
 QUICK = Defaults("1G", "20ms", cg="1.0")
 PAGE = Path(__file__).parent.parent.parent / "docs/hstts.md"
@@ -230,7 +231,7 @@ def test_elsewhere_all_pairs_send() -> None:
     flows = run.schedule(plan, "virtual").document["flows"]
     assert [(flow["source"], flow["sink"]) for flow in flows] == [(pair.source, pair.sink) for pair in plan.pairs]
     assert max(pair.rtt_ns for pair in plan.pairs) == 60_000_000
-    assert all(link.forward.loss["kind"] == "bernoulli" for link in plan.links if link.role == "wan")
+    assert all(isinstance(link.forward.loss, BernoulliLoss) for link in plan.links if link.role == "wan")
     _, plan = first(built("BU", MTU="576"))
     assert all(":" not in address for node in plan.nodes for each in node.interfaces for address in each.addresses)
     run, plan = first(built("PA", "star"))

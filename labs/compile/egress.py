@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from labs.compile.settings import Settings
-from labs.compile.stages import ACCESS_BUFFER, ETHERNET_HEADER, buffer_limits, framed, framing_of
-from labs.plan import Framing
+from labs.compile.stages.context import UINT32
+from labs.compile.stages.framing import ETHERNET_HEADER, framed, framing_of
+from labs.compile.stages.queue import ACCESS_BUFFER, buffer_limits
 from labs.spec import Spec
-from labs.units import Buffer, Duration, Rate, Size, bytes_in
+from labs.stages import Bare, Egress, Fifo, Framing, Psp, Tbf
+from labs.units import Duration, Rate, Size, bytes_in
 
 Clock = Literal["live", "virtual"]
 
@@ -26,9 +28,8 @@ SERVED_LATE_NS = 4_000_000
 EXACT_CARD_BPS = Rate.parse("1Gbit/s").bps
 """A router's card that is faster is a token bucket in the virtual clock too: a timer for each packet at 10 Gbit/s makes
 a run 6 % slower, and a packet of 1500 bytes takes 1.2 µs there."""
-UINT32 = 2**32 - 1
 FIFO_PACKETS = 10_000
-BARE: dict[str, Any] = {"kind": "none"}
+BARE = Bare()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +48,28 @@ class Exits:
             message = "dither is of the virtual clock: leave it out, or choose the virtual runtime"
             raise spec.error(("dither",), message, self._dither)
 
-    def before_emulator(self, node: str, is_host: bool, way: Settings, mtu: int) -> dict[str, Any]:
+    def before_emulator(self, node: str, is_host: bool, way: Settings, mtu: int) -> Egress:
         """A queue that a full port of the emulator pushes back into."""
         if self._clock == "virtual" and is_host:
             limits = _Limits(FIFO_PACKETS, FIFO_PACKETS * framed(framing_of(way), mtu))
             return self._psp(node, 0, way, limits)
-        return {"kind": "fifo", "limit_packets": FIFO_PACKETS}
+        return Fifo(FIFO_PACKETS)
 
-    def card(self, node: str, is_host: bool, way: Settings, mtu: int) -> dict[str, Any]:
+    def card(self, node: str, is_host: bool, way: Settings, mtu: int) -> Egress:
         """A plain access link's rate and queue.
 
         Exact in the virtual clock, but for a router's fast cards. A token bucket lets a lone packet pass at once: only
         those that follow it closely are held to the rate.
         """
         limits = self._limits(way, mtu)
-        rate_bps = way.values["rate"].bps
+        rate_bps = way.rate.bps
         if self._clock == "virtual" and is_host:
             return self._psp(node, rate_bps, way, limits)
         if self._clock == "virtual" and rate_bps <= EXACT_CARD_BPS:
             return _exact(rate_bps, framing_of(way), limits)
         return _tbf(way, mtu, limits.bytes)
 
-    def port(self, way: Settings, mtu: int, at_once: int) -> dict[str, Any]:
+    def port(self, way: Settings, mtu: int, at_once: int) -> Psp | Tbf:
         """The link between a switch and its router: where hosts of a network meet. Exact in the virtual clock.
 
         at_once: how many packets the switch may hand over together. The token bucket passes so many too, but no more
@@ -77,16 +78,16 @@ class Exits:
         limits = self._limits(way, mtu)
         framing = framing_of(way)
         if self._clock == "virtual":
-            return _exact(way.values["rate"].bps, framing, limits)
+            return _exact(way.rate.bps, framing, limits)
         packets = limits.bytes // framed(framing, mtu)
         # A token bucket's queue counts frames without what the framing adds: as many full packets as are meant.
-        burst = min(at_once * framed(framing, mtu), bytes_in(way.values["rate"].bps, SERVED_LATE_NS))
+        burst = min(at_once * framed(framing, mtu), bytes_in(way.rate.bps, SERVED_LATE_NS))
         return _tbf(way, mtu, packets * (mtu + ETHERNET_HEADER), burst)
 
     def _limits(self, way: Settings, mtu: int) -> _Limits:
         packet = framed(framing_of(way), mtu)
-        buffer: Buffer = way.get("buffer", ACCESS_BUFFER)
-        packets, size = buffer_limits(buffer, way.values["rate"], self._longest_rtt_ns)
+        buffer = way.written.buffer or ACCESS_BUFFER
+        packets, size = buffer_limits(buffer, way.rate, self._longest_rtt_ns)
         limit = size if size is not None else (packets or 0) * packet
         if limit < packet:
             message = f'holds less than one packet of {Size(packet)}: write at least "1pkt"'
@@ -95,42 +96,36 @@ class Exits:
             raise self._spec.error(way.path("buffer"), f'is {Size(limit)}: write at most "4GB"', buffer)
         return _Limits(packets, limit)
 
-    def _psp(self, host: str, rate_bps: int, way: Settings, limits: _Limits) -> dict[str, Any]:
+    def _psp(self, host: str, rate_bps: int, way: Settings, limits: _Limits) -> Psp:
         dither_ns = self._dither.ns if isinstance(self._dither, Duration) else self._packet_ns[host]
         seed = hashlib.blake2b(f"{self._spec.description.seed}/{host}/dither".encode(), digest_size=8).digest()
-        return _exact(rate_bps, framing_of(way), limits) | {
-            "dither_ns": dither_ns,
-            "seed": int.from_bytes(seed, "big"),
-        }
+        return _exact(rate_bps, framing_of(way), limits, dither_ns, int.from_bytes(seed, "big"))
 
 
-def _exact(rate_bps: int, framing: Framing, limits: _Limits) -> dict[str, Any]:
-    """psp without dither."""
-    return {
-        "kind": "psp",
-        "rate_bps": rate_bps,
-        "overhead_bytes": framing.overhead_bytes - ETHERNET_HEADER,
-        "minimum_bytes": framing.minimum_bytes,
-        "limit_bytes": min(limits.bytes, UINT32),
-        "limit_packets": limits.packets,
-        "dither_ns": 0,
-        "seed": 0,
-    }
+def _exact(rate_bps: int, framing: Framing, limits: _Limits, dither_ns: int = 0, seed: int = 0) -> Psp:
+    return Psp(
+        rate_bps=rate_bps,
+        overhead_bytes=framing.overhead_bytes - ETHERNET_HEADER,
+        minimum_bytes=framing.minimum_bytes,
+        limit_bytes=min(limits.bytes, UINT32),
+        limit_packets=limits.packets,
+        dither_ns=dither_ns,
+        seed=seed,
+    )
 
 
-def _tbf(way: Settings, mtu: int, limit_bytes: int, burst_bytes: int = 0) -> dict[str, Any]:
+def _tbf(way: Settings, mtu: int, limit_bytes: int, burst_bytes: int = 0) -> Tbf:
     """A token bucket, which passes a burst at once, as a network card does.
 
     The kernel counts the Ethernet header and at most adds to it: with `framing: ip` the rate is raised so that it
     is exact for full packets.
     """
-    framing, bps = framing_of(way), way.values["rate"].bps
+    framing, bps = framing_of(way), way.rate.bps
     if framing.overhead_bytes < ETHERNET_HEADER:
         bps = bps * (mtu + ETHERNET_HEADER) // (mtu + framing.overhead_bytes)
-    return {
-        "kind": "tbf",
-        "rate_bps": bps,
-        "burst_bytes": max(burst_bytes, bytes_in(bps, TBF_BURST_NS), TBF_BURST_PACKETS * framed(framing, mtu)),
-        "limit_bytes": limit_bytes,
-        "overhead_bytes": max(0, framing.overhead_bytes - ETHERNET_HEADER),
-    }
+    return Tbf(
+        rate_bps=bps,
+        burst_bytes=max(burst_bytes, bytes_in(bps, TBF_BURST_NS), TBF_BURST_PACKETS * framed(framing, mtu)),
+        limit_bytes=limit_bytes,
+        overhead_bytes=max(0, framing.overhead_bytes - ETHERNET_HEADER),
+    )

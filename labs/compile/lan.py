@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile.settings import LinkSettings, Settings
-from labs.spec import Spec
+from labs.compile.settings import LinkSettings, Settings, settings
+from labs.spec import Spec, fields
 from labs.spec.source import Path
 from labs.spec.values import LONGEST_NAME
 from labs.topologies import Layout
-from labs.units import Rate
 
 PREFIX = "sw-"
 _NOT_HOSTS = 3  # the network's own address, the router's, the one for broadcasts
@@ -47,7 +46,7 @@ def _power(least: int) -> int:
     return max(_NUMBER, 1 << (least - 1).bit_length())
 
 
-def of(spec: Spec, layout: Layout, uplink: Mapping[str, int], settings: Sequence[LinkSettings]) -> dict[int, Lan]:
+def of(spec: Spec, layout: Layout, uplink: Mapping[str, int], links: Sequence[LinkSettings]) -> dict[int, Lan]:
     """The networks by link; `uplink` is the link of each host. Errors: nothing to switch, names that cannot be."""
     wanted = spec.description.access.switch
     if wanted is None:
@@ -71,21 +70,18 @@ def of(spec: Spec, layout: Layout, uplink: Mapping[str, int], settings: Sequence
             most = LONGEST_NAME - len(PREFIX)
             raise spec.error(path, f"{router} is too long a name for one with a switch: write at most {most} letters")
         found = tuple(sorted(edges[router]))
-        lan = Lan(router, name, found, _port(spec, [settings[index] for index in found]))
+        lan = Lan(router, name, found, _port(spec, [links[index] for index in found]))
         networks |= dict.fromkeys(found, lan)
     return networks
 
 
 def _port(spec: Spec, hosts: Sequence[LinkSettings]) -> Settings:
     """What is not written of the port is as at the hosts': a switch of equal ports."""
-    access, port = spec.description.access, Settings(("access", "switch", "ovs"))
+    access = spec.description.access
     assert access.switch is not None
-    for key in ("framing", "buffer"):
-        if getattr(access, key) is not None:
-            port.values[key], port.paths[key] = getattr(access, key), ("access", key)
-    port.values["rate"] = Rate(max(way.values["rate"].bps for link in hosts for way in (link.forward, link.backward)))
-    for key in access.switch.choice.model_fields_set:
-        value = getattr(access.switch.choice, key)
-        if value is not None:
-            port.values[key], port.paths[key] = value, ("access", "switch", "ovs", key)
-    return port
+    own = access.switch.choice
+    fastest = max(way.rate for link in hosts for way in (link.forward, link.backward))
+    card = fields.Direction.model_construct(framing=access.framing, buffer=access.buffer)
+    port = fields.Direction.model_construct(**{key: getattr(own, key) for key in own.model_fields_set})
+    path: Path = ("access", "switch", "ovs")
+    return settings(path, fastest, [(("access",), card), (path, port)])

@@ -1,8 +1,9 @@
 """Who is how far from whom: delays of the links that nobody gave one, and shortest-delay routes.
 
 Comes in: a layout and each link's written delay. Goes out: one-way delays in ns, the longest RTT between any two
-hosts, for each router the next hops towards it, and the path of each pair. A route is the same both ways: links
-are weighed by the sum of both directions, then by number of hops, then by a hash of their names.
+hosts, for each router the next hops towards it, the links' costs where a protocol finds the routes, and the path of
+each pair. A route is the same both ways: links are weighed by the sum of both directions, then by number of hops, then
+by a hash of their names.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import networkx as nx
 
 from labs.compile import costs
+from labs.compile.routing import LARGEST_COST
 from labs.compile.settings import LinkSettings
 from labs.spec import Spec
 from labs.spec.source import DescriptionError, Path
@@ -59,6 +61,7 @@ class Paths:
         self.forward_ns: list[int] = []
         self.backward_ns: list[int] = []
         self.longest_rtt_ns = self._share_out(settings)
+        self.costs = self._price()
 
     def of_pair(self, source: str, sink: str) -> list[tuple[int, bool]]:
         """The links from source to sink as (edge, is forward)."""
@@ -69,17 +72,25 @@ class Paths:
             here = self._edges[index].b if forward else self._edges[index].a
         return steps
 
-    def priced(self, largest: int) -> dict[int, int]:
-        """Each link's cost for a routing protocol, and from then on the paths that it finds.
+    def _price(self) -> dict[int, int]:
+        """Each router link's cost where a protocol finds the routes; from then on the paths are those that it finds.
 
-        These are the shortest-delay paths, unless costs up to `largest` are too coarse to tell some of them apart.
+        These are the shortest-delay paths, unless the protocol's costs are too coarse to tell some of them apart.
         """
+        protocol = self._spec.description.routing
+        if protocol == "static":
+            return {}
+        largest = LARGEST_COST[protocol]
         for ends, index in self.between.items():
             a, b = tuple(ends)
             self._graph.edges[a, b].update(rtt_ns=self._rtt_of(index, 0), tie=self._tie[index])
         found = costs.of_links(self._graph, self.next_hops, largest)
         if found is None:
-            found = costs.nearest(self._graph, largest)
+            try:
+                found = costs.nearest(self._graph, largest)
+            except ValueError:
+                message = "cannot tell all paths apart by the links' delays: write different ones, or static"
+                raise self._spec.error(("routing",), message, protocol) from None
             self.next_hops = {root: costs.towards(self._graph, root, found) or {} for root in self._graph}
         return {index: found[min(ends), max(ends)] for ends, index in self.between.items()}
 

@@ -1,49 +1,70 @@
 """A link's settings put together from all the places where a description may say them.
 
-Comes in: a spec and an edge. Goes out: for each direction what holds, and where it was written, so that a refusal
-can point there. The nearer to the link wins: wan or access, its direction, the link itself, the link's direction.
+Comes in: a spec and the edges of its topology. Goes out: for each direction what holds, and where it was written, so
+that a refusal can point there. The nearer to the link wins: wan or access, its direction, the link itself, the link's
+direction.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from labs.spec import Spec
-from labs.spec.fields import Link
+from labs.spec import Spec, fields
 from labs.spec.source import Path
 from labs.spec.values import DelayTable
 from labs.topologies import Edge
-from labs.units import Duration
+from labs.units import Duration, Rate
 
-_ABSENT = {"forward", "backward", "between", "name", "role", "switch"}
+WAN_RATE, ACCESS_RATE = Rate.parse("1Gbit/s"), Rate.parse("10Gbit/s")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Settings:
-    """One direction: values that somebody wrote, and where; `base` is where the rest would be written."""
+    """One direction: what somebody wrote, and where; `base` is where the rest would be written."""
 
     base: Path
-    values: dict[str, Any] = field(default_factory=dict)
-    paths: dict[str, Path] = field(default_factory=dict)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.values.get(key, default)
+    rate: Rate
+    """As written, or the default."""
+    written: fields.Direction
+    paths: Mapping[str, Path]
 
     def path(self, key: str) -> Path:
+        """Where `key` is written, or would be."""
         return self.paths.get(key, (*self.base, key))
 
     @property
     def delay_ns(self) -> int | None:
         """One-way base delay if it was written; a table's mean."""
-        delay = self.values.get("delay")
+        delay = self.written.delay
         if isinstance(delay, DelayTable):
             return delay.mean_ns
         return delay.ns if isinstance(delay, Duration) else None
 
+    @property
+    def impaired(self) -> bool:
+        """Does it need an emulator, beyond a rate and a plain queue?"""
+        return any(not _has_card(key, getattr(self.written, key)) for key in self.paths)
 
-@dataclass(slots=True, eq=False)
+
+def _has_card(key: str, value: object) -> bool:
+    """Is it something that a network card does too? Any key that is not named here needs an emulator."""
+    match key, value:
+        case (("rate" | "buffer" | "framing"), _):
+            return True
+        case "delay", Duration(ns):
+            return ns == 0
+        case "queue", fields.Queue():
+            return isinstance(value.model, fields.DropTail)
+        case "reorder", bool():
+            return not value
+    return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LinkSettings:
+    """Both directions of a link; `mtu` is a link's own or the lab's, written at `mtu_path`."""
+
     forward: Settings
     backward: Settings
     mtu: int
@@ -58,66 +79,92 @@ class LinkSettings:
     @property
     def impaired(self) -> bool:
         """Does it need an emulator, beyond a rate and a plain queue?"""
-        return any(_impaired(way) for way in (self.forward, self.backward))
+        return self.forward.impaired or self.backward.impaired
 
 
-def _impaired(way: Settings) -> bool:
-    queue = way.get("queue")
-    return (
-        way.delay_ns not in (None, 0)
-        or isinstance(way.get("delay"), DelayTable)
-        or any(way.get(key) for key in ("jitter", "distribution", "reorder", "loss", "corrupt", "duplicate"))
-        or (queue is not None and queue.kind != "drop-tail")
-    )
+Layer = tuple[Path, fields.Direction]
+"""A group of keys and where it is written."""
 
 
-class Resolver:
-    """Settings of every edge; edges about which nothing special was written share one object."""
+def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Settings:
+    """One direction from what was written for it, the most general first."""
+    values: dict[str, object] = {}
+    paths: dict[str, Path] = {}
+    for path, layer in layers:
+        for key in layer.model_fields_set & fields.Direction.model_fields.keys():
+            value = getattr(layer, key)
+            if value is not None:
+                values[key] = value
+                paths[key] = (*path, key)
+    written = fields.Direction.model_construct(**values)  # type: ignore[arg-type]
+    return Settings(base, written.rate or default_rate, written, paths)
 
-    def __init__(self, spec: Spec) -> None:
-        self._spec = spec
-        self._common: dict[str, LinkSettings] = {}
 
-    def of(self, edge: Edge) -> LinkSettings:
-        special = self._spec.description.links.get(edge.name)
+def resolve(spec: Spec, edges: Sequence[Edge]) -> list[LinkSettings]:
+    """The settings of every edge; edges about which nothing special was written share one object.
+
+    Access links are no bottleneck unless somebody says so: without a rate of their own, they are as fast as the fastest
+    wide-area link, and `ACCESS_RATE` at least.
+    """
+    common: dict[str, LinkSettings] = {}
+    found = []
+    for edge in edges:
+        special = spec.description.links.get(edge.name)
         if special is None and edge.settings is None:
-            if edge.role not in self._common:
-                self._common[edge.role] = self._resolve(edge, None)
-            return self._common[edge.role]
-        return self._resolve(edge, special)
-
-    def _resolve(self, edge: Edge, special: Link | None) -> LinkSettings:
-        description = self._spec.description
-        layers: list[tuple[Path, Link]] = [((edge.role,), getattr(description, edge.role))]
-        if edge.settings is not None:
-            layers.append((edge.path, edge.settings))
-        if special is not None:
-            layers.append((("links", edge.name), special))
-        base = layers[-1][0]
-        forward, backward = Settings(base), Settings(base)
-        mtu, mtu_path = description.mtu, ("mtu",)
-        for path, link in layers:
-            for way in (forward, backward):
-                add(way, path, link)
-            if link.mtu is not None:
-                mtu, mtu_path = link.mtu, (*path, "mtu")  # type: ignore[assignment]
-            for name, way in (("forward", forward), ("backward", backward)):
-                own = getattr(link, name)
-                if own is not None:
-                    add(way, (*path, name), own)
-        if (forward.delay_ns is None) != (backward.delay_ns is None):
-            has, lacks = ("forward", "backward") if backward.delay_ns is None else ("backward", "forward")
-            way = forward if backward.delay_ns is None else backward
-            raise self._spec.error(
-                way.path("delay"), f"{edge.name} has a delay {has} only: write one for {lacks} too", way.get("delay")
-            )
-        return LinkSettings(forward, backward, mtu, mtu_path)
+            if edge.role not in common:
+                common[edge.role] = _resolve(spec, edge, None)
+            found.append(common[edge.role])
+        else:
+            found.append(_resolve(spec, edge, special))
+    rate = access_rate(edges, found)
+    if rate == ACCESS_RATE:
+        return found
+    raised: dict[LinkSettings, LinkSettings] = {}
+    for edge, link in zip(edges, found, strict=True):
+        if edge.role == "access" and link not in raised:
+            raised[link] = replace(link, forward=_at_least(link.forward, rate), backward=_at_least(link.backward, rate))
+    return [raised.get(link, link) if edge.role == "access" else link for edge, link in zip(edges, found, strict=True)]
 
 
-def add(way: Settings, path: Path, link: Any) -> None:
-    """What `link` says, written at `path`, goes into `way` in place of what was there."""
-    for key in link.model_fields_set - _ABSENT:
-        value = getattr(link, key)
-        if value is not None and key != "mtu":
-            way.values[key] = value
-            way.paths[key] = (*path, key)
+def access_rate(edges: Iterable[Edge], links: Iterable[LinkSettings]) -> Rate:
+    """That of access links for which no rate is written."""
+    rates = [
+        way.rate
+        for edge, link in zip(edges, links, strict=True)
+        if edge.role == "wan"
+        for way in (link.forward, link.backward)
+    ]
+    return max([ACCESS_RATE, *rates])
+
+
+def _at_least(way: Settings, rate: Rate) -> Settings:
+    return way if "rate" in way.paths else replace(way, rate=rate)
+
+
+def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSettings:
+    description = spec.description
+    general: fields.Link = description.wan if edge.role == "wan" else description.access
+    links: list[tuple[Path, fields.Link]] = [((edge.role,), general)]
+    if edge.settings is not None:
+        links.append((edge.path, edge.settings))
+    if special is not None:
+        links.append((("links", edge.name), special))
+    base = links[-1][0]
+    forward: list[Layer] = []
+    backward: list[Layer] = []
+    mtu: int = description.mtu
+    mtu_path: Path = ("mtu",)
+    for path, link in links:
+        for name, own, layers in (("forward", link.forward, forward), ("backward", link.backward, backward)):
+            layers.append((path, link))
+            if own is not None:
+                layers.append(((*path, name), own))
+        if link.mtu is not None:
+            mtu, mtu_path = link.mtu, (*path, "mtu")
+    default = WAN_RATE if edge.role == "wan" else ACCESS_RATE
+    there, back = (settings(base, default, layers) for layers in (forward, backward))
+    if (there.delay_ns is None) != (back.delay_ns is None):
+        has, lacks, way = ("forward", "backward", there) if back.delay_ns is None else ("backward", "forward", back)
+        message = f"{edge.name} has a delay {has} only: write one for {lacks} too"
+        raise spec.error(way.path("delay"), message, way.written.delay)
+    return LinkSettings(there, back, mtu, mtu_path)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from typing import Any
+from typing import Any, assert_never
 
 import yaml
 
 from labs.plan import Interface, Node, Plan, digest
 from labs.render import dashboards
+from labs.stages import Bare, Fifo, Psp, Tbf
 from labs.units import Duration, Rate
 
 PREFIX = "ewan"
@@ -135,14 +136,17 @@ def _limit(port: str, interface: Interface, mark: str) -> list[str]:
     # Open vSwitch takes a discipline that it does not know of away, unless it is told to let it be.
     keep = f"ovs-vsctl --id=@keep create QoS type=linux-noop {mark} -- set port {port} qos=@keep"
     root = f"tc qdisc replace dev {port} root"
-    match egress["kind"]:
-        case "tbf":
-            stab = f" stab overhead {egress['overhead_bytes']}" if egress["overhead_bytes"] else ""
-            rate, burst, limit = egress["rate_bps"], egress["burst_bytes"], egress["limit_bytes"]
-            return [keep, f"{root}{stab} tbf rate {rate}bit burst {burst} limit {limit}"]
-        case "fifo":
-            return [keep, f"{root} pfifo limit {egress['limit_packets']}"]
-    return []
+    match egress:
+        case Tbf():
+            stab = f" stab overhead {egress.overhead_bytes}" if egress.overhead_bytes else ""
+            numbers = f"rate {egress.rate_bps}bit burst {egress.burst_bytes} limit {egress.limit_bytes}"
+            return [keep, f"{root}{stab} tbf {numbers}"]
+        case Fifo(limit_packets):
+            return [keep, f"{root} pfifo limit {limit_packets}"]
+        case Bare() | Psp():  # psp is of the virtual clock, which has no containers
+            return []
+        case _:
+            assert_never(egress)
 
 
 def _management(plan: Plan) -> dict[str, str]:

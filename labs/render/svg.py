@@ -13,6 +13,7 @@ from html import escape
 import networkx as nx
 
 from labs.plan import Link, Plan
+from labs.stages import DelayTable, Direction
 from labs.units import Duration, Rate
 
 Point = tuple[float, float]
@@ -64,11 +65,10 @@ def picture(plan: Plan) -> str:
 def _words(link: Link) -> str:
     """`1Gbit/s 50ms`; both directions where they differ."""
 
-    def of(rate_bps: int, delay: dict[str, object]) -> str:
-        ns = delay.get("delay_ns")
-        return f"{Rate(rate_bps)} {Duration(ns) if isinstance(ns, int) else 'table'}"
+    def of(way: Direction) -> str:
+        return f"{Rate(way.rate_bps)} {'table' if isinstance(way.delay, DelayTable) else Duration(way.delay.delay_ns)}"
 
-    there, back = of(link.forward.rate_bps, link.forward.delay), of(link.backward.rate_bps, link.backward.delay)
+    there, back = of(link.forward), of(link.backward)
     return there if there == back else f"→ {there} ← {back}"
 
 

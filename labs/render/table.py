@@ -8,8 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from labs.plan import Direction, Node, Pair, Plan
-from labs.units import Duration, Fraction, Rate, Size, about
+from labs.plan import Node, Pair, Plan
+from labs.stages import Direction, Psp
+from labs.stages import delay as delays
+from labs.stages import loss as losses
+from labs.stages import queue as queues
+from labs.stages.egress import limit_words, paced
+from labs.units import Duration, Fraction, Rate, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
 _BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}
@@ -36,7 +41,8 @@ def nodes(plan: Plan) -> list[list[str]]:
 
 def _kind(node: Node) -> str:
     """With a host's processing time in the virtual clock, which is uniform below that."""
-    dither_ns = max((port.egress.get("dither_ns", 0) for port in node.interfaces), default=0)
+    dithers = (port.egress.dither_ns for port in node.interfaces if isinstance(port.egress, Psp))
+    dither_ns = max(dithers, default=0)
     return f"{node.kind}, dither {Duration(dither_ns)}" if dither_ns else node.kind
 
 
@@ -50,20 +56,14 @@ def links(plan: Plan) -> list[list[str]]:
         else:
             table.append([link.name, f"{link.a.node} → {link.b.node}", *there])
             table.append([link.name, f"{link.b.node} → {link.a.node}", *back])
-    cards = {(node.name, port.name): port.egress for node in plan.nodes for port in node.interfaces}
+    cards = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
     for wire in plan.wires:
-        ends = [cards[end.node, end.interface] for end in (wire.a, wire.b)]
-        if all(card.get("rate_bps") for card in ends):
-            rate = " / ".join(dict.fromkeys(str(Rate(card["rate_bps"])) for card in ends))
-            limit = " / ".join(dict.fromkeys(_room(card) for card in ends))
+        a, b = (cards[end.node, end.interface] for end in (wire.a, wire.b))
+        if a is not None and b is not None:
+            rate = " / ".join(dict.fromkeys(str(Rate(card.rate_bps)) for card in (a, b)))
+            limit = " / ".join(dict.fromkeys(limit_words(card) for card in (a, b)))
             table.append([wire.link, f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", "wire"])
     return table
-
-
-def _room(card: Mapping[str, Any]) -> str:
-    """What may wait at a card's exit."""
-    packets = card.get("limit_packets")
-    return str(Size(card["limit_bytes"])) if packets is None else f"{packets}pkt"
 
 
 def pairs(plan: Plan) -> list[list[str]]:
@@ -89,12 +89,15 @@ def bottleneck(pair: Pair) -> str:
 
 def stages(way: Direction, backend: str) -> list[str]:
     """Rate, delay, buffer, queue, loss, other of one direction."""
-    queue = way.queue
-    limits = [str(Size(queue.limit_bytes))] if queue.limit_bytes is not None else []
-    limits += [f"{queue.limit_packets}pkt"] if queue.limit_packets is not None else []
-    discipline = str(queue.discipline["kind"]).replace("_", "-")
-    values = [str(Rate(way.rate_bps)), delay(way.delay), " ".join(limits), discipline, loss(way.loss)]
-    return [*values, _other(way, backend)]
+    buffer, discipline = queues.limit_words(way.queue), queues.discipline_words(way.queue.discipline)
+    return [
+        str(Rate(way.rate_bps)),
+        delays.words(way.delay),
+        buffer,
+        discipline,
+        losses.words(way.loss),
+        _other(way, backend),
+    ]
 
 
 def _other(way: Direction, backend: str) -> str:
@@ -104,51 +107,6 @@ def _other(way: Direction, backend: str) -> str:
     words += ["reorder"] if way.reorder else []
     words += [_BELOW_NETEM[backend]] if backend in _BELOW_NETEM else []
     return ", ".join(words)
-
-
-def delay(stage: Mapping[str, Any]) -> str:
-    """`50ms`, `50ms ± 5ms normal`, `table of 300`."""
-    if stage["kind"] == "table":
-        return f"table of {len(stage['delays_ns'])}"
-    base, kind = str(Duration(stage["delay_ns"])), str(stage["kind"])
-    return base if kind == "constant" else f"{base} ± {Duration(stage['jitter_ns'])} {kind}"
-
-
-def loss(stage: Mapping[str, Any]) -> str:
-    """The loss model with its parameters."""
-    kind = stage["kind"]
-    match kind:
-        case "none":
-            return ""
-        case "bernoulli":
-            return str(Fraction(stage["loss_ppb"]))
-        case "every_nth":
-            return f"every {stage['n']}th"
-        case "pattern":
-            return f"pattern of {len(stage['pattern'])}"
-    values = [f"{key.removesuffix('_ppb')} {Fraction(value)}" for key, value in stage.items() if key != "kind"]
-    return f"{str(kind).replace('_', '-')} {', '.join(values)}"
-
-
-def change_words(change: Mapping[str, Any]) -> str:
-    """A change of a running link in the words of `set`."""
-    words = []
-    for key, value in change.items():
-        match key:
-            case "rate_bps":
-                words.append(f"rate={Rate(value)}")
-            case "delay":
-                words.append(f"delay={delay(value)}")
-            case "loss":
-                words.append(f"loss={loss(value) or '0%'}")
-            case "corrupt_ppb" | "duplicate_ppb":
-                words.append(f"{key.removesuffix('_ppb')}={Fraction(value)}")
-            case "queue":
-                size = f"{value['limit_packets']}pkt" if value["limit_bytes"] is None else Size(value["limit_bytes"])
-                words.append(f"buffer={size} queue={str(value['discipline']['kind']).replace('_', '-')}")
-            case _:
-                words.append(f"{key}={value}")
-    return " ".join(words)
 
 
 def removed(lab: str, report: Mapping[str, Any]) -> str:

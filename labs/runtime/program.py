@@ -8,10 +8,12 @@ clock) execute, the same in both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import orjson
+
+from labs.stages import Change
 
 FORMAT = "ewan-program/1"
 
@@ -36,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One direction of a link changes `at_ns` after T0; `change` is what `labs.change.compile_change` gives.
+    """One direction of a link changes `at_ns` after T0, as `labs.change.compile_change` says.
 
     With `down` the whole link goes down (true) or comes back (false) instead; direction and change mean nothing then.
     """
@@ -44,8 +46,12 @@ class Event:
     at_ns: int
     link: str
     direction: Literal["forward", "backward"]
-    change: Mapping[str, Any]
+    change: Change
     down: bool | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        """As the program says it."""
+        return {**{field.name: getattr(self, field.name) for field in fields(self)}, "change": self.change.to_data()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ class Program:
         if self.traffic is not None:
             document["traffic"] = self.traffic
         if self.events:
-            document["events"] = self.events
+            document["events"] = [event.to_data() for event in self.events]
         if self.watch_ns:
             document["watch_ns"] = self.watch_ns
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

@@ -116,6 +116,12 @@ class Loss(OneOf):
     def _fraction(cls, value: Any) -> Any:
         return value if isinstance(value, dict) else {"bernoulli": value}
 
+    @property
+    def model(self) -> Fraction | GilbertElliott | Markov | int | str:
+        """The model that was written: bernoulli's fraction, a chain, every's number, or a pattern."""
+        model: Fraction | GilbertElliott | Markov | int | str = self.choice
+        return model
+
 
 class Red(Model):
     """Floyd and Jacobson 1993, gentle."""
@@ -159,6 +165,12 @@ class Queue(OneOf):
     red: Red | None = Field(None, description="RED (Floyd and Jacobson 1993)")
     codel: Codel | None = Field(None, description="CoDel (RFC 8289)")
     pie: Pie | None = Field(None, description="PIE (RFC 8033)")
+
+    @property
+    def model(self) -> DropTail | Red | Codel | Pie:
+        """The discipline that was written, with its own keys."""
+        model: DropTail | Red | Codel | Pie = self.choice
+        return model
 
 
 class Direction(Model):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from labs.change import as_it_is, compile_change, delay_until
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.spec import DescriptionError, from_template
+from labs.stages import Change, Codel, ConstantDelay, DropTail, NormalDelay, Queue, Red
+from labs.stages.change import words as change_words
 
 HOST = HostFacts(cpus=(0, 1), networks=())
 
@@ -16,36 +19,62 @@ def plan(**words: str) -> Plan:
     return compile(from_template("dumbbell", {"rtt": "100ms", "rate": "1Gbit/s", **words}), HOST)
 
 
-def change(text: str, **words: str) -> dict[str, object]:
+def change(text: str, **words: str) -> Change:
     made = plan(**words)
     pairs = dict(word.split("=") for word in text.split())
     return compile_change(made, made.links[0], "forward", pairs)
 
 
+def queue_after(text: str, **words: str) -> Queue:
+    found = change(text, **words).queue
+    assert found is not None
+    return found
+
+
 def test_a_rate_alone_changes_the_rate_alone() -> None:
-    assert change("rate=500Mbit/s") == {"rate_bps": 500_000_000}
+    assert change("rate=500Mbit/s") == Change(rate_bps=500_000_000)
 
 
 def test_a_delay_keeps_the_jitter_that_there_is() -> None:
-    assert change("delay=20ms") == {"delay": {"kind": "constant", "delay_ns": 20_000_000}}
-    kept = {"delay": {"kind": "normal", "delay_ns": 20_000_000, "jitter_ns": 1_000_000}}
-    assert change("delay=20ms", jitter="1ms") == kept
+    assert change("delay=20ms") == Change(delay=ConstantDelay(20_000_000))
+    assert change("delay=20ms", jitter="1ms") == Change(delay=NormalDelay(20_000_000, 1_000_000))
 
 
 def test_a_buffer_in_bdp_means_the_rate_that_is_set_with_it() -> None:
-    assert change("buffer=1BDP")["queue"] == {
-        "limit_bytes": 12_500_000,
-        "limit_packets": None,
-        "discipline": {"kind": "drop_tail"},
-    }
-    assert change("rate=100Mbit/s buffer=1BDP")["queue"]["limit_bytes"] == 1_250_000  # type: ignore[index]
+    assert change("buffer=1BDP").queue == Queue(None, 12_500_000, DropTail())
+    assert queue_after("rate=100Mbit/s buffer=1BDP").limit_bytes == 1_250_000
 
 
 def test_a_discipline_keeps_the_limit_and_a_limit_the_discipline() -> None:
-    queue = change("queue=codel", buffer="100pkt")["queue"]
-    assert queue["limit_packets"] == 100 and queue["discipline"]["kind"] == "codel"  # type: ignore[index]
-    queue = change("buffer=50pkt", queue="codel")["queue"]
-    assert queue["limit_packets"] == 50 and queue["discipline"]["kind"] == "codel"  # type: ignore[index]
+    queue = queue_after("queue=codel", buffer="100pkt")
+    assert queue.limit_packets == 100 and isinstance(queue.discipline, Codel)
+    queue = queue_after("buffer=50pkt", queue="codel")
+    assert queue.limit_packets == 50 and isinstance(queue.discipline, Codel)
+
+
+def test_red_without_thresholds_goes_by_the_buffer_that_there_is() -> None:
+    """Not by the default buffer, whose thresholds a smaller queue never reaches."""
+    red = queue_after("queue=red", buffer="60pkt").discipline
+    assert isinstance(red, Red)
+    assert (red.min_bytes, red.max_bytes) == (10 * 1538, 30 * 1538)
+
+
+def test_a_change_is_told_and_read_back_without_what_stays() -> None:
+    made = change("rate=5Mbit/s queue=codel loss=1%")
+    told = made.to_data()
+    assert told.keys() == {"rate_bps", "queue", "loss"}
+    assert Change.from_data(orjson.loads(orjson.dumps(told))) == made
+    with pytest.raises(ValueError, match=r"change\.loss\.kind is 'nonsense': one of none, bernoulli"):
+        Change.from_data({"loss": {"kind": "nonsense"}})
+    with pytest.raises(ValueError, match="change has an unknown key 'colour'"):
+        Change.from_data({"colour": 1})
+
+
+def test_a_change_in_words() -> None:
+    made = change("rate=5Mbit/s delay=20ms loss=0% corrupt=1% reorder=true jitter=1ms buffer=9pkt")
+    assert change_words(made) == (
+        "rate=5Mbit/s delay=20ms ± 1ms normal reorder=True loss=0% corrupt=1% buffer=9pkt queue=drop-tail"
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,15 +104,15 @@ def test_a_change_starts_from_the_link_as_it_is() -> None:
     link = plan().links[0]
     past = [
         {"link": "core", "direction": "forward", "change": {"delay": {"kind": "constant", "delay_ns": 20_000_000}}},
-        {"link": "core", "direction": "forward", "change": change("buffer=50pkt")},
+        {"link": "core", "direction": "forward", "change": change("buffer=50pkt").to_data()},
         {"link": "other", "direction": "forward", "change": {"rate_bps": 1}},
     ]
     now = as_it_is(link, past)
     assert now.backward == link.backward and now.forward.rate_bps == link.forward.rate_bps
     jitter = compile_change(plan(), now, "forward", {"jitter": "1ms"})
-    assert jitter == {"delay": {"kind": "normal", "delay_ns": 20_000_000, "jitter_ns": 1_000_000}}
-    queue = compile_change(plan(), now, "forward", {"queue": "codel"})["queue"]
-    assert queue["limit_packets"] == 50
+    assert jitter == Change(delay=NormalDelay(20_000_000, 1_000_000))
+    queue = compile_change(plan(), now, "forward", {"queue": "codel"}).queue
+    assert queue is not None and queue.limit_packets == 50
 
 
 @pytest.mark.parametrize(
@@ -99,7 +128,7 @@ def test_a_change_starts_from_the_link_as_it_is() -> None:
 )
 def test_a_link_of_the_kernel_takes_what_it_can_do_without_a_loss(text: str, says: str | None) -> None:
     if says is None:
-        assert change(text, emulator="kernel")
+        assert change(text, emulator="kernel") != Change()
         return
     with pytest.raises(DescriptionError, match=says):
         change(text, emulator="kernel")

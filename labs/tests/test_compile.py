@@ -10,6 +10,8 @@ import pytest
 from labs.compile import HostFacts, compile
 from labs.plan import Plan, to_json
 from labs.spec import from_template, load
+from labs.stages import Bare, ConstantDelay, Fifo, Tbf
+from labs.stages.egress import paced
 from labs.tests.walk import Network
 
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/15", "172.17.0.0/16", "fd65:7761:6e00::/48"))
@@ -124,11 +126,11 @@ def test_emulators_are_nodes_of_their_own_with_two_bare_ports(lab: tuple[Plan, d
         node = network.nodes[link.node]
         assert (node.name, node.kind, len(node.interfaces), node.routes) == (link.name, "emulator", 2, ())
         for port in node.interfaces:
-            assert (port.addresses, port.neighbours, port.steer, port.egress) == ((), (), False, {"kind": "none"})
+            assert (port.addresses, port.neighbours, port.steer, port.egress) == ((), (), False, Bare())
         for end, port_name in ((link.a, link.port_a), (link.b, link.port_b)):
             assert network.far_end[end.node, end.interface] == (link.node, port_name)
             port = network.ports[end.node, end.interface]
-            assert port.steer and port.egress == {"kind": "fifo", "limit_packets": 10000}
+            assert port.steer and port.egress == Fifo(10000)
 
 
 def test_two_compilations_are_byte_identical(lab: tuple[Plan, dict[str, str]]) -> None:
@@ -158,7 +160,7 @@ def test_the_default_dumbbell() -> None:
     plan = compiled("dumbbell", {"rtt": "100ms", "rate": "1G"})
     (core,) = plan.links
     assert (core.name, core.a.node, core.b.node) == ("core", "r1", "r2")
-    assert core.forward.delay == {"kind": "constant", "delay_ns": 50_000_000}
+    assert core.forward.delay == ConstantDelay(50_000_000)
     assert core.forward.queue.limit_bytes == 12_500_000, "one BDP"
     assert (core.forward.framing.overhead_bytes, core.forward.framing.minimum_bytes) == (38, 84)
     assert core.forward.store_bytes >= 6_250_000 + 12_500_000, "the delay line and the queue"
@@ -166,13 +168,9 @@ def test_the_default_dumbbell() -> None:
     assert dataclasses.replace(core.forward, seed=0) == dataclasses.replace(core.backward, seed=0)
     assert (plan.spinners[0].cpu, plan.host_cpus) == (1, (0,))
     left = Network(plan).nodes["left1"]
-    assert left.interfaces[0].egress == {
-        "kind": "tbf",
-        "rate_bps": 10_000_000_000,
-        "burst_bytes": 125_000,
-        "limit_bytes": 1_538_000,
-        "overhead_bytes": 24,
-    }
+    assert left.interfaces[0].egress == Tbf(
+        rate_bps=10_000_000_000, burst_bytes=125_000, limit_bytes=1_538_000, overhead_bytes=24
+    )
     assert [(route.to, route.interface) for route in left.routes] == [("0.0.0.0/0", "eth0"), ("::/0", "eth0")]
     assert int(left.sysctls["net/ipv4/tcp_rmem"].split()[2]) >= 4 * 12_500_000
     assert left.sysctls["net/ipv4/tcp_congestion_control"] == "cubic"
@@ -240,9 +238,9 @@ VIRTUAL = HostFacts(cpus=(0, 1), networks=(), clock="virtual")
 def test_a_routers_card_is_exact_in_the_virtual_clock_up_to_a_rate(rate: str, kind: str) -> None:
     plan = compile(from_template("dumbbell", {"access": rate, "rate": "100Mbit/s"}), VIRTUAL)
     cards = {
-        (node.kind, interface.egress["kind"])
+        (node.kind, interface.egress.kind)
         for node in plan.nodes
         for interface in node.interfaces
-        if interface.egress.get("rate_bps")
+        if paced(interface.egress) is not None
     }
     assert cards == {("host", "psp"), ("router", kind)}

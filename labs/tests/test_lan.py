@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import itertools
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_a_router_knows_its_hosts_and_they_know_it_and_nobody_else() -> None:
 
 
 def exits(plan: Plan, name: str) -> list[dict[str, Any]]:
-    return [port.egress for port in node(plan, name).interfaces]
+    return [dataclasses.asdict(port.egress) for port in node(plan, name).interfaces]
 
 
 def test_the_port_to_the_router_holds_the_packets_that_were_written() -> None:

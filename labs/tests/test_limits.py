@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from labs import reading
-from labs.compile import HostFacts, compile, stages
+from labs.compile import HostFacts, compile
+from labs.compile.stages import direction
 from labs.spec import DescriptionError, Spec, load
 from labs.spec.values import Count
 from labs.units import Rate, UnitError
@@ -106,7 +107,7 @@ def test_a_table_of_delays_is_refused_by_its_size(tmp_path: Path) -> None:
 
 def test_tables_on_many_links_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each direction of each link has its own copy in the plan."""
-    monkeypatch.setattr(stages, "MOST_TABLED", 10)
+    monkeypatch.setattr(direction, "MOST_TABLED", 10)
     (tmp_path / "d.txt").write_text("1ms\n2ms\n")
     for key in ("delay: {table: d.txt}", "loss: {pattern: '01'}"):
         file = written(tmp_path, f"topology: {{star: {{arms: 3}}}}\nwan: {{{key}}}")

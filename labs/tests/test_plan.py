@@ -57,6 +57,40 @@ def test_what_another_version_wrote_is_refused() -> None:
         from_json(b"{")
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("loss",), {"kind": "nonsense"}, "loss.kind is 'nonsense': one of none, bernoulli"),
+        (("loss",), {"kind": ["none"]}, "loss.kind is ['none']: one of none"),
+        (("loss",), {"loss_ppb": 1}, "loss has no key 'kind'"),
+        (("loss",), "none", "loss is no object"),
+        (("loss",), {"kind": "bernoulli", "loss_ppb": "1"}, "loss.loss_ppb is '1'"),
+        (("loss",), {"kind": "none", "loss_ppb": 1}, "loss has an unknown key 'loss_ppb'"),
+        (("delay", "delay_ns"), 1.5, "delay.delay_ns is 1.5"),
+        (("delay",), {"kind": "table", "delays_ns": [1, None]}, "delay.delays_ns[1] is None"),
+        (("queue", "discipline"), {"kind": "codel", "ecn": False}, "queue.discipline has no key 'interval_ns'"),
+        (("queue", "limit_bytes"), True, "queue.limit_bytes is True"),
+    ],
+)
+def test_what_is_no_stage_is_refused_with_its_place(path: tuple[str, ...], value: object, says: str) -> None:
+    data = json.loads((GOLDEN / "dumbbell.plan.json").read_text())
+    place = data["links"][0]["forward"]
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    with pytest.raises(ValueError) as refusal:
+        from_json(orjson.dumps(data))
+    assert str(refusal.value).startswith(f"plan.links[0].forward.{says}")
+
+
+def test_what_is_no_egress_is_refused_with_its_place() -> None:
+    data = json.loads((GOLDEN / "dumbbell.plan.json").read_text())
+    data["nodes"][1]["interfaces"][0]["egress"] = {"kind": "hfsc"}
+    with pytest.raises(ValueError) as refusal:
+        from_json(orjson.dumps(data))
+    assert str(refusal.value) == "plan.nodes[1].interfaces[0].egress.kind is 'hfsc': one of none, fifo, tbf, psp"
+
+
 def _plans() -> dict[str, Plan]:
     return {name: compile(spec, facts) for name, spec, facts in specs()}
 

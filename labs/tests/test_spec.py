@@ -10,6 +10,7 @@ import pytest
 from labs.compile import HostFacts, compile
 from labs.spec import DescriptionError, from_template, json_schema, load, markdown, override
 from labs.spec.fields import Topology
+from labs.stages import DelayTable, LossPattern
 from labs.units import Duration, Fraction, Rate
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -337,8 +338,8 @@ def test_files_of_delays_and_losses_are_beside_the_description(tmp_path: Path) -
     (tmp_path / "losses.txt").write_text("0001\n0000\n")
     text = "topology: dumbbell\nwan: {delay: {table: delays.txt}, loss: {pattern: {file: losses.txt}}, reorder: true}"
     plan = compile(load(_write(tmp_path, text)), HOST)
-    assert plan.links[0].forward.delay == {"kind": "table", "delays_ns": [10_000_000, 12_000_000]}
-    assert plan.links[0].forward.loss == {"kind": "pattern", "pattern": "00010000"}
+    assert plan.links[0].forward.delay == DelayTable((10_000_000, 12_000_000))
+    assert plan.links[0].forward.loss == LossPattern("00010000")
     assert plan.pairs[0].rtt_ns == 22_000_000
     (tmp_path / "delays.txt").write_text("10ms\n12\n")
     assert refusal_of(text, tmp_path).endswith('wan.delay: delays.txt:2: "12": write a duration as "12ms"')

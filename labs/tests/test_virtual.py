@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from labs import host
 from labs.compile import HostFacts, compile
-from labs.plan import Plan, to_json
+from labs.plan import Interface, Plan, to_json
 from labs.spec import DescriptionError, from_template, parse
+from labs.stages import Psp
 from labs.tests.walk import Network
 
 LIVE = HostFacts(cpus=(0, 1), networks=())
@@ -107,30 +109,36 @@ def test_the_live_clock_takes_our_own_link_unless_told() -> None:
         assert any(port.steer for port in Network(plan).ports.values()) == (taken == "user")
 
 
+def psp(port: Interface) -> Psp:
+    assert isinstance(port.egress, Psp)
+    return port.egress
+
+
 def test_hosts_send_through_psp_at_their_access_rate() -> None:
     network = Network(virtual(access="1G"))
-    egress = network.ports["left1", "eth0"].egress
-    assert egress["kind"] == "psp"
-    assert (egress["rate_bps"], egress["overhead_bytes"], egress["minimum_bytes"]) == (1_000_000_000, 24, 84)
-    assert (egress["limit_packets"], egress["limit_bytes"]) == (1000, 1_538_000)
+    card = psp(network.ports["left1", "eth0"])
+    assert (card.rate_bps, card.overhead_bytes, card.minimum_bytes) == (1_000_000_000, 24, 84)
+    assert (card.limit_packets, card.limit_bytes) == (1000, 1_538_000)
     back = network.ports["r1", "eth1"].egress
-    assert back == egress | {"dither_ns": 0, "seed": 0}, "a router sends at the same rate, without a host's dither"
+    assert back == dataclasses.replace(card, dither_ns=0, seed=0), (
+        "a router sends at the same rate, without a host's dither"
+    )
     assert not any(port.steer for port in network.ports.values())
 
 
 def test_ip_framing_takes_the_ethernet_header_off() -> None:
     plan = written("topology: dumbbell\naccess: {framing: ip, rate: 10Mbit/s}")
-    egress = Network(plan).ports["left1", "eth0"].egress
-    assert (egress["rate_bps"], egress["overhead_bytes"], egress["minimum_bytes"]) == (10_000_000, -14, 0)
+    card = psp(Network(plan).ports["left1", "eth0"])
+    assert (card.rate_bps, card.overhead_bytes, card.minimum_bytes) == (10_000_000, -14, 0)
 
 
 def test_a_host_on_an_emulated_link_has_no_rate_of_its_own() -> None:
-    egress = Network(virtual("star")).ports["host1", "eth0"].egress
-    assert (egress["kind"], egress["rate_bps"], egress["limit_packets"]) == ("psp", 0, 10_000)
+    card = psp(Network(virtual("star")).ports["host1", "eth0"])
+    assert (card.rate_bps, card.limit_packets) == (0, 10_000)
 
 
 def dithers(plan: Plan) -> dict[str, int]:
-    return {n.name: n.interfaces[0].egress["dither_ns"] for n in plan.nodes if n.kind == "host"}
+    return {n.name: psp(n.interfaces[0]).dither_ns for n in plan.nodes if n.kind == "host"}
 
 
 def test_a_host_dithers_by_a_packets_time_at_the_bottleneck() -> None:
@@ -159,7 +167,7 @@ def test_dither_can_be_chosen_or_left_out() -> None:
 def test_each_host_has_a_seed_of_its_own_that_follows_the_plans() -> None:
     def seeds(seed: str, pairs: str) -> dict[str, int]:
         plan = virtual(seed=seed, pairs=pairs)
-        return {n.name: n.interfaces[0].egress["seed"] for n in plan.nodes if n.kind == "host"}
+        return {n.name: psp(n.interfaces[0]).seed for n in plan.nodes if n.kind == "host"}
 
     few, many = seeds("1", "1"), seeds("1", "4")
     assert len(set(many.values())) == 8

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from labs.plan import Hop, Interface, Link, Node, Plan
+from labs.stages.delay import nominal_ns
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Network:
                     continue
                 forward = onward[1] == link.port_a
                 assert onward[1] in (link.port_a, link.port_b)
-                delay += (link.forward if forward else link.backward).delay["delay_ns"]
+                delay += nominal_ns((link.forward if forward else link.backward).delay)
                 onward = self.far_end[link.node, link.port_b if forward else link.port_a]
             there = self.ports[onward]
             assert known == there.mac

@@ -24,12 +24,12 @@ from labs.compile import compile
 from labs.plan import End, Interface, Neighbour, Node, Plan, Service, Spinner, Wire, to_json
 from labs.runtime.tests.lab import BINARY
 from labs.spec import from_template
+from labs.stages import Bare
 from tests.engine.fixtures import Containers
 
 pytestmark = pytest.mark.containers
 
 RTT_MS, HOPS = 60, 3
-NONE = {"kind": "none"}
 ENDS_S = 1.0
 
 
@@ -124,7 +124,7 @@ def row(name: str) -> Plan:
     def interface(number: int, name: str, *addresses: str) -> Interface:
         neighbours = {1: Neighbour("10.98.0.2", "02:00:00:00:00:08"), 8: Neighbour("10.98.0.1", "02:00:00:00:00:01")}
         known = tuple(neighbours[number] for _ in addresses)
-        return Interface(name, f"02:00:00:00:00:{number:02x}", 1500, addresses, known, NONE, False)
+        return Interface(name, f"02:00:00:00:00:{number:02x}", 1500, addresses, known, Bare(), False)
 
     quiet = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
     nodes = [Node("left", "host", (interface(1, "eth0", "10.98.0.1/24"),), (), quiet, ())]

@@ -7,28 +7,22 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
 from labs.runtime.binary import BUILT
+from labs.stages import Egress, Fifo, Tbf
 
 BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
 FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1", "net/ipv4/tcp_no_metrics_save": "1"}
-FIFO = {"kind": "fifo", "limit_packets": 1000}
-TBF = {
-    "kind": "tbf",
-    "rate_bps": 50_000_000_000,
-    "burst_bytes": 262_144,
-    "limit_bytes": 4_194_304,
-    "overhead_bytes": 24,
-}
+FIFO = Fifo(1000)
+TBF = Tbf(rate_bps=50_000_000_000, burst_bytes=262_144, limit_bytes=4_194_304, overhead_bytes=24)
 
 
 def mac(number: int) -> str:
     return f"02:00:00:00:00:{number:02x}"
 
 
-def interface(name: str, number: int, peer: int, net: int, host: int, egress: dict[str, Any]) -> Interface:
+def interface(name: str, number: int, peer: int, net: int, host: int, egress: Egress) -> Interface:
     other = 3 - host
     return Interface(
         name=name,

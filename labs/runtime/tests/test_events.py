@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ import orjson
 import pytest
 
 from labs import host
-from labs.change import compile_change
+from labs.change import Heading, compile_change
 from labs.compile import compile
 from labs.plan import Plan
 from labs.record.tables import TABLES
@@ -29,6 +30,7 @@ from labs.runtime.program import Command, Event, Program
 from labs.runtime.tests.lab import BINARY, own_state
 from labs.runtime.virtual import Run, VirtualRuntime
 from labs.spec import from_template
+from labs.stages import Change, EveryNthLoss
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
 pytestmark = pytest.mark.virtual
@@ -75,10 +77,9 @@ def lab(clock: str = "virtual", **settings: str) -> Plan:
     return compile(from_template("dumbbell", words), host.facts())
 
 
-def change(plan: Plan, at_ns: int, link: str = "core", direction: str = "forward", **words: str) -> Event:
+def change(plan: Plan, at_ns: int, link: str = "core", direction: Heading = "forward", **words: str) -> Event:
     found = next(each for each in plan.links if each.name == link)
-    keys = compile_change(plan, found, direction, words)
-    return Event(at_ns, link, "forward" if direction == "forward" else "backward", keys)
+    return Event(at_ns, link, direction, compile_change(plan, found, direction, words))
 
 
 def packets(plan: Plan, times_ns: Sequence[int]) -> tuple[Command, ...]:
@@ -193,8 +194,8 @@ def test_a_full_queue_goes_on_at_the_new_rate_and_keeps_its_packets(tmp_path: Pa
 def test_each_discipline_keeps_what_waits_when_its_link_changes(tmp_path: Path, emulator: str, queue: str) -> None:
     plan = lab(emulator=emulator, buffer="400pkt", **({} if queue == "droptail" else {"queue": queue}))
     at_ns = NS_PER_SECOND + 4 * NS_PER_MS
-    words = {"rate": "50M", "delay": "60ms"} | ({"buffer": "300pkt"} if queue != "red" else {})
-    events = [change(plan, at_ns, **{word: value}) for word, value in words.items()]
+    events = [change(plan, at_ns, rate="50M"), change(plan, at_ns, delay="60ms")]
+    events += [change(plan, at_ns, buffer="300pkt")] if queue != "red" else []
     found = travel(tmp_path / "run", plan, [NS_PER_SECOND] * 40, *events)
     assert len(found) == 40, "so few that no discipline drops"
 
@@ -257,10 +258,10 @@ def test_two_runs_leave_the_same_counters_and_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "says"),
     [
-        (Event(0, "cor", "forward", {"rate_bps": 10_000_000}), "has no link cor; it has core"),
-        (Event(0, "core", "forward", {"rate_bps": 1}), "event at 0 ns on core forward: rate_bps 1: write 8000"),
-        (Event(0, "core", "forward", {}), "nothing to change"),
-        (Event(0, "core", "forward", {"loss": {"kind": "every_nth", "n": 3}}), "netem loses at random only"),
+        (Event(0, "cor", "forward", Change(rate_bps=10_000_000)), "has no link cor; it has core"),
+        (Event(0, "core", "forward", Change(rate_bps=1)), "event at 0 ns on core forward: rate_bps 1: write 8000"),
+        (Event(0, "core", "forward", Change()), "nothing to change"),
+        (Event(0, "core", "forward", Change(loss=EveryNthLoss(3))), "netem loses at random only"),
     ],
 )
 def test_what_no_link_can_do_is_refused_before_anything_runs(tmp_path: Path, event: Event, says: str) -> None:
@@ -309,7 +310,7 @@ def test_live_a_link_changes_when_it_is_told_to_and_is_given_back(tmp_path: Path
         while len(told := runtime.control(plan.lab, "core", {"command": "changes"})["changes"]) < 4:
             assert time.monotonic() < until, "the changes are not taken back"
     assert {key: value for each in told[2:] for key, value in each["change"].items()} == {
-        "delay": before.delay,
+        "delay": asdict(before.delay),
         "rate_bps": before.rate_bps,
     }
     made = orjson.loads((place / "events.json").read_bytes())["events"]

@@ -1,0 +1,21 @@
+"""What the compiler must know of the machine on which a lab runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labs.compile.egress import Clock
+from labs.compile.ovs import Datapath
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """CPUs that may be used, networks (CIDR) in use, whose clock runs.
+
+    `datapath`: where switches forward, which is in the kernel where that can.
+    """
+
+    cpus: tuple[int, ...]
+    networks: tuple[str, ...]
+    clock: Clock = "live"
+    datapath: Datapath = "netdev"

@@ -1,0 +1,90 @@
+"""Routes, and the daemons that find them where a routing protocol does.
+
+Comes in: the outline, the links' addresses, the wired lab. Goes out: each node's routes, those that it is given and
+those that it is to learn, and what a router's daemons need of it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from labs.compile import routing
+from labs.compile.numbering import Numbering
+from labs.compile.outline import Outline
+from labs.compile.wiring import Wired
+from labs.plan import Interface, Neighbour, Route, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """By node: `given` at the lab's start, and `learned` from neighbours."""
+
+    given: Mapping[str, Sequence[Route]]
+    learned: Mapping[str, Sequence[Route]]
+
+
+def routes(outline: Outline, numbering: Numbering, wired: Wired) -> Routes:
+    """Hosts have a default route; a router has one a family to each other router's links, or is to learn them."""
+    paths = outline.paths
+    of_hosts: dict[str, list[Route]] = {}
+    for host, index in paths.uplink.items():
+        interface, far = wired.reach[host, index]
+        defaults = numbering.of_families("0.0.0.0/0", "::/0")
+        of_hosts[host] = [Route(to, via, interface) for to, via in zip(defaults, far, strict=True)]
+    of_routers: dict[str, list[Route]] = {router: [] for router in outline.layout.routers}
+    for owner, (first, size) in numbering.owned.items():
+        prefixes = numbering.prefixes(owner)
+        for router, onward in paths.next_hops[owner].items():
+            beside = paths.between.get(frozenset((router, owner))) if size == 1 else None
+            if beside is not None and numbering.numbers[beside] == first:
+                continue  # The block is the network of the very link that joins the two: both are connected to it.
+            interface, far = wired.reach[router, paths.between[frozenset((router, onward))]]
+            of_routers[router] += [Route(to, via, interface) for to, via in zip(prefixes, far, strict=True)]
+    if outline.spec.description.routing == "static":
+        return Routes(of_hosts | of_routers, {})
+    return Routes(of_hosts, of_routers)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemons:
+    """What a router has besides where a protocol finds the routes; `interfaces` replace its own."""
+
+    interfaces: tuple[Interface, ...]
+    services: tuple[Service, ...]
+    sysctls: dict[str, str]
+
+
+def daemons(outline: Outline, numbering: Numbering, wired: Wired) -> dict[str, Daemons]:
+    """The routers' daemons, and their neighbours' link-local addresses; none with static routes."""
+    protocol, paths = outline.spec.description.routing, outline.paths
+    if protocol == "static":
+        return {}
+    numbers = {name: number for number, name in enumerate(outline.layout.routers, 1)}
+    peers: dict[tuple[str, str], routing.Peer] = {}
+    for ends, index in paths.between.items():
+        edge, rtt_ns = outline.layout.edges[index], paths.forward_ns[index] + paths.backward_ns[index]
+        for name, far_name in ((edge.a, edge.b), (edge.b, edge.a)):
+            assert name in ends
+            interface, far = wired.reach[name, index]
+            peers[name, interface] = routing.Peer(far, numbers[far_name], paths.costs[index], rtt_ns)
+    with_v4, with_v6 = numbering.with_v4, numbering.with_v6
+    found = {}
+    for name, number in numbers.items():
+        attachments, interfaces = [], []
+        for port in wired.machines[name].interfaces:
+            peer = peers.get((name, port.name))
+            networks = tuple(str(ipaddress.ip_interface(address).network) for address in port.addresses)
+            attachments.append(routing.Attachment(port.name, port.mtu, networks, peer))
+            interfaces.append(_with_link_local(port) if peer is not None and with_v6 else port)
+        addresses = [address.split("/")[0] for port in interfaces for address in port.addresses]
+        router = routing.Router(name, number, routing.identity(number, addresses), tuple(attachments))
+        services = routing.services(protocol, router, len(numbers), with_v4, with_v6)
+        found[name] = Daemons(tuple(interfaces), tuple(services), routing.sysctls(router, with_v6))
+    return found
+
+
+def _with_link_local(port: Interface) -> Interface:
+    far_mac = port.neighbours[0].mac
+    return replace(port, neighbours=(*port.neighbours, Neighbour(routing.link_local(far_mac), far_mac)))

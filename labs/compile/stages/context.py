@@ -1,0 +1,30 @@
+"""What the stages of a direction must know of the link that they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labs.compile.settings import Settings
+from labs.spec import Spec
+from labs.spec.source import DescriptionError
+
+
+@dataclass(frozen=True, slots=True)
+class LinkContext:
+    """`delay_ns` is the direction's own, from the topology or as it was written; `longest_rtt_ns` is the lab's."""
+
+    spec: Spec
+    link: str
+    role: str
+    delay_ns: int
+    mtu: int
+    longest_rtt_ns: int
+
+    def error(self, way: Settings, key: str, message: str, value: object) -> DescriptionError:
+        """An error that points to where `key` of the direction is written, or would be."""
+        return self.spec.error(way.path(key), message, value)
+
+
+Obstacle = tuple[str, str]
+"""A key of the description that the kernel's parts cannot express, and what to write instead."""
+UINT32, INT32 = 2**32 - 1, 2**31 - 1

@@ -1,0 +1,100 @@
+"""One direction of an emulated link, put together from its stages."""
+
+from __future__ import annotations
+
+import hashlib
+
+from labs.compile.settings import Settings
+from labs.compile.stages import delay as delays
+from labs.compile.stages import loss as losses
+from labs.compile.stages import queue as queues
+from labs.compile.stages.context import LinkContext, Obstacle
+from labs.compile.stages.framing import check_rate, framing_of
+from labs.compile.stages.store import compile_store
+from labs.spec import Spec, fields
+from labs.stages import DelayTable, Direction, LossPattern
+from labs.units import Rate
+
+MOST_TABLED = 1 << 23  # delays and losses in all tables of a plan, which says them for each direction of each link
+
+
+class Directions:
+    """Compiles the directions of one lab; equal ones share everything but their seed."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._seed = str(spec.description.seed)
+        self._known: dict[tuple[Settings, str, int, int], Direction] = {}
+        self._tabled = 0
+
+    def direction(self, way: Settings, at: LinkContext, heading: str) -> Direction:
+        """`heading` is forward or backward; it and the link's name give the seed, whatever the order of links."""
+        key = (way, at.role, at.delay_ns, at.mtu)
+        same = self._known.get(key)
+        if same is None:
+            same = self._known[key] = compile_direction(way, at)
+        self._count_tables(way, at, same)
+        text = f"{self._seed}/{at.link}/{heading}".encode()
+        seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+        return Direction(  # not `replace`, which takes several times as long, for each of a lab's directions
+            same.framing,
+            same.rate_bps,
+            same.loss,
+            same.corrupt_ppb,
+            same.duplicate_ppb,
+            same.queue,
+            same.delay,
+            same.reorder,
+            seed,
+            same.store_packets,
+            same.store_bytes,
+        )
+
+    def _count_tables(self, way: Settings, at: LinkContext, direction: Direction) -> None:
+        delays_tabled = len(direction.delay.delays_ns) if isinstance(direction.delay, DelayTable) else 0
+        losses_tabled = len(direction.loss.pattern) if isinstance(direction.loss, LossPattern) else 0
+        self._tabled += delays_tabled + losses_tabled
+        if self._tabled > MOST_TABLED:
+            message = f"{at.link} and the links before it have {self._tabled} delays and losses from tables"
+            message = f"{message}: write shorter tables, for at most {MOST_TABLED} on all links"
+            raise at.error(way, "delay" if delays_tabled else "loss", message, None)
+
+
+def compile_direction(way: Settings, at: LinkContext) -> Direction:
+    """All stages, with seed 0; DescriptionError for what cannot be: a buffer below one packet, say."""
+    check_rate(way, at)
+    queue = queues.compile_queue(way, at)
+    delay, longest_ns = delays.compile_delay(way, at)
+    packets, size = compile_store(way, at, queue, longest_ns)
+    written = way.written
+    return Direction(
+        framing=framing_of(way),
+        rate_bps=way.rate.bps,
+        loss=losses.compile_loss(way, at),
+        corrupt_ppb=written.corrupt.ppb if written.corrupt is not None else 0,
+        duplicate_ppb=written.duplicate.ppb if written.duplicate is not None else 0,
+        queue=queue,
+        delay=delay,
+        reorder=bool(written.reorder),
+        seed=0,
+        store_packets=packets,
+        store_bytes=size,
+    )
+
+
+def described(direction: Direction) -> fields.Direction:
+    """What a description would say of a direction, where a change of another key depends on it.
+
+    That is: the rate and buffer, which bound each other, and the delay, whose keys make up one stage. A change replaces
+    all else as a whole.
+    """
+    keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
+    return fields.Direction.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
+
+
+def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
+    """The first setting that netem and the kernel's queues cannot express; None if they express all."""
+    return (
+        losses.obstacle(direction.loss)
+        or delays.obstacle(direction.delay, direction.reorder, way)
+        or queues.obstacle(direction.queue)
+    )

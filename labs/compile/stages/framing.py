@@ -1,0 +1,36 @@
+"""What a packet's length counts on a link, and the time that it takes there."""
+
+from __future__ import annotations
+
+from labs.compile.settings import Settings
+from labs.compile.stages.context import LinkContext
+from labs.stages import Framing
+from labs.units import Duration, Size, time_for
+
+FRAMING = {"wire": Framing(38, 84), "ethernet": Framing(18, 64), "ip": Framing(0, 0)}
+ETHERNET_HEADER = 14
+SLOWEST_PACKET = Duration.parse("10s")
+
+
+def framing_of(way: Settings) -> Framing:
+    """As written, or what a wire carries."""
+    return FRAMING[way.written.framing or "wire"]
+
+
+def framed(framing: Framing, ip_bytes: int) -> int:
+    """What an IP packet of so many bytes counts."""
+    return max(ip_bytes + framing.overhead_bytes, framing.minimum_bytes)
+
+
+def packet_time(way: Settings, mtu: int) -> int:
+    """Nanoseconds that the largest packet takes on a link, rounded up."""
+    return time_for(framed(framing_of(way), mtu), way.rate.bps)
+
+
+def check_rate(way: Settings, at: LinkContext) -> None:
+    """Refuses a rate at which one packet takes longer than `SLOWEST_PACKET`."""
+    took = packet_time(way, at.mtu)
+    if took > SLOWEST_PACKET.ns:
+        packet = Size(framed(framing_of(way), at.mtu))
+        message = f"one packet of {packet} takes {Duration(took)} on {at.link}: write a smaller mtu or a higher rate"
+        raise at.error(way, "rate", message, way.rate)

@@ -1,0 +1,134 @@
+"""The queue of a direction: its buffer as a limit in packets or bytes, and its discipline with defaults applied."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from labs.compile.settings import Settings
+from labs.compile.stages.context import UINT32, LinkContext, Obstacle
+from labs.compile.stages.framing import SLOWEST_PACKET, framed, framing_of
+from labs.spec import fields
+from labs.stages import Codel, Discipline, DropTail, Pie, Queue, Red
+from labs.units import Buffer, Duration, Rate, Size, bdp_bytes, bytes_in, time_for
+
+WAN_BUFFER, ACCESS_BUFFER = Buffer("millibdp", 1000), Buffer("packets", 1000)
+FEWEST_PACKETS = 10  # a default buffer holds TCP's initial window (RFC 6928), however short the RTT
+CODEL_INTERVAL, PIE_TARGET = Duration.parse("100ms"), Duration.parse("15ms")
+LONGEST_CODEL_INTERVAL_NS = 10 * SLOWEST_PACKET.ns
+LEAST_PIE_UPDATE = Duration.parse("100us")  # a link evaluates each of them
+
+# PIE's gains in the kernel are sixteenths of a hertz, at most two hertz (net/sched/sch_pie.c).
+PIE_GAIN_MHZ, PIE_MOST_STEPS = 62.5, 32
+RED_BITS = 32  # of max_bytes and the weight together (red_check_params in include/net/red.h)
+CODEL_STEP_NS = 1000
+
+
+def compile_queue(way: Settings, at: LinkContext) -> Queue:
+    """DescriptionError for a buffer below one packet, and for a discipline that cannot work."""
+    packet = framed(framing_of(way), at.mtu)
+    written = way.written.buffer
+    buffer = written or (WAN_BUFFER if at.role == "wan" else ACCESS_BUFFER)
+    packets, size = buffer_limits(buffer, way.rate, at.longest_rtt_ns)
+    if written is None and size is not None:
+        size = max(size, FEWEST_PACKETS * packet)
+    if packets == 0 or (size is not None and size < packet):
+        holds = "no packet" if packets == 0 else f"{Size(size or 0)}, less than one packet of {Size(packet)}"
+        raise at.error(way, "buffer", f'holds {holds}: write at least "1pkt"', buffer)
+    room = size if size is not None else (packets or 0) * packet
+    return Queue(packets, size, _discipline(way, at, packet, room))
+
+
+def buffer_limits(buffer: Buffer, rate: Rate, longest_rtt_ns: int) -> tuple[int | None, int | None]:
+    """A buffer as a limit in packets or in bytes."""
+    match buffer.unit:
+        case "packets":
+            return buffer.amount, None
+        case "bytes":
+            return None, buffer.amount
+        case "ns":
+            return None, bytes_in(rate.bps, buffer.amount)
+        case "millibdp":
+            return None, bdp_bytes(rate.bps, longest_rtt_ns, buffer.amount)
+        case _:
+            assert_never(buffer.unit)
+
+
+def _discipline(way: Settings, at: LinkContext, packet: int, room: int) -> Discipline:
+    """`packet` and `room` are bytes of the largest packet and of the whole buffer."""
+    if way.written.queue is None:
+        return DropTail()
+    match way.written.queue.model:
+        case fields.DropTail():
+            return DropTail()
+        case fields.Red() as model:
+            return _red(model, way, at, packet, room)
+        case fields.Codel() as model:
+            return _codel(model, way, at, packet)
+        case fields.Pie() as model:
+            return _pie(model, way, at, packet)
+        case unknown:
+            assert_never(unknown)
+
+
+def _red(model: fields.Red, way: Settings, at: LinkContext, packet: int, room: int) -> Red:
+    least = model.min.bytes if model.min else room // 6
+    most = model.max.bytes if model.max else room // 2
+    if not packet <= least < most <= room:
+        message = (
+            f"RED needs a packet of {Size(packet)} ≤ min {Size(least)} < max {Size(most)} "
+            f"≤ buffer {Size(room)}: write a larger buffer, or min and max"
+        )
+        raise at.error(way, "queue", message, "red")
+    return Red(min_bytes=least, max_bytes=most, max_p_ppb=model.max_p.ppb, weight_log2=model.weight, ecn=model.ecn)
+
+
+def _codel(model: fields.Codel, way: Settings, at: LinkContext, packet: int) -> Codel:
+    one = time_for(packet, way.rate.bps)  # RFC 8289, 4.2 and 4.3: a target is a packet's time at least
+    longest = max(CODEL_INTERVAL.ns, at.longest_rtt_ns, 10 * one)
+    interval = model.interval.ns if model.interval else min(longest, LONGEST_CODEL_INTERVAL_NS)
+    target = model.target.ns if model.target else max(interval // 20, one)
+    if not 0 < target <= interval:
+        message = f'CoDel\'s target {Duration(target)} is not within its interval: write "interval: 100ms"'
+        raise at.error(way, "queue", message, "codel")
+    return Codel(target_ns=target, interval_ns=interval, ecn=model.ecn)
+
+
+def _pie(model: fields.Pie, way: Settings, at: LinkContext, packet: int) -> Pie:
+    target = model.target.ns if model.target else max(PIE_TARGET.ns, 2 * time_for(packet, way.rate.bps))
+    if not target or model.update.ns < LEAST_PIE_UPDATE.ns:
+        message = f'PIE needs a target above zero and an update of {LEAST_PIE_UPDATE} or more: write "update: 15ms"'
+        raise at.error(way, "queue", message, "pie")
+    return Pie(target_ns=target, update_ns=model.update.ns, alpha_mhz=model.alpha, beta_mhz=model.beta, ecn=model.ecn)
+
+
+def described(queue: Queue) -> dict[str, Any]:
+    """The key of a description that says the queue's limit."""
+    if queue.limit_bytes is not None:
+        return {"buffer": Buffer("bytes", queue.limit_bytes)}
+    return {"buffer": Buffer("packets", queue.limit_packets or 0)}
+
+
+def obstacle(queue: Queue) -> Obstacle | None:
+    """What the kernel's queueing disciplines cannot hold."""
+    if max(queue.limit_bytes or 0, queue.limit_packets or 0) > UINT32:
+        return "buffer", 'a queue of the kernel holds 32 bits of bytes: write at most "4GB"'
+    match queue.discipline:
+        case Red(max_bytes=most, weight_log2=weight):
+            if most.bit_length() + weight >= RED_BITS:
+                most = (1 << (RED_BITS - 1 - weight)) - 1
+                return "queue", f'RED with weight {weight} takes at most "max: {most}B": write that'
+        case Codel(target_ns=target):
+            if target < CODEL_STEP_NS:
+                return "queue", 'CoDel\'s target is at least 1us: write "target: 5ms"'
+        case Pie(alpha_mhz=alpha, beta_mhz=beta):
+            if not (_is_step(alpha) and _is_step(beta)):
+                return "queue", 'PIE\'s gains are multiples of 0.0625Hz up to 2Hz: write "alpha: 0.125Hz"'
+        case DropTail():
+            pass
+        case _:
+            assert_never(queue.discipline)
+    return None
+
+
+def _is_step(mhz: int) -> bool:
+    return mhz % PIE_GAIN_MHZ == 0 and mhz <= PIE_GAIN_MHZ * PIE_MOST_STEPS

@@ -1,0 +1,35 @@
+"""The memory of a direction: room for all that its queue and its delay line may hold."""
+
+from __future__ import annotations
+
+from labs.compile.settings import Settings
+from labs.compile.stages.context import LinkContext
+from labs.compile.stages.framing import ETHERNET_HEADER, framed, framing_of
+from labs.stages import Queue
+from labs.units import Duration, Size, bytes_in
+
+SMALLEST_IP = 28  # an IPv4 header and a UDP header: the smallest packet that fills a store
+LARGEST_STORE = Size.parse("8GiB")
+PLAIN_STORE_PACKETS = 1 << 20
+MEAN_PACKET = 256  # beyond a million packets, a store has room for packets of this size on average
+SLACK_PACKETS = 256
+
+
+def compile_store(way: Settings, at: LinkContext, queue: Queue, longest_ns: int) -> tuple[int, int]:
+    """Packets if all are small, bytes if all are large; `longest_ns` is the longest delay."""
+    framing, rate = framing_of(way), way.rate
+    largest, smallest = framed(framing, at.mtu), framed(framing, SMALLEST_IP)
+    line = bytes_in(rate.bps, longest_ns)
+    waiting = queue.limit_bytes if queue.limit_bytes is not None else (queue.limit_packets or 0) * largest
+    small = line // smallest + (queue.limit_packets or waiting // smallest)
+    packets = min(small, max(PLAIN_STORE_PACKETS, (line + waiting) // MEAN_PACKET)) + SLACK_PACKETS
+    header = max(0, ETHERNET_HEADER - framing.overhead_bytes)  # stored, though the framing does not count it
+    room = line + waiting
+    size = room + header * (room // smallest) + SLACK_PACKETS * (at.mtu + ETHERNET_HEADER)
+    if size > LARGEST_STORE.bytes:
+        message = (
+            f"{at.link} must hold {rate} × {Duration(longest_ns)} = {Size(line)} in flight and {Size(waiting)} "
+            f"in its buffer, more than {Size(LARGEST_STORE.bytes)}: write a lower rate, delay or buffer"
+        )
+        raise at.error(way, "rate", message, rate)
+    return packets, size

@@ -1,0 +1,191 @@
+"""The lab's nodes with their interfaces, the wires between them, and the emulated links.
+
+Comes in: the outline, the links' addresses, the exits of interfaces. Goes out: `Wired`. MAC addresses and interfaces
+are counted in the order of switched networks, then of the layout's edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from labs.compile import backends, ovs
+from labs.compile.egress import BARE, Exits
+from labs.compile.lan import Lan
+from labs.compile.numbering import Numbering
+from labs.compile.outline import Outline
+from labs.compile.stages.context import LinkContext
+from labs.compile.stages.direction import Directions
+from labs.plan import End, Interface, Link, Neighbour, Service, Wire
+from labs.stages import Direction
+from labs.topologies import Edge
+
+
+@dataclass(slots=True)
+class Machine:
+    """A node with what its links give it; `services` are those of a switch."""
+
+    name: str
+    kind: Literal["host", "router", "switch", "emulator"]
+    interfaces: list[Interface] = field(default_factory=list)
+    services: tuple[Service, ...] = ()
+
+
+Reach = tuple[str, tuple[str, ...]]
+"""An interface of a node, and the addresses at its other end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """`reach` is by a node's name and the index of the edge at which it is."""
+
+    machines: Mapping[str, Machine]
+    wires: Sequence[Wire]
+    links: Sequence[Link]
+    reach: Mapping[tuple[str, int], Reach]
+
+
+def wire(outline: Outline, numbering: Numbering, exits: Exits) -> Wired:
+    """All nodes, wires and links; DescriptionError for a link that cannot be emulated as it is written."""
+    wiring = _Wiring(outline, numbering, exits)
+    for network in outline.networks:
+        wiring.add_lan(network)
+    for index, edge in enumerate(outline.layout.edges):
+        wiring.add_edge(index, edge)
+    return Wired(wiring.machines, wiring.wires, wiring.links, wiring.reach)
+
+
+_HEX = [f"{byte:02x}" for byte in range(256)]
+
+
+class _Wiring:
+    """`Wired` while it is being made."""
+
+    def __init__(self, outline: Outline, numbering: Numbering, exits: Exits) -> None:
+        self._outline, self._numbering, self._exits = outline, numbering, exits
+        layout = outline.layout
+        self.machines = {name: Machine(name, "host") for name in layout.hosts}
+        self.machines |= {name: Machine(name, "router") for name in layout.routers}
+        self.wires: list[Wire] = []
+        self.links: list[Link] = []
+        self.reach: dict[tuple[str, int], Reach] = {}
+        self._directions = Directions(outline.spec)
+        containers = outline.spec.description.containers
+        self._first_port = int(containers.management or containers.dashboards)
+        self._lengths = numbering.of_families("/30", "/64")
+        self._macs = 0
+        self._on_lan: dict[int, Interface] = {}
+
+    def _mac(self) -> str:
+        self._macs += 1
+        n = self._macs
+        return f"02:65:{_HEX[n >> 24 & 255]}:{_HEX[n >> 16 & 255]}:{_HEX[n >> 8 & 255]}:{_HEX[n & 255]}"
+
+    def _next_port(self, machine: Machine) -> str:
+        return f"eth{self._first_port + len(machine.interfaces)}"
+
+    def add_lan(self, network: Lan) -> None:
+        """A switch and the link to its router; its hosts' interfaces, which `add_edge` puts into them."""
+        host = self._outline.host
+        router, first = self.machines[network.router], network.edges[0]
+        switch = self.machines[network.switch] = Machine(network.switch, "switch")
+        mtu = self._outline.links[first].mtu
+        macs = {index: self._mac() for index in network.edges}
+        mac, own = self._mac(), self._numbering.addresses(first, 1)
+        lengths = self._numbering.of_families(*(f"/{length}" for length in network.lengths))
+        towards = tuple(Neighbour(address, mac) for address in own)
+        known: list[Neighbour] = []
+        for end, index in enumerate(network.edges, 2):
+            addresses = self._numbering.addresses(index, end)
+            known += [Neighbour(address, macs[index]) for address in addresses]
+            self._on_lan[index] = Interface("", macs[index], mtu, _prefixes(addresses, lengths), towards, BARE, False)
+        exit_to = self._exits.port(network.port, mtu, ovs.AT_ONCE[host.datapath])
+        ends = []
+        for machine, interface in (
+            (switch, Interface(self._next_port(switch), self._mac(), mtu, (), (), exit_to, False)),
+            (
+                router,
+                Interface(self._next_port(router), mac, mtu, _prefixes(own, lengths), tuple(known), exit_to, False),
+            ),
+        ):
+            machine.interfaces.append(interface)
+            ends.append(End(machine.name, interface.name))
+        self.wires.append(Wire(network.switch, ends[0], ends[1]))
+        behind = [ovs.Port(switch.interfaces[0].name, (mac,))]
+        start = self._first_port + 1
+        behind += [ovs.Port(f"eth{start + place}", (macs[index],)) for place, index in enumerate(network.edges)]
+        switch.services = ovs.services(behind, host.datapath, at_boot=host.clock == "virtual")
+
+    def _attach(self, index: int, edge: Edge) -> list[tuple[str, Interface, tuple[str, ...]]]:
+        """Both ends of a link: node, interface without its exit, and the addresses that it leads to."""
+        mtu, network = self._outline.links[index].mtu, self._outline.lans.get(index)
+        if network is not None:
+            host = self._on_lan[index]
+            far = tuple(neighbour.address for neighbour in host.neighbours)
+            port = Interface("", self._mac(), mtu, (), (), BARE, False)
+            ends = [(edge.a, host, far), (network.switch, port, ())]
+            return ends if edge.b == network.router else [(network.switch, port, ()), (edge.b, host, far)]
+        macs = self._mac(), self._mac()
+        addresses = self._numbering.addresses(index, 1), self._numbering.addresses(index, 2)
+        ends = []
+        for name, here, there in ((edge.a, 0, 1), (edge.b, 1, 0)):
+            prefixes = _prefixes(addresses[here], self._lengths)
+            known = tuple(Neighbour(a, macs[there]) for a in addresses[there])
+            ends.append((name, Interface("", macs[here], mtu, prefixes, known, BARE, False), addresses[there]))
+        return ends
+
+    def add_edge(self, index: int, edge: Edge) -> None:
+        """Both ends of a link, and the emulator between them if it needs one."""
+        link, paths = self._outline.links[index], self._outline.paths
+        mtu = link.mtu
+        delayed = paths.forward_ns[index] > 0 or paths.backward_ns[index] > 0
+        emulated = self._emulated(index, edge) if edge.role == "wan" or link.impaired or delayed else None
+        steer = emulated is not None and emulated[2] == "user" and self._outline.host.clock == "live"
+        exit_of = self._exits.before_emulator if emulated is not None else self._exits.card
+        ends = []
+        for (name, bare, far), way in zip(self._attach(index, edge), (link.forward, link.backward), strict=True):
+            machine = self.machines[name]
+            interface = Interface(  # not `replace`, which takes a tenth of a large lab's time
+                self._next_port(machine),
+                bare.mac,
+                mtu,
+                bare.addresses,
+                bare.neighbours,
+                exit_of(name, machine.kind == "host", way, mtu),
+                steer,
+            )
+            machine.interfaces.append(interface)
+            ends.append(End(name, interface.name))
+            self.reach[name, index] = interface.name, far
+        a, b = ends
+        if emulated is None:
+            self.wires.append(Wire(edge.name, a, b))
+        else:
+            self._add_emulator(edge, mtu, a, b, *emulated)
+
+    def _add_emulator(
+        self, edge: Edge, mtu: int, a: End, b: End, forward: Direction, backward: Direction, backend: backends.Backend
+    ) -> None:
+        name = edge.name
+        emulator = self.machines[name] = Machine(name, "emulator")
+        port_a, port_b = (f"eth{self._first_port + number}" for number in range(2))
+        for port in (port_a, port_b):
+            emulator.interfaces.append(Interface(port, self._mac(), mtu, (), (), BARE, False))
+        self.wires += [Wire(name, a, End(name, port_a)), Wire(name, End(name, port_b), b)]
+        self.links.append(Link(name, edge.role, backend, name, port_a, port_b, a, b, forward, backward))
+
+    def _emulated(self, index: int, edge: Edge) -> tuple[Direction, Direction, backends.Backend]:
+        """Both directions of an emulated link, and what emulates it."""
+        spec, link, paths = self._outline.spec, self._outline.links[index], self._outline.paths
+        there, back = (
+            LinkContext(spec, edge.name, edge.role, delays[index], link.mtu, paths.longest_rtt_ns)
+            for delays in (paths.forward_ns, paths.backward_ns)
+        )
+        forward = self._directions.direction(link.forward, there, "forward")
+        backward = self._directions.direction(link.backward, back, "backward")
+        return forward, backward, backends.choose(spec, self._outline.host.clock, edge.name, link, forward, backward)
+
+
+def _prefixes(addresses: Sequence[str], lengths: Sequence[str]) -> tuple[str, ...]:
+    return tuple([address + length for address, length in zip(addresses, lengths, strict=True)])

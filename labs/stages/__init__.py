@@ -1,0 +1,52 @@
+"""The stages of a link's direction as the plan has them: one module a stage, with its types and its words for people.
+
+Stages, in order: impairments (loss, corruption, duplication), queue, rate, delay line. The Rust types of
+emulator/src/config.rs have the same kinds and keys; `tests/golden/stages.json` lists them for both sides. How a
+description becomes a stage is in labs/compile/stages. Whoever handles each kind of a stage matches on its type and ends
+with `assert_never`, so that mypy names what a new kind lacks. Keys are in the order of the alphabet, as in the plan.
+"""
+
+from labs.stages.change import Change
+from labs.stages.delay import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
+from labs.stages.direction import Direction, Framing
+from labs.stages.egress import Bare, Egress, Fifo, Psp, Tbf
+from labs.stages.loss import (
+    BernoulliLoss,
+    EveryNthLoss,
+    GilbertElliottLoss,
+    Loss,
+    LossPattern,
+    Markov4Loss,
+    NoLoss,
+)
+from labs.stages.queue import Codel, Discipline, DropTail, Pie, Queue, Red
+
+__all__ = [
+    "Bare",
+    "BernoulliLoss",
+    "Change",
+    "Codel",
+    "ConstantDelay",
+    "Delay",
+    "DelayTable",
+    "Direction",
+    "Discipline",
+    "DropTail",
+    "Egress",
+    "EveryNthLoss",
+    "Fifo",
+    "Framing",
+    "GilbertElliottLoss",
+    "Loss",
+    "LossPattern",
+    "Markov4Loss",
+    "NoLoss",
+    "NormalDelay",
+    "ParetoDelay",
+    "Pie",
+    "Psp",
+    "Queue",
+    "Red",
+    "Tbf",
+    "UniformDelay",
+]

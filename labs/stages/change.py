@@ -1,0 +1,65 @@
+"""What becomes different in one direction of a running link; emulator/src/model/change.rs is the same in Rust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar
+
+from labs.stages import delay as delays
+from labs.stages import loss as losses
+from labs.stages import queue as queues
+from labs.stages.delay import Delay
+from labs.stages.direction import Direction
+from labs.stages.loss import Loss
+from labs.stages.queue import Queue
+from labs.typed import read_typed
+from labs.units import Fraction, Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Keys of a `Direction`; what is None stays as it is."""
+
+    rate_bps: int | None = None
+    delay: Delay | None = None
+    reorder: bool | None = None
+    loss: Loss | None = None
+    corrupt_ppb: int | None = None
+    duplicate_ppb: int | None = None
+    queue: Queue | None = None
+
+    SPARSE: ClassVar[bool] = True
+
+    def applied(self, direction: Direction) -> Direction:
+        """What a direction is after it."""
+        return replace(direction, **self._named())
+
+    def to_data(self) -> dict[str, Any]:
+        """As the control socket, a program and the journal of a kernel link say it: without what stays."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Change:
+        """The change that `to_data` wrote; ValueError for what is none."""
+        change = read_typed(cls, dict(data), "change")
+        assert isinstance(change, cls)
+        return change
+
+    def _named(self) -> dict[str, Any]:
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+
+
+def words(change: Change) -> str:
+    """A change of a running link in the words of `ewan set`."""
+    said = {
+        "rate": None if change.rate_bps is None else Rate(change.rate_bps),
+        "delay": None if change.delay is None else delays.words(change.delay),
+        "reorder": change.reorder,
+        "loss": None if change.loss is None else losses.words(change.loss) or "0%",
+        "corrupt": None if change.corrupt_ppb is None else Fraction(change.corrupt_ppb),
+        "duplicate": None if change.duplicate_ppb is None else Fraction(change.duplicate_ppb),
+        "buffer": None if change.queue is None else queues.limit_words(change.queue),
+        "queue": None if change.queue is None else queues.discipline_words(change.queue.discipline),
+    }
+    return " ".join(f"{key}={value}" for key, value in said.items() if value is not None)

@@ -1,0 +1,75 @@
+"""Stage 4, the delay line: how long a packet is under way after its last bit has left.
+
+Nanoseconds. The distributions are described in emulator/src/config.rs (`Delay`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, assert_never
+
+from labs.units import Duration
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantDelay:
+    """The same for every packet."""
+
+    delay_ns: int
+    kind: Literal["constant"] = field(default="constant", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UniformDelay:
+    """Uniform within ± jitter around the delay."""
+
+    delay_ns: int
+    jitter_ns: int
+    kind: Literal["uniform"] = field(default="uniform", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalDelay:
+    """Normal; jitter is the standard deviation."""
+
+    delay_ns: int
+    jitter_ns: int
+    kind: Literal["normal"] = field(default="normal", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoDelay:
+    """From delay - jitter on, a tail of shape 3 whose standard deviation is jitter."""
+
+    delay_ns: int
+    jitter_ns: int
+    kind: Literal["pareto"] = field(default="pareto", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DelayTable:
+    """One of the values for each packet, all equally likely: measured delays."""
+
+    delays_ns: tuple[int, ...]
+    kind: Literal["table"] = field(default="table", init=False)
+
+
+Delay = ConstantDelay | UniformDelay | NormalDelay | ParetoDelay | DelayTable
+
+
+def nominal_ns(delay: Delay) -> int:
+    """The delay that the link is said to have; of a table the mean, rounded down."""
+    return sum(delay.delays_ns) // len(delay.delays_ns) if isinstance(delay, DelayTable) else delay.delay_ns
+
+
+def words(delay: Delay) -> str:
+    """`50ms`, `50ms ± 5ms normal`, `table of 300`."""
+    match delay:
+        case DelayTable(delays_ns):
+            return f"table of {len(delays_ns)}"
+        case ConstantDelay(delay_ns):
+            return str(Duration(delay_ns))
+        case UniformDelay(delay_ns, jitter_ns) | NormalDelay(delay_ns, jitter_ns) | ParetoDelay(delay_ns, jitter_ns):
+            return f"{Duration(delay_ns)} ± {Duration(jitter_ns)} {delay.kind}"
+        case _:
+            assert_never(delay)
