@@ -98,11 +98,31 @@ def test_packets_leave_a_bottleneck_one_service_time_apart(tmp_path: Path, rate:
     assert 0 <= seen[0][1] - seen[0][0] - alone < 2, "one rounding at the host, one at the link"
 
 
-def test_a_link_of_the_kernel_and_our_own_deliver_at_the_same_instants(tmp_path: Path) -> None:
-    kernel, own = (
-        times(lab(rate="100M", emulator=emulator), tmp_path / emulator, 200) for emulator in ("kernel", "user")
-    )
-    assert [came - sent for sent, came in kernel] == [came - sent for sent, came in own]
+@pytest.mark.parametrize(
+    ("settings", "count", "gap_s", "lost"),
+    [
+        ({"rate": "100M"}, 200, 0, False),
+        ({"rate": "100M"}, 200, 0.0001, False),
+        ({"rate": "9999999999bit/s"}, 200, 0, False),
+        ({"rate": "100M", "buffer": "20pkt"}, 200, 0, True),
+        ({"rate": "7Mbit/s", "buffer": "9ms"}, 400, 0.001, True),
+        ({"rate": "40Mbit/s", "buffer": "1BDP", "framing": "ip"}, 600, 0, True),
+    ],
+    ids=["a burst", "spaced", "a rate of odd bits", "packets", "a time", "a BDP"],
+)
+def test_a_link_of_the_kernel_and_our_own_treat_each_packet_alike(
+    tmp_path: Path, settings: dict[str, str], count: int, gap_s: float, lost: bool
+) -> None:
+    """netem with psp, and our model: the same packets are lost, and each other one arrives at the same ns."""
+
+
+    def since_first_sent(emulator: str) -> list[tuple[int, int]]:
+        seen = times(lab(emulator=emulator, **settings), tmp_path / emulator, count, gap_s)
+        return [(sent - seen[0][0], came - seen[0][0]) for sent, came in seen]
+
+    kernel, own = since_first_sent("kernel"), since_first_sent("user")
+    assert kernel == own
+    assert (len(kernel) < count) == lost and len(kernel) > 5
 
 
 @pytest.mark.parametrize("buffer", ["100pkt", "153800B", "154000B"])
