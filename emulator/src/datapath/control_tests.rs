@@ -1,5 +1,8 @@
 use std::sync::atomic::AtomicBool;
 
+use proptest::prelude::*;
+use serde_json::json;
+
 use super::super::changes::{self, Inbox};
 use super::super::interfaces::Interfaces;
 use super::super::port::Facts;
@@ -129,4 +132,102 @@ fn connections_and_lines_are_bounded_and_the_socket_serves_on() {
     assert!(served.load(Relaxed));
     assert!(asked(&path, stats).1.contains("\"ok\":true"));
     let _ = std::fs::remove_file(&path);
+}
+
+/// Values that a client may send by mistake or on purpose.
+fn values() -> impl Strategy<Value = Value> {
+    let number = prop_oneof![
+        Just(json!(0)),
+        Just(json!(1)),
+        Just(json!(-1)),
+        Just(json!(8000)),
+        Just(json!(1_000_000_000u64)),
+        Just(json!(u64::MAX)),
+        Just(json!(1e300)),
+        Just(json!(0.5)),
+        any::<u32>().prop_map(|number| json!(number)),
+    ];
+    let kind = prop_oneof![
+        Just("bernoulli"),
+        Just("gilbert_elliott"),
+        Just("every"),
+        Just("constant"),
+        Just("normal"),
+        Just("table"),
+        Just("red"),
+        Just("pie"),
+        Just("codel"),
+        Just("drop_tail"),
+        Just("none"),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        number,
+        "[a-z]{0,9}".prop_map(Value::String)
+    ];
+    let key = prop_oneof![
+        Just("loss_ppb"),
+        Just("delay_ns"),
+        Just("jitter_ns"),
+        Just("delays_ns"),
+        Just("limit_packets"),
+        Just("limit_bytes"),
+        Just("discipline"),
+        Just("target_ns"),
+        Just("interval_ns"),
+        Just("update_ns"),
+        Just("min_bytes"),
+        Just("max_bytes"),
+        Just("max_p_ppb"),
+        Just("weight_log2"),
+        Just("alpha_mhz"),
+        Just("beta_mhz"),
+        Just("ecn"),
+    ];
+    leaf.prop_recursive(3, 24, 6, move |inner| {
+        let object = (kind.clone(), prop::collection::btree_map(key.clone(), inner.clone(), 0..6));
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(Value::Array),
+            object.prop_map(|(kind, members)| {
+                let members = members.into_iter().map(|(key, value)| (key.to_string(), value));
+                Value::Object(std::iter::once(("kind".to_string(), json!(kind))).chain(members).collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever comes is answered in one line of a bounded length, and changes nothing unless it is right.
+    #[test]
+    fn any_request_is_answered(
+        command in prop_oneof![Just("set"), Just("stats"), Just("series"), Just("changes"), Just("dance")],
+        keys in prop::collection::btree_map(
+            prop_oneof![
+                Just("rate_bps"), Just("loss"), Just("delay"), Just("queue"), Just("corrupt_ppb"), Just("duplicate_ppb"),
+                Just("reorder"), Just("in_ns"), Just("from"), Just("bogus"),
+            ],
+            values(),
+            0..4,
+        ),
+        direction in prop_oneof![Just("forward"), Just("backward"), Just("both"), Just("up")],
+    ) {
+        let (control, _inbox) = control();
+        let mut request = json!({"command": command, "link": "here", "direction": direction});
+        request.as_object_mut().unwrap().extend(keys.into_iter().map(|(key, value)| (key.to_string(), value)));
+        let answer = control.answer(request.to_string().as_bytes());
+        let accepted = answer["ok"] == true;
+        if let Some(error) = answer["error"].as_str() {
+            prop_assert!(!accepted && !error.contains('\n') && error.len() < 2000, "{}", error);
+        } else {
+            prop_assert!(accepted, "{}", answer);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_answered(line in prop::collection::vec(any::<u8>(), 0..200)) {
+        let (control, _inbox) = control();
+        let answer = control.answer(&line);
+        prop_assert!(answer["ok"].is_boolean());
+    }
 }

@@ -176,6 +176,9 @@ fn fold(mut sum: u32) -> u16 {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
