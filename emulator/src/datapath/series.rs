@@ -2,7 +2,7 @@
 //! does, without locks. Milliseconds in which nothing happened take no time to record: their rows are absent, and
 //! read as zeros with the queue as the row before left it.
 
-use std::sync::atomic::{fence, AtomicU64, Ordering};
+use super::guarded::Guarded;
 
 /// Of one millisecond. Bytes as the link's framing counts them; times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,42 +100,25 @@ impl Row {
 }
 
 pub struct Series {
-    rows: Box<[Cell]>,
+    rows: Box<[Guarded<{ COLUMNS.len() }>]>,
 }
-
-/// A row and the millisecond it is of; the latter guards it (a sequence lock with one writer).
-struct Cell {
-    ms: AtomicU64,
-    columns: [AtomicU64; COLUMNS.len()],
-}
-
-const NONE: u64 = u64::MAX;
 
 impl Series {
     pub fn new(length: usize) -> Series {
-        let cell = || Cell { ms: AtomicU64::new(NONE), columns: std::array::from_fn(|_| AtomicU64::new(0)) };
-        Series { rows: (0..length).map(|_| cell()).collect() }
+        Series { rows: (0..length).map(|_| Guarded::new()).collect() }
     }
 
     /// By one thread only.
     pub fn write(&self, ms: u64, row: &Row) {
-        let cell = &self.rows[(ms % self.rows.len() as u64) as usize];
-        cell.ms.store(NONE, Ordering::Relaxed);
-        fence(Ordering::Release);
-        for (place, value) in cell.columns.iter().zip(row.columns()) {
-            place.store(value, Ordering::Relaxed);
-        }
-        cell.ms.store(ms, Ordering::Release);
+        self.cell(ms).write(ms, row.columns());
     }
 
     fn read(&self, ms: u64) -> Option<Row> {
-        let cell = &self.rows[(ms % self.rows.len() as u64) as usize];
-        if cell.ms.load(Ordering::Acquire) != ms {
-            return None;
-        }
-        let columns = std::array::from_fn(|column| cell.columns[column].load(Ordering::Relaxed));
-        fence(Ordering::Acquire);
-        (cell.ms.load(Ordering::Relaxed) == ms).then(|| Row::from_columns(columns))
+        self.cell(ms).read(ms).map(Row::from_columns)
+    }
+
+    fn cell(&self, ms: u64) -> &Guarded<{ COLUMNS.len() }> {
+        &self.rows[(ms % self.rows.len() as u64) as usize]
     }
 
     /// The first millisecond at or after `since` that is not overwritten when `end` comes next, and every row from
