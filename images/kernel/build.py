@@ -157,8 +157,11 @@ class Source:
 
 
 class Build:
-    def __init__(self, target: Path, patches: Path, lock: IO[str] | None) -> None:
+    """One kernel: `fragments` are the files with its options, of which the last one decides."""
+
+    def __init__(self, target: Path, patches: Path, fragments: list[Path], lock: IO[str] | None) -> None:
         self.target = target
+        self.fragments = fragments
         self.lock = lock
         self.tree = target / "tree"
         self.log_path = target / "build.log"
@@ -166,13 +169,13 @@ class Build:
         self.source = Source(target / "cache")
 
     @staticmethod
-    def finished(target: Path, patches: Path) -> Path | None:
+    def finished(target: Path, patches: Path, fragments: list[Path]) -> Path | None:
         """The kernel of today's sources, if it is there; fetches nothing."""
-        build = Build(target, patches, None)
+        build = Build(target, patches, fragments, None)
         return target / build.key() / "linux" if build.source.note.exists() else None
 
     def fragment(self) -> str:
-        return (HERE / "fragment.config").read_text()
+        return "".join(path.read_text() for path in self.fragments)
 
     def key(self) -> str:
         """The hash of source, configuration, patches and the build itself."""
@@ -248,12 +251,14 @@ class Build:
             raise RuntimeError("the configuration failed")
         got = (self.tree / ".config.new").read_text()
         lost = []
-        for name, value in re.findall(r"^(CONFIG_\w+)=(\S+)", self.fragment(), re.MULTILINE):
+        for name, value in dict(re.findall(r"^(CONFIG_\w+)=(\S+)", self.fragment(), re.MULTILINE)).items():
             there = re.search(rf"^{name}=(\S+)", got, re.MULTILINE)
             if (there.group(1) if there else "n") != value:
                 lost.append(f"{name}={value}")
         if lost:
-            raise RuntimeError(f"fragment.config: {', '.join(lost)} lost (unknown, or a dependency is missing)")
+            raise RuntimeError(
+                f"{self.fragments[-1].name}: {', '.join(lost)} lost (unknown, or a dependency is missing)"
+            )
         config = self.tree / ".config"
         if not config.exists() or config.read_text() != got:
             config.write_text(got)
@@ -345,12 +350,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="build.sh", description="Builds the virtual kernel if needed.")
     parser.add_argument("--path", action="store_true", help="never build: print this source's kernel, or status 1")
     parser.add_argument("--last", action="store_true", help="never build: print the kernel built last, or status 1")
+    parser.add_argument("--debug", action="store_true", help="the kernel that watches itself: KASAN, lockdep")
     parser.add_argument("--patches", type=Path, default=HERE / "patches", help="folder of the patches")
     parser.add_argument("--target", type=Path, default=ROOT / "target/kernel", help="where everything is kept")
     options = parser.parse_args()
     target: Path = options.target.resolve()
+    fragments = [HERE / name for name in ("fragment.config", *(("debug.config",) if options.debug else ()))]
     if options.path or options.last:
-        found = Build.finished(target, options.patches) if options.path else target / "linux"
+        found = Build.finished(target, options.patches, fragments) if options.path else target / "linux"
         if not found or not found.exists():
             sys.exit(1)
         print(found.resolve())
@@ -358,7 +365,7 @@ def main() -> None:
     try:
         (target / "cache").mkdir(parents=True, exist_ok=True)
         with lock(target) as held:
-            build = Build(target, options.patches, held)
+            build = Build(target, options.patches, fragments, held)
             if not build.source.note.exists():
                 need(TOOLS)  # before 150 MB are downloaded
             key = build.key()

@@ -20,6 +20,7 @@ class Torture(Protocol):
     __name__: str
     __doc__: str | None
     QUICK: int
+    """Trials in `make test`; 0 where it is run by hand only."""
     LONG: int
 
     def trial(self, seed: int, place: Path) -> None:

@@ -115,7 +115,6 @@ def test_a_link_of_the_kernel_and_our_own_treat_each_packet_alike(
 ) -> None:
     """netem with psp, and our model: the same packets are lost, and each other one arrives at the same ns."""
 
-
     def since_first_sent(emulator: str) -> list[tuple[int, int]]:
         seen = times(lab(emulator=emulator, **settings), tmp_path / emulator, count, gap_s)
         return [(sent - seen[0][0], came - seen[0][0]) for sent, came in seen]
