@@ -106,6 +106,6 @@ figures: setup ## figures of papers, measured again in the virtual clock, into r
 docs: setup ## docs/description.md and scenario.md from the schemas
 	@$(EWAN) docs
 clean: ## what was built here (labs that are up stay up; images stay in the engine); CACHE=1: and the cache that clones share
-	@[ ! -x .venv/bin/python ] || .venv/bin/python -m tests.engine stop >/dev/null
+	@[ ! -x .venv/bin/python ] || .venv/bin/python -m tests.container_engine stop >/dev/null
 	@rm -rf target .venv out
 	@[ -z '$(call given,CACHE)' ] || { root=$$(pwd); . images/cache.sh; forget; }

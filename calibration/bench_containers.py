@@ -20,9 +20,9 @@ from labs import cli, host, images
 from labs.compile import compile
 from labs.plan import Plan
 from labs.render import containerlab
-from labs.runtime import clab, containers, engine
+from labs.runtime import clab, container_engine, containers
 from labs.runtime.binary import node_binary
-from labs.runtime.engine import Engine
+from labs.runtime.container_engine import ContainerEngine
 from labs.runtime.namespaces import NAMESPACES
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND, about
@@ -34,7 +34,7 @@ Sheet = tuple[str, list[str], list[list[str]]]
 
 def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Seconds by topology: ours up and down, containerlab's deployment alone. `quick`: the dumbbell alone."""
-    path, asked = clab.binary(), engine.find()
+    path, asked = clab.binary(), container_engine.find()
     with clab.version_of(path) as version:
         versions = {asked.kind: asked.version(), "containerlab": version()}
     found = []
@@ -55,7 +55,7 @@ def ours(plan: Plan) -> dict[str, float]:
     return {"up_s": up_s, "down_s": down_s}
 
 
-def bare(plan: Plan, path: Path, asked: Engine) -> dict[str, float]:
+def bare(plan: Plan, path: Path, asked: ContainerEngine) -> dict[str, float]:
     """The same topology file without what makes nodes of its containers."""
     described = yaml.safe_load(containerlab.render(plan, directory=".", version=images.TAG))
     described["topology"]["defaults"].pop("binds")

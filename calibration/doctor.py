@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from labs import host, images, units
 from labs.record import host_facts
-from labs.runtime import clab, engine
+from labs.runtime import clab, container_engine
 from labs.runtime.base import LabError
 from labs.runtime.kernel import built as kernel_of_virtual_clock
 from labs.runtime.memory import available
@@ -165,7 +165,7 @@ def virtual() -> Iterator[Finding]:
 def containers(binary: Path) -> Iterator[Finding]:
     """What labs of containers need; without it labs are made of namespaces."""
     try:
-        found = engine.find()
+        found = container_engine.find()
     except LabError as error:
         yield Finding("container engine", "none answers", "limited", f"no labs of containers: {error}")
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.fixtures import engine, pytest_collection_finish
+from tests.container_engine.fixtures import engine, pytest_collection_finish
 from tests.tiers import pytest_configure
 
 __all__ = ["engine", "pytest_collection_finish", "pytest_configure"]

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-from images.container import archive, engine, packages, rootfs
+from images.container import archive, container_engine, packages, rootfs
 from images.container.packages import ImagesError, Lock, Package
 from labs import images
 
@@ -135,7 +135,7 @@ def build(kinds: list[str], kept: Path, target: Path) -> dict[str, tuple[Path, d
 
 def deliver(built: dict[str, tuple[Path, dict[str, str]]], *, to_engine: bool) -> None:
     """Loads what the engine does not have yet; without one, says how to."""
-    command = engine.find() if to_engine else None
+    command = container_engine.find() if to_engine else None
     if not command:
         for path, _ in built.values():
             print(path)
@@ -145,10 +145,10 @@ def deliver(built: dict[str, tuple[Path, dict[str, str]]], *, to_engine: bool) -
         return
     for kind, (path, labels) in built.items():
         name = images.IMAGES[kind]
-        there = engine.inspect(command, name)
+        there = container_engine.inspect(command, name)
         if not there or any(there[1].get(label) != value for label, value in labels.items()):
-            engine.load(command, name, path)
-            there = engine.inspect(command, name)
+            container_engine.load(command, name, path)
+            there = container_engine.inspect(command, name)
             say(f"{name} loaded into {command}" + (f", {there[2] / 1e6:.0f} MB" if there else ""))
         print(name)
 

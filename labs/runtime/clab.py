@@ -20,7 +20,7 @@ from pathlib import Path
 import yaml
 
 from labs.runtime.base import LabError
-from labs.runtime.engine import Engine, last_line
+from labs.runtime.container_engine import ContainerEngine, last_line
 
 BUILT = Path(__file__).resolve().parents[2] / "target/containerlab/containerlab"
 OLDEST = (0, 60, 0)
@@ -90,7 +90,12 @@ def checked(path: Path, said: str) -> str:
 
 
 def deploy(
-    node: Path, path: Path, topology: Path, engine: Engine, check: Callable[[], None], created: Callable[[int], None]
+    node: Path,
+    path: Path,
+    topology: Path,
+    engine: ContainerEngine,
+    check: Callable[[], None],
+    created: Callable[[int], None],
 ) -> None:
     """Makes what the topology file says; `created` is told how many containers it has begun to make.
 
@@ -176,7 +181,7 @@ def _environment(directory: Path, host: str) -> dict[str, str]:
 
 
 @contextmanager
-def socket_of(engine: Engine, place: Path) -> Iterator[str]:
+def socket_of(engine: ContainerEngine, place: Path) -> Iterator[str]:
     """The DOCKER_HOST that containerlab speaks to; Podman answers as Docker does for as long as it is asked to."""
     if engine.kind == "docker":
         yield engine.host

@@ -25,11 +25,11 @@ from labs.plan import Plan
 from labs.render import containerlab as rendered
 from labs.render import dashboards, files
 from labs.runtime import clab, containers, spinners
-from labs.runtime import engine as engines
+from labs.runtime import container_engine as engines
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
+from labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
 from labs.runtime.containers import engine_of, name_of
-from labs.runtime.engine import Container, Engine, NoAnswerError
 from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.netns import NetnsRuntime
@@ -157,7 +157,7 @@ class ContainerlabRuntime(NetnsRuntime):
         _check_running(manifest, [node.name for node in plan.nodes])
         return manifest
 
-    def _check_images(self, plan: Plan, engine: Engine) -> None:
+    def _check_images(self, plan: Plan, engine: ContainerEngine) -> None:
         kinds: list[str] = sorted({node.kind for node in plan.nodes})
         names = [images.image(kind) for kind in [*kinds, *(["prometheus"] if plan.containers.dashboards else [])]]
         found = engine.images(names)
@@ -215,7 +215,7 @@ class ContainerlabRuntime(NetnsRuntime):
         (directory / "applied.json").write_bytes(orjson.dumps({"warnings": dict.fromkeys(warnings, 1)}))
         return warnings
 
-    def _given_up(self, name: str, engine: Engine, error: BaseException) -> BaseException:
+    def _given_up(self, name: str, engine: ContainerEngine, error: BaseException) -> BaseException:
         """What to raise when a lab could not be made: nothing is left of it, or it is said what to do."""
         directory = self._state.directory(name)
         if isinstance(error, OSError):
@@ -291,7 +291,7 @@ def _check_none_ended(manifest: Mapping[str, Any]) -> None:
             raise LabError(_ended(engine, container))
 
 
-def _ended(engine: Engine, container: Container) -> str:
+def _ended(engine: ContainerEngine, container: Container) -> str:
     said = engine.last_words(container.name) or f"status {container.status}, without a word"
     return f"container {container.name} has ended: {said}"
 

@@ -24,7 +24,7 @@ import yaml
 from labs.plan import Plan, digest
 from labs.runtime import spinners
 from labs.runtime.base import LabError
-from labs.runtime.engine import Container, Engine
+from labs.runtime.container_engine import Container, ContainerEngine
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 
 FORMAT = "ewan-containers/1"
@@ -47,7 +47,7 @@ def name_of(lab: str, node: str) -> str:
     return f"ewan-{lab}-{node}"
 
 
-def manifest_of(plan: Plan, topology: Path, text: str, engine: Engine, containerlab: str) -> dict[str, Any]:
+def manifest_of(plan: Plan, topology: Path, text: str, engine: ContainerEngine, containerlab: str) -> dict[str, Any]:
     """All that containerlab will make of the topology file's text. containerlab: its version."""
     described = yaml.safe_load(text)
     network = described["mgmt"]["network"]
@@ -68,9 +68,9 @@ def manifest_of(plan: Plan, topology: Path, text: str, engine: Engine, container
     }
 
 
-def engine_of(manifest: Manifest) -> Engine:
+def engine_of(manifest: Manifest) -> ContainerEngine:
     """The engine that made a lab, whatever the environment says now."""
-    return Engine(manifest["engine"], manifest["host"])
+    return ContainerEngine(manifest["engine"], manifest["host"])
 
 
 def write(directory: Path, manifest: Manifest) -> None:
@@ -91,7 +91,7 @@ def forget(directory: Path) -> None:
         directory.rmdir()
 
 
-def check_free(engine: Engine, manifest: Manifest, text: str) -> None:
+def check_free(engine: ContainerEngine, manifest: Manifest, text: str) -> None:
     """LabError for the first name or port of a lab to be made that somebody has."""
     lab, another = manifest["lab"], "or give this lab another name"
     for container in engine.containers(manifest["containers"]).values():
@@ -173,13 +173,15 @@ def remove(directory: Path, manifest: Manifest, settle_s: float = 0.0) -> dict[s
     }
 
 
-def _ours(engine: Engine, manifest: Manifest) -> dict[str, Container]:
+def _ours(engine: ContainerEngine, manifest: Manifest) -> dict[str, Container]:
     """Of the manifest's containers those that were made from its topology file."""
     found = engine.containers(manifest["containers"])
     return {name: each for name, each in found.items() if each.labels.get(TOPOLOGY_LABEL) == manifest["topology"]}
 
 
-def _remove_containers(engine: Engine, manifest: Manifest, found: dict[str, Container], settle_s: float) -> list[str]:
+def _remove_containers(
+    engine: ContainerEngine, manifest: Manifest, found: dict[str, Container], settle_s: float
+) -> list[str]:
     """Until none is left; the names of those that were removed."""
     removed: set[str] = set()
     begun = last = time.monotonic()

@@ -25,7 +25,7 @@ from labs.plan import End, Interface, Neighbour, Node, Plan, Service, Spinner, W
 from labs.runtime.tests.lab import BINARY
 from labs.spec import from_template
 from labs.stages import Bare
-from tests.engine.fixtures import Containers
+from tests.container_engine.fixtures import Containers
 
 pytestmark = pytest.mark.containers
 

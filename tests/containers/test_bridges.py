@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ewan
-from tests.engine.fixtures import Containers
+from tests.container_engine.fixtures import Containers
 
 pytestmark = pytest.mark.containers
 

@@ -21,7 +21,7 @@ import yaml
 
 from labs.render import dashboards
 from tests.conftest import Ewan
-from tests.engine.fixtures import Containers, build
+from tests.container_engine.fixtures import Containers, build
 
 pytestmark = pytest.mark.containers
 

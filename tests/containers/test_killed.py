@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ewan
+from tests.container_engine.fixtures import Containers
 from tests.containers.test_runtime import started, surroundings, wait_for
-from tests.engine.fixtures import Containers
 
 pytestmark = pytest.mark.containers
 

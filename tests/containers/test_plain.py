@@ -23,7 +23,7 @@ from labs.plan import Pair, Plan, from_json
 from labs.render import containerlab
 from labs.spec import Spec, load, parse
 from tests.conftest import ROOT, Ewan
-from tests.engine.fixtures import Containers
+from tests.container_engine.fixtures import Containers
 
 pytestmark = pytest.mark.containers
 

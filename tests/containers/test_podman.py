@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from labs.runtime.clab import socket_of
-from labs.runtime.engine import Engine
+from labs.runtime.container_engine import ContainerEngine
 from tests.conftest import Ewan
+from tests.container_engine.docker import EngineError
+from tests.container_engine.fixtures import CONTAINERLAB, Containers, build, prepare
+from tests.container_engine.podman import configured
 from tests.containers.test_runtime import shortest_ms
-from tests.engine.engine import EngineError
-from tests.engine.fixtures import CONTAINERLAB, Containers, build, prepare
-from tests.engine.podman import configured
 
 pytestmark = pytest.mark.containers
 
@@ -83,7 +83,7 @@ def test_the_file_alone(podman: Containers, ewan: Ewan, tmp_path: Path) -> None:
     name = f"alone{os.getpid() % 100000}"
     compiled = ewan("compile", "dumbbell", *SIZES, "--name", name, "-o", str(tmp_path))
     assert compiled.returncode == 0, compiled.stderr
-    with socket_of(Engine("podman"), tmp_path) as host, pytest.MonkeyPatch.context() as patch:
+    with socket_of(ContainerEngine("podman"), tmp_path) as host, pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOCKER_HOST", host)
         deployed = podman.clab("deploy", "-t", f"{name}.clab.yml", cwd=tmp_path, timeout=200)
         try:

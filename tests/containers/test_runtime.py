@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT, Ewan
-from tests.engine.fixtures import Containers
+from tests.container_engine.fixtures import Containers
 
 pytestmark = pytest.mark.containers
 

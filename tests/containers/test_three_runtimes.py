@@ -14,7 +14,7 @@ from calibration.expect import DIRECTIONS
 from labs.runtime.containerlab import ContainerlabRuntime
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import own_state
-from tests.engine.fixtures import Containers
+from tests.container_engine.fixtures import Containers
 from tests.test_two_clocks import (
     RATE_BPS,
     TRANSFER_BYTES,

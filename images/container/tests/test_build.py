@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from images.container import build, engine, packages
+from images.container import build, container_engine, packages
 from images.container.packages import ImagesError
 from labs import images
 
@@ -102,7 +102,7 @@ def test_a_lock_of_another_architecture_is_refused(monkeypatch: pytest.MonkeyPat
 def test_without_an_engine_the_archives_are_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(engine, "find", lambda: None)
+    monkeypatch.setattr(container_engine, "find", lambda: None)
     build.deliver({"host": (Path("/somewhere/host.tar"), {})}, to_engine=True)
     written = capsys.readouterr()
     assert written.out == "/somewhere/host.tar\n"

@@ -13,8 +13,8 @@ import pytest
 from images.container import archive, packages, rootfs
 from images.container.build import file_system, node_binary
 from labs import images
-from tests.engine.engine import ROOT
-from tests.engine.fixtures import Containers
+from tests.container_engine.docker import ROOT
+from tests.container_engine.fixtures import Containers
 from tests.kept import kept
 
 pytestmark = pytest.mark.containers

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.engine import ROOT, Engine, running
+from tests.container_engine.docker import ROOT, DockerEngine, running
 
 CONTAINERLAB = ROOT / "target/containerlab/containerlab"
 # Interfaces, sysctls and files that containerlab makes on the host stay in namespaces of its own.
@@ -88,7 +88,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A container engine with our images in it; DOCKER_HOST is set for the tests and what they start."""
     if unprepared := prepare(request.config):
         pytest.fail(unprepared)
-    ours = Engine()
+    ours = DockerEngine()
     with running(ours) as host, contextlib.ExitStack() as after:
         if host:
             patch = pytest.MonkeyPatch()

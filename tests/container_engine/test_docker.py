@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import engine as module
-from tests.engine import oci_runtime
-from tests.engine.engine import OWN, ROOT, Engine, EngineError, start_time
-from tests.engine.fixtures import Containers
+from tests.container_engine import docker as module
+from tests.container_engine import oci_runtime
+from tests.container_engine.docker import OWN, ROOT, DockerEngine, EngineError, start_time
+from tests.container_engine.fixtures import Containers
 
 pytestmark = pytest.mark.containers
 
 
-def left_of(engine: Engine) -> list[str]:
+def left_of(engine: DockerEngine) -> list[str]:
     """What a stopped engine has left on this machine."""
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if engine.run.name in line]
     groups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**{engine.cgroup}")]
@@ -32,7 +32,7 @@ def test_an_engine_of_its_own_comes_and_goes(engine: Containers, tmp_path: Path)
     there = {path: Path(path).exists() for path in OWN}
     bridge = Path("/sys/class/net/docker0")
     had_bridge = bridge.exists()
-    own = Engine(tmp_path / "data")
+    own = DockerEngine(tmp_path / "data")
     own.start()
     try:
         process = own.process()
@@ -58,8 +58,8 @@ def test_an_engine_of_its_own_comes_and_goes(engine: Containers, tmp_path: Path)
 
 
 def test_an_engine_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    broken = Engine(tmp_path / "data")
-    monkeypatch.setattr(Engine, "script", lambda self: "echo something is wrong; exit 1")
+    broken = DockerEngine(tmp_path / "data")
+    monkeypatch.setattr(DockerEngine, "script", lambda self: "echo something is wrong; exit 1")
     with pytest.raises(EngineError, match=r"dockerd ended \(something is wrong\): see "):
         broken.start()
     assert left_of(broken) == []
@@ -68,11 +68,11 @@ def test_an_engine_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch, t
 def test_a_missing_daemon_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineError, match=r"dockerd is missing: apt install docker.io"):
-        Engine(tmp_path / "data").start()
+        DockerEngine(tmp_path / "data").start()
 
 
 def test_another_process_of_the_same_number_is_not_taken_for_the_engine(tmp_path: Path) -> None:
-    engine = Engine(tmp_path / "data")
+    engine = DockerEngine(tmp_path / "data")
     engine.run.mkdir()
     try:
         engine.write({"made": [], "process": os.getpid(), "start_time": "1"})
@@ -90,8 +90,10 @@ def test_another_process_of_the_same_number_is_not_taken_for_the_engine(tmp_path
 
 
 def test_a_wrong_word_is_refused() -> None:
-    done = subprocess.run([sys.executable, "-m", "tests.engine", "begin"], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, "usage: python -m tests.engine start|stop|status\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.container_engine", "begin"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (2, "usage: python -m tests.container_engine start|stop|status\n")
 
 
 def test_the_wrapper_takes_out_what_cannot_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -131,9 +133,9 @@ def test_what_is_lacking_is_what_the_kernel_knows_and_we_have_not(monkeypatch: p
 def test_the_last_of_two_runs_stops_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done: list[str] = []
     monkeypatch.setattr(module, "answers", lambda: False)
-    monkeypatch.setattr(Engine, "start", lambda self: done.append("start"))
-    monkeypatch.setattr(Engine, "stop", lambda self: done.append("stop"))
-    engine = Engine(tmp_path / "data")
+    monkeypatch.setattr(DockerEngine, "start", lambda self: done.append("start"))
+    monkeypatch.setattr(DockerEngine, "stop", lambda self: done.append("stop"))
+    engine = DockerEngine(tmp_path / "data")
     with module.running(engine) as first:
         with module.running(engine) as second:
             assert first == second == engine.host
@@ -142,5 +144,5 @@ def test_the_last_of_two_runs_stops_the_engine(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_where_an_engine_answers_none_is_started(engine: Containers) -> None:
-    with module.running(Engine(Path("/nowhere"))) as host:
+    with module.running(DockerEngine(Path("/nowhere"))) as host:
         assert host is None

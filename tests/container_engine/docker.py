@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.engine import oci_runtime
+from tests.container_engine import oci_runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "target/engine"
@@ -56,7 +56,7 @@ def start_time(process: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class Engine:
+class DockerEngine:
     """One engine: where its images are kept, and where it runs (a short path: sockets are in it)."""
 
     data: Path = DATA
@@ -231,7 +231,7 @@ def held(path: Path, how: int) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def running(engine: Engine) -> Iterator[str | None]:
+def running(engine: DockerEngine) -> Iterator[str | None]:
     """An engine for as long as the block runs: the one that answers (None: docker finds it by itself), or ours.
 
     Test runs side by side share it; the last one stops it, unless it was started by hand.

@@ -1,16 +1,16 @@
-"""`python -m tests.engine start|stop|status`: the tests' container engine, by hand."""
+"""`python -m tests.container_engine start|stop|status`: the tests' container engine, by hand."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.engine.engine import Engine, EngineError
+from tests.container_engine.docker import DockerEngine, EngineError
 
 
 def main(words: list[str]) -> int:
-    engine = Engine()
+    engine = DockerEngine()
     if words not in (["start"], ["stop"], ["status"]):
-        print("usage: python -m tests.engine start|stop|status", file=sys.stderr)
+        print("usage: python -m tests.container_engine start|stop|status", file=sys.stderr)
         return 2
     try:
         if words == ["start"]:

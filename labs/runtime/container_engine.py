@@ -58,7 +58,7 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class ContainerEngine:
     """`host`: the DOCKER_HOST that it is asked by, "" for its own default."""
 
     kind: Kind
@@ -193,7 +193,7 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def candidates() -> list[Engine]:
+def candidates() -> list[ContainerEngine]:
     """The engines that may be asked, in order; LabError for a wish that cannot be fulfilled."""
     wanted, host = os.environ.get("EWAN_ENGINE", ""), os.environ.get("DOCKER_HOST", "")
     if wanted and wanted not in KINDS:
@@ -204,10 +204,10 @@ def candidates() -> list[Engine]:
             f"DOCKER_HOST={host}: the engine of another machine; a lab's containers are entered on this one: "
             "write unix:///path/of/docker.sock, or leave it out"
         )
-    return [Engine(kind, host if kind == "docker" else "") for kind in kinds if shutil.which(kind)]
+    return [ContainerEngine(kind, host if kind == "docker" else "") for kind in kinds if shutil.which(kind)]
 
 
-def find() -> Engine:
+def find() -> ContainerEngine:
     """The first engine that answers; LabError says why none does."""
     reasons = []
     for engine in candidates():

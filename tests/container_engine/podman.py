@@ -14,8 +14,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.engine import oci_runtime
-from tests.engine.engine import DATA, EngineError
+from tests.container_engine import oci_runtime
+from tests.container_engine.docker import DATA, EngineError
 
 STORAGE = DATA / "podman"
 
