@@ -98,7 +98,7 @@ lint: setup ## rustfmt, clippy, ruff, mypy
 	@cargo clippy --release --locked --quiet --all-targets -- -D warnings
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .
-bench: setup ## figures, side by side, into results/bench/
+bench: setup ## performance, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-emulator --bins
 	@$(EWAN) bench $(PART)
 figures: setup ## figures of papers, measured again in the virtual clock, into results/figures/

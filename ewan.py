@@ -31,7 +31,7 @@ COMMANDS = {
     "metrics": "labs.metrics:metrics_command",
     "doctor": "calibration.cli:doctor_command",
     "bench": "calibration.bench:bench_command",
-    "figures": "calibration.figures:figures_command",
+    "figures": "calibration.paper_figures:figures_command",
     "completion": "labs.cli:completion_command",
     "docs": "labs.cli:docs_command",
 }

@@ -25,7 +25,7 @@ STAGES: dict[StageName, str] = {  # in the order of NXE's work flow
 }
 
 
-def facts(experiment: load.Experiment) -> dict[str, str]:
+def facts(experiment: load.ExperimentResults) -> dict[str, str]:
     """What was run, when and how."""
     document = experiment.document
     points, seeds = len(experiment.points), {run.seed for run in experiment.runs}
@@ -86,7 +86,7 @@ def when(moment: Any) -> str | None:
     return re.sub(r"(\+00:00|Z)$", " UTC", str(moment).replace("T", " "))
 
 
-def parameters(experiment: load.Experiment) -> list[tuple[str, str]]:
+def parameters(experiment: load.ExperimentResults) -> list[tuple[str, str]]:
     """Every parameter with its values, in the order in which they come."""
     names = dict.fromkeys(name for run in experiment.runs for name in run.parameters)
     rows = []
@@ -96,7 +96,7 @@ def parameters(experiment: load.Experiment) -> list[tuple[str, str]]:
     return rows
 
 
-def certificate(name: str, found: Certificate, experiment: load.Experiment) -> dict[str, Any]:
+def certificate(name: str, found: Certificate, experiment: load.ExperimentResults) -> dict[str, Any]:
     """A certificate in a few rows: of each quantity how often it held, and the measurement closest to its tolerance."""
     for_runs = [run.number for run in experiment.runs if run.certificate == name]
     kinds = dict.fromkeys(row.quantity for row in found.rows)

@@ -112,7 +112,7 @@ def verified(document: Document) -> str:
     return "–"
 
 
-def headline(path: Path, experiment: load.Experiment) -> str:
+def headline(path: Path, experiment: load.ExperimentResults) -> str:
     """One metric: the scenario's first, or that which says most; of several points the least and the largest."""
     try:
         points = orjson.loads((path / "summary.json").read_bytes())["points"]

@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 
 from analysis import arrivals
-from analysis.load import Experiment, Run
+from analysis.load import ExperimentResults, RunResults
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 Flow = tuple[int, int]
@@ -38,7 +38,7 @@ RAW = {  # Flent's names for what TCP_INFO says: column, divisor
 }
 
 
-def write(experiment: Experiment, directory: Path) -> list[Path]:
+def write(experiment: ExperimentResults, directory: Path) -> list[Path]:
     """A file for each run that has goodput series; the files' paths."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
@@ -58,7 +58,7 @@ def write(experiment: Experiment, directory: Path) -> list[Path]:
     return written
 
 
-def of(experiment: Experiment, run: Run) -> dict[str, Any] | None:
+def of(experiment: ExperimentResults, run: RunResults) -> dict[str, Any] | None:
     """The document of a run; None without goodput series."""
     flows, goodput = run.table("flows"), arrivals.shown(run.table("goodput"))
     if goodput.is_empty():
@@ -145,7 +145,7 @@ def _raw(samples: pl.DataFrame | None, start: datetime) -> Iterator[dict[str, fl
         yield {"t": start.timestamp() + row["time_ns"] / NS_PER_SECOND, **values}
 
 
-def _started(experiment: Experiment) -> datetime:
+def _started(experiment: ExperimentResults) -> datetime:
     try:
         found = datetime.fromisoformat(experiment.document.started)
     except ValueError:

@@ -36,7 +36,7 @@ class LoadError(ValueError):
 
 
 @dataclass(frozen=True)
-class Run:
+class RunResults:
     """One run: one choice of parameters, one seed. `status`: waiting, running, complete, incomplete or failed."""
 
     number: int
@@ -113,15 +113,15 @@ class Run:
         return tuple(self.parameters.items())
 
 
-class Experiment:
+class ExperimentResults:
     def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory
         self.document = document
         self.runs = tuple(self._runs())
 
-    def _runs(self) -> Iterator[Run]:
+    def _runs(self) -> Iterator[RunResults]:
         for each in self.document.runs:
-            yield Run(
+            yield RunResults(
                 number=each.number,
                 name=each.name,
                 parameters=dict(each.parameters),
@@ -140,9 +140,9 @@ class Experiment:
         return self.document.status
 
     @cached_property
-    def points(self) -> dict[tuple[tuple[str, Any], ...], list[Run]]:
+    def points(self) -> dict[tuple[tuple[str, Any], ...], list[RunResults]]:
         """Runs by their parameters, in the order in which they come."""
-        found: dict[tuple[tuple[str, Any], ...], list[Run]] = {}
+        found: dict[tuple[tuple[str, Any], ...], list[RunResults]] = {}
         for run in self.runs:
             found.setdefault(run.point, []).append(run)
         return found
@@ -188,14 +188,14 @@ def word(name: str, value: Any) -> str:
     return str(value) if str(value)[:1].isalpha() else f"{name} = {value}"
 
 
-def experiment(directory: Path) -> Experiment:
+def experiment(directory: Path) -> ExperimentResults:
     """LoadError where the directory is none of an experiment."""
     path = directory / DOCUMENT
     if not path.exists():
         what = "no experiment.json is in it" if directory.is_dir() else "there is no such directory"
         raise LoadError(f"{directory}: {what}: name one that ewan run or ewan hstts made (see ewan runs)")
     try:
-        return Experiment(directory, records.from_json(read_bytes(path), directory))
+        return ExperimentResults(directory, records.from_json(read_bytes(path), directory))
     except OSError as error:
         raise LoadError(f"{path}: not readable ({error})") from None
     except DocumentError as error:

@@ -21,7 +21,7 @@ BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""
 
 Ways = Mapping[tuple[str | None, str | None], Collection[Link]]
-"""The link directions that the load's payload crosses from one node to another; see `load.Run.ways`."""
+"""The link directions that the load's payload crosses from one node to another; see `load.RunResults.ways`."""
 
 
 class Losses(NamedTuple):

@@ -49,7 +49,7 @@ def write(directory: Path) -> Path:
     return page
 
 
-def render(experiment: load.Experiment, found: Mapping[str, Any], drawings: Sequence[Drawing]) -> str:
+def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawings: Sequence[Drawing]) -> str:
     loader = jinja2.FileSystemLoader(TEMPLATES)
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     document = experiment.document
@@ -85,7 +85,7 @@ def render(experiment: load.Experiment, found: Mapping[str, Any], drawings: Sequ
     )
 
 
-def warnings(experiment: load.Experiment) -> list[str]:
+def warnings(experiment: load.ExperimentResults) -> list[str]:
     """What a reader must know before any number."""
     said = [STATES[experiment.status]]
     passed = all(run.verified for run in experiment.document.runs) and experiment.runs
@@ -106,7 +106,7 @@ def warnings(experiment: load.Experiment) -> list[str]:
     return [words for words in said if words]
 
 
-def tables(experiment: load.Experiment, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Metrics with intervals: those that the scenario names, then a table a group; a row a point."""
     built = []
     for title, columns in _groups(experiment, {name for point in found["points"] for name in point["metrics"]}):
@@ -125,7 +125,7 @@ def tables(experiment: load.Experiment, found: Mapping[str, Any]) -> list[dict[s
 
 
 def _rows(
-    experiment: load.Experiment,
+    experiment: load.ExperimentResults,
     points: Sequence[Mapping[str, Any]],
     columns: Sequence[str],
     cell: Callable[[Mapping[str, Any], str], str],
@@ -134,7 +134,7 @@ def _rows(
     return [(_point(experiment, point), point["seeds"], [cell(point, name) for name in columns]) for point in points]
 
 
-def _groups(experiment: load.Experiment, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
+def _groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
     """Titles of tables with the metrics of each, of those that are there: first what the scenario names."""
     first = tuple(name for name in experiment.document.metrics if name in METRICS)[:MOST_COLUMNS]
     for title, names in [("Main results", first), *GROUPS.items()]:
@@ -157,7 +157,7 @@ def _has(found: Mapping[str, Any], name: str) -> bool:
     return any(name in point["metrics"] for point in found["points"])
 
 
-def _point(experiment: load.Experiment, point: Mapping[str, Any]) -> list[str]:
+def _point(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> list[str]:
     return [_parameter(point["parameters"].get(name)) for name in experiment.varied]
 
 
@@ -165,7 +165,7 @@ def _parameter(value: Any) -> str:
     return "" if value in load.NOTHING else str(value)
 
 
-def ratios(experiment: load.Experiment, found: Mapping[str, Any]) -> dict[str, Any] | None:
+def ratios(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict[str, Any] | None:
     """Metrics divided by the reference's, in tables as `tables` has them."""
     points = [point for point in found["points"] if point["normalised"]]
     if not points:
@@ -185,8 +185,8 @@ def ratios(experiment: load.Experiment, found: Mapping[str, Any]) -> dict[str, A
     return {"by": found["normalise"]["by"], "to": found["normalise"]["to"], "tables": built}
 
 
-def beside(experiment: load.Experiment, entry: Mapping[str, Any]) -> dict[str, str]:
-    """A paper's number and ours; of a figure that is itself a difference, by how many points ours is apart."""
+def beside(experiment: load.ExperimentResults, entry: Mapping[str, Any]) -> dict[str, str]:
+    """A paper's number and ours; of a value that is itself a difference, by how many points ours is apart."""
     unit, than = entry["unit"], entry.get("than")
     own = {name: entry["parameters"][name] for name in experiment.varied if name in entry["parameters"]}
     words = ", ".join(f"{name} = {value}" for name, value in (own or entry["when"]).items())
@@ -206,7 +206,7 @@ def beside(experiment: load.Experiment, entry: Mapping[str, Any]) -> dict[str, s
     }
 
 
-def runs(experiment: load.Experiment, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every run, measured or not."""
     known = {run["number"]: run for run in found["runs"]}
     rows = []

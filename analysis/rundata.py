@@ -21,7 +21,7 @@ from analysis.network import LinkUse, Losses, Ways
 class RunData:
     """`table` gives a table of labs/record/columns.py by its name.
 
-    `ways` and `rates_bps` are those of `load.Run`, as far as they are known.
+    `ways` and `rates_bps` are those of `load.RunResults`, as far as they are known.
     """
 
     table: Callable[[str], pl.DataFrame]

@@ -35,7 +35,7 @@ def analyse(directory: Path) -> dict[str, Any]:
     return summary
 
 
-def of(experiment: load.Experiment) -> dict[str, Any]:
+def of(experiment: load.ExperimentResults) -> dict[str, Any]:
     confidence = float(experiment.document.confidence or statistics.CONFIDENCE)
     runs = [of_run(run) for run in experiment.runs if run.measured]
     values = {run["number"]: run["values"] for run in runs}
@@ -70,13 +70,13 @@ def of(experiment: load.Experiment) -> dict[str, Any]:
     }
 
 
-def usable(runs: Sequence[load.Run]) -> list[load.Run]:
+def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
     """Of the runs of a point the complete ones; where none is, those that measured something."""
     measured = [run for run in runs if run.measured]
     return [run for run in measured if run.status == "complete"] or measured
 
 
-def of_run(run: load.Run) -> dict[str, Any]:
+def of_run(run: load.RunResults) -> dict[str, Any]:
     """A run's metrics, its links, and which of them was the bottleneck."""
     data = RunData(run.table, run.ways(), run.rates_bps())
     values, at, uses = metrics.of_run(data), data.bottleneck, data.uses

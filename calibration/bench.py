@@ -1,7 +1,7 @@
-"""`make bench`: the figures of links, labs, generator and compiler, each beside a reference in the same run.
+"""`make bench`: the performance of links, labs, generator and compiler, each beside a reference in the same run.
 
-In: the built binaries and root. Out: tables of ratios, and all figures as JSON in results/bench/. Nothing here is a
-test: a busy machine gives other figures, which is why each row has its reference.
+In: the built binaries and root. Out: tables of ratios, and all measurements as JSON in results/bench/. Nothing here is
+a test: a busy machine gives other values, which is why each row has its reference.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual")
 @click.option("--quick", is_flag=True, help="shorter, and less exact")
 @cli.guarded
 def bench_command(parts: tuple[str, ...], quick: bool) -> None:
-    """Measure this machine's figures, side by side; JSON goes to results/bench/.
+    """Measure this machine's performance, side by side; JSON goes to results/bench/.
 
     \b
     ewan bench
@@ -75,7 +75,7 @@ def bench_command(parts: tuple[str, ...], quick: bool) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    cli.console.print(f"all figures: {path}")
+    cli.console.print(f"all measurements: {path}")
 
 
 def link_bench(part: str, quick: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The generator's figures, each beside iperf3's in the same place: a pair of namespaces, one core for both ends.
+"""The generator's performance, each beside iperf3's in the same place: a pair of namespaces, one core for both ends.
 
 In: the node binary, iperf3, root. Out: goodput and CPU time of bulk TCP, how late flows start, a thousand flows at once
 in both clocks, how exact the pace of UDP is; and tables of them for `bench.py`. Generator and reference take turns.
@@ -50,7 +50,7 @@ class Used:
     cpu_s: float
 
 
-class Bench:
+class TrafficBench:
     """Runs both generators between two namespaces, pinned to one core."""
 
     def __init__(self, quick: bool, say: Callable[[str], None], scratch: Path, tag: str) -> None:
@@ -272,7 +272,7 @@ def ip(commands: str, *options: str) -> None:
 def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     tag = f"ewbt{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="ewan-bench-") as scratch, pair(tag):
-        bench = Bench(quick, say, Path(scratch), tag)
+        bench = TrafficBench(quick, say, Path(scratch), tag)
         return {"bulk": bench.bulk(), "lateness": bench.lateness(), "many": bench.many(), "pace": bench.pace()}
 
 

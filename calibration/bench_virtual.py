@@ -1,8 +1,8 @@
-"""The figures of the virtual clock, each beside a reference in the same run: ns-3, one flow, one run at a time.
+"""The performance of the virtual clock, each value beside a reference in the same run: ns-3, one flow, one run alone.
 
-In: the virtual kernel, the node binary, ns-3 from the distribution's packages. Out: figures, and tables of them for
-`bench.py`. Packets are those that crossed the bottleneck, both ways. Wall time is that of the whole command, boot, lab
-and power-off included; of ns-3 that of the simulation alone.
+In: the virtual kernel, the node binary, ns-3 from the distribution's packages. Out: measurements, and tables of them
+for `bench.py`. Packets are those that crossed the bottleneck, both ways. Wall time is that of the whole command, with
+boot, lab and power-off; of ns-3 that of the simulation alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RATES = ("8kbit/s", "1Mbit/s", "100Mbit/s", "1Gbit/s", "10Gbit/s", "100Gbit/s")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BulkCase:
     """Bulk flows over a dumbbell of RTT 100 ms and a buffer of one BDP; up to eleven pairs of hosts share the flows."""
 
     rate: str
@@ -47,7 +47,7 @@ class Case:
     pairs: int = 1
 
 
-class Bench:
+class VirtualBench:
     """Runs cases in a scratch directory, says what it is at."""
 
     def __init__(self, quick: bool, say: Callable[[str], None], scratch: Path) -> None:
@@ -55,7 +55,7 @@ class Bench:
         self._runtime = VirtualRuntime(tell=say)
         self._runs = 0
 
-    def run(self, case: Case, stop: threading.Event | None = None) -> dict[str, float]:
+    def run(self, case: BulkCase, stop: threading.Event | None = None) -> dict[str, float]:
         """One case: packets over the bottleneck, bytes received, seconds of both clocks."""
         plan = dumbbell(case)
         flows = [
@@ -93,7 +93,7 @@ class Bench:
             command = [str(binary), str(rate_bps), str(RTT_NS), str(duration_ns / NS_PER_SECOND)]
             reference = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             self._say(f"one flow, {rate}")
-            rows.append({"rate": rate, "ns3": reference, "virtual": self.run(Case(rate, duration_ns))})
+            rows.append({"rate": rate, "ns3": reference, "virtual": self.run(BulkCase(rate, duration_ns))})
         return rows
 
     def ns3(self) -> Path:
@@ -115,7 +115,7 @@ class Bench:
         found = {}
         for rate, full, quick in (("1Gbit/s", 20, 5), ("10Gbit/s", 12, 3)):
             self._say(f"one flow, {rate}, long")
-            found[rate] = self.run(Case(rate, self.seconds(full, quick)))
+            found[rate] = self.run(BulkCase(rate, self.seconds(full, quick)))
         return found
 
     def many_flows(self) -> dict[str, dict[str, float]]:
@@ -124,13 +124,13 @@ class Bench:
         for name, flows in (("one", 1), ("many", 110)):
             for part, duration_ns in (("start", NS_PER_SECOND), ("long", self.seconds(20, 5))):
                 self._say(f"{flows} flows, {part}")
-                found[f"{name}_{part}"] = self.run(Case("1Gbit/s", duration_ns, flows, "bic", pairs=11))
+                found[f"{name}_{part}"] = self.run(BulkCase("1Gbit/s", duration_ns, flows, "bic", pairs=11))
         return found
 
     def boot(self) -> dict[str, float]:
         """From the command to the end of a lab in which one segment crosses: boot, lab, packets, power-off."""
         self._say("boot")
-        plan = dumbbell(Case("1Gbit/s", 0))
+        plan = dumbbell(BulkCase("1Gbit/s", 0))
         program = program_of(plan, [bulk.Flow("left1", "right1", bytes=1)])
         walls = []
         for number in range(5):
@@ -142,7 +142,7 @@ class Bench:
     def all_cores(self) -> dict[str, float]:
         """Independent runs one after the other, and side by side."""
         cpus = len(os.sched_getaffinity(0))
-        case = Case("100Mbit/s", self.seconds(60, 10))
+        case = BulkCase("100Mbit/s", self.seconds(60, 10))
         walls = []
         for workers in (1, cpus):
             self._say(f"{2 * cpus} runs, {workers} at a time")
@@ -174,14 +174,14 @@ def program_of(plan: Plan, flows: list[bulk.Flow], expected_ns: int = 0) -> Prog
     return Program(longest_ns=traffic["longest_ns"], expected_ns=expected_ns, traffic=traffic)
 
 
-def dumbbell(case: Case) -> Plan:
+def dumbbell(case: BulkCase) -> Plan:
     settings = {"rate": case.rate, "rtt": "100ms", "buffer": "1BDP", "pairs": str(case.pairs), "name": "bench"}
     return compile(from_template("dumbbell", settings), host.virtual_facts())
 
 
 def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="ewan-bench-") as scratch:
-        bench = Bench(quick, say, Path(scratch))
+        bench = VirtualBench(quick, say, Path(scratch))
         return {
             "exactness": bench.exactness(),
             "ns3": bench.against_ns3(),

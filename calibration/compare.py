@@ -17,7 +17,7 @@ from calibration.expect import BYTE_NS, Expectations, LinkExpectation, Tolerance
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.pairs import pair_rows
 from calibration.probe import PROBE_BYTES, Probing
-from calibration.spinner import Facts
+from calibration.spinner import LinkFacts
 from labs.record import Row
 from labs.units import PPB
 
@@ -26,7 +26,7 @@ def compare(
     expected: Expectations,
     probing: Probing,
     answer: dict[str, Any],
-    facts: Mapping[str, Facts],
+    facts: Mapping[str, LinkFacts],
     tolerances: Tolerances | None = None,
     busy: bool = False,
 ) -> tuple[Row, ...]:
@@ -37,7 +37,7 @@ def compare(
     count = max(len(expected.links), 1)
     rows: list[Row] = []
     for link in expected.links:
-        own = facts.get(link.key, Facts())
+        own = facts.get(link.key, LinkFacts())
         cause = "; ".join(cause for cause in (own.cause(), link.cause) if cause)
         judge = Judge(link.link, link.name, cause or machine, live)
         rows += _delay(link, judge, results, bounds, count)
@@ -124,7 +124,7 @@ def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, ...]:
     return own, *(each.serialisation_ns(packet_bytes) for each in (link.source_exit, link.after))
 
 
-def _release(judge: Judge, facts: Facts, bounds: Tolerances) -> Iterator[Row]:
+def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row]:
     if facts.release_p50_ns is None or facts.release_p99_ns is None or facts.release_max_ns is None:
         why = "the link has ended" if facts.ended else "the link gave no statistics"
         yield judge.missing("release error p50", "ns", 0, why)

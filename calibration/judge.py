@@ -112,7 +112,7 @@ class Judge:
         *,
         steady: bool = False,
     ) -> Row:
-        """Tolerance either way, or below and above. `steady`: a figure that a CPU taken away hardly moves."""
+        """Tolerance either way, or below and above. `steady`: a quantity that a CPU taken away hardly moves."""
         below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
         error = measured - configured
         ok = -below <= error <= above

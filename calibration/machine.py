@@ -1,7 +1,7 @@
 """What else this machine did while links were measured: the reasons why a live lab may fail on a loaded machine.
 
-In: /proc before and after the probes, and the spinners' answers. Out: figures for the certificate (`Load`), and in
-words what disturbed the links. Only `snapshot` reads anything.
+In: /proc before and after the probes, and the spinners' answers. Out: values for the certificate (`MachineLoad`), and
+in words what disturbed the links. Only `snapshot` reads anything.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class MachineLoad:
     """While the links were measured. `programs`: name and share of one CPU of those that are not the lab's, largest
     first. `taken`: of each spinner its CPU, how often it was without it, for how long in all and at once (ns), and
     whether it shares its CPU with another."""
@@ -87,7 +87,9 @@ def snapshot(lab: str, proc: Path = Path("/proc")) -> Snapshot:
     return Snapshot(time.monotonic_ns(), sum(fields), fields[7], load, dict(_processes(lab, proc)))
 
 
-def between(before: Snapshot, after: Snapshot, spinners: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Load:
+def between(
+    before: Snapshot, after: Snapshot, spinners: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+) -> MachineLoad:
     """`spinners`: the answers of each to `stats`, before and after."""
     seconds = (after.time_ns - before.time_ns) / NS_PER_SECOND
     spent = {key: each.ticks - _past(before, key) for key, each in after.processes.items()}
@@ -107,7 +109,7 @@ def between(before: Snapshot, after: Snapshot, spinners: Sequence[tuple[Mapping[
     per_second = os.sysconf("SC_CLK_TCK") * seconds
     shares = sorted(((name, count / per_second) for name, count in ticks.items() if count), key=lambda each: -each[1])
     total = after.ticks - before.ticks
-    return Load(
+    return MachineLoad(
         cpus=os.cpu_count() or 1,
         load_average=after.load_average,
         steal_ratio=(after.stolen_ticks - before.stolen_ticks) / total if total > 0 else 0.0,

@@ -30,7 +30,7 @@ SENDER = " sender "
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TimeBudget:
     """How much time and load a verification may take."""
 
     delay_ns: int = 2 * SECOND
@@ -80,8 +80,8 @@ class Probing:
             self.probes.append(probe)
 
 
-def plan_probes(expected: Expectations, lab: str, budget: Budget | None = None) -> Probing:
-    budget = budget or Budget()
+def plan_probes(expected: Expectations, lab: str, budget: TimeBudget | None = None) -> Probing:
+    budget = budget or TimeBudget()
     probing = Probing()
     _delays(probing, expected.links, lab, budget)
     _losses(probing, expected.links, lab, budget)
@@ -122,7 +122,7 @@ def _stay_ns(links: Iterable[LinkExpectation]) -> float:
     return max((link.line.mean_ns + 5 * link.line.deviation_ns for link in links), default=0) + 100 * MS
 
 
-def _delays(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+def _delays(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: TimeBudget) -> None:
     streams = []
     for link in links:
         own = serialisation_ns(link.direction, _size(link))
@@ -137,7 +137,7 @@ def _delays(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget
     probing.add("delay", "delay", streams, _stay_ns(links) + own)
 
 
-def _losses(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+def _losses(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: TimeBudget) -> None:
     lossy = [link for link in links if not link.lossless or link.duplicates > 0]
     streams = []
     for link in lossy:
@@ -150,7 +150,7 @@ def _losses(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget
     probing.add("loss", "loss", streams, _stay_ns(lossy) + own)
 
 
-def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
+def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: TimeBudget) -> None:
     for pair in pairs[budget.pairs :]:
         probing.skip(pair.key, "base RTT", f"only {budget.pairs} pairs are measured")
     chosen = pairs[: budget.pairs]
@@ -166,7 +166,7 @@ def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, b
     probing.add("rtt", "rtt", streams, longest + 100 * MS)
 
 
-def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
+def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: TimeBudget) -> None:
     # A first guess of how many saturations follow each other decides how long each may be.
     offered = sum(1.25 / serialisation_ns(link.direction, link.mtu_bytes) * SECOND for link in links)
     rounds = max(1, min(len(links), round(offered / budget.packets_per_second)))
@@ -202,7 +202,7 @@ def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget:
 
 
 def _saturation(
-    probing: Probing, link: LinkExpectation, lab: str, budget: Budget, share_ns: float
+    probing: Probing, link: LinkExpectation, lab: str, budget: TimeBudget, share_ns: float
 ) -> tuple[list[dict[str, Any]], float]:
     """Streams above the link's rate, one but at a port that hosts share; how long their packets need after the last
     one was sent."""
@@ -237,7 +237,7 @@ def _saturation(
     return streams, stay + min(full, max(above - 1, 0) * sending) + own
 
 
-def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
+def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: TimeBudget) -> None:
     """TCP over one pair for each bottleneck."""
     seen: set[tuple[tuple[str, ...], int]] = set()
     for pair in pairs:

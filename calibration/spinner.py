@@ -17,7 +17,7 @@ CHANGED = "changed since the lab came up (ewan ps)"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class LinkFacts:
     """Of one direction of one link; None where the link said nothing."""
 
     release_p50_ns: float | None = None
@@ -81,12 +81,12 @@ class Classes:
         return None
 
 
-def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, Facts]:
+def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, LinkFacts]:
     """By the link's key ("core forward"). One answer per spinner, in the same order; those that failed are skipped.
 
     All of it is of the time between the two answers.
     """
-    found: dict[str, Facts] = {}
+    found: dict[str, LinkFacts] = {}
     for old, new in zip(before, after, strict=True):
         if not new.get("ok"):
             continue
@@ -97,9 +97,9 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
             for index, way in enumerate(("forward", "backward")):
                 late = Classes.between(past[way]["lateness_ns"] if past else {}, link[way]["lateness_ns"])
                 if link.get("ended") is not None:
-                    found[f"{name} {way}"] = Facts(ended=link["ended"])
+                    found[f"{name} {way}"] = LinkFacts(ended=link["ended"])
                     continue
-                found[f"{name} {way}"] = Facts(
+                found[f"{name} {way}"] = LinkFacts(
                     release_p50_ns=late.percentile(50),
                     release_p99_ns=late.percentile(99),
                     release_max_ns=late.percentile(100),
@@ -113,10 +113,10 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
     return found
 
 
-def with_changes(found: Mapping[str, Facts], changes: Iterable[Mapping[str, Any]]) -> dict[str, Facts]:
+def with_changes(found: Mapping[str, LinkFacts], changes: Iterable[Mapping[str, Any]]) -> dict[str, LinkFacts]:
     """The same with `changed` in those directions of links that these answers to `changes` tell of."""
     ways = {f"{change['link']} {change['direction']}" for change in changes}
-    marked = {key: dataclasses.replace(found.get(key, Facts()), changed=True) for key in ways}
+    marked = {key: dataclasses.replace(found.get(key, LinkFacts()), changed=True) for key in ways}
     return {**found, **marked}
 
 

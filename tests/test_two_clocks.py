@@ -21,7 +21,7 @@ import pytest
 from calibration.compare import compare
 from calibration.exact import INITIAL_SEGMENTS, SEGMENT_BYTES
 from calibration.expect import DIRECTIONS, Expectations, PairExpectation, Tolerances, expectations, serialisation_ns
-from calibration.probe import PROBE_BYTES, Budget, Probing, plan_probes
+from calibration.probe import PROBE_BYTES, Probing, TimeBudget, plan_probes
 from generator import bulk
 from labs import host
 from labs.compile import compile
@@ -44,7 +44,7 @@ TRANSFER_BYTES = 20_000_000
 # One after the other, and long apart beside what each takes.
 TRANSFERS, APART_NS = 3, 5 * NS_PER_SECOND
 ROUNDS = 8
-ROUND = Budget(steady_ns=400 * NS_PER_MS)
+ROUND = TimeBudget(steady_ns=400 * NS_PER_MS)
 LIVE = Tolerances()
 
 

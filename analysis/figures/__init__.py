@@ -16,7 +16,7 @@ from analysis.flows import completion_times, durations, loaded
 from labs.record.metrics import METRICS
 
 
-def draw(experiment: load.Experiment, found: Mapping[str, Any]) -> list[Drawing]:
+def draw(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[Drawing]:
     """LoadError where a table is damaged."""
     panels = _panels(experiment, found)
     completion, responses, iterations, lateness = _samples(experiment, panels)
@@ -62,7 +62,7 @@ def draw(experiment: load.Experiment, found: Mapping[str, Any]) -> list[Drawing]
     return [drawing for drawing in each if drawing is not None]
 
 
-def _panels(experiment: load.Experiment, found: Mapping[str, Any]) -> list[timelines.Panel]:
+def _panels(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[timelines.PointPanel]:
     """The first run of each point; of many points those that are drawn are spread over all."""
     slowest = {run["number"]: run["bottleneck"] for run in found["runs"]}
     chosen = [(point, summary.usable(runs)) for point, runs in experiment.points.items()]
@@ -75,11 +75,11 @@ def _panels(experiment: load.Experiment, found: Mapping[str, Any]) -> list[timel
             label = f"{label} ({run.status})".strip()
         at = slowest.get(run.number)
         link = (at["link"], at["direction"]) if at else None
-        panels.append(timelines.Panel(label, run, link, index in drawn))
+        panels.append(timelines.PointPanel(label, run, link, index in drawn))
     return panels
 
 
-def _samples(experiment: load.Experiment, panels: list[timelines.Panel]) -> list[list[Sample]]:
+def _samples(experiment: load.ExperimentResults, panels: list[timelines.PointPanel]) -> list[list[Sample]]:
     """Completion, response and iteration times and start lateness of each point, over all its seeds."""
     kinds: list[list[Sample]] = [[], [], [], []]
     for panel in panels:

@@ -16,16 +16,16 @@ from analysis import arrivals
 from analysis.figures import style, windows
 from analysis.figures.style import Drawing
 from analysis.flows import active, loaded
-from analysis.load import Link, Run
+from analysis.load import Link, RunResults
 from labs.units import NS_PER_SECOND
 from labs.units.shown import fitting
 
 
-class Panel(NamedTuple):
+class PointPanel(NamedTuple):
     """A point of the parameters, by its first run that measured something. `drawn`: there is room for it."""
 
     label: str
-    run: Run
+    run: RunResults
     bottleneck: Link | None
     drawn: bool
 
@@ -34,7 +34,7 @@ def _seconds(times: windows.Floats) -> windows.Floats:
     return times / NS_PER_SECOND
 
 
-def _mark_events(axis: Axes, run: Run) -> bool:
+def _mark_events(axis: Axes, run: RunResults) -> bool:
     """A line where a link was changed."""
     moments = {
         event["applied_ns"] / NS_PER_SECOND
@@ -47,7 +47,7 @@ def _mark_events(axis: Axes, run: Run) -> bool:
     return bool(moments)
 
 
-def _which(panels: Sequence[Panel]) -> str:
+def _which(panels: Sequence[PointPanel]) -> str:
     """What a caption must say of the choice of runs."""
     drawn, seeds = [panel for panel in panels if panel.drawn], {panel.run.seed for panel in panels}
     words = f"Runs of seed {seeds.pop()}" if len(seeds) == 1 else "The first run of each point"
@@ -56,7 +56,7 @@ def _which(panels: Sequence[Panel]) -> str:
     return words + "."
 
 
-def _rows(panel: Panel, lines: Mapping[str, windows.Line], column: str) -> list[dict[str, Any]]:
+def _rows(panel: PointPanel, lines: Mapping[str, windows.Line], column: str) -> list[dict[str, Any]]:
     return [
         {"run": panel.run.number, "point": panel.label, "series": name, "time (s)": float(time), column: float(value)}
         for name, line in lines.items()
@@ -65,7 +65,7 @@ def _rows(panel: Panel, lines: Mapping[str, windows.Line], column: str) -> list[
     ]
 
 
-def goodput(panels: Sequence[Panel]) -> Drawing | None:
+def goodput(panels: Sequence[PointPanel]) -> Drawing | None:
     """Arrivals of all load flows together, of the first and of the last (NXE, figure 3). The CSV has what was delivered
     in order, too."""
     tables = [(panel, arrivals.shown(panel.run.table("goodput"))) for panel in panels]
@@ -124,7 +124,7 @@ LOOKS: dict[str, tuple[str, Any, float]] = {
 }
 
 
-def _goodput_lines(run: Run, table: pl.DataFrame) -> dict[str, windows.Line]:
+def _goodput_lines(run: RunResults, table: pl.DataFrame) -> dict[str, windows.Line]:
     flows = run.table("flows")
     if table.is_empty():
         return {}
@@ -147,7 +147,7 @@ def _goodput_lines(run: Run, table: pl.DataFrame) -> dict[str, windows.Line]:
     return lines
 
 
-def fairness(panels: Sequence[Panel]) -> Drawing | None:
+def fairness(panels: Sequence[PointPanel]) -> Drawing | None:
     """Jain's index among the load's flows, window by window; a line a point."""
     tables = [(panel, arrivals.shown(panel.run.table("goodput"))) for panel in panels]
     lines = [(panel, windows.fairness(_lasting(panel.run), table)) for panel, table in tables]
@@ -177,12 +177,12 @@ def fairness(panels: Sequence[Panel]) -> Drawing | None:
     )
 
 
-def _lasting(run: Run) -> pl.DataFrame:
+def _lasting(run: RunResults) -> pl.DataFrame:
     """Load flows that send all the time: of others it is not the network that decides who gets how much."""
     return loaded(run.table("flows")).filter(pl.col("kind").is_in(arrivals.STEADY_KINDS))
 
 
-def windows_of_senders(panels: Sequence[Panel]) -> Drawing | None:
+def windows_of_senders(panels: Sequence[PointPanel]) -> Drawing | None:
     """Congestion windows of the first and the last flow, and the first one's slow-start threshold."""
     found = [(panel, _cwnd_lines(panel.run)) for panel in panels]
     found = [(panel, lines) for panel, lines in found if lines]
@@ -221,7 +221,7 @@ CWND_LOOKS: dict[str, tuple[str, Any, float]] = {
 }
 
 
-def _cwnd_lines(run: Run) -> dict[str, windows.Line]:
+def _cwnd_lines(run: RunResults) -> dict[str, windows.Line]:
     series = run.table("series")
     if series.is_empty():
         return {}
@@ -241,7 +241,7 @@ def _cwnd_lines(run: Run) -> dict[str, windows.Line]:
     return lines
 
 
-def queue(panels: Sequence[Panel]) -> Drawing | None:
+def queue(panels: Sequence[PointPanel]) -> Drawing | None:
     """How long a packet that arrives would wait at the bottleneck, and when packets were dropped there."""
     found = []
     for panel in panels:

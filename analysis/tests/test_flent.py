@@ -15,7 +15,7 @@ from analysis.tests import synthetic
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> load.Experiment:
+def experiment(tmp_path: Path) -> load.ExperimentResults:
     points = [{"congestion": "reno"}, {"congestion": "cubic"}]
     place = tmp_path / "20260102T030405Z-synthetic"
     return load.experiment(synthetic.experiment(place, points, seeds=(1,), pairs=3, reverse=1, seconds=6))
@@ -26,7 +26,7 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
-def test_one_file_a_run(experiment: load.Experiment, tmp_path: Path) -> None:
+def test_one_file_a_run(experiment: load.ExperimentResults, tmp_path: Path) -> None:
     written = flent.write(experiment, tmp_path / "out")
     assert [path.name for path in written] == [
         "20260102T030405Z-synthetic-001-congestion=reno_seed=1.flent.gz",
@@ -34,7 +34,7 @@ def test_one_file_a_run(experiment: load.Experiment, tmp_path: Path) -> None:
     ]
 
 
-def test_series_are_megabits_per_second_on_one_grid(experiment: load.Experiment, tmp_path: Path) -> None:
+def test_series_are_megabits_per_second_on_one_grid(experiment: load.ExperimentResults, tmp_path: Path) -> None:
     document = read(flent.write(experiment, tmp_path / "out")[0])
     assert document["version"] == 4
     x, results = document["x_values"], document["results"]
@@ -54,7 +54,7 @@ def test_series_are_megabits_per_second_on_one_grid(experiment: load.Experiment,
     assert results["TCP upload::3"][0] is None
 
 
-def test_senders_are_raw_values(experiment: load.Experiment, tmp_path: Path) -> None:
+def test_senders_are_raw_values(experiment: load.ExperimentResults, tmp_path: Path) -> None:
     raw = read(flent.write(experiment, tmp_path / "out")[0])["raw_values"]["TCP upload::1"]
     row = experiment.runs[0].table("series").row(0, named=True)
     assert raw[0]["tcp_cwnd"] == row["cwnd_segments"]
@@ -62,12 +62,12 @@ def test_senders_are_raw_values(experiment: load.Experiment, tmp_path: Path) -> 
     assert "tcp_pacing_rate" not in raw[0]  # not paced
 
 
-def test_the_same_run_gives_the_same_bytes(experiment: load.Experiment, tmp_path: Path) -> None:
+def test_the_same_run_gives_the_same_bytes(experiment: load.ExperimentResults, tmp_path: Path) -> None:
     first, second = (flent.write(experiment, tmp_path / name)[0].read_bytes() for name in ("a", "b"))
     assert first == second
 
 
-def test_flent_opens_it(experiment: load.Experiment, tmp_path: Path) -> None:
+def test_flent_opens_it(experiment: load.ExperimentResults, tmp_path: Path) -> None:
     path = flent.write(experiment, tmp_path / "out")[1]
     command = ["flent", "-i", str(path), "-f", "summary"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)

@@ -9,15 +9,15 @@ import pytest
 
 from calibration import spinner
 from calibration.compare import compare
-from calibration.spinner import Facts
+from calibration.spinner import LinkFacts
 from calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
 from labs.record import Row
 from labs.stages import BernoulliLoss, Codel, EveryNthLoss, GilbertElliottLoss, Queue, UniformDelay
 
-GOOD = Facts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
+GOOD = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 
 
-def judged(changes: dict[str, Any], facts: Facts = GOOD, **measured: Any) -> dict[str, Row]:
+def judged(changes: dict[str, Any], facts: LinkFacts = GOOD, **measured: Any) -> dict[str, Row]:
     """The rows of the forward direction and of the pair, by quantity."""
     expected, probing = prepared(plan(**changes))
     answers = answer(probing, **measured)
@@ -60,7 +60,7 @@ def test_a_queue_ten_percent_off_is_outside(share: float, verdict: str) -> None:
 
 
 def test_one_loss_on_a_lossless_link_is_outside_and_says_why() -> None:
-    late = Facts(300, 5_000, 40_000, overrun_packets=1, gaps=3, gaps_ns=9_000_000, longest_gap_ns=7_000_000)
+    late = LinkFacts(300, 5_000, 40_000, overrun_packets=1, gaps=3, gaps_ns=9_000_000, longest_gap_ns=7_000_000)
     row = judged({}, late, lost_packets=1)["loss"]
     assert row.verdict == "outside"
     assert "1 packets found no room" in row.note and "CPU taken from the link 3 times" in row.note

@@ -11,14 +11,14 @@ import pytest
 
 from calibration import expect, machine, report, spinner
 from calibration.compare import compare
-from calibration.machine import Load, Process, Snapshot
+from calibration.machine import MachineLoad, Process, Snapshot
 from calibration.tests.plans import answer, plan, prepared
 from generator.engine import verification
 from labs.record import Certificate, HostFacts, Row
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
 HZ = os.sysconf("SC_CLK_TCK")
-QUIET = Load(
+QUIET = MachineLoad(
     2,
     0.5,
     0.0,
@@ -28,7 +28,7 @@ QUIET = Load(
 TAKEN = {"cpu": 1, "count": 512, "lost_ns": 141 * NS_PER_MS, "longest_ns": 4 * NS_PER_MS, "shared": False}
 
 
-def certificate(load: Load, *, note: str = "", verdict: str = "outside", clock: str = "live") -> Certificate:
+def certificate(load: MachineLoad, *, note: str = "", verdict: str = "outside", clock: str = "live") -> Certificate:
     row = Row("core", "forward", "rate", "bit/s", 1e9, 9e8, -1e8, 1e6, verdict, note)  # type: ignore[arg-type]
     host = HostFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {})
     found = {**dataclasses.asdict(load), "disturbed": load.words()}

@@ -18,7 +18,7 @@ from labs.record.tables import TABLES
 
 if TYPE_CHECKING:
     from generator.scenario.fields import Step
-    from generator.scenario.flows import Settings
+    from generator.scenario.flows import FlowSettings
 
 __all__ = ["LEAD_NS", "Made", "Transfer", "commands", "obstacle", "programs", "rows"]
 
@@ -26,7 +26,7 @@ _TOOLS: dict[str, Any] = {"iperf3": iperf3, "ditg": ditg}
 _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
 
 
-def obstacle(generator: str, step: Step, settings: Settings) -> Obstacle | None:
+def obstacle(generator: str, step: Step, settings: FlowSettings) -> Obstacle | None:
     """The key that `generator` cannot do, and why; None where it can do all."""
     found: Obstacle | None = _TOOLS[generator].obstacle(step, settings)
     return found

@@ -13,7 +13,7 @@ from labs.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from generator.scenario.fields import Step
-    from generator.scenario.flows import Settings
+    from generator.scenario.flows import FlowSettings
 
 LEAD_NS = 100 * NS_PER_MS
 """From a server's start until it listens for certain."""
@@ -27,7 +27,7 @@ class Transfer:
     """One member of a step; `number` is that of its first command, which ports and files of logs are named by."""
 
     step: Step
-    settings: Settings
+    settings: FlowSettings
     source: str
     sink: str
     address: str

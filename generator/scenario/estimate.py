@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from generator.scenario.fields import Step
-from generator.scenario.flows import Settings, packet_interval
+from generator.scenario.flows import FlowSettings, packet_interval
 from generator.scenario.laws import mean
 from labs.forwarding import Forwarding
 from labs.plan import Hop
@@ -24,7 +24,7 @@ AFTER_STOP_NS = 5 * NS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class FlowDemand:
     """One transfer: `pause_ns` passes whatever the network does; `counted`: it ends by itself, if it is not stopped."""
 
     start_ns: int
@@ -37,8 +37,8 @@ class Load:
 
 
 def load(
-    forwarding: Forwarding, step: Step, said: Settings, source: str, sink: str, start_ns: int, stop_ns: int | None
-) -> Load:
+    forwarding: Forwarding, step: Step, said: FlowSettings, source: str, sink: str, start_ns: int, stop_ns: int | None
+) -> FlowDemand:
     rtt_ns = forwarding.rtt_ns(source, sink)
     amount, pause_ns = _demand(step, rtt_ns)
     counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))
@@ -48,10 +48,10 @@ def load(
     window = _window_bytes(said)
     if window is not None and rtt_ns:
         rate = max(1, min(rate, mean_rate_bps(window, rtt_ns)))
-    return Load(start_ns, stop_ns, round(amount), round(pause_ns), counted, rate, path.hops)
+    return FlowDemand(start_ns, stop_ns, round(amount), round(pause_ns), counted, rate, path.hops)
 
 
-def _window_bytes(said: Settings) -> int | None:
+def _window_bytes(said: FlowSettings) -> int | None:
     """What all streams of a transfer may have in flight by their sockets' options; None: as much as the path takes."""
     named = [said.socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
     return min((size * said.streams for size in named if size is not None), default=None)
@@ -77,10 +77,10 @@ def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
             return 0, work.iterations * (mean(work.compute) + 2 * rtt_ns)
 
 
-def expected_ns(forwarding: Forwarding, loads: Sequence[Load]) -> int:
+def expected_ns(forwarding: Forwarding, loads: Sequence[FlowDemand]) -> int:
     """When the last of it ends."""
     ends = [0]
-    crossing: dict[Hop, list[Load]] = defaultdict(list)
+    crossing: dict[Hop, list[FlowDemand]] = defaultdict(list)
     for each in loads:
         alone = each.start_ns + each.pause_ns + (time_for(each.bytes, each.rate_bps) if each.bytes else 0)
         ends.append(_until(each, alone))
@@ -93,14 +93,14 @@ def expected_ns(forwarding: Forwarding, loads: Sequence[Load]) -> int:
     return max(ends)
 
 
-def _until(each: Load, end_ns: int) -> int:
+def _until(each: FlowDemand, end_ns: int) -> int:
     """What has neither a volume nor a count goes on until it is stopped."""
     if each.stop_ns is None:
         return end_ns
     return min(each.stop_ns, end_ns) if each.counted else each.stop_ns
 
 
-def longest_ns(expected: int, loads: Sequence[Load]) -> int:
+def longest_ns(expected: int, loads: Sequence[FlowDemand]) -> int:
     """When to end what should have ended long ago; shortly after the last stop where everything has one."""
     stops = [each.stop_ns for each in loads]
     known = [stop for stop in stops if stop is not None]

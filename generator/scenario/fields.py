@@ -287,13 +287,13 @@ class Normalise(Model):
 
 
 class Beside(Model):
-    source: Text = Field(description="where the figure is from", examples=['"NXE, table 4"'])
+    source: Text = Field(description="where the value was published", examples=['"NXE, table 4"'])
     when: dict[str, Parameter] = Field({}, description="parameters that it is for; all if absent")
     metric: Metric = Field(description="what it is of")
-    value: PublishedText = Field(description="the figure")
+    value: PublishedText = Field(description="the published value")
     than: dict[str, Parameter] | None = Field(
         None,
-        description="the figure is how much more (or less) this is than at these parameters, as a share",
+        description="the value is how much more (or less) this is than at these parameters, as a share",
         examples=["{reverse: 0}"],
     )
     normalised: bool = Field(False, description="a ratio to the reference of `normalise`; false if absent")
@@ -309,7 +309,7 @@ class Scale(Model):
     stop: Stop | None = Field(None, description="this instead")
 
 
-class Description(Model):
+class ScenarioDescription(Model):
     name: Name | None = Field(None, description="the file's if absent", examples=["parallel-streams"])
     title: str | None = Field(None, description="one line, for people; the name if absent")
     about: str | None = Field(None, description="what it is for, in the report")
@@ -348,11 +348,11 @@ class Description(Model):
     events: tuple[Event, ...] = Field((), description="changes of links")
     stop: Stop | None = Field(None, description="more seeds until a metric is known well enough")
     normalise: Normalise | None = Field(None, description="metrics as multiples of those of one parameter's value")
-    beside: tuple[Beside, ...] = Field((), description="figures of others, to be shown beside ours")
+    beside: tuple[Beside, ...] = Field((), description="published values, to be shown beside ours")
     metrics: tuple[Metric, ...] = Field((), description="what the table shows first; what fits the steps if absent")
 
     @model_validator(mode="after")
-    def _once(self) -> Description:
+    def _once(self) -> ScenarioDescription:
         for name, times in Counter(step.name for step in self.steps).items():
             if times > 1:
                 raise ValueError(f"two steps are called {name}: write another name for one")

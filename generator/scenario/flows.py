@@ -44,7 +44,7 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FlowSettings:
     """What holds for a step: its own words, those of `defaults`, or what is usual."""
 
     generator: str
@@ -53,7 +53,7 @@ class Settings:
     socket: dict[str, Any]
 
 
-def settings(step: Step, defaults: Socket) -> Settings:
+def settings(step: Step, defaults: Socket) -> FlowSettings:
     def said(key: str) -> Any:
         own = getattr(step, key)
         return own if own is not None else None if key in _FOREIGN[step.kind] else getattr(defaults, key)
@@ -73,7 +73,7 @@ def settings(step: Step, defaults: Socket) -> Settings:
         "ecn": said("ecn") or False,
         "nodelay": said("nodelay") or False,
     }
-    return Settings(said("generator") or "ewan", congestion, said("streams") or 1, socket)
+    return FlowSettings(said("generator") or "ewan", congestion, said("streams") or 1, socket)
 
 
 def check(step: Step, error: Error) -> None:

@@ -77,7 +77,7 @@ it stamps the first packet of a burst before the silence that goes before it, wh
 """
 
 _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
-    ("The scenario", fields.Description, "", None),
+    ("The scenario", fields.ScenarioDescription, "", None),
     ("`scales.NAME`", fields.Scale, "Keys that replace the scenario's own; `parameters` one by one.", None),
     (
         "`steps`",

@@ -1,4 +1,4 @@
-"""Metrics by name, and published figures: what a scenario may ask for, and what may stand beside it.
+"""Metrics by name, and published values: what a scenario may ask for, and what may stand beside it.
 
 In: words of a scenario. Out: names of the vocabulary (labs/record/metrics.py), and values in its units.
 """
@@ -32,4 +32,4 @@ def _title(title: str, *examples: str) -> WithJsonSchema:
 
 
 Metric = Annotated[str, PlainValidator(_metric), _title("metric", "mean completion time")]
-PublishedText = Annotated[str, PlainValidator(_published), _title("figure", "8353.66Mbit/s", "0.9993", "2.5%")]
+PublishedText = Annotated[str, PlainValidator(_published), _title("published value", "8353.66Mbit/s", "0.9993", "2.5%")]

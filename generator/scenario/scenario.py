@@ -52,7 +52,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a file says; `parameters` with their defaults. `beside`: figures of others with their unit."""
+    """What a file says; `parameters` with their defaults. `beside`: published values with their unit."""
 
     file: File
     text: str
@@ -121,7 +121,7 @@ class ScenarioRun:
     parameters: Point
     seed: int
     spec: Spec
-    document: fields.Description
+    document: fields.ScenarioDescription
     places: Places
     raw: dict[str, Any]
     scenario: Scenario
@@ -223,12 +223,14 @@ def _beside(each: fields.Beside) -> dict[str, Any]:
     }
 
 
-def _document(raw: dict[str, Any], places: Places, point: Point) -> tuple[fields.Description, Places, dict[str, Any]]:
+def _document(
+    raw: dict[str, Any], places: Places, point: Point
+) -> tuple[fields.ScenarioDescription, Places, dict[str, Any]]:
     filled, put = parameters.put_in(raw, places, point)
     try:
-        return fields.Description.model_validate(filled), put, filled
+        return fields.ScenarioDescription.model_validate(filled), put, filled
     except ValidationError as error:
-        raise translate(error, put, fields.Description, PAGE) from None
+        raise translate(error, put, fields.ScenarioDescription, PAGE) from None
 
 
 def _seeds(raw: Mapping[str, Any], places: Places) -> list[int]:

@@ -17,7 +17,7 @@ from generator import bulk, external
 from generator.scenario import estimate, flows
 from generator.scenario.crossings import Crossings
 from generator.scenario.events import events
-from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, Description, Step
+from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
 from generator.scenario.laws import draw
 from generator.scenario.patterns import PatternError, members
 from generator.scenario.scenario import ScenarioRun
@@ -67,19 +67,19 @@ class _Parts:
     external: list[dict[str, Any]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
-    loads: list[estimate.Load] = field(default_factory=list)
+    loads: list[estimate.FlowDemand] = field(default_factory=list)
     transfers: int = 0
 
 
 def schedule(run: ScenarioRun, plan: Plan, clock: Clock) -> Schedule:
     """DescriptionError for what this plan cannot do."""
-    return _Compiler(run, plan, clock).schedule()
+    return _Scheduler(run, plan, clock).schedule()
 
 
-class _Compiler:
+class _Scheduler:
     def __init__(self, run: ScenarioRun, plan: Plan, clock: Clock) -> None:
         self._run, self._plan, self._clock = run, plan, clock
-        self._document: Description = run.document
+        self._document: ScenarioDescription = run.document
         self._addresses = bulk.addresses_of(plan)
         self._forwarding = Forwarding(plan)
         self._crossings = Crossings(self._forwarding)
@@ -252,7 +252,7 @@ class _Compiler:
                 self._parts.described.append(flow)
                 self._parts.requests.append(self._flow(start, flow["name"], stop_ns, said, work))
 
-    def _describe(self, step: Step, start: Start, said: flows.Settings, volume: int | None) -> dict[str, Any]:
+    def _describe(self, step: Step, start: Start, said: flows.FlowSettings, volume: int | None) -> dict[str, Any]:
         both = step.kind == "bidirectional"
         flow: dict[str, Any] = {
             "name": start.name,
@@ -271,7 +271,7 @@ class _Compiler:
         return flow | ({"bidirectional": True} if both else {})
 
     def _flow(
-        self, start: Start, name: str, stop_ns: int | None, said: flows.Settings, work: dict[str, Any]
+        self, start: Start, name: str, stop_ns: int | None, said: flows.FlowSettings, work: dict[str, Any]
     ) -> dict[str, Any]:
         flow: dict[str, Any] = {"name": name, "start_ns": start.at_ns, "stop_ns": stop_ns, "socket": said.socket}
         if start.members:
@@ -282,7 +282,7 @@ class _Compiler:
         return bulk.end(self._plan.lab, node, self._addresses[node])
 
     def _add_external(
-        self, step: Step, start: Start, said: flows.Settings, stop_ns: int | None, described: list[dict[str, Any]]
+        self, step: Step, start: Start, said: flows.FlowSettings, stop_ns: int | None, described: list[dict[str, Any]]
     ) -> None:
         address = self._addresses[start.sink]
         transfer = external.Transfer(
@@ -313,7 +313,7 @@ class _Compiler:
             raise error(("run",), str(wrong)) from None
         for start in starts:
             self._tell(step, Command(start.source, words, start.at_ns, step.service), None, "command")
-            self._parts.loads.append(estimate.Load(start.at_ns))
+            self._parts.loads.append(estimate.FlowDemand(start.at_ns))
 
     def _tell(self, step: Step, command: Command, tool: str | None, part: str) -> None:
         self._parts.told.append(

@@ -9,7 +9,7 @@ from labs.record.experiment import Origin
 
 
 def origin(**changes: Any) -> Origin:
-    """Of a scenario `x` without parameters, metrics or published figures."""
+    """Of a scenario `x` without parameters, metrics or published values."""
     keys: dict[str, Any] = {
         "scenario": "x",
         "title": "x",

@@ -72,5 +72,5 @@ def test_the_analysis_reads_the_loads_paths(tmp_path: Path) -> None:
     ]
     (tmp_path / "schedule.json").write_text(json.dumps({"paths": paths}))
     files = {"schedule.json": checksum(tmp_path / "schedule.json")}
-    run = load.Run(1, "one", {}, 1, "complete", None, tmp_path, None, None, tmp_path, files)
+    run = load.RunResults(1, "one", {}, 1, "complete", None, tmp_path, None, None, tmp_path, files)
     assert run.ways() == {("a", "b"): (("core", "forward"),)}

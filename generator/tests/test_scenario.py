@@ -489,8 +489,8 @@ def test_every_ready_scenario_compiles_in_all_of_its_scales(file: Path) -> None:
 
 def test_papers_numbers_stand_beside() -> None:
     streams = scenario.load("parallel-streams")
-    figures = [each for each in streams.beside if each["metric"] == "aggregate goodput"]
-    assert [(each["when"], each["value"], each["unit"]) for each in figures] == [
+    values = [each for each in streams.beside if each["metric"] == "aggregate goodput"]
+    assert [(each["when"], each["value"], each["unit"]) for each in values] == [
         ({"streams": 1}, 8353.66e6, "bit/s"), ({"streams": 2}, 8793.92e6, "bit/s"),
         ({"streams": 5}, 8987.49e6, "bit/s"), ({"streams": 10}, 9207.78e6, "bit/s"),
     ]  # fmt: skip

@@ -19,12 +19,12 @@ from pydantic import ConfigDict
 CERTIFICATE_FORMAT = "ewan-certificate/1"
 
 Verdict = Literal["ok", "outside", "not measured", "shown"]
-"""`shown`: a figure that nothing is decided by."""
+"""`shown`: a value that nothing is decided by."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """The machine (or the virtual kernel): what a figure depends on, apart from the plan."""
+    """The machine (or the virtual kernel): what a measurement depends on, apart from the plan."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
@@ -58,7 +58,7 @@ class Row:
 class Certificate:
     """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from; `routing`
     tells how long a protocol took to find the routes, as the runtime's `converge` does; `machine` what else the machine
-    did meanwhile (calibration's `Load`), with `disturbed`, the same in words where it may have disturbed the links.
+    did meanwhile (`calibration.machine`), with `disturbed`, the same in words where it may have disturbed the links.
 
     In the virtual clock `host` tells of the virtual kernel, `time` is empty and `elapsed_ns` is virtual: nothing
     depends on the machine.

@@ -97,7 +97,7 @@ class Described(_Model):
     normalise: dict[str, str | int] | None
     """`by`: a parameter; `to`: its value that others are divided by."""
     beside: list[dict[str, Any]]
-    """Published figures, each with its source, metric, value and unit."""
+    """Published values, each with its source, metric, value and unit."""
     scale: str | None
     settings: dict[str, str]
     """Parameters given on the command line."""

@@ -185,11 +185,11 @@ def dashboard() -> dict[str, Any]:
 
 
 def _placed() -> list[tuple[Panel, dict[str, int]]]:
-    """Figures in a row of their own on top, then pictures, two in a row."""
-    figures = [panel for panel in PANELS if panel.kind == "stat"]
+    """Single values in a row of their own on top, then pictures, two in a row."""
+    values = [panel for panel in PANELS if panel.kind == "stat"]
     pictures = [panel for panel in PANELS if panel.kind != "stat"]
     top = HEIGHT // 2
-    placed = [(panel, {"x": WIDTH * n, "y": 0, "w": WIDTH, "h": top}) for n, panel in enumerate(figures)]
+    placed = [(panel, {"x": WIDTH * n, "y": 0, "w": WIDTH, "h": top}) for n, panel in enumerate(values)]
     for number, panel in enumerate(pictures):
         row, column = divmod(number, 2)
         placed.append((panel, {"x": WIDTH * column, "y": top + HEIGHT * row, "w": WIDTH, "h": HEIGHT}))

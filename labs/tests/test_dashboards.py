@@ -44,7 +44,7 @@ def test_every_metric_that_is_asked_for_is_one_that_is_told() -> None:
             if told.get(re.sub("_(bucket|sum|count)$", "", name)) == "histogram":
                 continue
             assert name in told, query
-            # A counter alone is no figure: it is asked for its growth.
+            # A counter alone says nothing: it is asked for its growth.
             in_rate = re.search(rf"rate\({name}\{{[^}}]*\}}\[", query)
             assert bool(in_rate) == (told[name] == "counter") or query.startswith("label_values"), query
 

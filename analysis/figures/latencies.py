@@ -1,7 +1,6 @@
-"""Figures as SVG: what was measured, on axes whose labels carry the unit.
+"""The latency of each packet over time, for `ewan figures bursts`.
 
-In: series of plain numbers. Out: SVG text, the same for the same numbers. Colours are Okabe and Ito's (2008), which
-colour-blind readers can tell apart, and each series has a marker of its own, for print.
+In: series of plain numbers. Out: SVG text whose letters stay text, the same for the same numbers.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from typing import NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
+from analysis.figures.style import COLOURS, MARKERS
 from labs.units import NS_PER_MS
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "P")
 STYLE = {
     "svg.hashsalt": "ewan",  # otherwise element names differ from run to run
     "svg.fonttype": "none",
@@ -38,7 +36,7 @@ class Packets(NamedTuple):
     latencies_ns: Sequence[int]
 
 
-def latencies(panels: Sequence[Packets]) -> str:
+def draw(panels: Sequence[Packets]) -> str:
     """The latency of each packet over time, one panel a series, on common axes (eWAN, figures 5 and 6)."""
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(3.4 * len(panels), 2.6), layout="constrained")

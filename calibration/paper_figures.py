@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from analysis import plots
+from analysis.figures import latencies
 from calibration import bursts
 from labs import cli, rundir
 from labs.runtime.base import LabError
@@ -41,8 +41,8 @@ def draw_bursts() -> None:
             series = bursts.measure(runtime, Path(scratch))
         except RuntimeError as error:
             raise cli.fail(str(error)) from None
-    panels = [plots.Packets(each.title, each.times_ns, each.latencies_ns) for each in series]
-    keep("bursts", plots.latencies(panels), bursts.csv(series))
+    panels = [latencies.Packets(each.title, each.times_ns, each.latencies_ns) for each in series]
+    keep("bursts", latencies.draw(panels), bursts.csv(series))
     columns = ["series", "packets", "largest bunch", "largest burst", "in packets", "latency least", "most"]
     cli.console.print(cli.grid("Bursts: 100 Mbit/s into 1 ms", columns, [row(each) for each in series]))
     cli.console.print(f"{PLACE / 'bursts.svg'}  {PLACE / 'bursts.csv'}", soft_wrap=True)
