@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis import load
-from labs.record import Certificate, HostFacts, Row
+from labs.record import Certificate, MachineFacts, Row
 from labs.record.experiment import Stage, StageName
 from labs.units.shown import typographic, written
 
@@ -49,7 +49,7 @@ def facts(experiment: load.ExperimentResults) -> dict[str, str]:
     )
 
 
-def host(facts: HostFacts) -> dict[str, str]:
+def host(facts: MachineFacts) -> dict[str, str]:
     """The machine, a row for each fact that is known."""
     machine = "a virtual machine" if facts.hypervisor else "no hypervisor seen"
     return _given(

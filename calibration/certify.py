@@ -23,7 +23,7 @@ from calibration import exact, expect, machine, probe, spinner
 from calibration.compare import compare
 from labs import routes
 from labs.plan import Plan, digest
-from labs.record import Certificate, HostFacts, host_facts
+from labs.record import Certificate, MachineFacts, host_facts
 from labs.runtime import kernel, virtual
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -127,7 +127,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: expect.Tolerances | None) -> C
         plan_sha256=digest(plan),
         lab=plan.lab,
         time="",
-        host=HostFacts(
+        host=MachineFacts(
             kernel=str(run.ended["kernel"]),
             machine="um",
             cpu_model="",

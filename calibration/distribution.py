@@ -113,7 +113,7 @@ def _table(delays: Sequence[int]) -> DelayLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LossStatistics:
     """`dispersion`: variance of the number lost against that of independent losses (1 for Bernoulli; bursts
     more). 0 for a deterministic model, whose count is off by at most `slack_packets`."""
 
@@ -122,17 +122,17 @@ class Loss:
     slack_packets: int = 0
 
 
-def loss(model: stages.Loss) -> Loss:
+def loss(model: stages.Loss) -> LossStatistics:
     """What a loss model does to packets on average."""
     match model:
         case stages.NoLoss():
-            return Loss(0.0)
+            return LossStatistics(0.0)
         case stages.BernoulliLoss(loss_ppb):
-            return Loss(loss_ppb / PPB)
+            return LossStatistics(loss_ppb / PPB)
         case stages.EveryNthLoss(n):
-            return Loss(1 / n, 0.0, 1)
+            return LossStatistics(1 / n, 0.0, 1)
         case stages.LossPattern(pattern):
-            return Loss(pattern.count("1") / len(pattern), 0.0, pattern.count("1"))
+            return LossStatistics(pattern.count("1") / len(pattern), 0.0, pattern.count("1"))
         case stages.GilbertElliottLoss():
             bad, good = model.to_bad_ppb / PPB, model.to_good_ppb / PPB
             return _markov([[1 - bad, bad], [good, 1 - good]], [model.loss_good_ppb / PPB, model.loss_bad_ppb / PPB])
@@ -150,7 +150,7 @@ def loss(model: stages.Loss) -> Loss:
             assert_never(model)
 
 
-def _markov(matrix: list[list[float]], lost: list[float]) -> Loss:
+def _markov(matrix: list[list[float]], lost: list[float]) -> LossStatistics:
     """Losses driven by a hidden Markov chain that starts in its first state.
 
     Dispersion = 1 + 2 Σ_k cov(h_0, h_k) / (p (1 − p)) with h the loss probability of the state (the asymptotic
@@ -172,7 +172,7 @@ def _markov(matrix: list[list[float]], lost: list[float]) -> Loss:
             break
     probability = math.fsum(share * p for share, p in zip(state, lost, strict=True))
     if not 0 < probability < 1:
-        return Loss(probability)
+        return LossStatistics(probability)
     covariance = 0.0
     weighted = [share * (p - probability) for share, p in zip(state, lost, strict=True)]
     for _ in range(200_000):
@@ -181,4 +181,4 @@ def _markov(matrix: list[list[float]], lost: list[float]) -> Loss:
         if max(abs(w) for w in weighted) < 1e-15:
             break
     dispersion = 1 + 2 * covariance / (probability * (1 - probability))
-    return Loss(probability, max(dispersion, 1e-6))
+    return LossStatistics(probability, max(dispersion, 1e-6))

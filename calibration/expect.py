@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calibration import lans
-from calibration.distribution import DelayLine, Loss, delay_line, loss
-from calibration.lans import Lan, card_framing
+from calibration.distribution import DelayLine, LossStatistics, delay_line, loss
+from calibration.lans import SwitchedLan, card_framing
 from labs.forwarding import Forwarding
 from labs.plan import End, Hop, Interface, Link, Pair, Plan
 from labs.stages import DelayTable, Direction, DropTail, Framing, Psp
@@ -123,7 +123,7 @@ class HostExit:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class ProbeEnds:
     """Where a direction begins and ends: nodes and their addresses of one family."""
 
     source: str
@@ -142,15 +142,15 @@ class LinkExpectation:
 
     link: str
     name: str
-    ends: Ends
+    ends: ProbeEnds
     mtu_bytes: int
     direction: Direction
     line: DelayLine
-    loss: Loss
+    loss: LossStatistics
     duplicates: float
     backend: str = "user"
     source_exit: HostExit = HostExit()
-    senders: tuple[Ends, ...] = ()
+    senders: tuple[ProbeEnds, ...] = ()
     """Of a port that hosts share: all of them, from the one in `ends` on."""
     card_bps: int = 0
     """The rate of what else a sender's packets pass, its own card say; 0: nothing that has one."""
@@ -163,7 +163,7 @@ class LinkExpectation:
     def key(self) -> str:
         return f"{self.link} {self.name}"
 
-    def together(self, above: float) -> tuple[tuple[Ends, ...], float]:
+    def together(self, above: float) -> tuple[tuple[ProbeEnds, ...], float]:
         """Who sends so many times the link's rate, and how many times it then is: cards may be too slow for it."""
         if not self.senders:
             return (self.ends,), min(
@@ -215,7 +215,7 @@ class PairExpectation:
     source: str
     sink: str
     links: tuple[str, ...]
-    ends: Ends
+    ends: ProbeEnds
     rtt_ns: float
     """Propagation only, the mean of both ways."""
     deviation_ns: float
@@ -304,7 +304,7 @@ def _way(
     return _Way(tuple(link for link, _ in known), tuple(directions), plain)
 
 
-def _shared(lan: Lan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpectation:
+def _shared(lan: SwitchedLan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpectation:
     """The switch's port to the router, from the fastest of its hosts on."""
     cards = {end: interfaces[end.node, end.interface] for end in lan.hosts}
     hosts = sorted(lan.hosts, key=lambda end: -_rate_bps(cards[end]))
@@ -329,7 +329,7 @@ def _link(
     link: Link,
     name: Literal["forward", "backward"],
     interfaces: dict[tuple[str, str], Interface],
-    networks: Mapping[str, Lan],
+    networks: Mapping[str, SwitchedLan],
 ) -> LinkExpectation:
     a, b = (link.a, link.b) if name == "forward" else (link.b, link.a)
     # A switch has no address: what a link to one does is measured at the router behind it.
@@ -345,7 +345,7 @@ def _link(
     # A corrupt packet fails its checksum; of a duplicated one the copy is intact.
     damaged = (1 - model.probability) * corrupt * (1 - duplicates)
     if damaged > 0:
-        model = Loss(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
+        model = LossStatistics(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
     return LinkExpectation(
         link=link.name,
         name=name,
@@ -383,7 +383,7 @@ def _exit(interface: Interface) -> HostExit:
     return HostExit(egress.rate_bps, card_framing(egress), egress.dither_ns)
 
 
-def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> Ends:
+def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> ProbeEnds:
     """Addresses of one family, IPv4 if both ends have it."""
     for family in (4, 6):
         found = []
@@ -391,7 +391,7 @@ def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> Ends:
             plain = [address.split("/")[0] for address in interfaces[end.node, end.interface].addresses]
             found.append(next((text for text in plain if ipaddress.ip_address(text).version == family), None))
         if found[0] is not None and found[1] is not None:
-            return Ends(a.node, found[0], b.node, found[1])
+            return ProbeEnds(a.node, found[0], b.node, found[1])
     raise ValueError(f"{a.node} and {b.node} have no addresses of one family")
 
 

@@ -22,14 +22,14 @@ USER_SPACE = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lan:
+class SwitchedLan:
     router: End
     hosts: tuple[End, ...]
     port: Link
     in_user_space: bool
 
 
-def of_plan(plan: Plan) -> dict[str, Lan]:
+def of_plan(plan: Plan) -> dict[str, SwitchedLan]:
     """By the switch's name."""
     kinds = {node.name: node.kind for node in plan.nodes}
     interfaces = {(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
@@ -40,7 +40,7 @@ def of_plan(plan: Plan) -> dict[str, Lan]:
         own, router = next((own, far) for own, far in beside if kinds[far.node] == "router")
         hosts = tuple(far for _, far in beside if kinds[far.node] == "host")
         slow = any("datapath_type=netdev" in service.argv for service in node.services)
-        found[node.name] = Lan(router, hosts, _port(node.name, own, router, interfaces), slow)
+        found[node.name] = SwitchedLan(router, hosts, _port(node.name, own, router, interfaces), slow)
     return found
 
 

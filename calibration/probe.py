@@ -16,7 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibration.expect import BYTE_NS, ENOUGH, Ends, Expectations, LinkExpectation, PairExpectation, serialisation_ns
+from calibration.expect import (
+    BYTE_NS,
+    ENOUGH,
+    Expectations,
+    LinkExpectation,
+    PairExpectation,
+    ProbeEnds,
+    serialisation_ns,
+)
 from generator.bulk import end
 from labs.plan import Plan
 from labs.units import NS_PER_MS, NS_PER_SECOND
@@ -92,7 +100,7 @@ def plan_probes(expected: Expectations, lab: str, budget: TimeBudget | None = No
 
 
 def packet_stream(
-    key: str, ends: Ends, lab: str, packet_bytes: int, interval_ns: float, packets: int
+    key: str, ends: ProbeEnds, lab: str, packet_bytes: int, interval_ns: float, packets: int
 ) -> dict[str, Any]:
     return {
         "name": key,
@@ -105,7 +113,7 @@ def packet_stream(
 
 
 def shared_streams(
-    key: str, senders: Sequence[Ends], lab: str, packet_bytes: int, interval_ns: float, packets: int
+    key: str, senders: Sequence[ProbeEnds], lab: str, packet_bytes: int, interval_ns: float, packets: int
 ) -> list[dict[str, Any]]:
     """The same from each of several senders; the first has the link's own name, and tells what all make together."""
     first, *others = (packet_stream(key, ends, lab, packet_bytes, interval_ns, packets) for ends in senders)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from calibration.expect import Ends, expectations
+from calibration.expect import ProbeEnds, expectations
 from generator.bulk import end
 from labs import host
 from labs.compile import compile
@@ -61,7 +61,7 @@ def lab(case: Case) -> Plan:
     return compile(from_template("dumbbell", {**words, **dither}), host.virtual_facts())
 
 
-def stream(plan: Plan, ends: Ends, packet_bytes: int, interval_ns: int) -> dict[str, Any]:
+def stream(plan: Plan, ends: ProbeEnds, packet_bytes: int, interval_ns: int) -> dict[str, Any]:
     return {
         "name": f"{packet_bytes}",
         "from": end(plan.lab, ends.source, ends.source_address),

@@ -14,14 +14,14 @@ from typing import Any
 
 import polars as pl
 
-from labs.record import Certificate, HostFacts, Row, tables, to_json
+from labs.record import Certificate, MachineFacts, Row, tables, to_json
 from labs.record.experiment import FORMAT, STAGES, checksum
 
 SECOND = 1_000_000_000
 BIN = SECOND // 10
 RTT_NS = 20_000_000
 DEPTH = {"reno": 0.5, "cubic": 0.3, "bic": 0.2, "highspeed": 0.35, "scalable": 0.125, "htcp": 0.4}
-HOST = HostFacts("6.12.0-synthetic", "x86_64", "a synthetic CPU", 2, 8 << 30, "tsc", True, {"ewan-node": "0.1.0"})
+HOST = MachineFacts("6.12.0-synthetic", "x86_64", "a synthetic CPU", 2, 8 << 30, "tsc", True, {"ewan-node": "0.1.0"})
 
 
 def vouch(directory: Path) -> None:

@@ -14,7 +14,7 @@ from calibration import expect, report, spinner
 from calibration.compare import compare
 from calibration.probe import plan_probes
 from labs.plan import digest, from_json
-from labs.record import Certificate, HostFacts, host_facts, to_json
+from labs.record import Certificate, MachineFacts, host_facts, to_json
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -30,7 +30,7 @@ def certificate() -> Certificate:
     stats = read("dumbbell.stats.json")
     answer = read("dumbbell.answer.json")
     rows = compare(expected, plan_probes(expected, lab.lab), answer, spinner.facts([stats["before"]], [stats["after"]]))
-    host = HostFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
+    host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
     return Certificate(
         plan_sha256=digest(lab),
         lab=lab.lab,

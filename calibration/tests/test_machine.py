@@ -14,7 +14,7 @@ from calibration.compare import compare
 from calibration.machine import MachineLoad, Process, Snapshot
 from calibration.tests.plans import answer, plan, prepared
 from generator.engine import verification
-from labs.record import Certificate, HostFacts, Row
+from labs.record import Certificate, MachineFacts, Row
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
 HZ = os.sysconf("SC_CLK_TCK")
@@ -30,7 +30,7 @@ TAKEN = {"cpu": 1, "count": 512, "lost_ns": 141 * NS_PER_MS, "longest_ns": 4 * N
 
 def certificate(load: MachineLoad, *, note: str = "", verdict: str = "outside", clock: str = "live") -> Certificate:
     row = Row("core", "forward", "rate", "bit/s", 1e9, 9e8, -1e8, 1e6, verdict, note)  # type: ignore[arg-type]
-    host = HostFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {})
+    host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {})
     found = {**dataclasses.asdict(load), "disturbed": load.words()}
     return Certificate("", "campus", "", host, {}, (row,), {}, {}, 1, clock=clock, machine=found)  # type: ignore[arg-type]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labs.record import HostFacts
+from labs.record import MachineFacts
 from labs.record.experiment import Origin
 
 
@@ -20,7 +20,7 @@ def origin(**changes: Any) -> Origin:
         "beside": [],
         "scale": None,
         "settings": {},
-        "host": HostFacts("6.12", "x86_64", "a CPU", 2, 8 << 30, "tsc", False, {}),
+        "host": MachineFacts("6.12", "x86_64", "a CPU", 2, 8 << 30, "tsc", False, {}),
         "commit": None,
         "command": "ewan run x",
         "runtime": "virtual",

@@ -35,7 +35,7 @@ from generator.scenario import Stop
 from generator.tests.origins import origin
 from labs import routes
 from labs.plan import Plan
-from labs.record import Certificate, HostFacts, Row, tables
+from labs.record import Certificate, MachineFacts, Row, tables
 from labs.record.experiment import Entry
 from labs.runtime import memory
 from labs.runtime import occupied as occupied_module
@@ -261,7 +261,7 @@ def test_plans_that_differ_by_their_seed_are_one_family() -> None:
 
 
 def certificate(plan: Plan, verdict: Any) -> Certificate:
-    facts = HostFacts("", "", "", 1, 0, "", False, {})
+    facts = MachineFacts("", "", "", 1, 0, "", False, {})
     row = Row("core", "forward", "rate", "bit/s", 1e7, 2e7, 1e7, 1.0, verdict)
     return Certificate("", plan.lab, "", facts, {}, (row,), {}, {}, 0, "virtual")
 

@@ -23,7 +23,7 @@ Verdict = Literal["ok", "outside", "not measured", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
-class HostFacts:
+class MachineFacts:
     """The machine (or the virtual kernel): what a measurement depends on, apart from the plan."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
@@ -67,7 +67,7 @@ class Certificate:
     plan_sha256: str
     lab: str
     time: str
-    host: HostFacts
+    host: MachineFacts
     tolerances: dict[str, Any]
     rows: tuple[Row, ...]
     probes: dict[str, Any]
@@ -101,16 +101,16 @@ def from_json(text: bytes) -> Certificate:
         raise ValueError(f"format is {fields.get('format')!r}, this version reads {CERTIFICATE_FORMAT!r}")
     fields.pop("passed", None)
     try:
-        host, rows = HostFacts(**fields.pop("host")), tuple(Row(**row) for row in fields.pop("rows"))
+        host, rows = MachineFacts(**fields.pop("host")), tuple(Row(**row) for row in fields.pop("rows"))
         return Certificate(host=host, rows=rows, **fields)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a certificate: {error}") from None
 
 
-def host_facts(versions: dict[str, str]) -> HostFacts:
+def host_facts(versions: dict[str, str]) -> MachineFacts:
     """This machine; `versions` of the parts that took part are added to Python's."""
     cpu = _cpu_info()
-    return HostFacts(
+    return MachineFacts(
         kernel=platform.release(),
         machine=platform.machine(),
         cpu_model=cpu.get("model name", platform.machine()),

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from labs.record import HostFacts
+from labs.record import MachineFacts
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)
@@ -108,7 +108,7 @@ class Described(_Model):
 class Origin(Described):
     """What is known of an experiment before it begins: what was asked for, with which version, where."""
 
-    host: HostFacts
+    host: MachineFacts
     commit: str | None
     command: str
     runtime: str
