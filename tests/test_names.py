@@ -85,7 +85,7 @@ def test_several_near_names_are_all_told() -> None:
 def test_a_scenario_finds_the_lab_beside_it(tmp_path: Path) -> None:
     file = tmp_path / "any.scenario.yaml"
     with pytest.raises(DescriptionError, match="no such lab"):
-        parse(SCENARIO, file).runs()
+        list(parse(SCENARIO, file).runs())
     (tmp_path / "own.lab.yaml").write_text(LAB)
     (run,) = parse(SCENARIO, file).runs()
     assert str(run.spec.description.rtt) == "7ms"

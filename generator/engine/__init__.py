@@ -3,7 +3,7 @@
 In: scenarios, and the parts that `ewan.py` gives. Out: directories below results/ (experiment.json says what is there).
 """
 
-from generator.engine.engine import Engine, job, resume, run
+from generator.engine.engine import Engine, Prepared, jobs, prepare, resume, run
 from generator.engine.parts import Facts, Parts
 
-__all__ = ["Engine", "Facts", "Parts", "job", "resume", "run"]
+__all__ = ["Engine", "Facts", "Parts", "Prepared", "jobs", "prepare", "resume", "run"]

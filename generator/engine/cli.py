@@ -24,9 +24,9 @@ import orjson
 
 from generator import scenario as scenarios
 from generator.engine import archive, compare, engine, show, verification
-from generator.engine.experiment import STAGES, Experiment
+from generator.engine.experiment import STAGES, Experiment, Job
 from generator.engine.parts import Facts, Parts
-from generator.scenario import Scenario, ScenarioRun, Stop
+from generator.scenario import Scenario, Stop
 from labs import cli, rundir
 from labs.commands import Incomplete
 from labs.reading import read_bytes, read_text
@@ -118,28 +118,20 @@ def experiment(
     """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
     runs = scenario.runs(settings or {}, scale, seeds)
     stop = scenario.stop_at(scale) if seeds is None else None
-    jobs = [engine.job(run, virtual) for run in runs]
     if not virtual:
         cli.as_root()
-    if scale is None and scenario.scales:
-        lasting = about(sum(job.entry.expected_ns for job in jobs), "time", 3)
-        length = f"{lasting} in {engine.counted(len(jobs), 'run')}"
-        tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
     facts = facts_of(scenario, stop, scale, settings or {}, seeds, "virtual" if virtual else runtime)
     directory = rundir.make(scenario.name)
 
     def work() -> int:
-        return engine.run(
-            jobs,
-            facts,
-            virtual=virtual,
-            directory=directory,
-            parts=parts,
-            tell=tell,
-            unverified=unverified,
-            stop=stop,
-            again=lambda: runs,
+        prepared = engine.prepare(
+            engine.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=unverified
         )
+        if scale is None and scenario.scales:
+            lasting = about(prepared.expected_ns, "time", 3)
+            length = f"{lasting} in {engine.counted(len(runs), 'run')}"
+            tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
+        return engine.run(prepared, parts=parts, tell=tell, stop=stop, repeat=runs.of)
 
     status = guarded(directory, work)
     shown(directory, as_json)
@@ -159,11 +151,12 @@ def go_on(directory: Path, start: StageName | None, parts: Parts, as_json: bool)
     if scenario and not repeated and stored["seeds"] is None:
         stop = scenario.stop_at(stored["scale"])
 
-    def again() -> Sequence[ScenarioRun]:
-        return scenario.runs(stored["settings"], stored["scale"], stored["seeds"]) if scenario else ()
+    repeat = None
+    if scenario and stop:
+        repeat = scenario.runs(stored["settings"], stored["scale"], stored["seeds"]).of
 
     def work() -> int:
-        return engine.resume(directory, parts=parts, tell=tell, start=start, stop=stop, again=again)
+        return engine.resume(directory, parts=parts, tell=tell, start=start, stop=stop, repeat=repeat)
 
     status = guarded(directory, work)
     shown(directory, as_json)
@@ -251,23 +244,23 @@ def again_on(before: Experiment, wanted: str | None) -> str:
 
 def repeat(before: Experiment, original: Path, directory: Path, parts: Parts, runtime: str) -> int:
     """The same runs, from what was stored of them, in a new directory; the exit status."""
-    jobs = []
-    for entry in before.runs:
-        job = before.job(entry)
-        fresh = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
-        jobs.append(dataclasses.replace(job, entry=fresh))
+
+    def fresh() -> Iterator[Job]:
+        for entry in before.runs:
+            waiting = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
+            yield dataclasses.replace(before.job(entry), entry=waiting)
+
     origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: (before.directory / name).read_bytes() for name in names}
-    return engine.run(
-        jobs,
+    prepared = engine.prepare(
+        fresh(),
         Facts(files, origin),
         virtual=before.virtual,
         directory=directory,
-        parts=parts,
-        tell=tell,
         unverified=before.document.unverified,
     )
+    return engine.run(prepared, parts=parts, tell=tell)
 
 
 def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
@@ -372,8 +365,12 @@ def guarded(directory: Path, work: Callable[[], int]) -> int:
     try:
         status = work()
     except KeyboardInterrupt:
+        if not directory.exists():
+            raise cli.fail("interrupted: nothing was run") from None
         raise cli.fail(f"interrupted: what has ended is in {directory}: {resume}") from None
     except rundir.DiskFullError as error:
+        if not directory.exists():
+            raise
         raise Incomplete(f"{error}: what was measured is kept: {resume}") from None
     except verification.UnverifiedLabError as error:
         raise Incomplete(str(error)) from None

@@ -9,8 +9,10 @@ Experimentation").
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from generator import records
@@ -19,69 +21,102 @@ from generator.engine.deployment import Deployment
 from generator.engine.experiment import STAGES, Experiment, Job, family, now
 from generator.engine.parts import Facts, Parts, Tell
 from generator.engine.verification import UnverifiedLabError
-from generator.scenario import ScenarioRun, Stop
+from generator.scenario import Runs, ScenarioRun, Schedule, Stop
 from labs import cli, host, rundir
 from labs.compile import compile as compile_spec
-from labs.plan import digest
-from labs.record.experiment import Entry, Stage, StageName
+from labs.plan import Plan, digest
+from labs.record.experiment import Clock, Entry, Stage, StageName
 from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.units import NS_PER_SECOND, about
 
-Runs = Callable[[], Sequence[ScenarioRun]]
+Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
+"""The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
+
 ORDER: tuple[StageName, ...] = tuple(STAGES)
 
 
-def job(run: ScenarioRun, virtual: bool, number: int | None = None) -> Job:
-    """A run of a scenario as it is executed in a clock; DescriptionError and LabError where it cannot be."""
-    plan = compile_spec(run.spec, host.virtual_facts() if virtual else host.facts())
-    schedule = run.schedule(plan, "virtual" if virtual else "live")
-    number = run.number if number is None else number
+def jobs(runs: Runs, virtual: bool) -> Iterator[Job]:
+    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for.
+
+    DescriptionError and LabError for the first that cannot be.
+    """
+    for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else host.facts(), _clock(virtual)):
+        yield job(run, plan, schedule)
+
+
+def job(run: ScenarioRun, plan: Plan, schedule: Schedule) -> Job:
+    """A run with its plan and its schedule as it is executed."""
     entry = Entry(
-        number=number,
+        number=run.number,
         name=run.name,
         parameters=dict(run.parameters),
         seed=run.seed,
         plan_sha256=digest(plan),
         family=family(plan),
-        directory=f"runs/{number:03}",
+        directory=f"runs/{run.number:03}",
         expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
     )
     return Job(entry, plan, schedule.program, schedule.document)
 
 
-def run(
-    jobs: Sequence[Job],
-    facts: Facts,
-    *,
-    virtual: bool,
-    directory: Path,
-    parts: Parts,
-    tell: Tell,
-    unverified: bool = False,
-    stop: Stop | None = None,
-    again: Runs | None = None,
-) -> int:
-    """A new experiment in a directory that is there and empty. LabError when it cannot begin: then nothing is left."""
+def _clock(virtual: bool) -> Clock:
+    return "virtual" if virtual else "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An experiment that can begin: its runs are checked and in its directory, and this machine has what they need.
+
+    `workers`: how many may be at work at once; `took_ns`: of wall time until here.
+    """
+
+    experiment: Experiment
+    workers: int
+    took_ns: int
+
+    @property
+    def expected_ns(self) -> int:
+        """How long all runs will take of their own clock."""
+        return sum(entry.expected_ns for entry in self.experiment.runs)
+
+    def drop(self) -> None:
+        """Takes an experiment away that is not to begin."""
+        shutil.rmtree(self.experiment.directory, ignore_errors=True)
+
+
+def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path, unverified: bool = False) -> Prepared:
+    """Writes each run into a directory that is there and empty, and keeps none.
+
+    Whatever is raised when it cannot begin: then nothing is left.
+    """
     begun = time.monotonic_ns()
     try:
-        reservation.check(jobs, virtual, directory)
-    except LabError:
-        with contextlib.suppress(OSError):
-            directory.rmdir()
-        raise
-    with rundir.kept(directory):
-        for name, content in facts.files.items():
-            (directory / name).write_bytes(content)
-        experiment = Experiment.create(directory, facts.origin, "virtual" if virtual else "live", unverified=unverified)
-        with experiment.locked():
+        with rundir.kept(directory):
+            for name, content in facts.files.items():
+                (directory / name).write_bytes(content)
+            experiment = Experiment.create(directory, facts.origin, _clock(virtual), unverified=unverified)
             for name in facts.files:
                 experiment.record(directory / name)
+            wanted = reservation.Needs()
             for each in jobs:
+                wanted.add(each, virtual)
                 experiment.add(each)
-            experiment.save()
-            return Engine(experiment, parts, tell, stop, again).go("reservation", begun)
+            workers = reservation.check(wanted, virtual, directory)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return Prepared(experiment, workers, time.monotonic_ns() - begun)
+
+
+def run(prepared: Prepared, *, parts: Parts, tell: Tell, stop: Stop | None = None, repeat: Repeat | None = None) -> int:
+    """Runs a new experiment; its exit status."""
+    experiment = prepared.experiment
+    with rundir.kept(experiment.directory), experiment.locked():
+        experiment.save()
+        engine = Engine(experiment, parts, tell, stop, repeat, prepared.workers)
+        return engine.go("reservation", time.monotonic_ns() - prepared.took_ns)
 
 
 def resume(
@@ -91,7 +126,7 @@ def resume(
     tell: Tell,
     start: StageName | None = None,
     stop: Stop | None = None,
-    again: Runs | None = None,
+    repeat: Repeat | None = None,
 ) -> int:
     """Goes on with the first stage that is not complete, or from the one that is named."""
     with rundir.kept(directory):
@@ -104,23 +139,32 @@ def resume(
                 tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
                 return 0
             experiment.document.status, experiment.document.ended = "running", None
-            engine = Engine(experiment, parts, tell, stop, again)
+            engine = Engine(experiment, parts, tell, stop, repeat)
             if start is not None:
                 engine.forget(start)
             return engine.go(first, time.monotonic_ns())
 
 
 class Engine:
+    """The stages of one experiment. `workers`: how many runs may be at work at once, where that was asked already."""
+
     def __init__(
-        self, experiment: Experiment, parts: Parts, tell: Tell, stop: Stop | None = None, again: Runs | None = None
+        self,
+        experiment: Experiment,
+        parts: Parts,
+        tell: Tell,
+        stop: Stop | None = None,
+        repeat: Repeat | None = None,
+        workers: int | None = None,
     ) -> None:
         self._experiment = experiment
         self._parts = parts
         self._tell = tell
         self._stop = stop
-        self._again = again
+        self._repeat = repeat
         self._deployment = None if experiment.virtual else Deployment(experiment, tell)
-        self._workers = 1
+        self._reserved = workers
+        self._workers = workers or 1
         self._stages: dict[StageName, Callable[[], str]] = {
             "reservation": self._reserve,
             "deployment": self._deploy,
@@ -179,13 +223,16 @@ class Engine:
             self._experiment.finish("refused" if status == "refused" else "incomplete")
 
     def _reserve(self) -> str:
-        jobs = [self._experiment.job(entry) for entry in self._experiment.runs]
-        self._workers = reservation.check(jobs, self._experiment.virtual, self._experiment.directory)
+        experiment = self._experiment
+        if self._reserved is None:
+            stored = (experiment.job(entry) for entry in experiment.runs)
+            wanted = reservation.needs(stored, experiment.virtual)
+            self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
         kinds = len(verification.kinds(self._experiment.runs))
         if self._experiment.virtual and (line := cpu.notice()):
             self._tell(f"warning: {line}")
         several = f", {self._workers} at once" if self._workers > 1 else ""
-        return f"{counted(len(jobs), 'run')} in {counted(kinds, 'lab')}{several}"
+        return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
 
     def _deploy(self) -> str:
         if self._deployment is None:
@@ -253,7 +300,7 @@ class Engine:
 
     def _further(self) -> list[Entry]:
         """More runs, where the scenario repeats them until an interval is narrow enough."""
-        if self._stop is None or self._again is None:
+        if self._stop is None or self._repeat is None:
             return []
         self._tables([entry for entry in self._experiment.runs if not self._has_tables(entry)])
         found = stopping.values(self._parts.analyse(self._experiment.directory), self._stop.metric)
@@ -263,12 +310,16 @@ class Engine:
         seeds: dict[stopping.Point, list[int]] = {}
         for entry in self._experiment.runs:
             seeds.setdefault(stopping.point_of(entry.parameters), []).append(entry.seed)
-        first = {stopping.point_of(each.parameters): each for each in self._again()}
+        first = {stopping.point_of(entry.parameters): entry for entry in reversed(self._experiment.runs)}
+        virtual = self._experiment.virtual
+        facts = host.virtual_facts() if virtual else host.facts()
         batch = []
         for point, seed in stopping.further(self._stop, found, seeds, self._parts.estimate, self._workers):
             number = self._experiment.runs[-1].number + 1
-            more = job(first[point].again(number, seed), self._experiment.virtual)
-            same = next(each for each in self._experiment.runs if each.parameters == more.entry.parameters)
+            same = first[point]
+            run = self._repeat(same.parameters, number, seed)
+            plan = compile_spec(run.spec, facts)
+            more = job(run, plan, run.schedule(plan, _clock(virtual)))
             more.entry.certificate, more.entry.verified = same.certificate, same.verified
             self._experiment.add(more)
             batch.append(more.entry)

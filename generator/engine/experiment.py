@@ -143,11 +143,10 @@ class Experiment:
         """A run that is to be executed; saved with the next `save`."""
         place = self.place(job.entry)
         place.mkdir(parents=True, exist_ok=True)
-        (place / "plan.json").write_bytes(plans.to_json(job.plan))
-        (place / "program.json").write_bytes(job.program.to_json())
-        (place / "schedule.json").write_bytes(orjson.dumps(job.schedule, option=_OPTIONS))
-        for name in INPUTS:
-            self.record(place / name)
+        contents = (plans.to_json(job.plan), job.program.to_json(), orjson.dumps(job.schedule, option=_OPTIONS))
+        for name, content in zip(INPUTS, contents, strict=True):
+            (place / name).write_bytes(content)
+            self.files[f"{job.entry.directory}/{name}"] = hashlib.sha256(content).hexdigest()
         self.runs.append(job.entry)
 
     @property

@@ -1,17 +1,19 @@
 """The first stage: whether this machine has what the runs need, asked before anything is made.
 
-In: the runs' plans, programs and schedules. Out: how many may run at once; LabError with one line for the first thing
-that is missing: congestion controls, programs, CPUs, memory, disk.
+In: the runs' plans, programs and schedules, one after the other. Out: how many may run at once; LabError with one line
+for the first thing that is missing: congestion controls, programs, CPUs, memory, disk.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator import external, variants
 from generator.engine.experiment import Job
+from labs.plan import Spinner
 from labs.runtime import cpu, memory
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -44,18 +46,59 @@ LINK_BYTES = 100
 RUN_BYTES = 4 << 20
 
 
-def check(jobs: Sequence[Job], virtual: bool, directory: Path) -> int:
-    """How many of the runs may be at work at once, at least one."""
-    variants.refuse({name for job in jobs for name in congestions(job)}, virtual)
-    tools(jobs)
-    disk(jobs, directory)
+@dataclass(slots=True)
+class Needs:
+    """What runs need of a machine, added up run by run, so that none of them is kept."""
+
+    runs: int = 0
+    congestion: set[str] = field(default_factory=set)
+    """Congestion controls."""
+    programs: dict[str, str] = field(default_factory=dict)
+    """Programs, each with what needs it."""
+    records_bytes: int = 0
+    """About what all runs write."""
+    spinners: dict[tuple[str, tuple[Spinner, ...]], None] = field(default_factory=dict)
+    """The spinners of each live lab, by its name."""
+    largest: tuple[str, memory.Need] | None = None
+    """Of the virtual labs the one that needs most memory: its name, and what it needs."""
+
+    def add(self, job: Job, virtual: bool) -> None:
+        """One run."""
+        self.runs += 1
+        self.congestion |= congestions(job)
+        for node, program in programs(job.program):
+            self.programs.setdefault(program, f"node {node} is to run")
+        for program in external.programs(job.schedule):
+            self.programs.setdefault(program, "the scenario's generator is")
+        self.records_bytes += leaves(job)
+        if not virtual:
+            self.spinners.setdefault((job.plan.lab, job.plan.spinners))
+            return
+        wanted = memory.need(job.plan, job.program)
+        if self.largest is None or wanted.bytes > self.largest[1].bytes:
+            self.largest = (job.plan.lab, wanted)
+
+
+def needs(jobs: Iterable[Job], virtual: bool) -> Needs:
+    """What all of them need."""
+    found = Needs()
+    for job in jobs:
+        found.add(job, virtual)
+    return found
+
+
+def check(wanted: Needs, virtual: bool, directory: Path) -> int:
+    """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing."""
+    variants.refuse(wanted.congestion, virtual)
+    tools(wanted)
+    disk(wanted, directory)
     if not virtual:
-        for job in jobs:
-            check_cpus(job.plan.lab, job.plan.spinners)
+        for lab, spinners in wanted.spinners:
+            check_cpus(lab, spinners)
         return 1
     check_path(directory / "runs/000")
     check_shared_memory()
-    return workers(jobs)
+    return workers(wanted)
 
 
 def congestions(job: Job) -> set[str]:
@@ -66,14 +109,9 @@ def congestions(job: Job) -> set[str]:
     return {name for name in names if name}
 
 
-def tools(jobs: Sequence[Job]) -> None:
-    wanted: dict[str, str] = {}
-    for job in jobs:
-        for node, program in programs(job.program):
-            wanted.setdefault(program, f"node {node} is to run")
-        for program in external.programs(job.schedule):
-            wanted.setdefault(program, "the scenario's generator is")
-    for program, why in wanted.items():
+def tools(wanted: Needs) -> None:
+    """LabError for the first program that is not on this machine, with its package."""
+    for program, why in wanted.programs.items():
         if shutil.which(program, path=SEARCHED) is None:
             package = PACKAGES.get(Path(program).name)
             remedy = f"install the package {package}" if package else "install it, or write its whole path"
@@ -88,8 +126,9 @@ def programs(program: Program) -> Iterator[tuple[str, str]]:
         yield command.node, command.argv[0]
 
 
-def disk(jobs: Sequence[Job], directory: Path) -> None:
-    needed, free = sum(leaves(job) for job in jobs), memory.available(directory)
+def disk(wanted: Needs, directory: Path) -> None:
+    """LabError where the records have no room."""
+    needed, free = wanted.records_bytes, memory.available(directory)
     if needed > free:
         raise LabError(
             f"about {about(needed, 'size', 2)} of records would be written, and {about(free, 'size', 2)} are free in "
@@ -112,13 +151,12 @@ def leaves(job: Job) -> int:
     return total
 
 
-def workers(jobs: Sequence[Job]) -> int:
+def workers(wanted: Needs) -> int:
     """As many virtual kernels as CPUs without spinning links, or as memory holds; LabError where it holds none."""
-    most = min(len(cpu.free()), max(len(jobs), 1))
-    largest = max(jobs, key=lambda job: memory.need(job.plan, job.program).bytes, default=None)
-    if largest is None:
+    most = min(len(cpu.free()), max(wanted.runs, 1))
+    if wanted.largest is None:
         return most
-    wanted = memory.need(largest.plan, largest.program)
-    memory.refuse(largest.plan.lab, wanted, SHARED_MEMORY)
+    lab, largest = wanted.largest
+    memory.refuse(lab, largest, SHARED_MEMORY)
     free = min(memory.free_memory_bytes(), memory.available(SHARED_MEMORY))
-    return max(min(most, free // wanted.bytes), 1)
+    return max(min(most, free // largest.bytes), 1)

@@ -1,8 +1,20 @@
 """Scenarios: what is sent over a lab, when, and with which parameters varied; from a file to what nodes execute."""
 
 from generator.scenario.manual import markdown
-from generator.scenario.scenario import Scenario, ScenarioRun, Stop, find, load, parse
+from generator.scenario.runs import Runs, ScenarioRun
+from generator.scenario.scenario import Scenario, Stop, find, load, parse
 from generator.scenario.schedule import Schedule
 from labs.spec import DescriptionError
 
-__all__ = ["DescriptionError", "Scenario", "ScenarioRun", "Schedule", "Stop", "find", "load", "markdown", "parse"]
+__all__ = [
+    "DescriptionError",
+    "Runs",
+    "Scenario",
+    "ScenarioRun",
+    "Schedule",
+    "Stop",
+    "find",
+    "load",
+    "markdown",
+    "parse",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from generator.scenario import fields
-from generator.scenario.scenario import ScenarioRun
+from generator.scenario.runs import ScenarioRun
 from labs.change import WORDS, Heading, after, compile_change
 from labs.plan import Plan
 from labs.runtime.program import Event

@@ -20,7 +20,7 @@ from generator.scenario.events import events
 from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
 from generator.scenario.laws import draw
 from generator.scenario.patterns import PatternError, members
-from generator.scenario.scenario import ScenarioRun
+from generator.scenario.runs import ScenarioRun
 from labs.forwarding import Forwarding
 from labs.plan import Plan
 from labs.runtime.program import Command, Program

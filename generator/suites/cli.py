@@ -16,9 +16,9 @@ import click
 from generator import scenario as scenarios
 from generator.engine import cli as running
 from generator.engine import engine
-from generator.engine.experiment import Job
+from generator.engine.engine import Prepared
 from generator.engine.parts import Facts, Parts
-from generator.scenario import Scenario, ScenarioRun
+from generator.scenario import Runs, Scenario
 from generator.suites import hstts, overview
 from generator.suites.applications import APPLICATIONS
 from generator.suites.hstts import Built, Wanted
@@ -100,25 +100,26 @@ def hstts_command(
             cli.messages.print(f"note: {each.app}: {note}")
     virtual = cli.is_virtual(runtime_name)
     runtime = "virtual" if virtual else runtime_name
-    experiments = [_prepared(each, built, running.pairs(settings), runtime) for each in built]
+    planned = [_planned(each, built, running.pairs(settings), runtime) for each in built]
     if not virtual:
         cli.as_root()
-    places, failed = _run(experiments, virtual, running.parts_of(click.get_current_context()), unverified, as_json)
+    experiments = _prepared(planned, virtual, unverified)
+    places, failed = _run(experiments, running.parts_of(click.get_current_context()), as_json)
     _conclude(Suite(places, variants, normalise, limit.ns), as_json)
     sys.exit(1 if failed else 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """An application's experiment, checked whole and not begun."""
+class Planned:
+    """An application's experiment, which has no directory yet."""
 
     app: str
     scenario: Scenario
-    jobs: Sequence[Job]
+    runs: Runs
     facts: Facts
 
 
-def _prepared(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], runtime: str) -> Prepared:
+def _planned(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], runtime: str) -> Planned:
     """Of the sizes that are set those that the application has; DescriptionError for one that none of them has."""
     known = {each.app: scenarios.parse(each.text, each.file) for each in all_of_them}
     for key, value in settings.items():
@@ -127,43 +128,50 @@ def _prepared(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, s
             raise DescriptionError(f"--set {key}={value}: no application has that: {one.app} has {has}")
     scenario = known[one.app]
     own = {key: value for key, value in settings.items() if key in scenario.parameters}
-    runs: Sequence[ScenarioRun] = scenario.runs(own)
-    facts = running.facts_of(scenario, None, None, own, None, runtime)
-    return Prepared(one.app, scenario, [engine.job(run, runtime == "virtual") for run in runs], facts)
+    return Planned(one.app, scenario, scenario.runs(own), running.facts_of(scenario, None, None, own, None, runtime))
 
 
-def _run(
-    experiments: Sequence[Prepared], virtual: bool, parts: Parts, unverified: bool, as_json: bool
-) -> tuple[dict[str, Path], bool]:
+def _prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> dict[str, Prepared]:
+    """Each application's experiment, checked whole and not begun; nothing is left where one of them cannot begin."""
+    found: dict[str, Prepared] = {}
+    try:
+        for each in planned:
+            directory = rundir.make(each.scenario.name)
+            jobs = engine.jobs(each.runs, virtual)
+            found[each.app] = engine.prepare(
+                jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified
+            )
+    except BaseException:
+        for prepared in found.values():
+            prepared.drop()
+        raise
+    return found
+
+
+def _run(experiments: Mapping[str, Prepared], parts: Parts, as_json: bool) -> tuple[dict[str, Path], bool]:
     """One after the other: each application's directory, and whether anything is missing."""
     places: dict[str, Path] = {}
+    waiting = dict(experiments)
     failed = False
-    for each in experiments:
-        directory = rundir.make(each.scenario.name)
-        cli.messages.print(f"[bold]{each.scenario.title}[/]: {engine.counted(len(each.jobs), 'run')}", soft_wrap=True)
-        try:
-            failed |= bool(running.guarded(directory, lambda: _one(each, directory, virtual, parts, unverified)))  # noqa: B023
-        except Incomplete as error:
-            error.show()
-            places[each.app] = directory
-            return places, True
-        places[each.app] = directory
-        if not as_json:
-            running.shown(directory, as_json=False)
-            cli.console.print()
+    try:
+        for app, prepared in experiments.items():
+            directory, document = prepared.experiment.directory, prepared.experiment.document
+            length = engine.counted(len(prepared.experiment.runs), "run")
+            cli.messages.print(f"[bold]{document.title}[/]: {length}", soft_wrap=True)
+            places[app] = directory
+            del waiting[app]
+            try:
+                failed |= bool(running.guarded(directory, lambda: engine.run(prepared, parts=parts, tell=running.tell)))  # noqa: B023
+            except Incomplete as error:
+                error.show()
+                return places, True
+            if not as_json:
+                running.shown(directory, as_json=False)
+                cli.console.print()
+    finally:
+        for prepared in waiting.values():
+            prepared.drop()
     return places, failed
-
-
-def _one(each: Prepared, directory: Path, virtual: bool, parts: Parts, unverified: bool) -> int:
-    return engine.run(
-        each.jobs,
-        each.facts,
-        virtual=virtual,
-        directory=directory,
-        parts=parts,
-        tell=running.tell,
-        unverified=unverified,
-    )
 
 
 def _conclude(suite: Suite, as_json: bool) -> None:

@@ -58,8 +58,7 @@ steps:
 
 
 def jobs(text: str = TEXT) -> list[Job]:
-    runs = scenario.parse(text, Path("engine.scenario.yaml")).runs()
-    return [engine.job(run, virtual=True) for run in runs]
+    return list(engine.jobs(scenario.parse(text, Path("engine.scenario.yaml")).runs(), virtual=True))
 
 
 def half_of_range(values: Sequence[float], confidence: float) -> tuple[float, float]:
@@ -241,16 +240,16 @@ def test_the_refusal_of_a_variant_hints_at_the_virtual_clock() -> None:
 
 def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     (first, _) = jobs(TEXT.replace("congestion: reno,", "congestion: reno, generator: iperf3,"))
-    reservation.tools([first])
+    reservation.tools(reservation.needs([first], virtual=True))
     monkeypatch.setattr(reservation, "SEARCHED", "/nowhere")
     with pytest.raises(LabError, match=r"^iperf3, which .* is not on this machine: install the package iperf3$"):
-        reservation.tools([first])
+        reservation.tools(reservation.needs([first], virtual=True))
 
 
 def test_records_that_the_disk_cannot_hold_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(memory, "available", lambda place: 1 << 20)
     with pytest.raises(LabError, match=r"records would be written, and 1MB are free in .*: make room there"):
-        reservation.disk(jobs(), tmp_path)
+        reservation.disk(reservation.needs(jobs(), virtual=True), tmp_path)
 
 
 def test_plans_that_differ_by_their_seed_are_one_family() -> None:
@@ -280,9 +279,8 @@ def parts(verdict: str) -> Parts:
 
 def begun(place: Path, verdict: str, unverified: bool) -> int:
     facts = Facts({}, origin(scenario="engine"))
-    return engine.run(
-        jobs(), facts, virtual=True, directory=place, parts=parts(verdict), tell=print, unverified=unverified
-    )
+    prepared = engine.prepare(jobs(), facts, virtual=True, directory=place, unverified=unverified)
+    return engine.run(prepared, parts=parts(verdict), tell=print)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +316,8 @@ def test_a_lab_whose_routes_are_not_found_is_refused_with_the_reason(tmp_path: P
     facts = Facts({}, origin(scenario="engine"))
     says = "^lab engine of run 1: OSPF has not converged after 120s, no route from left1 to right1: nothing was run$"
     with pytest.raises(verification.UnverifiedLabError, match=says):
-        engine.run(jobs(), facts, virtual=True, directory=tmp_path, parts=without, tell=print, unverified=True)
+        prepared = engine.prepare(jobs(), facts, virtual=True, directory=tmp_path, unverified=True)
+        engine.run(prepared, parts=without, tell=print)
     assert orjson.loads((tmp_path / "experiment.json").read_bytes())["status"] == "refused"
 
 
@@ -346,7 +345,8 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
     facts, whole = Facts({}, origin(scenario="engine")), parts("ok")
     with pytest.raises(KeyboardInterrupt):
         crashing = dataclasses.replace(whole, analyse=crash)
-        engine.run(jobs(), facts, virtual=True, directory=tmp_path, parts=crashing, tell=print)
+        prepared = engine.prepare(jobs(), facts, virtual=True, directory=tmp_path)
+        engine.run(prepared, parts=crashing, tell=print)
     written = {path: path.read_bytes() for path in tmp_path.glob("runs/*/*.parquet")}
     assert len(written) == 2 * len(tables.TABLES)
     left = Experiment.load(tmp_path)

@@ -32,6 +32,11 @@ def planned(run: ScenarioRun) -> Schedule:
     return run.schedule(compile_spec(run.spec, FACTS), "virtual")
 
 
+def check(text: str, settings: dict[str, str] | None = None, scale: str | None = None) -> None:
+    """Makes every run and its schedule, as an experiment does before the first one starts."""
+    assert list(parse(text).runs(settings, scale).scheduled(FACTS, "virtual"))
+
+
 def only(text: str) -> Schedule:
     (run,) = parse(HEAD + text).runs()
     return planned(run)
@@ -65,8 +70,16 @@ steps: [{name: a, from: left1, to: right1, streams: "${streams}", congestion: "$
     assert runs[7].parameters == {"streams": 2, "congestion": "cubic"}
     assert [run.spec.description.seed for run in runs[:2]] == [1, 2]
     assert len(flows(planned(runs[7]))) == 2
-    assert runs[0].again(9, 5).name == "streams=1 congestion=reno seed=5"
-    assert runs[0].again(9, 5).spec.description.seed == 5
+    repeated = runs.of(runs[0].parameters, 9, 5)
+    assert (repeated.number, repeated.name) == (9, "streams=1 congestion=reno seed=5")
+    assert repeated.spec.description.seed == 5
+
+
+def test_a_repetition_has_the_seed_of_its_own_in_its_steps() -> None:
+    """A stop condition asks for further seeds; `${seed}` is the run's, not that of the point's first run."""
+    runs = parse(HEAD + "seeds: 2\nsteps: [{name: a, on: left1, run: 'echo ${seed}'}]").runs()
+    (command,) = planned(runs.of(runs[0].parameters, 3, 7)).program.commands
+    assert command.argv[-1].endswith("echo 7") or command.argv[-1] == "7"
 
 
 SWEPT = (
@@ -406,7 +419,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "said"), REFUSED, ids=[said for _, said in REFUSED])
 def test_what_is_wrong_is_refused_in_one_line_with_its_place(text: str, said: str) -> None:
     with pytest.raises(DescriptionError) as refused:
-        parse(HEAD + text + "\n").runs()
+        check(HEAD + text + "\n")
     line = str(refused.value)
     assert said in line
     assert line.startswith("x.scenario.yaml:")
@@ -422,15 +435,15 @@ def test_a_mistake_in_any_run_of_a_sweep_is_found_before_the_first_one() -> None
     with pytest.raises(
         DescriptionError, match=r'^x.scenario.yaml:4: steps\[0\].from left\[1-\$\{pairs\}\] "left\[1-99\]": .*left6'
     ):
-        parse(text).runs()
+        check(text)
 
 
 def test_a_mistake_in_the_lab_is_shown_where_it_is_written() -> None:
     text = "parameters: {rtt: 20ms}\nlab:\n  topology: dumbbell\n  rtt: ${rtt}\n  wann: {}\n" + f"steps: [{STEP}]"
     with pytest.raises(DescriptionError, match=r'^x.scenario.yaml:5: lab.wann: unknown key, write "wan"'):
-        parse(text).runs()
+        check(text)
     with pytest.raises(DescriptionError, match=r'^x.scenario.yaml:4: lab.rtt \$\{rtt\} "20": write a duration'):
-        parse(text.replace("wann", "wan")).runs({"rtt": "20"})
+        check(text.replace("wann", "wan"), {"rtt": "20"})
 
 
 @pytest.mark.parametrize(
@@ -443,7 +456,7 @@ def test_a_mistake_in_the_lab_is_shown_where_it_is_written() -> None:
 )
 def test_words_of_the_command_line_are_refused_as_such(settings: dict[str, str], scale: str | None, said: str) -> None:
     with pytest.raises(DescriptionError) as refused:
-        parse(SWEPT).runs(settings, scale)
+        check(SWEPT, settings, scale)
     assert str(refused.value).startswith(said)
 
 
@@ -456,7 +469,7 @@ def test_a_lab_may_be_named_or_in_a_file(tmp_path: Path) -> None:
         assert run.spec.description.name == name
     for lab, said in (("other.lab.yaml", "there is no such file"), ("strr", 'there is no such lab, write "star"')):
         with pytest.raises(DescriptionError, match=f"^x.scenario.yaml:1: lab .*{said}"):
-            parse(f"lab: {lab}\n{steps}\n").runs()
+            check(f"lab: {lab}\n{steps}\n")
 
 
 def test_a_scenario_that_is_not_there_is_refused() -> None:

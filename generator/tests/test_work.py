@@ -13,6 +13,7 @@ from generator.scenario.patterns import PatternError, expand, members
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 
+FACTS = HostFacts((0, 1), (), "virtual")
 AT_ONCE_S = 5  # of CPU; each takes a fraction of it
 LAB = "lab: {topology: {dumbbell: {pairs: 3}}, rtt: 20ms, wan: {rate: 10Mbit/s}}\n"
 ALL = "from: left1, to: right1"
@@ -65,10 +66,10 @@ TOO_MUCH = {
 def test_what_is_too_much_is_refused_before_it_is_made(
     text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generator.scenario.scenario.MOST_WORK", 100_000)
+    monkeypatch.setattr("generator.scenario.runs.MOST_WORK", 100_000)
     begun = time.process_time()
     with pytest.raises(DescriptionError) as refusal:
-        scenario.parse(LAB + text, Path("x.scenario.yaml")).runs()
+        list(scenario.parse(LAB + text, Path("x.scenario.yaml")).runs().scheduled(FACTS, "virtual"))
     assert message in str(refusal.value)
     assert time.process_time() - begun < AT_ONCE_S
 
@@ -102,6 +103,6 @@ def test_thousands_of_events_are_compiled_one_after_the_other() -> None:
     text = f"{LAB}longest: 60s\nevents:\n{events}" + steps(f"{ALL}, for: 10s, bulk: ")
     begun = time.process_time()
     (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
-    made = run.schedule(compile_spec(run.spec, HostFacts((0, 1), (), "virtual")), "virtual").program.events
+    made = run.schedule(compile_spec(run.spec, FACTS), "virtual").program.events
     assert len(made) == 8000
     assert time.process_time() - begun < 2 * AT_ONCE_S

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import itertools
 import json
 import random
 import re
@@ -163,7 +164,7 @@ def plans() -> list[bytes]:
 def programs() -> list[bytes]:
     found = []
     for path in sorted(LIBRARY.glob("*.scenario.yaml")):
-        found.append(engine.job(scenarios.load(path).runs()[0], virtual=True).program.to_json())
+        found.append(next(engine.jobs(scenarios.load(path).runs(), virtual=True)).program.to_json())
     return found
 
 
@@ -204,8 +205,9 @@ def stored() -> Path:
     directory = place / "x"
     directory.mkdir()
     made = Experiment.create(directory, origin(), "virtual")
-    for run in scenarios.load(LIBRARY / "ping-under-load.scenario.yaml").runs()[:2]:
-        made.add(engine.job(run, virtual=True))
+    runs = scenarios.load(LIBRARY / "ping-under-load.scenario.yaml").runs()
+    for job in itertools.islice(engine.jobs(runs, virtual=True), 2):
+        made.add(job)
     made.save()
     archive.pack(directory, "x")
     return directory

@@ -1,0 +1,150 @@
+"""The runs that a scenario stands for: each point of its parameters with each seed.
+
+Comes in: a scenario's data and its points. Goes out: runs, made one by one when they are asked for, and each with the
+plan of its lab and its schedule, which is when all of it is checked. No run is kept here: a sweep of ten thousand needs
+the memory of one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+from pydantic import ValidationError
+
+from generator.scenario import fields, parameters
+from generator.scenario.parameters import Point
+from labs import spec as specs
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
+from labs.plan import Plan
+from labs.spec import Spec, names, translate
+from labs.spec.source import Places
+
+if TYPE_CHECKING:
+    from generator.scenario.scenario import Scenario
+    from generator.scenario.schedule import Clock, Schedule
+
+PAGE = "docs/scenario.md"
+MOST_WORK = 500_000
+"""Nodes, flows, commands and values of all runs together, which are checked before the first one starts: a minute."""
+
+
+@dataclass(frozen=True)
+class ScenarioRun:
+    """One run: values of all parameters, the lab with its seed, and the steps."""
+
+    number: int
+    name: str
+    parameters: Point
+    seed: int
+    spec: Spec
+    document: fields.ScenarioDescription
+    places: Places
+    raw: dict[str, Any]
+    scenario: Scenario
+
+    def schedule(self, plan: Plan, clock: Clock) -> Schedule:
+        """What the nodes of `plan`, which was compiled from `spec`, do in this run."""
+        from generator.scenario.schedule import schedule
+
+        return schedule(self, plan, clock)
+
+
+class Runs(Sequence[ScenarioRun]):
+    """Every point with every seed, points outermost. Without `seeds`, each point has the seed of its lab.
+
+    DescriptionError when a run is made whose values or lab are wrong; its schedule checks nodes, links and laws.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        raw: dict[str, Any],
+        places: Places,
+        points: Sequence[Point],
+        varying: tuple[str, ...],
+        seeds: Sequence[int],
+    ) -> None:
+        self._scenario, self._raw, self._places = scenario, raw, places
+        self.points, self._varying, self._seeds = points, varying, seeds
+
+    def __len__(self) -> int:
+        return len(self.points) * self.seeds
+
+    @property
+    def seeds(self) -> int:
+        """How many runs each point has."""
+        return max(1, len(self._seeds))
+
+    @overload
+    def __getitem__(self, index: int) -> ScenarioRun: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ScenarioRun]: ...
+    def __getitem__(self, index: int | slice) -> ScenarioRun | list[ScenarioRun]:
+        numbers = range(len(self))[index]
+        return self._run(numbers) if isinstance(numbers, int) else [self._run(number) for number in numbers]
+
+    def _run(self, index: int) -> ScenarioRun:
+        point, turn = divmod(index, self.seeds)
+        return self.of(self.points[point], index + 1, self._seeds[turn] if self._seeds else None)
+
+    def of(self, point: Point, number: int, seed: int | None) -> ScenarioRun:
+        """One run; seed None: its lab's own."""
+        if seed is None:
+            document, put, _ = document_of(self._raw, self._places, {**point, parameters.SEED: 1})
+            seed = _lab(self._scenario, document.lab, put).description.seed
+        document, put, filled = document_of(self._raw, self._places, {**point, parameters.SEED: seed})
+        spec = specs.override(_lab(self._scenario, document.lab, put), {"seed": str(seed)})
+        name = " ".join([*(f"{name}={point[name]}" for name in self._varying), f"seed={seed}"])
+        return ScenarioRun(number, name, point, seed, spec, document, put, filled, self._scenario)
+
+    def scheduled(self, facts: HostFacts, clock: Clock) -> Iterator[tuple[ScenarioRun, Plan, Schedule]]:
+        """Each run with its plan and its schedule, made when it is asked for; DescriptionError where it cannot be, and
+        for runs that have more than MOST_WORK in all."""
+        work = 0
+        for index, run in enumerate(self):
+            plan = compile_spec(run.spec, facts)
+            schedule = run.schedule(plan, clock)
+            point, turn = divmod(index, self.seeds)
+            if turn == 0:  # seeds of a point hardly differ: with the first, all are counted
+                document = schedule.document
+                values = len(document["flows"]) + len(document["commands"]) + len(run.places.known)
+                work += (len(plan.nodes) + values) * self.seeds
+            if work > MOST_WORK:
+                have = f"{point + 1} of {len(self.points)} points have {work} nodes, flows, commands and values"
+                message = f"{have} in all runs: write fewer points, seeds or steps, for at most {MOST_WORK}"
+                raise self._places.error(("sweep",), message)
+            yield run, plan, schedule
+
+
+def document_of(raw: dict[str, Any], places: Places, point: Point) -> tuple[fields.ScenarioDescription, Places, dict[str, Any]]:
+    """A scenario with the values of a point in it: typed, with the place of each value, and as plain data."""
+    filled, put = parameters.put_in(raw, places, point)
+    try:
+        return fields.ScenarioDescription.model_validate(filled), put, filled
+    except ValidationError as error:
+        raise translate(error, put, fields.ScenarioDescription, PAGE) from None
+
+
+def _lab(scenario: Scenario, lab: Any, places: Places) -> Spec:
+    """A lab written out, or another file's, or one of the library."""
+    folder = scenario.file.parent
+    if isinstance(lab, dict):
+        if not lab:
+            raise places.error(("lab",), 'is empty: write at least "{topology: dumbbell}"')
+        inner = Places(places.file, {path[1:]: place for path, place in places.known.items() if path[:1] == ("lab",)})
+        raw = copy.deepcopy(lab)
+        raw.setdefault("name", scenario.name)
+        return specs.from_data(raw, inner, folder)
+    if not isinstance(lab, str):
+        raise places.error(("lab",), 'write a lab description, or the path or name of one, like "dumbbell"')
+    file = names.find(lab, names.LAB, folder)
+    if file is None:
+        instead = names.near(lab, names.known(names.LAB, folder), names.LAB)
+        raise places.error(("lab",), f"there is no such lab, {instead}")
+    if not file.exists():
+        raise places.error(("lab",), "there is no such file: write its path relative to the scenario")
+    return specs.load(file)
