@@ -1,4 +1,4 @@
-"""Who takes part, and the lab that they are in, as the text of a scenario's `lab:` and names for its steps. Pure.
+"""Who takes part, and the lab that they are in, as the data of a scenario's `lab:` and names for its steps. Pure.
 
 In: parameters; elsewhere than in a dumbbell, a description and its pairs. Out: `Ends`. In a dumbbell the first M pairs
 send, then comes the pair of the background traffic if there is any, then the N_r pairs that send the other way.
@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from generator.suites.parameters import MIX, Parameters
 from labs.compile.checks import LEAST_IPV6_MTU
 from labs.units import Rate
@@ -20,15 +18,19 @@ from labs.units import Rate
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Patterns of nodes: sources and sinks of the load, `ranks` in the order of their numbers, the others' or None."""
+    """Patterns of nodes: sources and sinks of the load, `ranks` in the order of their numbers, the others' or None.
 
-    lab: str
+    `notes`: what a reader of the scenario should know of its lab, a sentence each.
+    """
+
+    lab: Mapping[str, Any]
     pairs: int
     sources: str
     sinks: str
     ranks: str
     reverse: tuple[str, str] | None
     background: tuple[str, str] | None
+    notes: tuple[str, ...] = ()
 
 
 def dumbbell(parameters: Parameters) -> Ends:
@@ -36,48 +38,50 @@ def dumbbell(parameters: Parameters) -> Ends:
     m = parameters.m or 1
     extra = int(parameters.background != "0")
     pairs, reverse = m + extra, parameters.reverse
-    lines = [f"topology: {{dumbbell: {{pairs: {pairs}, reverse_pairs: {reverse}}}}}"]
-    if parameters.rtt == "Mix":
-        mixed = [MIX[number % len(MIX)] for number in range(pairs + reverse)]
-        lines.append(f"rtt: [{', '.join(mixed)}]")
-    else:
-        lines.append(f"rtt: {parameters.rtt}")
-    loss = f", loss: {parameters.loss}" if parameters.loss else ""
-    lines.append(f"wan: {{rate: {parameters.rate}, buffer: {parameters.buffer}{loss}}}")
-    lines.append(f"access: {{rate: {parameters.access}}}")
+    count = pairs + reverse
+    mixed = [MIX[number % len(MIX)] for number in range(count)]
+    loss = {"loss": parameters.loss} if parameters.loss else {}
+    rate, notes = str(parameters.rate), []
+    lab: dict[str, Any] = {
+        "topology": {"dumbbell": {"pairs": pairs, "reverse_pairs": reverse}},
+        "rtt": mixed if parameters.rtt == "Mix" else parameters.rtt,
+        "wan": {"rate": rate, "buffer": parameters.buffer, **loss},
+        "access": {"rate": str(parameters.access)},
+    }
     if extra:
-        lines.append("links:  # the background's bursts are its own, not its access links'")
-        lines += [f"  access-{side}{pairs}: {{rate: {parameters.rate}}}" for side in ("left", "right")]
+        lab["links"] = {f"access-{side}{pairs}": {"rate": rate} for side in ("left", "right")}
+        notes.append("The background's access links are as fast as the bottleneck, so that its bursts are its own.")
     if parameters.mtu is not None:
-        lines.append(f"mtu: {parameters.mtu}")
+        lab["mtu"] = parameters.mtu
         if parameters.mtu < LEAST_IPV6_MTU:
-            lines.append("ip: 4  # IPv6 needs an MTU of 1280 (RFC 8200)")
+            lab["ip"] = 4
+            notes.append(f"The lab has IPv4 alone, since IPv6 needs an MTU of {LEAST_IPV6_MTU} (RFC 8200).")
     ranks = ",".join(f"left{number},right{number}" for number in range(1, m + 1))
     return Ends(
-        "\n".join(lines),
+        lab,
         m,
         _some("left", 1, m),
         _some("right", 1, m),
         ranks,
         (_some("right", pairs + 1, pairs + reverse), _some("left", pairs + 1, pairs + reverse)) if reverse else None,
         (f"left{pairs}", f"right{pairs}") if extra else None,
+        tuple(notes),
     )
 
 
 def elsewhere(raw: Mapping[str, Any], pairs: Sequence[tuple[str, str]], background: bool) -> Ends:
-    """A description's data as YAML; each of its pairs sends, and the background goes between the same nodes."""
-    text = yaml.safe_dump(_plain(raw), default_flow_style=None, sort_keys=False, allow_unicode=True, width=110)
+    """A description's data; each of its pairs sends, and the background goes between the same nodes."""
     sources, sinks = [source for source, _ in pairs], [sink for _, sink in pairs]
     ranks = list(dict.fromkeys(name for pair in pairs for name in pair))
-    ways = ",".join(compact(sources)), ",".join(compact(sinks))
+    patterns = ",".join(compact(sources)), ",".join(compact(sinks))
     between = (f"{sources[0]}", f"{sinks[0]}") if background else None
-    return Ends(text.rstrip("\n"), len(pairs), *ways, ",".join(ranks), None, between)
+    return Ends(_plain(raw), len(pairs), *patterns, ",".join(ranks), None, between)
 
 
 def one(ends: Ends) -> Ends:
     """The first source and the first sink alone."""
     first = ends.ranks.split(",")[:2]
-    return Ends(ends.lab, 1, first[0], first[1], ",".join(first), ends.reverse, ends.background)
+    return Ends(ends.lab, 1, first[0], first[1], ",".join(first), ends.reverse, ends.background, ends.notes)
 
 
 def bottleneck(rates: Sequence[int]) -> Rate:
@@ -105,7 +109,7 @@ def _some(prefix: str, first: int, last: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Data as `yaml.safe_dump` takes it."""
+    """The same data of dicts and lists alone."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

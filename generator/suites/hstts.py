@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator.suites import applications, ends, parameters
-from generator.suites.applications import APPLICATIONS, Case
+from generator.suites import document, ends, parameters
+from generator.suites.application import Application, Case
+from generator.suites.applications import APPLICATIONS
 from generator.suites.parameters import Parameters
 from generator.suites.profiles import PROFILES, Profile
 from labs import cli, host
@@ -30,6 +31,8 @@ _OF_A_LAB = {"RTT": "rtt", "RATE": "rate", "MTU": "mtu", "LOSS": "loss", "BUFFER
 
 @dataclass(frozen=True, slots=True)
 class Built:
+    """An application's scenario: its text, where files that its lab names are, the poster's parameters."""
+
     app: str
     text: str
     folder: Path
@@ -38,7 +41,7 @@ class Built:
     @property
     def file(self) -> Path:
         """What errors call the scenario, and where other files that it names are."""
-        return self.folder / f"{applications.name(self.app)}{FULL_STOP}"
+        return self.folder / f"{APPLICATIONS[self.app].scenario}{FULL_STOP}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def names(text: str) -> tuple[str, ...]:
     """Applications: `all`, or some of them with commas between."""
     words = [word for word in text.upper().replace(",", " ").split() if word]
     if words == ["ALL"]:
-        return APPLICATIONS
+        return tuple(APPLICATIONS)
     unknown = [word for word in words if word not in APPLICATIONS]
     if unknown or not words:
         raise DescriptionError(f'APP "{text}": write one of {", ".join(APPLICATIONS)}, several with commas, or all')
@@ -79,20 +82,21 @@ def variants(text: str, reference: str) -> tuple[tuple[str, ...], bool]:
 def build(wanted: Wanted) -> list[Built]:
     """A scenario for each application."""
     profile = PROFILES[wanted.profile]
-    return [_build(wanted, profile, app) for app in wanted.apps]
+    return [_build(wanted, profile, APPLICATIONS[app]) for app in wanted.apps]
 
 
-def _build(wanted: Wanted, profile: Profile, app: str) -> Built:
+def _build(wanted: Wanted, profile: Profile, app: Application) -> Built:
     given = {word: text for word, text in wanted.given.items() if text}
-    if app == "PA" and given.get("NS", "1") != "1":
+    if not app.streams and given.get("NS", "1") != "1":
         if len(wanted.apps) == 1:
-            raise DescriptionError(f"NS={given['NS']}: PA's ranks have one connection to each other: leave NS out")
+            one = f"{app.word}'s ranks have one connection to each other"
+            raise DescriptionError(f"NS={given['NS']}: {one}: leave NS out")
         del given["NS"]
-    if app == "TU" and len(wanted.apps) > 1:
+    if app.one_source and len(wanted.apps) > 1:
         given = _for_one_source(given)
     folder = Path()
     if wanted.topology == "dumbbell":
-        found = parameters.resolve(given, profile.defaults(app), one_source=app == "TU")
+        found = parameters.resolve(given, profile.defaults(app.defaults), one_source=app.one_source)
         who = ends.dumbbell(found)
     else:
         spec, plan = _lab(wanted.topology, given, profile)
@@ -104,15 +108,15 @@ def _build(wanted: Wanted, profile: Profile, app: str) -> Built:
         found = parameters.elsewhere(alone, defaults, wanted.topology)
         pairs = [(pair.source, pair.sink) for pair in plan.pairs]
         who, folder = ends.elsewhere(spec.raw, pairs, found.background != "0"), spec.folder
-        if app == "TU":
+        if app.one_source:
             who = ends.one(who)
     seeds = profile.seeds if wanted.seeds is None else wanted.seeds
-    case = Case(app, found, who, profile, wanted.congestion, wanted.reference, seeds)
-    return Built(app, applications.scenario(case), folder, found)
+    case = Case(found, who, profile, app.sizes[wanted.profile], wanted.congestion, wanted.reference, seeds)
+    return Built(app.word, document.text(app, case), folder, found)
 
 
 def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:
-    """Of a whole suite's parameters those that TU can have: its source and its bottleneck are equally fast."""
+    """Of a whole suite's parameters those that a single source can have: its bottleneck is as fast as itself."""
     kept = {word: text for word, text in given.items() if word not in ("K", "M", "CG", "CA", "R")}
     if "RATE" not in kept and "CA" in given:
         kept["CA"] = given["CA"]

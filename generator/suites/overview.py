@@ -15,16 +15,11 @@ import orjson
 import polars as pl
 
 from generator.engine.experiment import Experiment
+from generator.suites.application import RESPONSES_IN_TIME
+from generator.suites.applications import APPLICATIONS
 from labs.record import tables
 from labs.units import about
 
-METRICS: Mapping[str, tuple[str, ...]] = {
-    "TU": ("mean completion time",),
-    "WM": ("mean response time", "p95 response time", "mean completion time"),
-    "PP": ("mean completion time", "deviation of completion time"),
-    "BU": ("mean completion time", "deviation of completion time"),
-    "PA": ("mean iteration time", "mean completion time"),
-}
 SHOWN = {"mean completion time": "mean completion", "deviation of completion time": "deviation of completion"}
 FACETS = ("pattern",)
 """Parameters other than the congestion control that give a row each."""
@@ -64,7 +59,11 @@ class Suite:
         for point in summary["points"]:
             variant = str(point["parameters"].get("congestion", self.reference))
             facet = " ".join(str(point["parameters"][key]) for key in FACETS if key in point["parameters"])
-            for metric in METRICS[app]:
+            for metric in APPLICATIONS[app].overview:
+                if metric == RESPONSES_IN_TIME:
+                    if (facet, metric) not in rows:
+                        rows[facet, metric] = Row(app, facet, metric, None, {}, self._in_time(directory))
+                    continue
                 row = rows.setdefault((facet, metric), Row(app, facet, metric, None))
                 own = point["metrics"].get(metric)
                 if variant == self.reference and own is not None:
@@ -72,10 +71,7 @@ class Suite:
                 ratio = point["normalised"].get(metric)
                 if ratio is not None:
                     row.ratios[variant] = {key: ratio.get(key) for key in ("ratio", "low", "high")}
-        found = list(rows.values())
-        if app == "WM" and found:
-            found.insert(2, Row(app, "", "responses in time", None, {}, self._in_time(directory)))
-        return found
+        return list(rows.values())
 
     def _in_time(self, directory: Path) -> dict[str, float]:
         """The share of the load's responses that kept to the constraint, by variant."""
@@ -98,11 +94,11 @@ class Suite:
 
     def text(self, row: Row) -> list[str]:
         """The reference as it is, the others as multiples of it with their intervals."""
-        names = {"responses in time": f"responses within {about(self.constraint_ns, 'time')}"}
+        names = {RESPONSES_IN_TIME: f"responses within {about(self.constraint_ns, 'time')}"}
         shown = names.get(row.metric) or SHOWN.get(row.metric, row.metric)
         cells = [f"{row.app} {row.facet}".strip(), shown]
         for variant in self.columns()[2:]:
-            if row.metric == "responses in time":
+            if row.metric == RESPONSES_IN_TIME:
                 share = row.within.get(variant)
                 cells.append("–" if share is None else f"{share:.1%}")
             elif variant == self.reference:

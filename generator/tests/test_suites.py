@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import pkgutil
 from fractions import Fraction as Exact
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from generator import scenario
-from generator.suites import hstts
+from generator.engine.experiment import Experiment
+from generator.suites import applications as package
+from generator.suites import hstts, overview
+from generator.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Traffic
 from generator.suites.applications import APPLICATIONS
 from generator.suites.hstts import Built, Wanted
 from generator.suites.parameters import Defaults, Parameters, elsewhere, markdown, resolve
 from generator.suites.profiles import PROFILES
+from generator.tests.origins import origin
 from labs import host
 from labs.compile import compile as compile_spec
 from labs.plan import Plan
+from labs.record.metrics import METRICS
 from labs.spec import DescriptionError
 from labs.stages import BernoulliLoss
 
@@ -122,7 +130,7 @@ def test_only_a_dumbbell_has_a_bottleneck_with_sources() -> None:
 
 
 @pytest.mark.parametrize("profile", list(PROFILES))
-@pytest.mark.parametrize("app", APPLICATIONS)
+@pytest.mark.parametrize("app", list(APPLICATIONS))
 def test_every_application_is_a_scenario(app: str, profile: str) -> None:
     (one,) = hstts.build(Wanted((app,), "dumbbell", {"B": "WMII"}, profile, ("reno", "cubic"), seeds=2))
     found = scenario.parse(one.text, one.file)
@@ -261,6 +269,63 @@ def test_names_of_applications_and_variants() -> None:
     assert hstts.variants("cubic,reno,cubic", "reno") == (("cubic", "reno"), False)
     with pytest.raises(DescriptionError, match=r'^CC "RENO": write the kernel\'s name of a congestion control'):
         hstts.variants("cubic,RENO", "reno")
+
+
+def test_every_module_of_the_package_is_an_application() -> None:
+    """A module that is not registered would be no application at all."""
+    modules = {each.name for each in pkgutil.iter_modules(package.__path__)}
+    registered = {vars(package)[name].APPLICATION.word for name in modules}
+    assert registered == set(APPLICATIONS) and len(modules) == len(APPLICATIONS)
+
+
+@pytest.mark.parametrize("app", APPLICATIONS.values(), ids=list(APPLICATIONS))
+def test_every_application_has_its_metrics_its_overview_and_its_row_in_the_manual(app: Application) -> None:
+    """Before any run: the table of the suite is made when all runs have ended."""
+    (one,) = hstts.build(Wanted((app.word,), "dumbbell", {}))
+    found = scenario.parse(one.text, one.file)
+    assert found.metrics[: len(app.metrics)] == app.metrics
+    kinds = {step.kind for run in found.runs(seeds=1) for step in run.document.steps}
+    for metric in (*app.metrics, *app.overview):
+        assert metric == RESPONSES_IN_TIME or METRICS[metric].step in (None, *kinds), metric
+    assert set(app.sizes["quick"]) <= set(found.parameters)
+    assert f"\n| {app.word} | " in PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"metrics": ()}, "application XX: metrics is empty"),
+        ({"overview": ()}, "application XX: overview is empty"),
+        ({"metrics": ("goodness",)}, "application XX: metrics names 'goodness', which is no metric"),
+        ({"overview": ("mean response time",)}, "application XX: overview names 'mean response time', which is not"),
+        ({"sizes": {"quick": {}}}, "application XX: sizes has no profile 'paper'"),
+        ({"sizes": {"quick": {"volume": "1Gbit"}, "paper": {}}}, "application XX: sizes: 'volume' is not in every"),
+    ],
+)
+def test_an_application_that_says_too_little_is_named(changes: dict[str, Any], says: str) -> None:
+    whole: dict[str, Any] = {
+        "word": "XX",
+        "title": "x",
+        "about": "",
+        "sizes": {"quick": {}, "paper": {}},
+        "traffic": lambda case: Traffic({}, (), 0),
+        "metrics": COMPLETION,
+        "overview": COMPLETION[:1],
+    }
+    assert Application(**whole).scenario == "hstts-xx"
+    with pytest.raises(ValueError, match=says):
+        Application(**whole | changes)
+
+
+def test_the_overview_has_the_rows_of_each_application(tmp_path: Path) -> None:
+    """The share of responses in time stands where the application's overview has it."""
+    metrics = {name: {"mean": 1e9} for name in APPLICATIONS["WM"].overview}
+    point = {"parameters": {"congestion": "reno"}, "metrics": metrics, "normalised": {}}
+    (tmp_path / "summary.json").write_bytes(orjson.dumps({"points": [point]}))
+    Experiment.create(tmp_path, origin(), "virtual").save()
+    rows = overview.Suite({"WM": tmp_path}, ("reno",), "reno", 10**9).rows()
+    assert [row.metric for row in rows] == list(APPLICATIONS["WM"].overview)
+    assert [row.reference for row in rows] == [1e9, 1e9, None, 1e9]
 
 
 def test_the_page_has_the_ranges() -> None:
