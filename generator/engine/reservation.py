@@ -23,11 +23,7 @@ from labs.units import about
 
 # What programs find as their PATH in both clocks (labs/node/src/batch).
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PACKAGES = {
-    "iperf3": "iperf3",
-    "ITGSend": "d-itg",
-    "ITGRecv": "d-itg",
-    "ITGDec": "d-itg",
+PACKAGES = external.packages() | {
     "ITGLog": "d-itg",
     "ping": "iputils-ping",
     "ip": "iproute2",

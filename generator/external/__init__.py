@@ -6,6 +6,7 @@ a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py),
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,35 +14,40 @@ import orjson
 import polars as pl
 
 from generator.external import ditg, iperf3
-from generator.external.transfer import LEAD_NS, Made, Obstacle, Transfer
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Row, Rows, Tool, Transfer
 from labs.record.tables import TABLES
 
 if TYPE_CHECKING:
     from generator.scenario.fields import Step
     from generator.scenario.flows import FlowSettings
 
-__all__ = ["LEAD_NS", "Made", "Transfer", "commands", "obstacle", "programs", "rows"]
+__all__ = ["LEAD_NS", "TOOLS", "Made", "Tool", "Transfer", "commands", "obstacle", "packages", "programs", "rows"]
 
-_TOOLS: dict[str, Any] = {"iperf3": iperf3, "ditg": ditg}
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (iperf3.TOOL, ditg.TOOL)}
+"""By the scenario's word for it (`generator:`); all but `ewan`, which is our own."""
+_OWN = "ewan"
 _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
 
 
 def obstacle(generator: str, step: Step, settings: FlowSettings) -> Obstacle | None:
     """The key that `generator` cannot do, and why; None where it can do all."""
-    found: Obstacle | None = _TOOLS[generator].obstacle(step, settings)
-    return found
+    return TOOLS[generator].obstacle(step, settings)
 
 
 def commands(generator: str, transfer: Transfer) -> Made:
     """What runs where for one transfer."""
-    made: Made = _TOOLS[generator].commands(transfer)
-    return made
+    return TOOLS[generator].commands(transfer)
+
+
+def packages() -> dict[str, str]:
+    """The Debian package of each program of all tools."""
+    return {program: package for tool in TOOLS.values() for program, package in tool.programs.items()}
 
 
 def programs(document: dict[str, Any]) -> tuple[str, ...]:
     """The programs that must be there for a schedule's document to be run, and its results to be read."""
-    tools = dict.fromkeys(flow["generator"] for flow in document["flows"] if flow["generator"] != "ewan")
-    return tuple(name for tool in tools for name in _TOOLS[tool].PROGRAMS)
+    names = dict.fromkeys(flow["generator"] for flow in document["flows"] if flow["generator"] != _OWN)
+    return tuple(program for name in names for program in TOOLS[name].programs)
 
 
 def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
@@ -49,28 +55,34 @@ def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
 
     `document` is schedule.json, `directory` has commands.json and commands/.
     """
-    found: dict[str, list[dict[str, Any]]] = {"flows": [], "series": [], "goodput": []}
-    flows = [flow for flow in document["flows"] if flow["generator"] != "ewan"]
+    found: Rows = {"flows": [], "series": [], "goodput": []}
+    flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
     path = directory / "commands.json"
     entries = orjson.loads(path.read_bytes())["commands"] if flows and path.exists() else []
     for flow in flows:
-        for table, those in _rows(flow, entries, directory, document).items():
+        for table, those in _rows(flow, entries, directory, document["series_ns"]).items():
             found[table] += those
     return {table: pl.DataFrame(those, schema=TABLES[table]) for table, those in found.items()}
 
 
-def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, document: dict[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {key: flow[key] for key in _SAID}
+def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: int) -> Rows:
+    row: Row = {key: flow[key] for key in _SAID}
     row |= {"flow": flow["number"], "part": 0}
     row |= {"scheduled_ns": flow["scheduled_ns"], "volume_bytes": flow["volume_bytes"]}
+    tool = TOOLS[flow["generator"]]
     if len(entries) <= flow["command"]:
-        return {"flows": [{**row, "error": f"{flow['generator']}: did not run"}]}
+        return {"flows": [{**row, "error": f"{tool.name}: did not run"}]}
     entry = entries[flow["command"]]
     if entry["error"] is not None or entry["started_ns"] is None:
-        return {"flows": [{**row, "error": entry["error"] or f"{flow['generator']}: was not started"}]}
-    said = (directory / entry["out"]).read_bytes()
-    if flow["generator"] == "iperf3":
-        return iperf3.rows(flow, row, said, entry["started_ns"])
-    decoded = ditg.decode(directory / "commands" / flow["tool"]["log"])
-    words = said.decode(errors="replace") + (directory / entry["err"]).read_text(errors="replace")
-    return ditg.rows(row, words, decoded, entry["started_ns"], document["series_ns"])
+        return {"flows": [{**row, "error": entry["error"] or f"{tool.name}: was not started"}]}
+    return tool.rows(
+        Output(
+            flow=flow,
+            row=row,
+            stdout=(directory / entry["out"]).read_bytes(),
+            stderr=(directory / entry["err"]).read_text(errors="replace"),
+            directory=directory / "commands",
+            started_ns=entry["started_ns"],
+            series_ns=series_ns,
+        )
+    )

@@ -15,15 +15,14 @@ import re
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
-from generator.external.transfer import LEAD_NS, Made, Obstacle, Transfer
-from generator.scenario.laws import amount, mean
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Row, Rows, Tool, Transfer
+from generator.scenario.laws import Either, amount, mean
 from labs.runtime.program import Command
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 FIRST_SIGNALLING_PORT, FIRST_PORT = 9000, 20_000
-PROGRAMS = ("ITGSend", "ITGRecv", "ITGDec")
 US_NS = scale("time")["us"]
 DAY_S = 86_400
 QUARTER_NS = 900 * NS_PER_SECOND
@@ -31,8 +30,6 @@ JITTER_GAIN = 16  # RFC 3550, section 6.4.1
 
 _LAWS = ("constant", "uniform", "exponential", "normal", "pareto", "gamma")
 _LINE = re.compile(r"Seq>\s*(\d+).*txTime>(\d+):(\d+):(\d+)\.(\d{6}) rxTime>(\d+):(\d+):(\d+)\.(\d{6}) Size>\s*(\d+)")
-
-Rows = dict[str, list[dict[str, Any]]]
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
@@ -108,7 +105,8 @@ def _interval(step: Any) -> list[str]:
     work = step.work
     if work.rate is not None:
         return ["-C", _per_second(mean(work.size) * BITS_PER_BYTE * NS_PER_SECOND / work.rate.bps)]
-    law, said = work.interval, work.interval.choice
+    law: Either = work.interval
+    said = law.choice
     match law.kind:
         case "constant":
             return ["-C", _per_second(amount(said))]
@@ -120,11 +118,15 @@ def _interval(step: Any) -> list[str]:
             return ["-N", _ms(amount(said.mean)), _ms(amount(said.deviation))]
         case "pareto":
             return ["-V", f"{said.shape:.9g}", _ms(amount(said.mean) * (said.shape - 1) / said.shape)]
-        case _:
+        case "gamma":
             return ["-G", f"{said.shape:.9g}", _ms(amount(said.mean) / said.shape)]
+        case "weibull":
+            raise ValueError("D-ITG's Weibull laws are refused")
+        case never:
+            assert_never(never)
 
 
-def _size(law: Any) -> list[str]:
+def _size(law: Either) -> list[str]:
     said = law.choice
     match law.kind:
         case "constant":
@@ -137,8 +139,12 @@ def _size(law: Any) -> list[str]:
             return ["-n", str(amount(said.mean)), str(amount(said.deviation))]
         case "pareto":
             return ["-v", f"{said.shape:.9g}", f"{amount(said.mean) * (said.shape - 1) / said.shape:.9g}"]
-        case _:
+        case "gamma":
             return ["-g", f"{said.shape:.9g}", f"{amount(said.mean) / said.shape:.9g}"]
+        case "weibull":
+            raise ValueError("D-ITG's Weibull laws are refused")
+        case never:
+            assert_never(never)
 
 
 def _period(law: Any) -> list[str]:
@@ -160,7 +166,14 @@ def decode(log: Path) -> str:
         return text.read_text(errors="replace") if text.exists() else ""
 
 
-def rows(row: dict[str, Any], said: str, decoded: str, started_ns: int, series_ns: int) -> Rows:
+def rows(output: Output) -> Rows:
+    """Rows of one stream, from ITGSend's output and the receiver's log."""
+    decoded = decode(output.directory / output.flow["tool"]["log"])
+    words = output.stdout.decode(errors="replace") + output.stderr
+    return _rows(output.row, words, decoded, output.started_ns, output.series_ns)
+
+
+def _rows(row: Row, said: str, decoded: str, started_ns: int, series_ns: int) -> Rows:
     """`said` is what ITGSend wrote, `decoded` the text of its log."""
     packets = [tuple(map(int, match.groups())) for match in _LINE.finditer(decoded)]
     first = said.split("\n", 1)[0].strip()
@@ -247,3 +260,15 @@ def _goodput(flow: int, datagrams: bool, sent: list[tuple[int, int, int, int]], 
         }
         for end_ns, size in sorted(bins.items())
     ]
+
+
+TOOL = Tool(
+    name="ditg",
+    programs={"ITGSend": "d-itg", "ITGRecv": "d-itg", "ITGDec": "d-itg"},
+    about="`udp` with constant, uniform, exponential, normal, Pareto and gamma laws (ITGSend, ITGRecv and ITGDec must "
+    "be installed). It knows nothing of packets that were lost after the last that arrived, and it stamps the first "
+    "packet of a burst before the silence that goes before it, which its delays and jitter show.",
+    obstacle=obstacle,
+    commands=commands,
+    rows=rows,
+)

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from generator.external.transfer import LEAD_NS, Made, Obstacle, Transfer
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Rows, Tool, Transfer
 from generator.scenario.laws import amount, mean
 from labs.runtime.program import Command
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
@@ -21,9 +21,6 @@ from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 FIRST_PORT = 5201
 LEAST_INTERVAL_NS = NS_PER_SECOND // 10
 US_NS = scale("time")["us"]
-PROGRAMS = ("iperf3",)
-
-Rows = dict[str, list[dict[str, Any]]]
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
@@ -91,10 +88,11 @@ def _rate_bps(step: Any) -> int:
     return round(mean(step.work.size) * BITS_PER_BYTE * NS_PER_SECOND / mean(step.work.interval))
 
 
-def rows(flow: dict[str, Any], row: dict[str, Any], text: bytes, started_ns: int) -> Rows:
-    """Rows of one stream (`flow`), whose row of the table of flows has what the scenario says of it in `row`."""
+def rows(output: Output) -> Rows:
+    """Rows of one stream, in both directions where it sends in both."""
+    flow, row, started_ns = output.flow, output.row, output.started_ns
     try:
-        told = orjson.loads(text)
+        told = orjson.loads(output.stdout)
     except orjson.JSONDecodeError:
         told = {"error": "its output is not whole"}
     streams = told.get("end", {}).get("streams", [])
@@ -203,3 +201,15 @@ def _udp(row: dict[str, Any], told: dict[str, Any], started_ns: int) -> Rows:
     }
     key = {"flow": row["flow"], "part": 0}
     return {"flows": [flow], "goodput": _goodput(key, told.get("server_output_json", {}), 0, started_ns, True)}
+
+
+TOOL = Tool(
+    name="iperf3",
+    programs={"iperf3": "iperf3"},
+    about="`bulk`, `bidirectional` (over two connections) and `udp` of one size and rate; whole seconds only. It has "
+    "no completion times (its test of a volume ends when all is written, not when all has arrived) and no one-way "
+    "delays.",
+    obstacle=obstacle,
+    commands=commands,
+    rows=rows,
+)

@@ -1,11 +1,14 @@
-"""What an external tool is asked to do, and what it becomes: commands for nodes. Types only.
+"""What an external traffic tool is: what it cannot do, its commands, and the reader of its output. Types only.
 
-Comes in: a step of a scenario with its ends. Goes out: commands, in the order in which they are numbered.
+Comes in: a step of a scenario with its ends. Goes out: commands, in the order in which they are numbered; after the
+run, rows of the run's tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labs.runtime.program import Command
@@ -40,8 +43,41 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """`client`: which of the commands sends; `tool`: what its output must be read with."""
+    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with."""
 
     commands: tuple[Command, ...]
     client: int
     tool: dict[str, Any] = field(default_factory=dict)
+
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+"""Rows of a run's tables (labs/record/columns.py) by the name of the table; what is left out is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
+    `directory`: where the run's commands write files; `series_ns`: width of the bins of goodput, 0 for none."""
+
+    flow: dict[str, Any]
+    row: Row
+    stdout: bytes
+    stderr: str
+    directory: Path
+    started_ns: int
+    series_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool. `programs`: those that must be there, each with its Debian package; `about`: for the manual, what it
+    does and what it does not tell; `obstacle`: None where it can do all of a step; `rows`: what did not work has an
+    `error`."""
+
+    name: str
+    programs: Mapping[str, str]
+    about: str
+    obstacle: Callable[[Step, FlowSettings], Obstacle | None]
+    commands: Callable[[Transfer], Made]
+    rows: Callable[[Output], Rows]

@@ -7,9 +7,9 @@ messages, which many ranks may send to each other, all of their links together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
-from generator.scenario.fields import Step
+from generator.scenario.fields import Pattern, Step
 from labs.forwarding import Forwarding
 from labs.plan import Hop
 
@@ -36,7 +36,7 @@ class Crossings:
             if (a, b, role) not in self._hops:
                 self._hops[a, b, role] = dict.fromkeys(self._forwarding.path(a, b).hops)
 
-    def _between(self, role: str, pattern: str, ranks: tuple[str, ...]) -> None:
+    def _between(self, role: str, pattern: Pattern, ranks: tuple[str, ...]) -> None:
         if (role, pattern, ranks) in self._groups:
             return
         self._groups.add((role, pattern, ranks))
@@ -60,7 +60,7 @@ class Crossings:
         ]
 
 
-def partners(pattern: str, ranks: int) -> set[tuple[int, int]]:
+def partners(pattern: Pattern, ranks: int) -> set[tuple[int, int]]:
     """Which rank sends to which, as generator/src/traffic/messages/pattern.rs has it."""
     match pattern:
         case "ping-pong":
@@ -69,6 +69,8 @@ def partners(pattern: str, ranks: int) -> set[tuple[int, int]]:
             return {(a, b) for a in range(ranks) for b in range(ranks) if a != b}
         case "neighbour-exchange":
             return {(rank, (rank + step) % ranks) for rank in range(ranks) for step in (1, -1)}
-        case _:
+        case "barrier":
             steps = [1 << power for power in range((ranks - 1).bit_length())]
             return {(rank, (rank + step) % ranks) for rank in range(ranks) for step in steps}
+        case never:
+            assert_never(never)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from generator.scenario.fields import Step
 from generator.scenario.flows import FlowSettings, packet_interval
@@ -73,8 +74,12 @@ def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
             each = mean(work.interval) if work.interval else packet_interval(step)["value"]
             share = 1.0 if work.on is None else mean(work.on) / (mean(work.on) + mean(work.off))
             return 0, (work.count or 0) * each / share
-        case _:
+        case "messages":
             return 0, work.iterations * (mean(work.compute) + 2 * rtt_ns)
+        case "run":
+            return 0, 0
+        case never:
+            assert_never(never)
 
 
 def expected_ns(forwarding: Forwarding, loads: Sequence[FlowDemand]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
@@ -181,8 +181,12 @@ class Udp(Model):
     off: TimeLaw | None = Field(None, description="see `on`", examples=["{exponential: {mean: 500ms}}"])
 
 
+Pattern = Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"]
+"""Who exchanges with whom; generator/src/traffic/messages/pattern.rs."""
+
+
 class Messages(Model):
-    pattern: Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"] = Field(
+    pattern: Pattern = Field(
         description="ping-pong: of ranks 1 and 2, 3 and 4 …; all-to-all: everybody sends to everybody; "
         "neighbour-exchange: each with both neighbours in a ring; barrier: 1 byte, until all are there"
     )
@@ -193,7 +197,9 @@ class Messages(Model):
     )
 
 
-KINDS = ("bulk", "bidirectional", "arrivals", "requests", "udp", "messages", "run")
+Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "messages", "run"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Of steps; each is a key of `Step`."""
 
 
 class Step(Socket):
@@ -248,11 +254,13 @@ class Step(Socket):
         return self
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
+        """What the step does: the one of KINDS that is written."""
         return next(kind for kind in KINDS if kind in self.model_fields_set)
 
     @property
     def work(self) -> Any:
+        """What is written below that key."""
         return getattr(self, self.kind)
 
 

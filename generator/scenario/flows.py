@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
-from generator.scenario.fields import LEAST_UDP, MOST_UDP, Socket, Step
+from generator.scenario.fields import LEAST_UDP, MOST_UDP, Kind, Socket, Step
 from generator.scenario.laws import Either, amount, document, least, mean, number_or
 from labs.spec.source import DescriptionError, Path
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Size
@@ -32,7 +32,7 @@ _BUFFERS = {
 LEAST_INTERVAL_NS = 100  # between packets; generator/src/traffic/udp.rs
 
 _SENDS = ("from_", "to", "streams")
-_FOREIGN: dict[str, tuple[str, ...]] = {
+FOREIGN: dict[Kind, tuple[str, ...]] = {
     "bulk": ("ranks", "on"),
     "bidirectional": ("ranks", "on"),
     "arrivals": ("ranks", "on", "streams"),
@@ -56,7 +56,7 @@ class FlowSettings:
 def settings(step: Step, defaults: Socket) -> FlowSettings:
     def said(key: str) -> Any:
         own = getattr(step, key)
-        return own if own is not None else None if key in _FOREIGN[step.kind] else getattr(defaults, key)
+        return own if own is not None else None if key in FOREIGN[step.kind] else getattr(defaults, key)
 
     def size(key: str) -> int | None:
         value: Size | None = said(key)
@@ -79,7 +79,7 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
 def check(step: Step, error: Error) -> None:
     """What each kind needs, has no use for, and cannot do."""
     kind, work = step.kind, step.work
-    for key in _FOREIGN[kind]:
+    for key in FOREIGN[kind]:
         if getattr(step, key) is not None:
             shown = key.removesuffix("_")
             raise error((shown,), f"a step of kind {kind} has none: leave it out")
@@ -175,7 +175,11 @@ def works(step: Step, streams: int, error: Error) -> list[tuple[dict[str, Any], 
                 "off_ns": None if work.off is None else document(work.off),
             }
             return [({"kind": "udp", "count": work.count, **packets}, None)]
-        case _:
+        case "messages":
             size = {"law": "constant", "value": 1} if work.size is None else document(work.size)
             laws = {"size_bytes": size, "compute_ns": document(work.compute)}
             return [({"kind": "messages", "pattern": work.pattern, "iterations": work.iterations, **laws}, None)]
+        case "run":
+            return []  # a command is not of our generator
+        case never:
+            assert_never(never)

@@ -10,7 +10,7 @@ import math
 import random
 import re
 from statistics import NormalDist
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, assert_never, cast
 
 from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
@@ -46,6 +46,8 @@ def number_or(amount: float) -> int | float:
 TimeText = Annotated[Duration, PlainValidator(_time), _text("duration", "10s")]
 VolumeText = Annotated[Size, PlainValidator(parse_volume), _text("size or volume", "500kB", "30Gbit")]
 ShapeText = Annotated[float, PlainValidator(_number), _text("number", "1.3")]
+
+LawKind = Literal["constant", "uniform", "exponential", "pareto", "weibull", "normal", "gamma"]
 
 _MOST = "no draw is larger; no such bound if absent"
 
@@ -83,6 +85,11 @@ class Law(OneOf, Generic[Quantity]):
     weibull: Shaped[Quantity] | None = Field(None, description="`shape` below 1: heavier than exponential")
     normal: Normal[Quantity] | None = Field(None, description="cut at 0")
     gamma: Shaped[Quantity] | None = Field(None, description="`shape` 1 is exponential")
+
+    @property
+    def kind(self) -> LawKind:
+        """Which law it is."""
+        return cast(LawKind, super().kind)
 
     @model_validator(mode="before")
     @classmethod
@@ -131,8 +138,10 @@ def least(law: Either) -> float:
             return amount(said.low)
         case "pareto":
             return amount(said.mean) * (float(said.shape) - 1) / float(said.shape)
-        case _:
+        case "exponential" | "weibull" | "normal" | "gamma":
             return 0
+        case never:
+            assert_never(never)
 
 
 def mean(law: Either) -> float:
@@ -143,8 +152,10 @@ def mean(law: Either) -> float:
             return amount(said)
         case "uniform":
             return (amount(said.low) + amount(said.high)) / 2
-        case _:
+        case "exponential" | "pareto" | "weibull" | "normal" | "gamma":
             return amount(said.mean)
+        case never:
+            assert_never(never)
 
 
 def document(law: Either) -> dict[str, Any]:
@@ -163,10 +174,11 @@ def document(law: Either) -> dict[str, Any]:
 def draw(law: Either, stream: random.Random) -> int:
     """One value, rounded to whole ns or bytes; by the inverse of the distribution but for gamma."""
     said = law.choice
-    if law.kind == "constant":
+    kind = law.kind
+    if kind == "constant":
         return amount(said)
     share = 1 - stream.random()  # above 0, at most 1
-    match law.kind:
+    match kind:
         case "uniform":
             value = amount(said.low) + share * (amount(said.high) - amount(said.low))
         case "exponential":
@@ -178,7 +190,9 @@ def draw(law: Either, stream: random.Random) -> int:
         case "normal":
             inner = min(max(share, 2.0**-53), 1 - 2.0**-53)
             value = max(0.0, NormalDist(amount(said.mean), amount(said.deviation) or 2.0**-30).inv_cdf(inner))
-        case _:
+        case "gamma":
             value = stream.gammavariate(said.shape, amount(said.mean) / said.shape)
+        case never:
+            assert_never(never)
     most = math.inf if said.most is None else amount(said.most)
     return round(min(value, most))

@@ -5,6 +5,9 @@ Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with
 
 from __future__ import annotations
 
+import textwrap
+
+from generator import external
 from generator.scenario import fields, laws
 from labs.record.metrics import METRICS
 from labs.spec.fields import Direction, Model
@@ -68,12 +71,7 @@ streams of its own for each flow, seeded by the run's seed and the flow's number
 **Sizes** are payload bytes, in `B`, `kB`, `MB`, `GB`, `KiB` … or as volumes in bits, `30Gbit`. Durations are at most
 a day.
 
-**Other generators.** `generator: iperf3` does `bulk`, `bidirectional` (over two connections) and `udp` of one size and
-rate; whole seconds only. `generator: ditg` does `udp` with constant, uniform, exponential, normal, Pareto and gamma
-laws (ITGSend, ITGRecv and ITGDec must be installed). What a tool cannot do is refused; what it does not tell is empty
-in the tables: iperf3 has no completion times (its test of a volume ends when all is written, not when all has arrived)
-and no one-way delays; D-ITG knows nothing of packets that were lost after the last that arrived, and
-it stamps the first packet of a burst before the silence that goes before it, which its delays and jitter show.
+**Other generators.** What a tool cannot do is refused; what it does not tell is empty in the tables.
 """
 
 _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
@@ -108,4 +106,12 @@ def markdown() -> str:
     """The whole page."""
     names = ", ".join(f"`{name}`" for name in METRICS)
     metrics = f"## Metrics\n\nFor `metrics`, `stop` and `beside` (what each is: `docs/metrics.md`): {names}.\n"
-    return "\n".join([_INTRODUCTION, *(section(*each) for each in _SECTIONS), metrics])
+    return "\n".join([_INTRODUCTION + _tools(), *(section(*each) for each in _SECTIONS), metrics])
+
+
+def _tools() -> str:
+    """What each external tool does."""
+    each = (f"`generator: {tool.name}` does {tool.about}" for tool in external.TOOLS.values())
+    return (
+        "\n" + "\n".join(textwrap.fill(text, 118, initial_indent="- ", subsequent_indent="  ") for text in each) + "\n"
+    )

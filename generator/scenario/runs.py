@@ -120,7 +120,9 @@ class Runs(Sequence[ScenarioRun]):
             yield run, plan, schedule
 
 
-def document_of(raw: dict[str, Any], places: Places, point: Point) -> tuple[fields.ScenarioDescription, Places, dict[str, Any]]:
+def document_of(
+    raw: dict[str, Any], places: Places, point: Point
+) -> tuple[fields.ScenarioDescription, Places, dict[str, Any]]:
     """A scenario with the values of a point in it: typed, with the place of each value, and as plain data."""
     filled, put = parameters.put_in(raw, places, point)
     try:

@@ -10,6 +10,7 @@ import pytest
 
 from analysis import load
 from generator.scenario.crossings import partners
+from generator.scenario.fields import Pattern
 from generator.tests.test_scenario import parse, planned
 from labs.record.experiment import checksum
 
@@ -60,7 +61,7 @@ def test_of_messages_all_links_between_ranks_together() -> None:
         ("barrier", {(a, (a + step) % 4) for a in range(4) for step in (1, 2)}),
     ],
 )
-def test_who_sends_to_whom_in_a_pattern(pattern: str, expected: set[tuple[int, int]]) -> None:
+def test_who_sends_to_whom_in_a_pattern(pattern: Pattern, expected: set[tuple[int, int]]) -> None:
     assert partners(pattern, 4) == expected
 
 

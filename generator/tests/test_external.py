@@ -5,8 +5,10 @@ The capture is of tools/tools.scenario.yaml in the virtual clock: commands.json,
 
 from __future__ import annotations
 
+import pkgutil
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast, get_args
 
 import orjson
 import polars as pl
@@ -14,6 +16,8 @@ import pytest
 
 from generator import external, scenario
 from generator.scenario import Schedule
+from generator.scenario.fields import GENERATOR, KINDS, Step
+from generator.scenario.flows import FOREIGN
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.record.tables import TABLES
@@ -136,6 +140,27 @@ def test_an_output_that_is_not_whole_says_so(schedule: Schedule, tmp_path: Path)
     errors = external.rows(schedule.document, tmp_path)["flows"]["error"]
     assert errors.is_not_null().all()
     assert "iperf3: its output is not whole" in set(errors)
+
+
+def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:
+    """A tool that is not registered would be a word that no run understands."""
+    modules = {each.name for each in pkgutil.iter_modules(external.__path__)} - {"transfer"}
+    assert set(get_args(GENERATOR)) == {"ewan", *external.TOOLS}
+    assert modules == {tool.commands.__module__.rpartition(".")[2] for tool in external.TOOLS.values()}
+    page = (Path(__file__).parents[2] / "docs/scenario.md").read_text()
+    assert all(f"- `generator: {name}` does " in page for name in external.TOOLS)
+
+
+def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
+    """A kind that is new is nobody's until it says so."""
+    assert set(FOREIGN) == set(KINDS)
+    does = {"iperf3": {"bulk", "bidirectional", "udp"}, "ditg": {"udp"}}
+    for name, tool in external.TOOLS.items():
+        for kind in KINDS:
+            step = SimpleNamespace(kind=kind, work=SimpleNamespace(), for_=None)
+            settings: Any = SimpleNamespace(socket={})
+            if kind not in does[name]:
+                assert tool.obstacle(cast(Step, step), settings) is not None, f"{name} takes {kind} for something else"
 
 
 def test_the_programs_that_must_be_there_are_those_of_the_tools(schedule: Schedule) -> None:

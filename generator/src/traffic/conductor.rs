@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::records::{self, Answer, Record, Table};
-use super::request::{FlowRequest, Work};
+use super::request::FlowRequest;
 use super::watch::Watch;
 use super::{Ending, Filling, Flow, Request, Running, Woken, World, LAUNCH_NS, LEAD_NS};
 use crate::clock::monotonic_ns;
@@ -139,10 +139,7 @@ fn launches(flows: &[FlowRequest]) -> VecDeque<(i64, usize)> {
     let mut launches = VecDeque::with_capacity(flows.len());
     let mut next = i64::MAX;
     for index in order.into_iter().rev() {
-        let sockets = match &flows[index].work {
-            Work::Messages(work) => work.ranks.len() as u64,
-            _ => 1,
-        };
+        let sockets = flows[index].work.sockets();
         let own = flows[index].start_ns as i64 - LEAD_NS as i64;
         next = own.min(next).saturating_sub((LAUNCH_NS * sockets) as i64);
         launches.push_front((next, index));
@@ -154,7 +151,7 @@ fn launches(flows: &[FlowRequest]) -> VecDeque<(i64, usize)> {
 fn probe_ends(namespaces: &Namespaces, flows: &[FlowRequest]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for flow in flows {
-        let congestion = flow.socket.congestion.as_ref().filter(|_| !matches!(flow.work, Work::Udp(_)));
+        let congestion = flow.socket.congestion.as_ref().filter(|_| flow.work.is_tcp());
         for end in flow.ends() {
             if seen.insert((&end.netns, end.address, congestion)) {
                 let options = Options { congestion: congestion.cloned(), ..Options::default() };

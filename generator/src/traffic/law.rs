@@ -81,10 +81,7 @@ impl TryFrom<Named> for Law {
             "exponential" => &["mean"],
             "pareto" | "weibull" | "gamma" => &["mean", "shape"],
             "normal" => &["mean", "deviation"],
-            _ => {
-                let known = "constant, uniform, exponential, pareto, weibull, normal, gamma";
-                return Err(format!("law {law:?} is unknown: there are {known}"));
-            }
+            _ => return Err(unknown(law)),
         };
         if let Some((key, _)) = given.iter().find(|(key, value)| value.is_some() && !keys.contains(key)) {
             return Err(format!("law {law} has no {key}: give {}", keys.join(" and ")));
@@ -135,14 +132,20 @@ impl TryFrom<Named> for Law {
                 let (mean, shape) = (above("mean", 0.0)?, above("shape", 0.0)?);
                 (Kind::Gamma(Gamma::new(shape, mean / shape).map_err(|error| odd(&error))?), mean, 0.0, LARGEST)
             }
-            _ => {
+            "normal" => {
                 let (mean, deviation) = (take("mean")?, take("deviation")?);
                 (Kind::Normal(Normal::new(mean, deviation).map_err(|error| odd(&error))?), mean, 0.0, LARGEST)
             }
+            _ => return Err(unknown(law)),
         };
         let most = most.min(highest);
         Ok(Self { kind, mean, least: least.min(most), most })
     }
+}
+
+fn unknown(law: &str) -> String {
+    let known = "constant, uniform, exponential, pareto, weibull, normal, gamma";
+    format!("law {law:?} is unknown: there are {known}")
 }
 
 impl Law {

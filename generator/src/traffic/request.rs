@@ -67,6 +67,29 @@ pub enum Work {
     Messages(messages::Messages),
 }
 
+impl Work {
+    /// The nodes that exchange messages; none: it has two ends.
+    fn ranks(&self) -> Option<&[Endpoint]> {
+        match self {
+            Self::Messages(work) => Some(&work.ranks),
+            Self::Bulk(_) | Self::Arrivals(_) | Self::Requests(_) | Self::Udp(_) => None,
+        }
+    }
+
+    /// How many sockets it opens at either end at its start.
+    pub(super) fn sockets(&self) -> u64 {
+        self.ranks().map_or(1, |ranks| ranks.len() as u64)
+    }
+
+    /// Whether its sockets have a congestion control.
+    pub(super) fn is_tcp(&self) -> bool {
+        match self {
+            Self::Bulk(_) | Self::Arrivals(_) | Self::Requests(_) | Self::Messages(_) => true,
+            Self::Udp(_) => false,
+        }
+    }
+}
+
 impl Request {
     pub fn parse(text: &str) -> Result<Self, String> {
         let request: Self = serde_json::from_str(text).map_err(|error| format!("traffic request: {error}"))?;
@@ -99,7 +122,7 @@ impl Request {
 
 impl FlowRequest {
     fn check(&self, longest_ns: u64) -> Result<(), String> {
-        let among_ranks = matches!(self.work, Work::Messages(_));
+        let among_ranks = self.work.ranks().is_some();
         match (&self.from, &self.to) {
             (None, None) if among_ranks => {}
             (Some(from), Some(to)) if !among_ranks => {
@@ -118,12 +141,8 @@ impl FlowRequest {
         }
         interval("sample_ns", self.sample_ns.unwrap_or(0))?;
         self.socket.check()?;
-        match &self.work {
-            Work::Udp(_) => {}
-            _ if self.socket.congestion.is_none() => {
-                return Err("give socket.congestion: the kernel's default differs between machines".into());
-            }
-            _ => {}
+        if self.work.is_tcp() && self.socket.congestion.is_none() {
+            return Err("give socket.congestion: the kernel's default differs between machines".into());
         }
         let stops = self.stop_ns.is_some();
         match &self.work {
@@ -137,9 +156,9 @@ impl FlowRequest {
 
     /// The ends of all its sockets.
     pub(super) fn ends(&self) -> Vec<&Endpoint> {
-        match &self.work {
-            Work::Messages(work) => work.ranks.iter().collect(),
-            _ => self.from.iter().chain(&self.to).collect(),
+        match self.work.ranks() {
+            Some(ranks) => ranks.iter().collect(),
+            None => self.from.iter().chain(&self.to).collect(),
         }
     }
 
