@@ -78,11 +78,6 @@ def processors() -> Iterator[Finding]:
 OPTIONS = {
     "CONFIG_NET_NS": ("network namespaces", "every node is one", "no live lab"),
     "CONFIG_VETH": ("veth", "every wire is a pair", "no live lab"),
-    "CONFIG_XDP_SOCKETS": (
-        "AF_XDP",
-        "EWAN_PORT=xdp has links take packets so",
-        "not needed: links take packets by AF_PACKET",
-    ),
     "CONFIG_NET_SCH_TBF": ("tbf", "holds the rate of access links", "access links cannot be limited"),
     "CONFIG_IPV6": ("IPv6", "ip: 6 and dual", "only ip: 4"),
     "CONFIG_NET_SCH_NETEM": ("netem", "can be compared with the user link", "not needed: links are our own"),

@@ -269,7 +269,6 @@ fn link_stats(link: &Link) -> Value {
             json!({
                 "interface": port.interface,
                 "kind": port.kind,
-                "reason": port.reason,
                 "ring_overruns": (port.overruns)(),
                 "veth_drops": drops,
                 "checksums_completed": port.checksums_completed.load(Relaxed),

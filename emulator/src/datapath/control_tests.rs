@@ -9,7 +9,7 @@ use super::super::port::Facts;
 use super::*;
 
 fn link(name: &str) -> Link {
-    let facts = || Facts::new("lo", "none", String::new(), Box::new(|| 0));
+    let facts = || Facts::new("lo", "none", Box::new(|| 0));
     Link {
         name: name.into(),
         ended: Default::default(),

@@ -3,7 +3,6 @@
 //! one thread sleeps between frames instead.
 
 mod arena;
-mod bpf;
 mod changes;
 mod control;
 mod events;
@@ -12,14 +11,13 @@ mod frame;
 mod guarded;
 mod histogram;
 mod interfaces;
-mod packet;
+pub mod packet;
 pub mod port;
 mod series;
 mod shared;
 mod sharing;
 mod spinner;
 pub mod sys;
-mod xdp;
 
 /// What `guarded` is made of; its test puts loom's in their place.
 mod atomic {
@@ -36,7 +34,8 @@ use ewan_timers::Clock;
 use crate::config::Direction;
 use arena::Arena;
 use control::Control;
-use port::{Choice, Port};
+use packet::AfPacket;
+use port::Port;
 use shared::{DirectionState, Shared};
 use sharing::Registration;
 use spinner::Spinner;
@@ -98,13 +97,12 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
         }
     }
     let clock = if config.sleep { Clock::kernel() } else { Clock::new() };
-    let choice = Choice::from_environment()?;
-    let opened = open_all(&config, choice)?;
+    let opened = open_all(&config)?;
 
     let (mut ports, mut directions, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for (link, opened) in config.links.iter().zip(opened) {
         for port in &opened.facts {
-            println!("{} {}: {} ({})", link.name, port.interface, port.kind, port.reason);
+            println!("{} {}: {}", link.name, port.interface, port.kind);
         }
         ports.extend(opened.ports);
         directions.push((link.forward.clone(), arena(&link.forward, link.mtu, config.links.len())?));
@@ -220,12 +218,12 @@ struct Opened {
 
 /// On threads of their own, which enter the namespaces; the caller stays where it is. Many at once, because the
 /// kernel lets each receive ring wait for a grace period of some 10 ms, which those that wait together share.
-fn open_all(config: &SpinnerConfig, choice: Choice) -> Result<Vec<Opened>, String> {
+fn open_all(config: &SpinnerConfig) -> Result<Vec<Opened>, String> {
     std::thread::scope(|scope| {
         let openers: Vec<_> = config
             .links
             .chunks(config.links.len().div_ceil(OPENERS))
-            .map(|links| scope.spawn(|| links.iter().map(|link| open(link, config, choice)).collect::<Vec<_>>()))
+            .map(|links| scope.spawn(|| links.iter().map(|link| open(link, config)).collect::<Vec<_>>()))
             .collect();
         let results = openers.into_iter().map(|opener| opener.join());
         results.flat_map(|result| result.unwrap_or_else(|_| vec![Err("opening the ports failed".into())])).collect()
@@ -244,15 +242,13 @@ fn close_all(mut ports: Vec<Box<dyn Port>>) {
 }
 
 /// Leaves the calling thread in the link's namespace.
-fn open(link: &LinkConfig, config: &SpinnerConfig, choice: Choice) -> Result<Opened, String> {
+fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<Opened, String> {
     let say = |error: String| format!("link {}: {error}", link.name);
     let share = RINGS_BYTES / (2 * config.links.len());
     let ring_bytes = if config.sleep { share.min(SLEEPING_RING_BYTES) } else { share };
     sys::enter_netns(&link.netns).map_err(say)?;
-    let ports = [
-        port::open(&link.port_a, link.mtu, ring_bytes, choice).map_err(say)?,
-        port::open(&link.port_b, link.mtu, ring_bytes, choice).map_err(say)?,
-    ];
+    let port = |interface: &str| AfPacket::open(interface, link.mtu, ring_bytes).map_err(say);
+    let ports: [Box<dyn Port>; 2] = [Box::new(port(&link.port_a)?), Box::new(port(&link.port_b)?)];
     let facts = [ports[0].facts(), ports[1].facts()];
     let interfaces = interfaces::Interfaces::open([&link.port_a, &link.port_b]).map_err(say)?;
     Ok(Opened { ports, facts, interfaces })

@@ -77,7 +77,7 @@ pub struct AfPacket {
 }
 
 impl AfPacket {
-    pub fn open(interface: &str, mtu: u32, ring_bytes: usize, reason: &str) -> Result<AfPacket, String> {
+    pub fn open(interface: &str, mtu: u32, ring_bytes: usize) -> Result<AfPacket, String> {
         let say = |what: &str| format!("AF_PACKET on {interface}: {what}");
         let index = sys::interface_index(interface)?;
         let room = mtu as usize + FRAME_BYTES_BEYOND_MTU;
@@ -130,7 +130,7 @@ impl AfPacket {
             staging: vec![0; room * BURST],
             stage_bytes: room,
             lengths: Vec::with_capacity(BURST),
-            facts: Facts::new(interface, "packet", reason.into(), Box::new(overruns)),
+            facts: Facts::new(interface, "packet", Box::new(overruns)),
         })
     }
 

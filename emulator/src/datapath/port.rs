@@ -1,6 +1,5 @@
-//! A port: how frames come in from an interface and go out of it. Two kinds, AF_XDP and AF_PACKET, behind one tiny
-//! interface; `open` takes the better one that works and says why. In: an interface name, inside whose namespace
-//! the caller is. Out: frames with the time they arrived.
+//! A port: how frames come in from an interface and go out of it. The spinner knows this interface alone; a link's ports
+//! are AF_PACKET sockets (`packet.rs`), those of the spinner's tests are lists of frames.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,8 +7,6 @@ use std::sync::Arc;
 
 use ewan_timers::Clock;
 
-use super::packet::AfPacket;
-use super::xdp::AfXdp;
 use crate::model::Nanos;
 
 /// Frames in (each with its arrival as the kernel stamped it, converted; not yet checked) and frames out.
@@ -31,8 +28,6 @@ pub trait Port: Send {
 pub struct Facts {
     pub interface: String,
     pub kind: &'static str,
-    /// Why this kind.
-    pub reason: String,
     /// Frames whose checksum the sender had left to hardware.
     pub checksums_completed: AtomicU64,
     /// Frames that the kernel refused to send.
@@ -47,13 +42,11 @@ impl Facts {
     pub fn new(
         interface: &str,
         kind: &'static str,
-        reason: String,
         overruns: Box<dyn Fn() -> u64 + Send + Sync>,
     ) -> Arc<Facts> {
         Arc::new(Facts {
             interface: interface.into(),
             kind,
-            reason,
             checksums_completed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             too_long: AtomicU64::new(0),
@@ -64,45 +57,6 @@ impl Facts {
     /// Only the spinner adds, so a load and a store do.
     pub fn add(counter: &AtomicU64, count: u64) {
         counter.store(counter.load(Relaxed) + count, Relaxed);
-    }
-}
-
-/// Which kind the caller insists on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    Auto,
-    Packet,
-    Xdp,
-}
-
-impl Choice {
-    /// From the environment variable EWAN_PORT: `packet`, `xdp`, or unset.
-    pub fn from_environment() -> Result<Choice, String> {
-        match std::env::var("EWAN_PORT").as_deref() {
-            Err(_) | Ok("" | "auto") => Ok(Choice::Auto),
-            Ok("packet") => Ok(Choice::Packet),
-            Ok("xdp") => Ok(Choice::Xdp),
-            Ok(other) => Err(format!("EWAN_PORT={other}: write packet, xdp or auto")),
-        }
-    }
-}
-
-/// Opens an interface of the namespace that the calling thread is in. `ring_bytes`: memory for frames that came in.
-///
-/// On veth AF_XDP has no zero-copy mode: its receiving side copies each packet twice, in the sender's time, and its
-/// sending side does what AF_PACKET's does. `link-bench` measures both; Linux 6.18, 64-byte frames, same receiver:
-/// the link core spends 2.7 µs a packet with AF_PACKET and 3.2 µs with AF_XDP, the sender reaches 323 and 233
-/// thousand packets a second on its one core, and a packet arrives 0.5 µs earlier. So AF_PACKET comes first.
-pub fn open(interface: &str, mtu: u32, ring_bytes: usize, choice: Choice) -> Result<Box<dyn Port>, String> {
-    let packet = |reason: &str| AfPacket::open(interface, mtu, ring_bytes, reason);
-    let xdp = |reason: &str| AfXdp::open(interface, mtu, ring_bytes, reason);
-    match choice {
-        Choice::Packet => Ok(Box::new(packet("EWAN_PORT=packet")?)),
-        Choice::Xdp => Ok(Box::new(xdp("EWAN_PORT=xdp")?)),
-        Choice::Auto => match packet("AF_PACKET: on veth it costs less than AF_XDP's copy mode") {
-            Ok(port) => Ok(Box::new(port)),
-            Err(error) => Ok(Box::new(xdp(&format!("no AF_PACKET: {error}"))?)),
-        },
     }
 }
 

@@ -1,5 +1,5 @@
-//! A spinner in a process of its own (this program once more), for one link. In: the link's direction and the kind
-//! of port; out: its statistics, as its control socket tells them.
+//! A spinner in a process of its own (this program once more), for one link. In: the link's direction; out: its
+//! statistics, as its control socket tells them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -37,14 +37,13 @@ pub fn direction(rate_bps: u64, delay_ns: u64, limit_bytes: u64) -> Result<Direc
 }
 
 impl Link {
-    pub fn start(net: &Net, mtu: u32, port: &str, direction: &Direction) -> Result<Link, String> {
+    pub fn start(net: &Net, mtu: u32, direction: &Direction) -> Result<Link, String> {
         let directory = std::env::temp_dir().join(format!("ewan-bench-{}/lab", std::process::id()));
         std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let child = Command::new(program)
             .args(["serve", &directory.join("spinner-0.sock").to_string_lossy(), &net.path("e").to_string_lossy()])
             .args([mtu.to_string(), serde_json::to_string(direction).map_err(|error| error.to_string())?])
-            .env("EWAN_PORT", port)
             .stdout(Stdio::null())
             .spawn()
             .map_err(|error| format!("starting the link: {error}"))?;

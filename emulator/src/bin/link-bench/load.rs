@@ -4,6 +4,8 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use ewan_emulator::datapath::packet::AfPacket;
+use ewan_emulator::datapath::port::Port;
 use ewan_emulator::datapath::{port, sys};
 use ewan_timers::Clock;
 
@@ -123,7 +125,7 @@ pub struct Arrival {
 
 /// Sends, and keeps every arrival at b; the sink reads its ring on the host's CPU.
 pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(Sent, Vec<Arrival>), String> {
-    let mut sink = net.inside("b", || port::open("eth0", mtu, SINK_BYTES, port::Choice::Packet))?;
+    let mut sink = net.inside("b", || AfPacket::open("eth0", mtu, SINK_BYTES))?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let done = &done;

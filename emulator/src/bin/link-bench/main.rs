@@ -44,16 +44,13 @@ fn bench(arguments: &[String]) -> Result<Value, String> {
     Ok(report)
 }
 
-/// (a) For each frame size: AF_XDP, AF_PACKET, and the plain pair.
+/// (a) For each frame size: the link, and the plain pair.
 fn packet_rates(quick: bool) -> Result<Value, String> {
     let mut rows = Vec::new();
     for wire_bytes in [64, 512, 1500, 9000] {
         let frame_bytes = wire_bytes - 4;
         let mtu = frame_bytes.max(1514) as u32 - 14;
-        for kind in ["xdp", "packet", "veth"] {
-            if kind == "xdp" && mtu > 3500 {
-                continue; // veth takes no XDP at this MTU: such a link is AF_PACKET.
-            }
+        for kind in ["packet", "veth"] {
             let net = if kind == "veth" { Net::plain(mtu)? } else { Net::with_link(mtu)? };
             let row = highest_rate(&net, kind, mtu, frame_bytes, quick)?;
             eprintln!("{row}");
@@ -67,7 +64,7 @@ fn packet_rates(quick: bool) -> Result<Value, String> {
 fn highest_rate(net: &Net, kind: &str, mtu: u32, frame_bytes: usize, quick: bool) -> Result<Value, String> {
     let link = match kind {
         "veth" => None,
-        _ => Some(Link::start(net, mtu, kind, &direction(100_000_000_000, 100_000, 32 << 20)?)?),
+        _ => Some(Link::start(net, mtu, &direction(100_000_000_000, 100_000, 32 << 20)?)?),
     };
     let seconds = if quick { 0.2 } else { 0.5 };
     let trial = |packets_per_second: f64| -> Result<(f64, u64, Option<f64>), String> {
@@ -133,11 +130,11 @@ fn latenesses(seconds: f64) -> Result<Value, String> {
         for load_percent in [10, 50, 90] {
             let packets_per_second = 1e9 / serialisation * f64::from(load_percent) / 100.0;
             let load = Load { frame_bytes, packets_per_second, burst: 1, seconds, bypass: true };
-            for kind in ["xdp", "packet", "veth"] {
+            for kind in ["packet", "veth"] {
                 let net = if kind == "veth" { Net::plain(1500)? } else { Net::with_link(1500)? };
                 let link = match kind {
                     "veth" => None,
-                    _ => Some(Link::start(&net, 1500, kind, &direction(rate_bps, DELAY_NS, 1 << 20)?)?),
+                    _ => Some(Link::start(&net, 1500, &direction(rate_bps, DELAY_NS, 1 << 20)?)?),
                 };
                 let (sent, arrivals) = send_and_receive(&net, 1500, &load)?;
                 let errors = match link {
@@ -190,7 +187,7 @@ fn rate_errors(seconds: f64) -> Result<Value, String> {
     let wire_bits = ((frame_bytes + WIRE_OVERHEAD) * 8) as f64;
     let mut rows = Vec::new();
     for rate_bps in [100_000_000u64, 1_000_000_000] {
-        for kind in ["xdp", "packet", "tbf"] {
+        for kind in ["packet", "tbf"] {
             let net = if kind == "tbf" { Net::plain(1500)? } else { Net::with_link(1500)? };
             let packets_per_second = rate_bps as f64 / wire_bits * 1.2;
             // 150 ms: the queue must not run empty when the sender loses its CPU for a while.
@@ -201,7 +198,7 @@ fn rate_errors(seconds: f64) -> Result<Value, String> {
                 net.shell("a", &format!("{tc} rate {rate_bps} burst {} limit {queue_bytes}", rate_bps / 8000))?;
                 None
             } else {
-                Some(Link::start(&net, 1500, kind, &direction(rate_bps, 1_000_000, queue_bytes)?)?)
+                Some(Link::start(&net, 1500, &direction(rate_bps, 1_000_000, queue_bytes)?)?)
             };
             let (_, arrivals) = send_and_receive(&net, 1500, &load)?;
             let row = json!({

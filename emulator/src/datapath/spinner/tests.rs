@@ -89,7 +89,7 @@ impl Port for Fake {
     }
 
     fn facts(&self) -> Arc<Facts> {
-        Facts::new("lo", "fake", String::new(), Box::new(|| 0))
+        Facts::new("lo", "fake", Box::new(|| 0))
     }
 
     fn descriptor(&self) -> RawFd {
