@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use ewan_emulator::datapath::sys;
+use ewan_system::{namespace, Context, Result};
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
 use serde_json::{json, Value};
 
 const PACKETS: u32 = 50;
@@ -61,9 +63,9 @@ impl Bench {
     /// A socket of side a or b.
     fn udp(&self, side: &str, address: &str) -> UdpSocket {
         let path = PathBuf::from("/run/netns").join(format!("{}-{side}", self.tag));
-        let open = || -> Result<UdpSocket, String> {
-            sys::enter_netns(&path)?;
-            UdpSocket::bind(address).map_err(|error| error.to_string())
+        let open = || -> Result<UdpSocket> {
+            namespace::enter_path(&path)?;
+            UdpSocket::bind(address).attempting(|| "bind")
         };
         let opened = std::thread::scope(|scope| scope.spawn(open).join().expect("the thread"));
         opened.expect("a socket")
@@ -89,8 +91,8 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         if let Some(mut link) = self.link.take() {
-            // SAFETY: signals a child that was not waited for, so the id is its own.
-            unsafe { libc::kill(link.id() as i32, libc::SIGTERM) };
+            // It was not waited for, so the id is its own.
+            let _ = kill(Pid::from_raw(link.id() as i32), Signal::SIGTERM);
             let _ = link.wait();
         }
         for side in ["a", "e", "b"] {

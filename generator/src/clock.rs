@@ -2,8 +2,11 @@
 //! time jumps to the next timer) it never is, provided that it sleeps until exactly the next thing it has to do.
 //! In: absolute instants in nanoseconds. Out: the kernel's clocks.
 
-use std::io;
-
+use ewan_system::schedule::{set_nice, set_realtime};
+use ewan_timers::clock::gettime;
+use nix::errno::Errno;
+use nix::sys::time::TimeSpec;
+use nix::time::{clock_nanosleep, ClockId, ClockNanosleepFlags};
 use serde::Deserialize;
 
 /// Which time the kernel keeps.
@@ -24,30 +27,22 @@ impl Clock {
     pub fn prepare(self) -> Result<(), String> {
         match self {
             Self::Live => {
-                // SAFETY: touches only this process's priority.
-                let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
+                let _ = set_nice(-10);
                 nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))
             }
-            Self::Virtual => {
-                let parameter = libc::sched_param { sched_priority: 1 };
-                // SAFETY: the kernel reads a structure that lives here.
-                match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } {
-                    0 => Ok(()),
-                    _ => Err(format!("SCHED_FIFO: {}", io::Error::last_os_error())),
-                }
-            }
+            Self::Virtual => Ok(set_realtime(1)?),
         }
     }
 }
 
 /// CLOCK_REALTIME, the clock of the kernel's packet time stamps.
 pub fn real_ns() -> i64 {
-    read(libc::CLOCK_REALTIME)
+    gettime(libc::CLOCK_REALTIME) as i64
 }
 
 /// CLOCK_MONOTONIC, which nobody sets.
 pub fn monotonic_ns() -> i64 {
-    read(libc::CLOCK_MONOTONIC)
+    gettime(libc::CLOCK_MONOTONIC) as i64
 }
 
 /// How far CLOCK_REALTIME is from CLOCK_MONOTONIC: a change between two readings is a step of the clock.
@@ -59,31 +54,19 @@ pub fn offset_ns() -> i64 {
 
 /// Returns at once when that is past.
 pub fn sleep_until_real(at_ns: i64) {
-    sleep_until(libc::CLOCK_REALTIME, at_ns);
+    sleep_until(ClockId::CLOCK_REALTIME, at_ns);
 }
 
 /// Returns at once when that is past.
 pub fn sleep_until_monotonic(at_ns: i64) {
-    sleep_until(libc::CLOCK_MONOTONIC, at_ns);
+    sleep_until(ClockId::CLOCK_MONOTONIC, at_ns);
 }
 
-/// A span of time as the kernel wants it; what is past is none.
-pub fn timespec(ns: i64) -> libc::timespec {
-    let ns = ns.max(0);
-    libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
-}
-
-fn sleep_until(clock: libc::clockid_t, at_ns: i64) {
-    let at = timespec(at_ns);
-    // SAFETY: reads one timespec; nothing is written for an absolute time. A signal only makes it ask again.
-    while unsafe { libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) } == libc::EINTR {}
-}
-
-fn read(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec; both clocks always exist.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+fn sleep_until(clock: ClockId, at_ns: i64) {
+    let at_ns = at_ns.max(0);
+    let at = TimeSpec::new(at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+    // A signal only makes it ask again.
+    while clock_nanosleep(clock, ClockNanosleepFlags::TIMER_ABSTIME, &at) == Err(Errno::EINTR) {}
 }
 
 #[cfg(test)]

@@ -8,10 +8,9 @@
 //!
 //! Numbers are from linux/fib_rules.h and linux/rtnetlink.h.
 
-use std::io;
 use std::net::IpAddr;
 
-use ewan_netlink::{attributes, u32_of, Attributes, Batch, Socket};
+use ewan_system::netlink::{self, attributes, u32_of, Attributes, Batch, Socket};
 
 const FRA_PRIORITY: u16 = 6;
 const FRA_FWMARK: u16 = 10;
@@ -38,9 +37,9 @@ pub struct Route {
 impl Route {
     /// A copy of the route from `from` to `to`, with ECN; None where packets stay in the node and meet no queue that
     /// could mark them. Errors: the first part is what was attempted.
-    pub fn add(from: IpAddr, to: IpAddr) -> Result<Option<Self>, String> {
+    pub fn add(from: IpAddr, to: IpAddr) -> netlink::Result<Option<Self>> {
         let socket = Socket::open()?;
-        let found = existing(&socket, from, to).map_err(|error| format!("route to {to}: {error}"))?;
+        let found = existing(&socket, from, to)?;
         let Some(message) = copy(&found) else { return Ok(None) };
         let route = Route { socket, to, mark: MARK | std::process::id() };
         let _ = route.remove(); // of a process that had our number, and was killed
@@ -63,7 +62,7 @@ impl Route {
         Ok(Some(route))
     }
 
-    pub fn remove(&self) -> Result<(), String> {
+    pub fn remove(&self) -> netlink::Result<()> {
         let mut batch = Batch::default();
         batch.add(libc::RTM_DELRULE, 0, &rule(self.to), "removing the rule for ECN".into(), |body| self.select(body));
         let mut header = [0; HEADER];
@@ -104,13 +103,19 @@ fn rule(to: IpAddr) -> [u8; HEADER] {
 }
 
 /// The kernel's answer to where it would send a packet.
-fn existing(socket: &Socket, from: IpAddr, to: IpAddr) -> io::Result<Vec<u8>> {
+fn existing(socket: &Socket, from: IpAddr, to: IpAddr) -> netlink::Result<Vec<u8>> {
     let mut header = [0; HEADER];
     (header[0], header[1]) = family_and_bits(to);
     header[2] = header[1];
-    socket.get(libc::RTM_GETROUTE, libc::RTM_NEWROUTE, &header, |body| {
-        body.bytes(libc::RTA_DST, &octets(to)).bytes(libc::RTA_SRC, &octets(from));
-    })
+    socket.get(
+        libc::RTM_GETROUTE,
+        libc::RTM_NEWROUTE,
+        &header,
+        || format!("route to {to}"),
+        |body| {
+            body.bytes(libc::RTA_DST, &octets(to)).bytes(libc::RTA_SRC, &octets(from));
+        },
+    )
 }
 
 /// A route for one destination, but for the destination itself and the table.

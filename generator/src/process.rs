@@ -1,8 +1,7 @@
 //! What this process needs before it sends: CPUs, timers that fire on time, and room for the sockets.
 
-use nix::sched::{sched_setaffinity, CpuSet};
+use ewan_system::schedule::keep_to;
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
-use nix::unistd::Pid;
 
 use crate::clock::Clock;
 
@@ -11,14 +10,8 @@ const MOST_THREADS: &str = "100000";
 const MOST_FILES: &str = "/proc/sys/fs/nr_open";
 
 /// For this thread and those that it starts. No `cpus`: anywhere.
-pub fn prepare(cpus: &[usize], clock: Clock) -> Result<(), String> {
-    if !cpus.is_empty() {
-        let mut set = CpuSet::new();
-        for &cpu in cpus {
-            set.set(cpu).map_err(|error| format!("cpus: {cpu}: {error}"))?;
-        }
-        sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| format!("cpus {cpus:?}: {error}"))?;
-    }
+pub fn prepare(cpus: &[u32], clock: Clock) -> Result<(), String> {
+    keep_to(cpus)?;
     clock.prepare()?;
     if clock == Clock::Virtual {
         // Its kernel is ours alone; of the little memory that it has, it would allow few threads.

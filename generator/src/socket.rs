@@ -4,14 +4,17 @@
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use ewan_system::namespace;
+use ewan_system::socket::{get_option, require_option as set, set_nonblocking, set_option};
 use nix::errno::Errno;
-use nix::sched::{setns, CloneFlags};
-use nix::sys::socket::{bind, connect, listen, socket, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage};
+use nix::sys::socket::{
+    bind, connect, listen, setsockopt, socket, sockopt, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage,
+};
 use serde::Deserialize;
 
 use crate::ecn;
@@ -77,7 +80,7 @@ impl Options {
     }
 
     /// Of a TCP socket before it connects or listens; those that a listener accepts inherit them.
-    fn set_tcp(&self, fd: RawFd, v6: bool) -> Result<(), String> {
+    fn set_tcp(&self, fd: BorrowedFd, v6: bool) -> Result<(), String> {
         if let Some(name) = &self.congestion {
             set_congestion(fd, name)?;
         }
@@ -85,7 +88,7 @@ impl Options {
             set(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &(bytes as libc::c_int), "TCP_MAXSEG")?;
         }
         if self.nodelay {
-            set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1, "TCP_NODELAY")?;
+            set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32, "TCP_NODELAY")?;
         }
         self.set_buffers(fd)?;
         if let Some(bytes) = self.window_bytes {
@@ -100,18 +103,18 @@ impl Options {
 
     /// Since Linux 6.10 the first full segment that is received replaces what was set before (tcp_measure_rcv_mss), so
     /// the window is to be set again after it.
-    pub fn clamp_window(&self, fd: RawFd) -> Result<(), String> {
+    pub fn clamp_window(&self, fd: BorrowedFd) -> Result<(), String> {
         let Some(bytes) = self.window_bytes else { return Ok(()) };
-        set(fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &(bytes as libc::c_int), "TCP_WINDOW_CLAMP")
+        Ok(set(fd, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &(bytes as libc::c_int), "TCP_WINDOW_CLAMP")?)
     }
 
     /// Of a UDP socket.
     pub fn set_udp(&self, socket: &UdpSocket, v6: bool) -> Result<(), String> {
-        self.set_buffers(socket.as_raw_fd())?;
-        self.mark(socket.as_raw_fd(), v6, self.dscp << 2 | if self.ecn { CAPABLE } else { 0 })
+        self.set_buffers(socket.as_fd())?;
+        self.mark(socket.as_fd(), v6, self.dscp << 2 | if self.ecn { CAPABLE } else { 0 })
     }
 
-    fn set_buffers(&self, fd: RawFd) -> Result<(), String> {
+    fn set_buffers(&self, fd: BorrowedFd) -> Result<(), String> {
         if let Some(bytes) = self.send_buffer_bytes {
             set_buffer(fd, libc::SO_SNDBUFFORCE, bytes, "SO_SNDBUFFORCE")?;
         }
@@ -121,29 +124,24 @@ impl Options {
         Ok(())
     }
 
-    fn mark(&self, fd: RawFd, v6: bool, class: u8) -> Result<(), String> {
+    fn mark(&self, fd: BorrowedFd, v6: bool, class: u8) -> Result<(), String> {
+        let class = libc::c_int::from(class);
         match (class, v6) {
-            (0, _) => Ok(()),
-            (_, false) => set(fd, libc::IPPROTO_IP, libc::IP_TOS, &libc::c_int::from(class), "IP_TOS"),
-            (_, true) => set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &libc::c_int::from(class), "IPV6_TCLASS"),
+            (0, _) => {}
+            (_, false) => set(fd, libc::IPPROTO_IP, libc::IP_TOS, &class, "IP_TOS")?,
+            (_, true) => set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &class, "IPV6_TCLASS")?,
         }
+        Ok(())
     }
 }
 
-fn set_buffer(fd: RawFd, option: libc::c_int, bytes: u64, what: &str) -> Result<(), String> {
-    set(fd, libc::SOL_SOCKET, option, &(bytes as libc::c_int), what)
+fn set_buffer(socket: BorrowedFd, option: libc::c_int, bytes: u64, what: &str) -> Result<(), String> {
+    Ok(set(socket, libc::SOL_SOCKET, option, &(bytes as libc::c_int), what)?)
 }
 
-fn set_congestion(fd: RawFd, congestion: &str) -> Result<(), String> {
-    // SAFETY: the kernel reads as many bytes as the name has.
-    let done = unsafe {
-        let (name, length) = (congestion.as_ptr().cast(), congestion.len() as u32);
-        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name, length)
-    };
-    match done {
-        0 => Ok(()),
-        _ => Err(no_congestion(congestion, &io::Error::last_os_error())),
-    }
+fn set_congestion(socket: BorrowedFd, congestion: &str) -> Result<(), String> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, congestion)
+        .map_err(|error| no_congestion(congestion, &error))
 }
 
 /// How long the kernel may take to start stamping packets after the first socket asked for it.
@@ -169,24 +167,18 @@ fn no_congestion(name: &str, error: &io::Error) -> String {
 
 impl Namespaces {
     pub fn open() -> Result<Self, String> {
-        let own =
-            File::open("/proc/thread-self/ns/net").map_err(|error| format!("/proc/thread-self/ns/net: {error}"))?;
+        let own = namespace::own()?;
         // Not bound: this one is in the caller's own namespace, where nobody is to reach it.
         let stamping = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
             .map_err(|error| format!("socket: {error}"))?;
-        set(stamping.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
+        set(&stamping, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32, "SO_TIMESTAMPNS")?;
         std::thread::sleep(STAMPS_START);
         Ok(Self { own, _stamping: stamping, asking_for_ecn: Mutex::new(()) })
     }
 
     /// Runs `action` with this thread in `netns`.
     pub fn within<T>(&self, netns: &Path, action: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-        let there = File::open(netns).map_err(|error| format!("{}: {error}", netns.display()))?;
-        setns(&there, CloneFlags::CLONE_NEWNET).map_err(|error| format!("setns {}: {error}", netns.display()))?;
-        let result = action();
-        // Staying behind would send the next probe's packets from the wrong node.
-        setns(&self.own, CloneFlags::CLONE_NEWNET).expect("return to the own network namespace");
-        result
+        namespace::within(netns, &self.own, action)
     }
 
     /// A UDP socket on any port of `end`, not blocking, with room for `buffer_bytes` each way and kernel time stamps.
@@ -195,28 +187,28 @@ impl Namespaces {
             let at = SocketAddr::new(end.address, 0);
             UdpSocket::bind(at).map_err(|error| format!("{}: bind {}: {error}", end.netns.display(), end.address))
         })?;
-        let fd = socket.as_raw_fd();
+        let fd = socket.as_fd();
         let size = buffer_bytes.min(i32::MAX as usize / 2) as libc::c_int;
         socket.set_nonblocking(true).map_err(|error| format!("set_nonblocking: {error}"))?;
         set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &size, "SO_RCVBUFFORCE")?;
         set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &size, "SO_SNDBUFFORCE")?;
-        set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1, "SO_TIMESTAMPNS")?;
+        set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32, "SO_TIMESTAMPNS")?;
         Ok(socket)
     }
 
     /// The same for packets of which none may be lost or changed before the link.
     pub fn udp_for_probes(&self, end: &Endpoint, buffer_bytes: usize) -> Result<UdpSocket, String> {
         let socket = self.udp(end, buffer_bytes)?;
-        let fd = socket.as_raw_fd();
+        let fd = socket.as_fd();
         // RECVERR: a full queue of the own interface is told (ENOBUFS), not counted as a loss of the link.
         // PROBE: never fragment, never believe a path MTU.
         match end.address {
             IpAddr::V4(_) => {
-                set(fd, libc::IPPROTO_IP, libc::IP_RECVERR, &1, "IP_RECVERR")?;
+                set(fd, libc::IPPROTO_IP, libc::IP_RECVERR, &1i32, "IP_RECVERR")?;
                 set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &libc::IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER")?;
             }
             IpAddr::V6(_) => {
-                set(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &1, "IPV6_RECVERR")?;
+                set(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &1i32, "IPV6_RECVERR")?;
                 set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, &libc::IP_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER")?;
             }
         }
@@ -237,7 +229,7 @@ impl Namespaces {
     /// both ends together must be unused.
     pub fn tcp(&self, end: &Endpoint, options: &Options) -> Result<OwnedFd, String> {
         let fd = self.tcp_socket(end, options)?;
-        set(fd.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1, "IP_BIND_ADDRESS_NO_PORT")?;
+        set(&fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1i32, "IP_BIND_ADDRESS_NO_PORT")?;
         let from = SockaddrStorage::from(SocketAddr::new(end.address, 0));
         bind(fd.as_raw_fd(), &from).map_err(|error| format!("bind {}: {error}", end.address))?;
         Ok(fd)
@@ -249,7 +241,7 @@ impl Namespaces {
         let fd = self.within(&end.netns, || {
             socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(|error| format!("socket: {error}"))
         })?;
-        options.set_tcp(fd.as_raw_fd(), v6)?;
+        options.set_tcp(fd.as_fd(), v6)?;
         Ok(fd)
     }
 
@@ -262,7 +254,7 @@ impl Namespaces {
             return connect(fd, &address).map_err(|error| say(error.into()));
         }
         // The first packet is sent before a call that does not wait returns, and then the socket's route is as any other.
-        non_blocking(fd, true).map_err(say)?;
+        set_nonblocking(socket, true).map_err(say)?;
         self.within(&from.netns, || {
             let _only_one = self.asking_for_ecn.lock().expect("no thread fails with the lock held");
             let route = ecn::Route::add(from.address, to.ip())
@@ -270,9 +262,11 @@ impl Namespaces {
             let begun = match route {
                 None => connect(fd, &address),
                 Some(route) => {
-                    let mark = |mark: u32| set(fd, libc::SOL_SOCKET, libc::SO_MARK, &mark, "SO_MARK");
+                    let mark = |mark: u32| set(socket, libc::SOL_SOCKET, libc::SO_MARK, &mark, "SO_MARK");
                     let begun = mark(route.mark).map(|()| connect(fd, &address));
-                    mark(0).and(route.remove())?;
+                    let (unmarked, removed) = (mark(0), route.remove());
+                    unmarked?;
+                    removed?;
                     begun?
                 }
             };
@@ -281,7 +275,7 @@ impl Namespaces {
                 Err(error) => Err(say(error.into())),
             }
         })?;
-        non_blocking(fd, false).map_err(say)?;
+        set_nonblocking(socket, false).map_err(say)?;
         // While it connects, a second call waits; afterwards it says that it is connected.
         match connect(fd, &address) {
             Ok(()) | Err(Errno::EISCONN) => Ok(()),
@@ -290,40 +284,13 @@ impl Namespaces {
     }
 }
 
-pub fn non_blocking(fd: RawFd, on: bool) -> io::Result<()> {
-    // SAFETY: the kernel reads an integer.
-    match unsafe { libc::ioctl(fd, libc::FIONBIO, &libc::c_int::from(on)) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 /// Closing this socket throws away what still waits, so that it does not disturb what comes next.
-pub fn forget_when_closed(fd: RawFd) -> Result<(), String> {
+pub fn forget_when_closed(socket: impl AsFd) -> Result<(), String> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    set(fd, libc::SOL_SOCKET, libc::SO_LINGER, &linger, "SO_LINGER")
-}
-
-pub fn set<T>(fd: RawFd, level: libc::c_int, option: libc::c_int, value: &T, what: &str) -> Result<(), String> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of `value`.
-    match unsafe { libc::setsockopt(fd, level, option, std::ptr::from_ref(value).cast(), length) } {
-        0 => Ok(()),
-        _ => Err(format!("{what}: {}", io::Error::last_os_error())),
-    }
-}
-
-/// Fills `value` with as much of the option as the kernel has; the rest stays as it was.
-pub fn get<T: Copy>(fd: RawFd, level: libc::c_int, option: libc::c_int, mut value: T) -> io::Result<T> {
-    let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes; T is plain data (all callers use arrays of integers).
-    match unsafe { libc::getsockopt(fd, level, option, std::ptr::from_mut(&mut value).cast(), &mut length) } {
-        0 => Ok(value),
-        _ => Err(io::Error::last_os_error()),
-    }
+    setsockopt(&socket, sockopt::Linger, &linger).map_err(|error| format!("SO_LINGER: {error}"))
 }
 
 /// Packets that arrived and found no room in the socket's buffer.
 pub fn dropped_packets(socket: &UdpSocket) -> u64 {
-    get(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, [0u32; 16]).map_or(0, |info| info[SK_MEMINFO_DROPS].into())
+    get_option::<[u32; 16]>(socket, libc::SOL_SOCKET, SO_MEMINFO).map_or(0, |info| info[SK_MEMINFO_DROPS].into())
 }

@@ -1,10 +1,9 @@
 //! What the kernel tells of a TCP connection: `struct tcp_info` (linux/tcp.h), by the names of its fields.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
+use ewan_system::socket::get_option;
 use serde::Serialize;
-
-use crate::socket::get;
 
 /// As bytes: longer than the libc crate's structure. What an older kernel does not know is 0.
 #[derive(Clone, Copy)]
@@ -33,8 +32,8 @@ pub struct Sample {
 }
 
 impl Info {
-    pub fn of(socket: &impl AsRawFd) -> Result<Self, String> {
-        let bytes = get(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, [0; 256]);
+    pub fn of(socket: &impl AsFd) -> Result<Self, String> {
+        let bytes = get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
         bytes.map(Self).map_err(|error| format!("TCP_INFO: {error}"))
     }
 

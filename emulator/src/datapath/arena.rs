@@ -4,7 +4,9 @@
 //! Freed slots are used again last in, first out, and fresh ones only when none is free: however large a store the
 //! plan asks for, only as much memory is touched as packets were ever in flight.
 
-use super::sys::Map;
+use ewan_system::Result;
+
+use super::memory::Map;
 
 /// Number of a slot, and which size it has (the top bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ struct Class {
 impl Arena {
     /// Room for `packets` frames in all, and for `bytes` in large ones, each of at most `frame_bytes`; fetches up to
     /// `prefault_bytes` of it now.
-    pub fn new(packets: u64, bytes: u64, frame_bytes: usize, prefault_bytes: usize) -> Result<Arena, String> {
+    pub fn new(packets: u64, bytes: u64, frame_bytes: usize, prefault_bytes: usize) -> Result<Arena> {
         let slots = |count: u64| count.clamp(64, u64::from(LARGE - 1)) as u32;
         // The worst case for large slots is frames just too large for a small one.
         let large = slots((bytes / SMALL_BYTES as u64 + 64).min(packets));
@@ -93,7 +95,7 @@ impl Arena {
 }
 
 impl Class {
-    fn new(slots: u32, frame_bytes: usize, prefault_bytes: usize) -> Result<Class, String> {
+    fn new(slots: u32, frame_bytes: usize, prefault_bytes: usize) -> Result<Class> {
         let slot_bytes = (frame_bytes + HEAD_BYTES).next_multiple_of(64);
         let map = Map::anonymous(slot_bytes * slots as usize)?;
         map.small_pages();

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex};
 
+use ewan_system::Context;
 use ewan_timers::Clock;
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
@@ -38,9 +39,9 @@ pub struct Control {
 }
 
 /// Opens the socket (in the place of one left behind) and serves it on threads that inherit the caller's CPUs.
-pub fn serve(control: Control, path: &Path) -> Result<(), String> {
+pub fn serve(control: Control, path: &Path) -> ewan_system::Result<()> {
     let _ = std::fs::remove_file(path);
-    let listener = UnixListener::bind(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let listener = UnixListener::bind(path).attempting(|| path.display().to_string())?;
     std::thread::spawn(move || accept(&listener, &Arc::new(control)));
     Ok(())
 }

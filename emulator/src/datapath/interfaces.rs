@@ -4,9 +4,8 @@
 
 use std::sync::Mutex;
 
-use ewan_netlink::{attributes, u32_of, u64_at, Socket};
-
-use super::sys;
+use ewan_system::netlink::{attributes, u32_of, u64_at, Result, Socket};
+use ewan_system::socket::interface_index;
 
 // linux/if_link.h
 const IFLA_LINK: u16 = 5;
@@ -44,11 +43,11 @@ pub struct PortDrops {
 }
 
 impl Interfaces {
-    pub fn open(names: [&str; 2]) -> Result<Interfaces, String> {
+    pub fn open(names: [&str; 2]) -> Result<Interfaces> {
         let socket = Socket::open()?;
-        let ports = names.map(|name| -> Result<Interface, String> {
-            let index = sys::interface_index(name)?;
-            let link = get_link(&socket, index, None).map_err(|error| format!("interface {name}: {error}"))?;
+        let ports = names.map(|name| -> Result<Interface> {
+            let index = interface_index(name)?;
+            let link = get_link(&socket, index, None, name)?;
             let word = |kind| u32_of(attribute(&link, kind)?);
             let peer = word(IFLA_LINK).zip(word(IFLA_LINK_NETNSID).map(|id| id as i32));
             Ok(Interface { index, peer })
@@ -65,8 +64,8 @@ impl Interfaces {
         [0, 1].map(|port: usize| {
             let Interface { index, peer } = self.ports[port];
             // One that is gone has nothing to tell any more.
-            let own = get_link(&socket, index, None).ok();
-            let far = peer.and_then(|(index, namespace)| get_link(&socket, index, Some(namespace)).ok());
+            let own = get_link(&socket, index, None, "").ok();
+            let far = peer.and_then(|(index, namespace)| get_link(&socket, index, Some(namespace), "").ok());
             let count = |link: &Option<Vec<u8>>, offset: usize| {
                 let statistics = link.as_ref().and_then(|link| attribute(link, IFLA_STATS64))?;
                 (statistics.len() >= offset + 8).then(|| u64_at(statistics, offset))
@@ -82,15 +81,21 @@ impl Interfaces {
     }
 }
 
-/// RTM_GETLINK: the answer's ifinfomsg and attributes.
-fn get_link(socket: &Socket, index: u32, namespace: Option<i32>) -> std::io::Result<Vec<u8>> {
+/// RTM_GETLINK: the answer's ifinfomsg and attributes. `name`: for the error.
+fn get_link(socket: &Socket, index: u32, namespace: Option<i32>, name: &str) -> Result<Vec<u8>> {
     let mut header = [0; HEADER];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
-    socket.get(libc::RTM_GETLINK, libc::RTM_NEWLINK, &header, |body| {
-        if let Some(id) = namespace {
-            body.u32(IFLA_TARGET_NETNSID, id as u32);
-        }
-    })
+    socket.get(
+        libc::RTM_GETLINK,
+        libc::RTM_NEWLINK,
+        &header,
+        || format!("interface {name}"),
+        |body| {
+            if let Some(id) = namespace {
+                body.u32(IFLA_TARGET_NETNSID, id as u32);
+            }
+        },
+    )
 }
 
 fn attribute(message: &[u8], wanted: u16) -> Option<&[u8]> {

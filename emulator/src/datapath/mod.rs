@@ -5,19 +5,20 @@
 mod arena;
 mod changes;
 mod control;
+mod error;
 mod events;
 pub mod faults;
 mod frame;
 mod guarded;
 mod histogram;
 mod interfaces;
+mod memory;
 pub mod packet;
 pub mod port;
 mod series;
 mod shared;
 mod sharing;
 mod spinner;
-pub mod sys;
 
 /// What `guarded` is made of; its test puts loom's in their place.
 mod atomic {
@@ -29,11 +30,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ewan_system::signals::{Signal, Signals};
+use ewan_system::{namespace, schedule, Context};
 use ewan_timers::Clock;
 
 use crate::config::Direction;
 use arena::Arena;
 use control::Control;
+pub use error::{Error, Result};
 use packet::AfPacket;
 use port::Port;
 use shared::{DirectionState, Shared};
@@ -64,6 +68,8 @@ pub struct LinkConfig {
 }
 
 const OPENERS: usize = 64;
+/// How long the first thread waits for a signal before it looks at the others.
+const LOOK: Duration = Duration::from_millis(200);
 /// Milliseconds of counters kept per direction; fewer where many directions share the memory.
 const SERIES_MS: usize = 8192;
 const SERIES_DIRECTIONS: usize = 64;
@@ -80,19 +86,23 @@ const LEAST_STORE_PACKETS: u64 = 1 << 16;
 const LEAST_STORE_BYTES: u64 = 32 << 20;
 
 /// Serves the links until SIGTERM or SIGINT. The control socket appears when packets flow.
-pub fn run(config: SpinnerConfig) -> Result<(), String> {
+pub fn run(config: SpinnerConfig) -> Result<()> {
     if config.links.is_empty() {
-        return Err("this spinner has no links to serve".into());
+        return Err(Error::NoLinks);
     }
     for link in &config.links {
         for (heading, direction) in [("forward", &link.forward), ("backward", &link.backward)] {
-            crate::model::check(direction).map_err(|error| format!("link {} {heading}: {error}", link.name))?;
+            crate::model::check(direction).map_err(|reason| Error::Refused {
+                link: link.name.clone(),
+                heading,
+                reason,
+            })?;
         }
     }
-    let signals = block_signals()?;
+    let signals = Signals::block(&[Signal::SIGTERM, Signal::SIGINT])?;
     if !config.control_cpus.is_empty() {
         // A container may have the spinner's CPU alone.
-        if let Err(error) = sys::set_affinity(&config.control_cpus) {
+        if let Err(error) = schedule::keep_to(&config.control_cpus) {
             println!("control is not kept off the spinner's CPU: {error}");
         }
     }
@@ -117,7 +127,7 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
         });
     }
     if !config.sleep {
-        if let Err(error) = sys::lock_memory() {
+        if let Err(error) = schedule::lock_memory() {
             println!("memory is not locked: {error}");
         }
     }
@@ -131,11 +141,11 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     let one_cpu = turns.as_ref().is_some_and(|turns| turns.one_cpu);
     let thread = std::thread::Builder::new()
         .name("spinner".into())
-        .spawn(move || -> Result<Vec<Box<dyn Port>>, String> {
+        .spawn(move || -> Result<Vec<Box<dyn Port>>> {
             let policy = if config.sleep {
                 sleep_exactly()
             } else {
-                sys::set_affinity(&[cpu])?;
+                schedule::keep_to(&[cpu])?;
                 take_priority(wanted, one_cpu)
             };
             println!("spinner on CPU {cpu}: {policy}, clock {}", state.clock);
@@ -143,16 +153,16 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
                 *place = policy;
             }
             if config.sleep {
-                spinner.run_sleeping()
+                Ok(spinner.run_sleeping()?)
             } else {
                 Ok(spinner.run(wanted))
             }
         })
-        .map_err(|error| format!("starting the spinner: {error}"))?;
+        .attempting(|| "starting the spinner")?;
     let control = Control { clock, shared: shared.clone(), changes: Arc::new(Mutex::new(outbox)) };
     control::serve(control, &config.control_socket)?;
 
-    while !thread.is_finished() && !signalled(&signals) {
+    while !thread.is_finished() && signals.wait(Some(LOOK)).is_none() {
         give_way();
     }
     shared.stop.store(true, Relaxed);
@@ -164,9 +174,9 @@ pub fn run(config: SpinnerConfig) -> Result<(), String> {
     let _ = std::fs::remove_file(&config.control_socket);
     if !thread.is_finished() {
         control::summary(&shared).iter().for_each(|line| println!("{line}"));
-        return Err(format!("the spinner does not stop within {} s: ended without it", STOPS.as_secs()));
+        return Err(Error::Stuck(STOPS.as_secs()));
     }
-    let result = thread.join().unwrap_or_else(|_| Err("the spinner failed".into()));
+    let result = thread.join().unwrap_or_else(|_| Err(Error::Panicked("the spinner")));
     control::summary(&shared).iter().for_each(|line| println!("{line}"));
     close_all(result?);
     Ok(())
@@ -185,7 +195,7 @@ impl Turns {
         if let Err(error) = &registration {
             println!("other spinners on CPU {cpu} are not seen: {error}");
         }
-        Turns { registration: registration.ok(), one_cpu: sys::cpus_online() == 1 }
+        Turns { registration: registration.ok(), one_cpu: schedule::cpus_online() == Some(1) }
     }
 
     fn are_needed(&self) -> bool {
@@ -201,11 +211,11 @@ enum Policy {
 }
 
 impl Policy {
-    fn from_environment() -> Result<Policy, String> {
+    fn from_environment() -> Result<Policy> {
         match std::env::var("EWAN_SCHED").as_deref() {
             Err(_) | Ok("" | "fair") => Ok(Policy::Fair),
             Ok("fifo") => Ok(Policy::RealTime),
-            Ok(other) => Err(format!("EWAN_SCHED={other}: write fair or fifo")),
+            Ok(other) => Err(Error::Environment(format!("EWAN_SCHED={other}: write fair or fifo"))),
         }
     }
 }
@@ -218,7 +228,7 @@ struct Opened {
 
 /// On threads of their own, which enter the namespaces; the caller stays where it is. Many at once, because the
 /// kernel lets each receive ring wait for a grace period of some 10 ms, which those that wait together share.
-fn open_all(config: &SpinnerConfig) -> Result<Vec<Opened>, String> {
+fn open_all(config: &SpinnerConfig) -> Result<Vec<Opened>> {
     std::thread::scope(|scope| {
         let openers: Vec<_> = config
             .links
@@ -226,7 +236,7 @@ fn open_all(config: &SpinnerConfig) -> Result<Vec<Opened>, String> {
             .map(|links| scope.spawn(|| links.iter().map(|link| open(link, config)).collect::<Vec<_>>()))
             .collect();
         let results = openers.into_iter().map(|opener| opener.join());
-        results.flat_map(|result| result.unwrap_or_else(|_| vec![Err("opening the ports failed".into())])).collect()
+        results.flat_map(|result| result.unwrap_or_else(|_| vec![Err(Error::Panicked("opening the ports"))])).collect()
     })
 }
 
@@ -242,19 +252,19 @@ fn close_all(mut ports: Vec<Box<dyn Port>>) {
 }
 
 /// Leaves the calling thread in the link's namespace.
-fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<Opened, String> {
-    let say = |error: String| format!("link {}: {error}", link.name);
+fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<Opened> {
+    let say = |source| Error::Port { link: link.name.clone(), source };
     let share = RINGS_BYTES / (2 * config.links.len());
     let ring_bytes = if config.sleep { share.min(SLEEPING_RING_BYTES) } else { share };
-    sys::enter_netns(&link.netns).map_err(say)?;
-    let port = |interface: &str| AfPacket::open(interface, link.mtu, ring_bytes).map_err(say);
+    namespace::enter_path(&link.netns).map_err(|error| say(error.into()))?;
+    let port = |interface: &str| AfPacket::open(interface, link.mtu, ring_bytes).map_err(|error| say(error.into()));
     let ports: [Box<dyn Port>; 2] = [Box::new(port(&link.port_a)?), Box::new(port(&link.port_b)?)];
     let facts = [ports[0].facts(), ports[1].facts()];
     let interfaces = interfaces::Interfaces::open([&link.port_a, &link.port_b]).map_err(say)?;
     Ok(Opened { ports, facts, interfaces })
 }
 
-fn arena(direction: &Direction, mtu: u32, links: usize) -> Result<Arena, String> {
+fn arena(direction: &Direction, mtu: u32, links: usize) -> ewan_system::Result<Arena> {
     let prefault = direction.store_bytes.min(PREFAULT_BYTES / (2 * links as u64));
     Arena::new(
         direction.store_packets.max(LEAST_STORE_PACKETS),
@@ -270,36 +280,16 @@ fn arena(direction: &Direction, mtu: u32, links: usize) -> Result<Arena, String>
 /// machine then waits for. At nice −20 others get their turn within milliseconds, and for as long as they need it.
 fn take_priority(wanted: Policy, one_cpu: bool) -> String {
     if wanted == Policy::RealTime {
-        return sys::set_realtime(1).map_or_else(|error| format!("normal ({error})"), |()| "SCHED_FIFO".into());
+        return schedule::set_realtime(1).map_or_else(|error| format!("normal ({error})"), |()| "SCHED_FIFO".into());
     }
     if one_cpu {
         return "normal (there is only one CPU)".into();
     }
-    sys::raise_session();
-    sys::set_nice(-20).map_or_else(|error| format!("normal ({error})"), |()| "nice -20".into())
+    schedule::raise_session();
+    schedule::set_nice(-20).map_or_else(|error| format!("normal ({error})"), |()| "nice -20".into())
 }
 
 /// Timers of a real-time thread have no slack; one that mostly sleeps takes nobody's turn.
 fn sleep_exactly() -> String {
-    sys::set_realtime(1).map_or_else(|error| format!("asleep ({error})"), |()| "asleep, SCHED_FIFO".into())
-}
-
-/// For every thread that starts from here on, so that `signalled` alone receives them.
-fn block_signals() -> Result<libc::sigset_t, String> {
-    // SAFETY: the set is plain bits that we own.
-    unsafe {
-        let mut signals: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut signals);
-        libc::sigaddset(&mut signals, libc::SIGTERM);
-        libc::sigaddset(&mut signals, libc::SIGINT);
-        let result = libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
-        sys::check(-result, "blocking signals").map(|_| signals)
-    }
-}
-
-/// Waits for 200 ms; true if told to stop.
-fn signalled(signals: &libc::sigset_t) -> bool {
-    let timeout = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-    // SAFETY: both structures live here; no information about the signal is asked for.
-    unsafe { libc::sigtimedwait(signals, std::ptr::null_mut(), &timeout) > 0 }
+    schedule::set_realtime(1).map_or_else(|error| format!("asleep ({error})"), |()| "asleep, SCHED_FIFO".into())
 }

@@ -7,11 +7,14 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use ewan_system::socket::{self, require_option, PacketAddress};
+use ewan_system::{Context, Result};
 use ewan_timers::Clock;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::frame::{complete_checksum, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
-use super::port::{packet_address, ring_size, Facts, Port};
-use super::sys::{self, Map};
+use super::memory::Map;
+use super::port::{ring_size, Facts, Port};
 use crate::model::Nanos;
 
 const BURST: usize = 32;
@@ -30,8 +33,9 @@ const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const ETH_P_ALL: u16 = 3;
 
+/// struct tpacket_req
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(IntoBytes, Immutable)]
 struct RingRequest {
     block_size: u32,
     block_nr: u32,
@@ -41,7 +45,7 @@ struct RingRequest {
 
 /// struct tpacket2_hdr
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromBytes)]
 struct FrameHead {
     status: u32,
     len: u32,
@@ -55,8 +59,9 @@ struct FrameHead {
     padding: [u8; 4],
 }
 
+/// struct tpacket_stats
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(FromBytes, IntoBytes)]
 struct Statistics {
     packets: u32,
     drops: u32,
@@ -77,37 +82,38 @@ pub struct AfPacket {
 }
 
 impl AfPacket {
-    pub fn open(interface: &str, mtu: u32, ring_bytes: usize) -> Result<AfPacket, String> {
+    /// Opens an interface of the namespace that the calling thread is in. `ring_bytes`: memory for frames that came in.
+    pub fn open(interface: &str, mtu: u32, ring_bytes: usize) -> Result<AfPacket> {
         let say = |what: &str| format!("AF_PACKET on {interface}: {what}");
-        let index = sys::interface_index(interface)?;
+        let index = socket::interface_index(interface)?;
         let room = mtu as usize + FRAME_BYTES_BEYOND_MTU;
         // The kernel puts its head, an address, alignment and what is reserved before the frame.
         let frame_size = (room + 128).next_power_of_two();
         let frames = ring_size(ring_bytes, frame_size, 64, 8192);
         let block_size = frame_size.max(1 << 16).min(frame_size * frames);
 
-        let receiver = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, &say("socket"))?;
-        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V2, &say("TPACKET_V2"))?;
-        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32, &say("PACKET_IGNORE_OUTGOING"))?;
+        let receiver = socket::packet().attempting(|| say("socket"))?;
+        require_option(&receiver, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V2, &say("TPACKET_V2"))?;
+        require_option(&receiver, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32, &say("PACKET_IGNORE_OUTGOING"))?;
         // Room before the frame, so that the tag that the kernel took out can be put back in place.
-        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_RESERVE, &(TAG as i32), &say("PACKET_RESERVE"))?;
+        require_option(&receiver, libc::SOL_PACKET, PACKET_RESERVE, &(TAG as i32), &say("PACKET_RESERVE"))?;
         // Stamps when the frame enters the stack; otherwise it is stamped when copied into the ring.
-        sys::set_option(&receiver, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32, &say("timestamps"))?;
+        require_option(&receiver, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32, &say("timestamps"))?;
         let request = RingRequest {
             block_size: block_size as u32,
             block_nr: (frame_size * frames / block_size) as u32,
             frame_size: frame_size as u32,
             frame_nr: frames as u32,
         };
-        sys::set_option(&receiver, libc::SOL_PACKET, PACKET_RX_RING, &request, &say("receive ring"))?;
+        require_option(&receiver, libc::SOL_PACKET, PACKET_RX_RING, &request, &say("receive ring"))?;
         let ring = Map::of(&receiver, frame_size * frames, 0, &say("mapping the receive ring"))?;
-        sys::bind(&receiver, &packet_address(index, ETH_P_ALL.to_be()), &say("bind"))?;
+        socket::bind(&receiver, &PacketAddress::new(index, ETH_P_ALL)).attempting(|| say("bind"))?;
 
-        let sender = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, &say("socket"))?;
-        sys::set_option(&sender, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32, &say("PACKET_QDISC_BYPASS"))?;
+        let sender = socket::packet().attempting(|| say("socket"))?;
+        require_option(&sender, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32, &say("PACKET_QDISC_BYPASS"))?;
         // What waits for the receiver's CPU is charged to this socket.
-        sys::set_option(&sender, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), &say("SO_SNDBUFFORCE"))?;
-        sys::bind(&sender, &packet_address(index, 0), &say("bind"))?;
+        require_option(&sender, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), &say("SO_SNDBUFFORCE"))?;
+        socket::bind(&sender, &PacketAddress::new(index, 0)).attempting(|| say("bind"))?;
 
         let receiver = Arc::new(receiver);
         // Weak, so that the port alone decides when its socket closes.
@@ -115,8 +121,7 @@ impl AfPacket {
         let overruns = move || {
             let Some(receiver) = counted.upgrade() else { return drops.load(Ordering::Relaxed) };
             // Reading clears the kernel's count.
-            let statistics =
-                sys::get_option::<Statistics>(&receiver, libc::SOL_PACKET, PACKET_STATISTICS, "statistics");
+            let statistics = socket::get_option::<Statistics>(&receiver, libc::SOL_PACKET, PACKET_STATISTICS);
             let new = statistics.map_or(0, |statistics| u64::from(statistics.drops));
             drops.fetch_add(new, Ordering::Relaxed) + new
         };
@@ -204,9 +209,8 @@ impl Port for AfPacket {
 
     fn flush(&mut self) -> bool {
         let count = self.lengths.len();
-        // SAFETY: all-zero is a valid value of these plain structures.
-        let mut pieces: [libc::iovec; BURST] = unsafe { std::mem::zeroed() };
-        let mut messages: [libc::mmsghdr; BURST] = unsafe { std::mem::zeroed() };
+        // SAFETY: all-zero is a valid value of these plain structures: no pointer, no length.
+        let (mut pieces, mut messages): ([libc::iovec; BURST], [libc::mmsghdr; BURST]) = unsafe { std::mem::zeroed() };
         for (index, &length) in self.lengths.iter().enumerate() {
             pieces[index].iov_base = self.staging[index * self.stage_bytes..].as_mut_ptr().cast();
             pieces[index].iov_len = length;

@@ -39,11 +39,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub fn new(
-        interface: &str,
-        kind: &'static str,
-        overruns: Box<dyn Fn() -> u64 + Send + Sync>,
-    ) -> Arc<Facts> {
+    pub fn new(interface: &str, kind: &'static str, overruns: Box<dyn Fn() -> u64 + Send + Sync>) -> Arc<Facts> {
         Arc::new(Facts {
             interface: interface.into(),
             kind,
@@ -64,17 +60,4 @@ impl Facts {
 pub fn ring_size(bytes: usize, slot_bytes: usize, least: usize, most: usize) -> usize {
     let slots = (bytes / slot_bytes).max(1);
     (slots + 1).next_power_of_two().div_euclid(2).clamp(least, most)
-}
-
-/// An AF_PACKET socket's address; `protocol` (in network order) 0 receives nothing.
-pub fn packet_address(index: u32, protocol: u16) -> libc::sockaddr_ll {
-    libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: protocol,
-        sll_ifindex: index as i32,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    }
 }

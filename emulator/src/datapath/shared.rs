@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use ewan_system::Context;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::histogram::Histogram;
@@ -34,7 +35,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(cpu: u32, clock: &'static str, started: Nanos, links: Vec<Link>) -> Result<Shared, String> {
+    pub fn new(cpu: u32, clock: &'static str, started: Nanos, links: Vec<Link>) -> ewan_system::Result<Shared> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Shared {
             cpu,
@@ -44,7 +45,7 @@ impl Shared {
             give_way: false.into(),
             stop: false.into(),
             changes_waiting: false.into(),
-            wake: EventFd::from_flags(flags).map_err(|error| format!("eventfd: {error}"))?,
+            wake: EventFd::from_flags(flags).attempting(|| "eventfd")?,
             gaps: Gaps::default(),
             rests: Gaps::default(),
             busy_ns: 0.into(),

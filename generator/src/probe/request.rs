@@ -19,7 +19,7 @@ pub struct Request {
     #[serde(default)]
     pub clock: Clock,
     /// Where the probe's threads may run; empty: anywhere.
-    pub cpus: Vec<usize>,
+    pub cpus: Vec<u32>,
     pub probes: Vec<Probe>,
 }
 

@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ewan_system::socket::throw_away;
 use nix::sched::{sched_getaffinity, CpuSet};
-use nix::sys::socket::{connect, SockaddrStorage};
+use nix::sys::socket::{connect, setsockopt, sockopt, MsgFlags, SockaddrStorage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::Pid;
 use serde::Serialize;
 
 use super::request::Tcp;
-use crate::socket::{forget_when_closed, set, Namespaces, Options};
+use crate::socket::{forget_when_closed, Namespaces, Options};
 use crate::tcp_info::Info;
 
 #[derive(Serialize)]
@@ -76,7 +78,7 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     let cpus = own_cpus();
     let series = watch(&stream, probe, &received, &cpus);
     let info = Info::of(&stream);
-    forget_when_closed(stream.as_raw_fd())?;
+    forget_when_closed(&stream)?;
     let _ = (stream.shutdown(Shutdown::Both), sink.shutdown(Shutdown::Both));
     let _ = (writer.join(), reader.join());
     let (series, info) = (series?, info?);
@@ -106,25 +108,22 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
 fn dial(namespaces: &Namespaces, probe: &Tcp, to: SocketAddr) -> Result<TcpStream, String> {
     let fd =
         namespaces.tcp(&probe.from, &Options { congestion: Some(probe.congestion.clone()), ..Options::default() })?;
-    let raw = fd.as_raw_fd();
-    let timeout = libc::timeval {
-        tv_sec: (probe.connect_timeout_ns / 1_000_000_000) as i64,
-        tv_usec: (probe.connect_timeout_ns % 1_000_000_000 / 1000) as i64,
+    let limit = |timeout: TimeVal| {
+        setsockopt(&fd, sockopt::SendTimeout, &timeout).map_err(|error| format!("SO_SNDTIMEO: {error}"))
     };
     // Bounds connect(2) as well (socket(7)).
-    set(raw, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &timeout, "SO_SNDTIMEO")?;
-    connect(raw, &SockaddrStorage::from(to))
+    limit(TimeVal::microseconds((probe.connect_timeout_ns / 1000) as i64))?;
+    connect(fd.as_raw_fd(), &SockaddrStorage::from(to))
         .map_err(|error| format!("connect {} to {to}: {error}", probe.from.address))?;
     // Later writes end by shutdown, not by this timeout.
-    set(raw, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &libc::timeval { tv_sec: 0, tv_usec: 0 }, "SO_SNDTIMEO")?;
+    limit(TimeVal::microseconds(0))?;
     Ok(TcpStream::from(fd))
 }
 
 fn discard(sink: &TcpStream, received: &AtomicU64) {
     loop {
-        // SAFETY: with MSG_TRUNC a TCP socket throws the bytes away and writes nothing to the buffer.
-        match unsafe { libc::recv(sink.as_raw_fd(), std::ptr::null_mut(), 1 << 20, libc::MSG_TRUNC) } {
-            count @ 1.. => received.fetch_add(count as u64, Ordering::Relaxed),
+        match throw_away(sink, 1 << 20, MsgFlags::empty()) {
+            Ok(count @ 1..) => received.fetch_add(count as u64, Ordering::Relaxed),
             _ => return,
         };
     }

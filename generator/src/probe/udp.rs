@@ -9,16 +9,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use ewan_system::wait::readable;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use serde::Serialize;
 
 use super::request::{Stream, Udp};
 use super::stats::{self, Arrival, Counts, Percentiles, Steady};
-
-use crate::clock::{offset_ns, real_ns, sleep_until_real, timespec, Clock};
+use crate::clock::{offset_ns, real_ns, sleep_until_real, Clock};
 use crate::packets::{self, Header, Receiver, Sender, HEADER_BYTES};
 use crate::socket::{dropped_packets, Namespaces};
 
@@ -220,13 +220,8 @@ fn exchange(flows: &mut [Flow], probe: &Udp, clock: Clock, echo: bool) -> Result
 
 /// True when a socket has something to read before then.
 fn wait_until_real(epoll: &Epoll, at_ns: i64) -> Result<bool, String> {
-    let timeout = timespec(at_ns - real_ns());
-    let mut ready = libc::pollfd { fd: epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one pollfd and one timespec that live here; no signal mask.
-    match unsafe { libc::ppoll(&mut ready, 1, &timeout, std::ptr::null()) } {
-        -1 => Err(format!("ppoll: {}", io::Error::last_os_error())),
-        count => Ok(count > 0),
-    }
+    let at_most = u64::try_from(at_ns - real_ns()).unwrap_or(0);
+    readable(&epoll.0, at_most).map_err(|error| format!("ppoll: {error}"))
 }
 
 /// How long packets may wait in the sockets: in the virtual clock, where each look costs wall time, until the first is

@@ -3,9 +3,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsFd;
 
+use ewan_system::socket::throw_away;
+use nix::errno::Errno;
 use nix::sys::memfd::{memfd_create, MFdFlags};
+use nix::sys::sendfile::sendfile;
+use nix::sys::socket::MsgFlags;
 
 /// What one call moves at most.
 const PIECE_BYTES: u64 = 1 << 30;
@@ -22,16 +26,16 @@ impl Filling {
     }
 
     /// Returns when all `bytes` are in the socket's buffer, u64::MAX: never.
-    pub fn send(&self, socket: RawFd, bytes: u64) -> io::Result<()> {
+    pub fn send(&self, socket: impl AsFd, bytes: u64) -> io::Result<()> {
         let mut left = bytes;
         while left > 0 {
             let mut offset = 0;
             let most = left.min(PIECE_BYTES) as usize;
-            // SAFETY: the kernel writes `offset`; both descriptors are the caller's or ours.
-            match unsafe { libc::sendfile(socket, self.0.as_raw_fd(), &mut offset, most) } {
-                sent @ 1.. => left -= sent as u64,
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                _ => retry(io::Error::last_os_error())?,
+            match sendfile(&socket, &self.0, Some(&mut offset), most) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(sent) => left -= sent as u64,
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
@@ -40,25 +44,16 @@ impl Filling {
 
 /// Takes `bytes` from a socket without copying them (MSG_TRUNC, tcp(7)), with as few returns as can be; gives how many
 /// came until then or until the connection ended.
-pub fn take(socket: RawFd, bytes: u64) -> u64 {
+pub fn take(socket: impl AsFd, bytes: u64) -> u64 {
     let mut taken = 0;
     while taken < bytes {
         let most = (bytes - taken).min(PIECE_BYTES) as usize;
-        // SAFETY: with MSG_TRUNC a TCP socket throws the bytes away and writes nothing to the buffer.
-        match unsafe { libc::recv(socket, std::ptr::null_mut(), most, libc::MSG_TRUNC | libc::MSG_WAITALL) } {
-            count @ 1.. => taken += count as u64,
-            0 => break,
-            _ if retry(io::Error::last_os_error()).is_err() => break,
-            _ => {}
+        match throw_away(&socket, most, MsgFlags::MSG_WAITALL) {
+            Ok(0) => break,
+            Ok(count) => taken += count as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
         }
     }
     taken
-}
-
-fn retry(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::Interrupted {
-        Ok(())
-    } else {
-        Err(error)
-    }
 }

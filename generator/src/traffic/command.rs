@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use nix::sys::signal::{SigSet, Signal};
+use ewan_system::signals::{self, Signals};
 
 use super::conductor::Conductor;
 use super::Request;
@@ -13,15 +13,14 @@ use crate::reading;
 /// Errors are one line. `begin_ns`: T0 on CLOCK_MONOTONIC; none: as soon as all can be ready.
 pub fn run(request: &Path, out: &Path, begin_ns: Option<i64>) -> Result<(), String> {
     // Blocked before the first thread is made, so that all inherit it and one alone takes them.
-    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
-    signals.thread_block().map_err(|error| format!("blocking signals: {error}"))?;
+    let signals = Signals::block(&signals::END)?;
     let say = |error: &dyn std::fmt::Display| format!("{}: {error}", request.display());
     let text = String::from_utf8(reading::regular(request).map_err(|error| say(&error))?);
     let request = Request::parse(&text.map_err(|error| say(&error))?)?;
     let conductor = Conductor::prepare(request, out, begin_ns)?;
     let world = conductor.world();
     let waiting = move || {
-        if signals.wait().is_ok() {
+        if signals.wait(None).is_some() {
             world.running.interrupt();
         }
     };

@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use ewan_system::socket::set_nonblocking;
 use nix::errno::Errno;
 use nix::sys::socket::{connect, recv, send, shutdown, MsgFlags, Shutdown, SockaddrStorage};
 use serde::Deserialize;
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use super::law::{stream, Law};
 use super::requests::side::Totals;
 use super::{Common, Ending, Exchange, Flow, Gate, Received, Record, World};
-use crate::socket::{forget_when_closed, non_blocking, Endpoint, Options};
+use crate::socket::{forget_when_closed, Endpoint, Options};
 use crate::tcp_info::Info;
 
 mod part;
@@ -134,7 +135,7 @@ impl Flow for Group {
         drop(state);
         self.gate.close();
         for connection in connections.iter().flatten().filter(|_| cut) {
-            let _ = forget_when_closed(connection.as_raw_fd());
+            let _ = forget_when_closed(connection);
             let _ = shutdown(connection.as_raw_fd(), Shutdown::Both);
         }
         for listener in listeners {
@@ -316,10 +317,10 @@ impl Group {
 }
 
 fn begin_to_connect(socket: &OwnedFd, to: SocketAddr) -> Result<(), String> {
-    non_blocking(socket.as_raw_fd(), true).map_err(|error| format!("FIONBIO: {error}"))?;
+    set_nonblocking(socket, true).map_err(|error| format!("FIONBIO: {error}"))?;
     match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
         Ok(()) | Err(Errno::EINPROGRESS) => {}
         Err(error) => return Err(format!("connect to {to}: {error}")),
     }
-    non_blocking(socket.as_raw_fd(), false).map_err(|error| format!("FIONBIO: {error}"))
+    set_nonblocking(socket, false).map_err(|error| format!("FIONBIO: {error}"))
 }

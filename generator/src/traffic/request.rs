@@ -23,7 +23,7 @@ pub struct Request {
     pub clock: Clock,
     /// Where threads may run; empty: anywhere.
     #[serde(default)]
-    pub cpus: Vec<usize>,
+    pub cpus: Vec<u32>,
     #[serde(default)]
     pub seed: u64,
     /// Between two looks at each sender; 0: none.

@@ -126,8 +126,7 @@ impl Flow for Session {
         self.server.end(cut);
         if let Some(listener) = listener {
             // Wakes a thread in accept(2).
-            // SAFETY: the descriptor is ours.
-            unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
+            let _ = nix::sys::socket::shutdown(listener.as_raw_fd(), nix::sys::socket::Shutdown::Both);
         }
         world.running.one_ended();
     }
@@ -216,10 +215,10 @@ impl Session {
                     connection
                 }
             };
-            if let Err(error) = world.filling.send(connection.as_raw_fd(), request) {
+            if let Err(error) = world.filling.send(&connection, request) {
                 return if self.ended() { Ok(false) } else { Err(format!("request {number}: {error}")) };
             }
-            let came = take(connection.as_raw_fd(), response);
+            let came = take(&connection, response);
             let end_ns = world.now_ns();
             if self.ended() {
                 return Ok(false);
@@ -287,15 +286,13 @@ impl Session {
                 }
             };
             // The client hears of a connection that ended and says so.
-            if take(connection.as_raw_fd(), request) < request
-                || world.filling.send(connection.as_raw_fd(), response).is_err()
-            {
+            if take(&connection, request) < request || world.filling.send(&connection, response).is_err() {
                 return;
             }
             if self.work.new_connection {
                 let _ = connection.shutdown(Shutdown::Write);
                 // Until the client closes: only then is it known how often something was sent again.
-                take(connection.as_raw_fd(), u64::MAX);
+                take(&connection, u64::MAX);
                 self.server.release();
             } else {
                 open = Some(connection);

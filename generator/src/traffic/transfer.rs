@@ -2,7 +2,7 @@
 //! way, and how each way ended. A flow of the kind bulk is one of them, one of the kind arrivals many.
 
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{take, Common, Ending, Ends, Received, Record, World};
@@ -141,7 +141,7 @@ impl Transfer {
     }
 
     fn send(&self, world: &World, stream: &TcpStream) {
-        match world.filling.send(stream.as_raw_fd(), self.load.bytes.unwrap_or(u64::MAX)) {
+        match world.filling.send(stream, self.load.bytes.unwrap_or(u64::MAX)) {
             Ok(()) => drop(stream.shutdown(Shutdown::Write)),
             Err(_) if self.ended() => {}
             Err(error) => self.end(world, Ending::Failed(format!("sendfile: {error}")), world.now_ns()),
@@ -149,7 +149,7 @@ impl Transfer {
     }
 
     fn receive(&self, world: &World, stream: &TcpStream, way: usize) {
-        let (fd, expected) = (stream.as_raw_fd(), self.load.bytes.unwrap_or(u64::MAX));
+        let (fd, expected) = (stream.as_fd(), self.load.bytes.unwrap_or(u64::MAX));
         let mut received = 0;
         if self.common.socket.window_bytes.is_some() {
             for first in FIRST_BYTES {
@@ -184,14 +184,13 @@ impl Transfer {
         if cut {
             // Brings the threads out of the kernel; whoever closes the sockets last throws away what still waits.
             for stream in client.iter().chain(&server) {
-                let _ = forget_when_closed(stream.as_raw_fd());
+                let _ = forget_when_closed(stream);
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
         if let Some(listener) = listener {
             // Wakes a thread in accept(2).
-            // SAFETY: the descriptor is ours.
-            unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
+            let _ = nix::sys::socket::shutdown(listener.as_raw_fd(), nix::sys::socket::Shutdown::Both);
         }
         drop((client, server));
         (self.done)(world);

@@ -12,15 +12,18 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
+use ewan_system::namespace::{self, NotMade};
+use ewan_system::netlink::requests;
+use ewan_system::netlink::{Batch, Socket};
+use ewan_system::{fault, schedule};
 use serde::Serialize;
 
 use crate::ethtool::Offloads;
 use crate::fill::{self, Notes};
 use crate::layout::{Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
-use crate::netlink::{Batch, Socket};
 use crate::plan::{self, Plan};
-use crate::{down, exec, fault, hosts, namespace, parallel, rtnl, services};
+use crate::{down, hosts, parallel, services};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -79,7 +82,7 @@ pub fn run(plan_file: &Path, state: &Path, serve: bool) -> Result<(), String> {
     }
     raise_file_limit();
     // Another lab's spinner may have real-time priority on one of the others; a lock held there waits for long.
-    let _ = exec::keep_to(&plan.host_cpus);
+    let _ = schedule::keep_to(&plan.host_cpus);
     let mut manifest = Manifest::of(&plan)?;
     manifest.create(state)?;
     let work = Work { plan: &plan, layout: &layout, state, serve, notes: Notes::default(), foreign: Mutex::default() };
@@ -151,11 +154,11 @@ impl Work<'_> {
 
     fn make_namespace(&self, placed: &PlacedNode) -> Result<Made, String> {
         let node = placed.node;
-        let made = namespace::create(&self.plan.netns_path(&node.name)).map_err(|failed| {
-            if failed.taken {
+        let made = namespace::create(&self.plan.netns_path(&node.name)).map_err(|error| {
+            if let NotMade::Taken(_) = error {
                 self.foreign.lock().expect("no thread panicked").push(self.plan.namespace(&node.name));
             }
-            format!("node {}: {}", node.name, failed.why)
+            format!("node {}: {error}", node.name)
         })?;
         fill::keep_quiet();
         fill::set_sysctls(placed, &self.notes, false)?;
@@ -175,7 +178,7 @@ impl Work<'_> {
         fault::step();
         let mut batch = Batch::default();
         fill::requests(&mut batch, placed)?;
-        made.socket.run(batch)
+        Ok(made.socket.run(batch)?)
     }
 }
 
@@ -201,7 +204,7 @@ fn make_wires(layout: &Layout, made: &[Made]) -> Result<(), String> {
         let rtnl_port = |end| {
             let port = port(end);
             let (name, mtu) = (&port.interface.name, port.interface.mtu);
-            rtnl::Port { name, index: port.index, mac: port.mac, mtu }
+            requests::Port { name, index: port.index, mac: port.mac, mtu }
         };
         let what = format!(
             "wire {}:{} to {}:{}",
@@ -211,13 +214,13 @@ fn make_wires(layout: &Layout, made: &[Made]) -> Result<(), String> {
             port(b).interface.name
         );
         let batch = batches.entry(a.0).or_default();
-        rtnl::veth(batch, &rtnl_port(a), &rtnl_port(b), made[b.0].namespace.as_raw_fd(), what);
+        requests::veth(batch, &rtnl_port(a), &rtnl_port(b), made[b.0].namespace.as_raw_fd(), what);
     }
     let batches: Vec<_> = batches.into_iter().map(|(node, batch)| (node, Mutex::new(batch))).collect();
     parallel::run(THREADS, batches.len(), |number| {
         fault::step();
         let (node, batch) = &batches[number];
-        made[*node].socket.run(std::mem::take(&mut batch.lock().expect("no thread panicked")))
+        Ok(made[*node].socket.run(std::mem::take(&mut batch.lock().expect("no thread panicked")))?)
     })?;
     Ok(())
 }

@@ -7,12 +7,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use ewan_system::netlink::{Batch, Socket};
+use ewan_system::{namespace, netlink::requests};
 use nix::net::if_::if_nametoindex;
 use serde_json::json;
 
-use crate::netlink::{Batch, Socket};
 use crate::plan::{Link, Plan};
-use crate::{converge, exec, links, namespace, rtnl};
+use crate::{converge, exec, links};
 
 const DOWN: &str = "down.json";
 
@@ -33,12 +34,12 @@ pub fn set(plan: &Plan, state: &Path, link: &Link, up: bool) -> Result<(), Strin
             let index = if_nametoindex(port.as_str()).map_err(|error| format!("interface {port}: {error}"))?;
             let what = format!("interface {port}: {}", if up { "bringing it up" } else { "taking it down" });
             if up {
-                rtnl::up(&mut batch, index, what);
+                requests::up(&mut batch, index, what);
             } else {
-                rtnl::down(&mut batch, index, what);
+                requests::down(&mut batch, index, what);
             }
         }
-        Socket::open()?.run(batch)
+        Ok(Socket::open()?.run(batch)?)
     };
     // Namespaces are entered by a thread of its own: the caller stays where it is.
     let done = std::thread::scope(|scope| scope.spawn(ports).join().expect("no thread panicked"));

@@ -8,12 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ewan_system::{fault, namespace};
 use serde::Serialize;
 use serde_json::{json, Value};
 
 use crate::manifest::{self, Manifest};
 use crate::process::{self, Ended, Members, Process};
-use crate::{fault, namespace};
 
 /// Time for a spinner to answer.
 const ANSWER: Duration = Duration::from_secs(1);

@@ -5,7 +5,9 @@
 //! interface; the features' numbers differ between kernels, so they are looked up by name once
 //! (linux/ethtool.h: ETHTOOL_GSTRINGS, ETHTOOL_GFEATURES, ETHTOOL_SFEATURES).
 
-use std::os::fd::RawFd;
+use std::os::fd::AsFd;
+
+use ewan_system::socket::ethtool;
 
 const GSTRINGS: u32 = 0x1b;
 const GSSET_INFO: u32 = 0x37;
@@ -13,7 +15,6 @@ const GFEATURES: u32 = 0x3a;
 const SFEATURES: u32 = 0x3b;
 const SET_OF_FEATURES: u32 = 4;
 const NAME: usize = 32;
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// Which features to clear, as 32-bit blocks.
 pub struct Offloads(Vec<u32>);
@@ -27,37 +28,26 @@ fn beyond_one_packet(name: &str) -> bool {
         || name.starts_with("tx-vlan-") && name.ends_with("-insert")
 }
 
-fn ioctl(socket: RawFd, interface: &str, request: &mut [u32]) -> Result<i32, String> {
-    // SAFETY: an all-zero ifreq is valid; the request outlives the call and is as long as its own header says.
-    let result = unsafe {
-        let mut ifreq: libc::ifreq = std::mem::zeroed();
-        for (slot, byte) in ifreq.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
-            *slot = byte as libc::c_char;
-        }
-        ifreq.ifr_ifru.ifru_data = request.as_mut_ptr().cast();
-        libc::ioctl(socket, SIOCETHTOOL, &raw mut ifreq)
-    };
-    if result < 0 {
-        Err(std::io::Error::last_os_error().to_string())
-    } else {
-        Ok(result)
-    }
+/// Errors: the kernel's words.
+fn ask(socket: impl AsFd, interface: &str, request: &mut [u32]) -> Result<i32, String> {
+    // SAFETY: below, each request is as long as its own header says.
+    unsafe { ethtool(socket, interface, request) }.map_err(|error| error.to_string())
 }
 
 impl Offloads {
     /// Looks the features up on one interface; all of a kernel's veths have the same.
     /// With `checksums`, these are not left to a card either, and then pages of a file are copied into packets.
-    pub fn of(socket: RawFd, interface: &str, checksums: bool) -> Result<Self, String> {
+    pub fn of(socket: impl AsFd, interface: &str, checksums: bool) -> Result<Self, String> {
         let mut info = [GSSET_INFO, 0, 1 << SET_OF_FEATURES, 0, 0];
-        ioctl(socket, interface, &mut info)?;
+        ask(&socket, interface, &mut info)?;
         let count = info[4] as usize;
         let mut names = vec![0u32; 3 + count * NAME / 4];
         names[..3].copy_from_slice(&[GSTRINGS, SET_OF_FEATURES, count as u32]);
-        ioctl(socket, interface, &mut names)?;
+        ask(&socket, interface, &mut names)?;
         let blocks = count.div_ceil(32);
         let mut features = vec![0u32; 2 + blocks * 4];
         features[..2].copy_from_slice(&[GFEATURES, blocks as u32]);
-        ioctl(socket, interface, &mut features)?;
+        ask(&socket, interface, &mut features)?;
         let mut clear = vec![0u32; blocks];
         for index in 0..count {
             let words = &names[3 + index * NAME / 4..][..NAME / 4];
@@ -72,10 +62,10 @@ impl Offloads {
         Ok(Offloads(clear))
     }
 
-    pub fn off(&self, socket: RawFd, interface: &str) -> Result<(), String> {
+    pub fn off(&self, socket: impl AsFd, interface: &str) -> Result<(), String> {
         let mut request = vec![SFEATURES, self.0.len() as u32];
         request.extend(self.0.iter().flat_map(|valid| [*valid, 0]));
-        match ioctl(socket, interface, &mut request) {
+        match ask(&socket, interface, &mut request) {
             Ok(0) => Ok(()),
             Ok(_) => Err("some offloads stayed on".into()),
             Err(error) => Err(format!("switching offloads off: {error}")),

@@ -7,12 +7,12 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
+use ewan_system::{namespace, schedule};
 use nix::mount::{mount, MsFlags};
-use nix::sched::{sched_setaffinity, unshare, CloneFlags, CpuSet};
-use nix::unistd::Pid;
+use nix::sched::{unshare, CloneFlags};
 
+use crate::hosts;
 use crate::plan::{self, Plan};
-use crate::{hosts, namespace};
 
 const NOTHING: Option<&str> = None;
 
@@ -21,7 +21,7 @@ pub fn run(state: &Path, node: &str, command: &[OsString]) -> Result<(), String>
     let plan = plan::read(&state.join("plan.json"))?;
     let place = Place { namespace: namespace_of(&plan, node)?, hosts: state.join("hosts"), tree: None };
     place.enter()?;
-    keep_to(&plan.host_cpus)?;
+    schedule::keep_to(&plan.host_cpus)?;
     let error = std::process::Command::new(&command[0]).args(&command[1..]).exec();
     Err(format!("{}: {error}", command[0].to_string_lossy()))
 }
@@ -62,16 +62,4 @@ impl Place {
         let Some(tree) = &self.tree else { return Ok(()) };
         nix::unistd::chroot(tree).map_err(|error| format!("making {} the root: {error}", tree.display()))
     }
-}
-
-/// Keeps the calling thread, and what it starts, off the spinners' CPUs.
-pub fn keep_to(cpus: &[u32]) -> Result<(), String> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    let mut set = CpuSet::new();
-    for cpu in cpus {
-        set.set(*cpu as usize).map_err(|error| format!("CPU {cpu}: {error}"))?;
-    }
-    sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| format!("keeping to CPUs {cpus:?}: {error}"))
 }

@@ -4,15 +4,16 @@
 //! `apply` fills the nodes that it has made, a container fills the one that it is.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsRawFd;
 use std::sync::{Mutex, OnceLock};
+
+use ewan_system::netlink::{Batch, Socket};
+use ewan_system::{fault, netlink::requests};
 
 use crate::ethtool::Offloads;
 use crate::kernel_files::{sysctl, Sysctl, Sysfs};
 use crate::layout::{ip, mac, prefix, PlacedNode};
-use crate::netlink::{Batch, Socket};
 use crate::plan::{self, Plan};
-use crate::{fault, qdisc, rtnl};
+use crate::qdisc;
 
 /// A node without these would be up and yet not work.
 const ESSENTIAL: [&str; 2] = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"];
@@ -95,7 +96,6 @@ pub fn settle(
     let checksums = leave_the_kernel(plan);
     for port in &placed.ports {
         let interface = &port.interface.name;
-        let socket = socket.as_raw_fd();
         let known = offloads.get_or_init(|| Offloads::of(socket, interface, checksums));
         let off = known.as_ref().map_err(Clone::clone).and_then(|known| known.off(socket, interface));
         off.map_err(|error| format!("{name}:{interface}: {error}"))?;
@@ -137,7 +137,7 @@ fn steer(placed: &PlacedNode, plan: &Plan) -> Result<(), String> {
 /// packets; routes last.
 pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
     let name = &placed.node.name;
-    rtnl::up(batch, 1, format!("{name}: loopback"));
+    requests::up(batch, 1, format!("{name}: loopback"));
     if let Some((link, [a, b])) = placed.link {
         let (a, b) = (&placed.ports[a], &placed.ports[b]);
         qdisc::link(batch, link, a.index, b.index, a.interface.mtu);
@@ -147,14 +147,14 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
         let at = format!("{name}:{}", interface.name);
         let wrong = |error: String| format!("{at}: {error}");
         qdisc::egress(batch, index, interface.mtu, &interface.egress, &at);
-        rtnl::up(batch, index, format!("{at}: bringing the interface up"));
+        requests::up(batch, index, format!("{at}: bringing the interface up"));
         for text in &interface.addresses {
             let (address, length) = prefix(text).map_err(wrong)?;
-            rtnl::address(batch, index, address, length, format!("{at}: address {text}"));
+            requests::address(batch, index, address, length, format!("{at}: address {text}"));
         }
         for neighbour in &interface.neighbours {
             let (address, mac) = (ip(&neighbour.address).map_err(wrong)?, mac(&neighbour.mac).map_err(wrong)?);
-            rtnl::neighbour(batch, index, address, mac, format!("{at}: neighbour {}", neighbour.address));
+            requests::neighbour(batch, index, address, mac, format!("{at}: neighbour {}", neighbour.address));
         }
     }
     for route in &placed.node.routes {
@@ -162,7 +162,7 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
         let port = placed.ports.iter().find(|port| port.interface.name == route.interface);
         let port = port.ok_or_else(|| wrong(format!("no interface {}", route.interface)))?;
         let (to, via) = (prefix(&route.to).map_err(wrong)?, ip(&route.via).map_err(wrong)?);
-        rtnl::route(batch, port.index, to, via, format!("{name}: route to {} via {}", route.to, route.via));
+        requests::route(batch, port.index, to, via, format!("{name}: route to {} via {}", route.to, route.via));
     }
     Ok(())
 }

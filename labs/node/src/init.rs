@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use ewan_system::signals::{Signals, END_OR_CHILD};
 use nix::mount::{mount, MsFlags};
 use serde_json::{json, Value};
 
 use crate::batch::{Program, Surroundings};
 use crate::plan::{self, Plan};
-use crate::signals::Signals;
 use crate::{apply, links, manifest, services};
 
 const RUN: &str = "/run/lab";
@@ -60,7 +60,7 @@ pub fn run() -> Result<(), String> {
 fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     // SAFETY: only changes what ctrl-alt-del does, here: it becomes SIGINT to this process.
     unsafe { libc::reboot(libc::RB_DISABLE_CAD) };
-    let signals = Signals::block()?;
+    let signals = Signals::block(&END_OR_CHILD)?;
     mount_system()?;
     widen();
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;

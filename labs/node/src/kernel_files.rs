@@ -2,11 +2,15 @@
 //!
 //! Both show the namespace of the thread that opens them: call these in a thread that is in the node's namespace.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+
+use ewan_system::process::owned;
+use nix::fcntl::{openat, OFlag};
+use nix::sys::stat::Mode;
 
 /// Why a sysctl was not set.
 pub enum Sysctl {
@@ -50,10 +54,7 @@ pub fn mounted_nowhere(kind: &CStr, options: &[&CStr]) -> std::io::Result<OwnedF
 
 /// Writes a file of such a file system.
 pub fn write_below(directory: &OwnedFd, path: &str, text: &str) -> std::io::Result<()> {
-    let path = CString::new(path)?;
-    let flags = libc::O_WRONLY | libc::O_CLOEXEC;
-    // SAFETY: the string ends in a zero and outlives the call; the descriptor is owned at once.
-    let file = unsafe { owned(libc::openat(directory.as_raw_fd(), path.as_ptr(), flags).into())? };
+    let file = openat(directory, path, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
     std::fs::File::from(file).write_all(text.as_bytes())
 }
 
@@ -69,15 +70,6 @@ impl Sysfs {
     pub fn steer(&self, interface: &str, cpus: &[u32]) -> std::io::Result<()> {
         write_below(&self.0, &format!("class/net/{interface}/queues/rx-0/rps_cpus"), &mask(cpus))
     }
-}
-
-/// # Safety
-/// `fd` is a system call's answer: negative, or a descriptor that nobody else owns.
-unsafe fn owned(fd: libc::c_long) -> std::io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
 }
 
 /// CPUs as the kernel writes them: hexadecimal words of 32 bits, the highest first.

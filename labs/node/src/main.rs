@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use ewan_netlink as netlink;
 
 mod apply;
 mod batch;
@@ -16,7 +15,6 @@ mod converge;
 mod down;
 mod ethtool;
 mod exec;
-mod fault;
 mod fill;
 mod hosts;
 mod init;
@@ -26,16 +24,13 @@ mod layout;
 mod links;
 mod manifest;
 mod metrics;
-mod namespace;
 mod packet_sockets;
 mod parallel;
 mod plan;
 mod process;
 mod qdisc;
 mod ready;
-mod rtnl;
 mod services;
-mod signals;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
@@ -224,7 +219,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Exec { state, node, command } => exec::run(&state, &node, &command),
         Command::Container { lab, node } => container::run(&lab, &node),
         Command::Link { state, spinner, id: _, sleep, netns } => {
-            ewan_emulator::datapath::run(spinner_config(&state, spinner, sleep, &netns)?)
+            Ok(ewan_emulator::datapath::run(spinner_config(&state, spinner, sleep, &netns)?)?)
         }
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use ewan_system::fault;
 use serde::{Deserialize, Serialize};
 
-use crate::fault;
 use crate::plan::{NodeKind, Plan};
 
 pub const FORMAT: &str = "ewan-manifest/1";

@@ -9,9 +9,10 @@
 //! by descriptors of our own for the same sockets (pidfd_getfd, Linux 5.6).
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use ewan_system::process::Pidfd;
 use nix::sys::socket::{getsockname, setsockopt, sockopt, AddressFamily, SockaddrLike, SockaddrStorage};
 
 /// The kernel doubles what it is given, and this is the most that it takes: the queues' limits come first.
@@ -27,20 +28,14 @@ pub fn run(pid_file: &Path) -> Result<(), String> {
 }
 
 fn enlarge(pid: i32) -> io::Result<()> {
-    let process = owned(|| {
-        // SAFETY: no memory is passed.
-        unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) }
-    })?;
+    let process = Pidfd::open(pid)?;
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))?.flatten() {
         let is_socket = std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
         let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
         if !is_socket {
             continue;
         }
-        let socket = owned(|| {
-            // SAFETY: no memory is passed.
-            unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) }
-        })?;
+        let socket = process.descriptor(number)?;
         let address: SockaddrStorage = getsockname(socket.as_raw_fd())?;
         if address.family() == Some(AddressFamily::Packet) {
             setsockopt(&socket, sockopt::SndBufForce, &SEND_BYTES)?;
@@ -50,31 +45,18 @@ fn enlarge(pid: i32) -> io::Result<()> {
     Ok(())
 }
 
-fn owned(call: impl FnOnce() -> i64) -> io::Result<OwnedFd> {
-    match call() {
-        // SAFETY: a new descriptor, which is owned as soon as it exists.
-        fd if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use nix::sys::socket::getsockopt;
 
-    use super::*;
+    use std::os::fd::OwnedFd;
 
-    fn packet_socket() -> OwnedFd {
-        owned(|| {
-            // SAFETY: no memory is passed.
-            i64::from(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })
-        })
-        .expect("root may open a packet socket")
-    }
+    use super::*;
 
     #[test]
     fn a_programs_packet_sockets_are_enlarged_and_its_others_are_not() {
-        let (packets, other) = (packet_socket(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (packets, other) =
+            (ewan_system::socket::packet().unwrap(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let other = OwnedFd::from(other);
         let before = getsockopt(&other, sockopt::SndBuf).unwrap();
         enlarge(std::process::id() as i32).unwrap();

@@ -6,20 +6,20 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ewan_system::process::Pidfd;
+use ewan_system::signals::Signal;
+use ewan_system::{fault, namespace, schedule};
 use serde::Serialize;
-
-use crate::{fault, namespace};
 
 pub struct Process {
     pid: i32,
     command: String,
-    fd: OwnedFd,
+    held: Pidfd,
 }
 
 /// A process that is no longer held.
@@ -62,14 +62,13 @@ fn each(mut see: impl FnMut(Process)) -> bool {
         if pid == own || pid == 1 {
             return;
         }
-        // SAFETY: the descriptor is owned as soon as it exists.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32;
-        if fd >= 0 {
-            see(Process { pid, command: String::new(), fd: unsafe { OwnedFd::from_raw_fd(fd) } });
-        } else {
+        match Pidfd::open(pid) {
+            Ok(held) => see(Process { pid, command: String::new(), held }),
             // Another error says that there is no process of this number.
-            let error = std::io::Error::last_os_error().raw_os_error();
-            complete &= !matches!(error, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENODEV));
+            Err(error) => {
+                let number = error.raw_os_error();
+                complete &= !matches!(number, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENODEV));
+            }
         }
     };
     let mut seen = last_number();
@@ -140,7 +139,7 @@ impl Members {
             let complete = each(|process| {
                 if self.inside(&process) || self.spins(&process) {
                     let process = process.named();
-                    process.signal(libc::SIGKILL);
+                    process.signal(Signal::SIGKILL);
                     found.push(process);
                 }
             });
@@ -170,35 +169,24 @@ impl Process {
     /// real-time priority would wait there to end, for as long as that one spins.
     pub fn unpin(&self) {
         let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return };
-        for thread in threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-            // SAFETY: all-zero structures are valid and outlive the calls; a thread that ended needs neither.
-            unsafe {
-                let normal: libc::sched_param = std::mem::zeroed();
-                libc::sched_setscheduler(thread, libc::SCHED_OTHER, &raw const normal);
-                let everywhere = [u8::MAX; size_of::<libc::cpu_set_t>()];
-                libc::sched_setaffinity(thread, everywhere.len(), everywhere.as_ptr().cast());
-            }
-        }
+        let threads = threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        threads.for_each(schedule::unpin);
     }
 
-    fn signal(&self, signal: i32) {
+    fn signal(&self, signal: Signal) {
         fault::step();
-        // SAFETY: a plain system call on a descriptor we own; a process that is gone already is what we want.
-        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.fd.as_raw_fd(), signal, 0, 0) };
+        self.held.signal(signal);
     }
 
     fn ended(&self, wait: Duration) -> bool {
-        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one pollfd, which outlives the call.
-        unsafe { libc::poll(&raw mut poll, 1, wait.as_millis() as i32) == 1 }
+        self.held.ended(wait)
     }
 }
 
 /// Becomes `command`, which is then killed when the process that started this one dies. Returns only the reason why that
 /// failed.
 pub fn launch(command: &[OsString]) -> String {
-    // SAFETY: a plain system call about this process.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     let error = std::process::Command::new(&command[0]).args(&command[1..]).exec();
     format!("{}: {error}", command[0].to_string_lossy())
 }
@@ -208,7 +196,7 @@ const KILLED: Duration = Duration::from_secs(30);
 
 /// Asks all to end, waits, and kills those that did not; false if one is still there.
 pub fn end(processes: &[Process], patience: Duration) -> bool {
-    for (signal, wait) in [(libc::SIGTERM, patience), (libc::SIGKILL, KILLED)] {
+    for (signal, wait) in [(Signal::SIGTERM, patience), (Signal::SIGKILL, KILLED)] {
         processes.iter().filter(|process| !process.ended(Duration::ZERO)).for_each(|process| process.signal(signal));
         let until = Instant::now() + wait;
         if processes.iter().all(|process| process.ended(until.saturating_duration_since(Instant::now()))) {

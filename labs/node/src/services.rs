@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ewan_system::{fault, process};
 use nix::time::{clock_gettime, ClockId};
 
 use crate::exec::{self, Place};
+use crate::parallel;
 use crate::plan::{Node, Plan, Service, ServiceKind};
-use crate::signals::Signals;
-use crate::{fault, parallel};
 
 /// Where services' programs are looked for. Routing daemons are in no user's PATH.
 const SEARCH: [&str; 8] =
@@ -233,26 +233,15 @@ fn spawn(
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors);
+    // Nothing stays open that is ours, or our caller's: a lock that a daemon held on to would never be free again.
+    let become_daemon = || {
+        process::detach();
+        process::close_all();
+        Ok(())
+    };
     // SAFETY: system calls alone, which a child of a process with threads may make.
-    unsafe { command.pre_exec(detach) };
+    unsafe { command.pre_exec(become_daemon) };
     command.spawn().map_err(|error| format!("{}: {error}", program.display()))
-}
-
-/// In the child: a session of its own, no signal blocked, and nothing open that is ours, or our caller's: a lock that
-/// a daemon held on to would never be free again.
-fn detach() -> std::io::Result<()> {
-    Signals::unblock();
-    // SAFETY: no memory is passed.
-    unsafe {
-        libc::setsid();
-        let all = libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
-        if all < 0 {
-            for descriptor in 3..1024 {
-                libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
-            }
-        }
-    }
-    Ok(())
 }
 
 fn finish(process: &mut Child, log: &Path) -> Result<(), String> {

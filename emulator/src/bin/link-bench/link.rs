@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use ewan_emulator::config::Direction;
 use ewan_emulator::datapath::{run, LinkConfig, SpinnerConfig};
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
 use serde_json::{json, Value};
 
 use crate::net::{Net, HOST_CPU, LINK_CPU};
@@ -78,8 +80,8 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // SAFETY: a plain system call; the child has not been waited for, so the number is still its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        // The child has not been waited for, so the number is still its own.
+        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
         let _ = self.child.wait();
         if let Some(parent) = self.directory.parent() {
             let _ = std::fs::remove_dir_all(parent);
@@ -91,7 +93,7 @@ impl Drop for Link {
 pub fn serve(arguments: &[String]) -> Result<(), String> {
     let [socket, netns, mtu, direction, rest @ ..] = arguments else { return Err("serve: four arguments".into()) };
     let direction: Direction = serde_json::from_str(direction).map_err(|error| error.to_string())?;
-    run(SpinnerConfig {
+    let config = SpinnerConfig {
         cpu: LINK_CPU,
         control_cpus: vec![HOST_CPU],
         control_socket: socket.into(),
@@ -105,5 +107,6 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
             backward: direction,
         }],
         sleep: rest.iter().any(|word| word == "sleep"),
-    })
+    };
+    Ok(run(config)?)
 }

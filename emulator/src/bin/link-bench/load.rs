@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ewan_emulator::datapath::packet::AfPacket;
 use ewan_emulator::datapath::port::Port;
-use ewan_emulator::datapath::{port, sys};
+use ewan_system::schedule::{keep_to, set_realtime};
+use ewan_system::socket::{self, interface_index, require_option, PacketAddress};
+use ewan_system::Context;
 use ewan_timers::Clock;
 
 use crate::net::{Net, HOST_CPU};
@@ -44,17 +46,17 @@ fn frame(bytes: usize) -> Vec<u8> {
 
 pub fn send(net: &Net, load: &Load) -> Result<Sent, String> {
     net.inside("a", || {
-        sys::set_affinity(&[HOST_CPU])?;
+        keep_to(&[HOST_CPU])?;
         if load.bypass {
-            let _ = sys::set_realtime(1); // A queueing discipline needs ksoftirqd, which a real-time thread starves.
+            let _ = set_realtime(1); // A queueing discipline needs ksoftirqd, which a real-time thread starves.
         }
-        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0, "blaster")?;
+        let socket = socket::packet().attempting(|| "blaster")?;
         if load.bypass {
-            sys::set_option(&socket, libc::SOL_PACKET, 20, &1i32, "PACKET_QDISC_BYPASS")?;
+            require_option(&socket, libc::SOL_PACKET, 20, &1i32, "PACKET_QDISC_BYPASS")?;
         }
-        sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), "SO_SNDBUFFORCE")?;
-        let address = port::packet_address(sys::interface_index("eth0")?, 0);
-        sys::bind(&socket, &address, "blaster")?;
+        require_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), "SO_SNDBUFFORCE")?;
+        let address = PacketAddress::new(interface_index("eth0")?, 0);
+        socket::bind(&socket, &address).attempting(|| "blaster")?;
         blast(&socket, load)
     })
 }
@@ -125,13 +127,13 @@ pub struct Arrival {
 
 /// Sends, and keeps every arrival at b; the sink reads its ring on the host's CPU.
 pub fn send_and_receive(net: &Net, mtu: u32, load: &Load) -> Result<(Sent, Vec<Arrival>), String> {
-    let mut sink = net.inside("b", || AfPacket::open("eth0", mtu, SINK_BYTES))?;
+    let mut sink = net.inside("b", || Ok(AfPacket::open("eth0", mtu, SINK_BYTES)?))?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let done = &done;
         let reader = scope.spawn(move || {
             // Before the blaster, or the ring overflows; it sleeps nearly always.
-            let _ = sys::set_affinity(&[HOST_CPU]).and_then(|()| sys::set_realtime(2));
+            let _ = keep_to(&[HOST_CPU]).and_then(|()| set_realtime(2));
             let mut clock = Clock::new();
             let mut arrivals = Vec::with_capacity((load.packets_per_second * load.seconds * 1.1) as usize + 1000);
             loop {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use ewan_emulator::datapath::sys;
+use ewan_system::{namespace, socket, Error};
 
 pub struct Net {
     prefix: String,
@@ -66,7 +66,7 @@ impl Net {
     }
 
     pub fn path(&self, node: &str) -> PathBuf {
-        PathBuf::from("/run/netns").join(self.name(node))
+        namespace::path(&self.name(node))
     }
 
     pub fn shell(&self, node: &str, command: &str) -> Result<(), String> {
@@ -77,7 +77,10 @@ impl Net {
     pub fn inside<T: Send>(&self, node: &str, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
         let path = self.path(node);
         std::thread::scope(|scope| {
-            let thread = scope.spawn(move || sys::enter_netns(&path).and_then(|()| work()));
+            let thread = scope.spawn(move || {
+                namespace::enter_path(&path)?;
+                work()
+            });
             thread.join().unwrap_or_else(|_| Err("a thread of the bench failed".into()))
         })
     }
@@ -108,29 +111,15 @@ fn run(command: &mut Command, what: &str) -> Result<(), String> {
 
 /// Checksums complete and one packet per frame, as a lab's interfaces have it.
 fn switch_offloads_off(interface: &str) -> Result<(), String> {
-    const SIOCETHTOOL: u64 = 0x8946;
     const SET_TX_CHECKSUM: u32 = 0x17;
     const SET_TSO: u32 = 0x1f;
     const SET_GSO: u32 = 0x24;
     const SET_GRO: u32 = 0x2c;
-    #[repr(C)]
-    struct Value {
-        command: u32,
-        data: u32,
-    }
-    let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0, "socket")?;
+    let socket = socket::control()?;
     for command in [SET_TSO, SET_GSO, SET_GRO, SET_TX_CHECKSUM] {
-        let mut value = Value { command, data: 0 };
-        // SAFETY: the request and the value it points to live here; the name fits and is terminated by the zeros.
-        let result = unsafe {
-            let mut request: libc::ifreq = std::mem::zeroed();
-            for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-                *to = from as libc::c_char;
-            }
-            request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-            libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), SIOCETHTOOL as _, &mut request)
-        };
-        sys::check(result, &format!("switching offload {command:#x} of {interface} off"))?;
+        // SAFETY: these commands read a struct ethtool_value, two words.
+        let switched = unsafe { socket::ethtool(&socket, interface, &mut [command, 0]) };
+        switched.map_err(|error| Error::new(format!("switching offload {command:#x} of {interface} off"), error))?;
     }
     Ok(())
 }

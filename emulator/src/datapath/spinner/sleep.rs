@@ -2,23 +2,25 @@
 //! sleeps until the next frame comes or is due, whichever is first. In: descriptors to listen to. Out: as the spinner's.
 //! On a live machine this works too, as late as that machine wakes a thread.
 
-use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use ewan_system::socket::get_option;
+use ewan_system::wait::readable;
+use ewan_system::{Context, Error, Result};
+use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use super::{Spinner, MS};
 use crate::datapath::events::NEVER;
 use crate::datapath::faults;
 use crate::datapath::port::Port;
-use crate::datapath::sys;
 use crate::model::Nanos;
 
 impl Spinner {
     /// Until told to stop; gives the ports back.
-    pub fn run_sleeping(mut self) -> Result<Vec<Box<dyn Port>>, String> {
+    pub fn run_sleeping(mut self) -> Result<Vec<Box<dyn Port>>> {
         faults::contain();
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.doze())) {
@@ -28,7 +30,7 @@ impl Spinner {
         }
     }
 
-    fn doze(&mut self) -> Result<(), String> {
+    fn doze(&mut self) -> Result<()> {
         let shared = self.shared.clone();
         // Nobody would read what a link that has ended is sent.
         let ports = self.ports.iter().zip(&self.directions).filter(|(_, lane)| !lane.ended);
@@ -82,45 +84,34 @@ impl Spinner {
     }
 }
 
-fn listen(descriptors: &[RawFd]) -> Result<Epoll, String> {
-    let failed = |what: &'static str| move |error| format!("{what}: {error}");
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed("epoll_create"))?;
+fn listen(descriptors: &[RawFd]) -> Result<Epoll> {
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).attempting(|| "epoll_create")?;
     for &descriptor in descriptors {
         // SAFETY: the caller holds the ports and the waker, whose descriptors these are, for as long as this is used.
         let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        epoll.add(borrowed, EpollEvent::new(EpollFlags::EPOLLIN, descriptor as u64)).map_err(failed("epoll_ctl"))?;
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, descriptor as u64);
+        epoll.add(borrowed, event).attempting(|| "epoll_ctl")?;
     }
     Ok(epoll)
 }
 
-/// ppoll(2), whose timeout is in nanoseconds; under a real-time policy it has no slack, sched(7).
-fn wait(epoll: &Epoll, at_most: Nanos) -> Result<(), String> {
-    let timeout = libc::timespec {
-        tv_sec: (at_most / 1_000_000_000).min(86_400) as i64,
-        tv_nsec: (at_most % 1_000_000_000) as i64,
-    };
-    let mut ready = libc::pollfd { fd: epoll.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one pollfd and one timespec that live here; no signal mask.
-    let result = unsafe { libc::ppoll(&mut ready, 1, &timeout, std::ptr::null()) };
-    if result < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-        return Err(sys::failed("ppoll"));
+fn wait(epoll: &Epoll, at_most: Nanos) -> Result<()> {
+    match readable(&epoll.0, at_most) {
+        Ok(true) => take_errors(epoll),
+        Ok(false) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(Error::new("ppoll", error)),
     }
-    if result > 0 {
-        take_errors(epoll)?;
-    }
-    Ok(())
 }
 
 /// An interface that went down leaves an error with its socket, which is ready until somebody has read it. The socket
 /// works again when the interface is up.
-fn take_errors(epoll: &Epoll) -> Result<(), String> {
+fn take_errors(epoll: &Epoll) -> Result<()> {
     let mut ready = [EpollEvent::empty(); 16];
-    let count = epoll.wait(&mut ready, 0u8).map_err(|error| format!("epoll_wait: {error}"))?;
+    let count = epoll.wait(&mut ready, 0u8).attempting(|| "epoll_wait")?;
     for event in ready[..count].iter().filter(|event| event.events().contains(EpollFlags::EPOLLERR)) {
-        let (mut error, mut length) = (0i32, 4);
-        let (value, length) = ((&raw mut error).cast(), &raw mut length);
-        // SAFETY: number and length outlive the call.
-        unsafe { libc::getsockopt(event.data() as RawFd, libc::SOL_SOCKET, libc::SO_ERROR, value, length) };
+        // SAFETY: as in `listen`: the descriptors that are listened to stay open.
+        let socket = unsafe { BorrowedFd::borrow_raw(event.data() as RawFd) };
+        let _ = get_option::<i32>(socket, libc::SOL_SOCKET, libc::SO_ERROR);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What one rank does in every iteration. In: its connections. Out: messages of the sizes that were drawn, sent and taken;
 //! both ends of a message draw its size from the same stream.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{mpsc, Arc};
 
 use super::super::law::{stream, Law, Stream};
@@ -115,7 +115,7 @@ impl Outbox {
 
     fn send(&self, step: usize, bytes: u64) -> Result<u64, String> {
         let Mail { peer, connection, .. } = &self.mail[step];
-        let sent = self.world.filling.send(connection.as_raw_fd(), bytes);
+        let sent = self.world.filling.send(connection, bytes);
         sent.map(|()| bytes).map_err(|error| format!("sending to rank {peer}: {error}"))
     }
 }
@@ -128,7 +128,7 @@ impl Receiver {
 
     fn take(&self, step: usize, bytes: u64) -> Result<u64, String> {
         let Mail { peer, connection, .. } = &self.mail[step];
-        let came = take(connection.as_raw_fd(), bytes);
+        let came = take(connection, bytes);
         self.group.came(self.rank, came);
         if came < bytes {
             return Err(format!("the connection with rank {peer} ended after {came} of {bytes} bytes"));

@@ -2,7 +2,6 @@
 //! ones before it moved. In: connections. Out: bytes that came, the kernel's view of the sender, an end for all of it.
 
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::socket::forget_when_closed;
@@ -65,7 +64,7 @@ impl Side {
     pub fn hold(&self, stream: TcpStream, expected_bytes: u64) -> Option<Arc<TcpStream>> {
         let mut held = self.lock();
         if held.ended {
-            let _ = forget_when_closed(stream.as_raw_fd());
+            let _ = forget_when_closed(&stream);
             return None;
         }
         let stream = Arc::new(stream);
@@ -87,7 +86,7 @@ impl Side {
         let stream = self.lock().stream.clone();
         self.release();
         if let Some(stream) = stream.filter(|_| cut) {
-            let _ = forget_when_closed(stream.as_raw_fd());
+            let _ = forget_when_closed(&stream);
             let _ = stream.shutdown(Shutdown::Both);
         }
     }

@@ -8,6 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use ewan_system::schedule;
+use ewan_system::signals::Signals;
 use nix::sys::signal::{killpg, Signal};
 use nix::sys::wait::{waitid, waitpid, Id, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
@@ -16,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use super::Surroundings;
 use crate::exec::{self, Place};
 use crate::plan::Plan;
-use crate::signals::Signals;
 
 /// What programs find in their environment, in both clocks and on every machine, with EWAN_OUT: where to put files.
 const ENVIRONMENT: [(&str, &str); 4] = [
@@ -205,7 +206,7 @@ fn prepare(
     let enter = move || {
         Signals::unblock();
         // Only a number reaches the parent by itself; the words go to the command's own error output.
-        let entered = place.enter().and_then(|()| exec::keep_to(&cpus));
+        let entered = place.enter().and_then(|()| Ok(schedule::keep_to(&cpus)?));
         entered.inspect_err(|error| eprint!("{error}")).map_err(|_| std::io::Error::from_raw_os_error(libc::EPERM))?;
         std::env::set_current_dir(&directory).or_else(|_| std::env::set_current_dir("/"))
     };

@@ -18,16 +18,16 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
+use command::{Command, Step};
+use events::Event;
+use ewan_system::signals::{Signals, END_OR_CHILD};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use timetable::Timetable;
 
 use crate::plan::{Plan, Routing};
-use crate::signals::Signals;
 use crate::{converge, links};
-use command::{Command, Step};
-use events::Event;
-use timetable::Timetable;
 
 pub const FORMAT: &str = "ewan-program/1";
 /// For a routing protocol to find all routes; links of seconds of delay need tens of them.
@@ -132,7 +132,7 @@ pub fn run(state: &Path, program: &Path, out: &Path) -> Result<(), String> {
     let (state, out) = (absolute(state)?, absolute(out)?);
     let plan = crate::plan::read(&state.join("plan.json"))?;
     let program = Program::read(program)?;
-    let signals = Signals::block()?;
+    let signals = Signals::block(&END_OR_CHILD)?;
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
     // Whatever commands leave behind comes to us, and ends with its command.
     nix::sys::prctl::set_child_subreaper(true).map_err(|error| format!("becoming subreaper: {error}"))?;

@@ -5,10 +5,9 @@
 use std::path::Path;
 use std::sync::mpsc;
 
+use ewan_system::signals::Signals;
 use nix::sys::signal::Signal;
 use serde_json::{json, Value};
-
-use crate::signals::Signals;
 
 /// One probe after the other, so that those which are done are kept whatever happens to the next.
 pub fn run(request: &Value, signals: &Signals, out: &Path) -> Result<bool, String> {
@@ -25,7 +24,7 @@ pub fn run(request: &Value, signals: &Signals, out: &Path) -> Result<bool, Strin
             let mut answer = Vec::new();
             let result = ewan_generator::probe::run(single.to_string().as_bytes(), &mut answer);
             let _ = sender.send(result.map(|()| answer)); // whoever was interrupted does not listen any more
-            crate::signals::wake();
+            ewan_system::signals::wake();
         });
         let text = loop {
             if let Ok(result) = receiver.try_recv() {

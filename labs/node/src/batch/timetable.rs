@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
+use ewan_system::signals::Signals;
 use nix::sys::signal::{killpg, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag};
 use nix::time::{clock_gettime, ClockId};
@@ -21,7 +22,6 @@ use super::watch::Watch;
 use super::{write, Program, Surroundings};
 use crate::links::Links;
 use crate::plan::Plan;
-use crate::signals::Signals;
 
 /// From the end of the preparations to T0.
 const LEAD: Duration = Duration::from_millis(10);

@@ -11,13 +11,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ewan_generator::traffic::{LAUNCH_NS, LEAD_NS};
+use ewan_system::signals::Signals;
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use serde_json::Value;
-
-use crate::signals::Signals;
 
 /// From its start until it launches the first flow: it reads the request and tries each flow's ends.
 const STARTS: Duration = Duration::from_millis(100);

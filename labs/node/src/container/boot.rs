@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use ewan_system::netlink::{Batch, Socket};
+use ewan_system::schedule;
 use nix::unistd::Pid;
 
 use super::{emulator, interfaces, tools, Child};
 use crate::fill::{self, Notes};
 use crate::kernel_files::sysctl;
 use crate::layout::{Layout, PlacedNode};
-use crate::netlink::{Batch, Socket};
 use crate::plan::Plan;
-use crate::{exec, hosts, services};
+use crate::{hosts, services};
 
 const HOSTS: &str = "/etc/hosts";
 
@@ -29,7 +30,7 @@ pub fn boot(lab: &Path, plan: &Plan, name: &str) -> Result<Vec<Child>, String> {
         emulator::check_cpus(name, plan.spinners[spinner].cpu)?;
     }
     // A container of emulators may have no CPU but the spinner's; then there is no other to keep to.
-    let _ = exec::keep_to(&plan.host_cpus);
+    let _ = schedule::keep_to(&plan.host_cpus);
     let notes = Notes::default();
     fill::keep_quiet();
     fill::set_sysctls(placed, &notes, false)?;
@@ -86,7 +87,7 @@ fn shape(placed: &mut PlacedNode, plan: &Plan, notes: &Notes) -> Result<(), Stri
     let mut batch = Batch::replacing();
     interfaces::forget_own_addresses(&mut batch, &socket, placed)?;
     fill::requests(&mut batch, placed)?;
-    socket.run(batch)
+    Ok(socket.run(batch)?)
 }
 
 /// An interface that was moved in may be older than the settings for new ones.

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{fcntl, FcntlArg, FdFlag};
+use ewan_system::process;
 use nix::ifaddrs::getifaddrs;
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
@@ -23,7 +23,6 @@ use super::handover::{self, Given};
 use super::{share, Child};
 use crate::plan::{Link, Plan};
 use crate::services;
-use crate::signals::Signals;
 
 /// This binary, which is also the spinner and the server of metrics.
 const SELF: &str = "/proc/self/exe";
@@ -127,15 +126,9 @@ fn start(command: &mut Command, log: &Path, kept: Vec<RawFd>) -> Result<std::pro
     let output = File::create(log).map_err(say)?;
     command.stdin(Stdio::null()).stdout(output.try_clone().map_err(say)?).stderr(output);
     let detach = move || {
-        Signals::unblock();
-        // SAFETY: no memory is passed.
-        unsafe { libc::setsid() };
-        for descriptor in &kept {
-            // SAFETY: the parent holds these open until the child is the program.
-            let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(*descriptor) };
-            fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
-        }
-        Ok(())
+        process::detach();
+        // SAFETY: the parent holds these open until the child is the program.
+        kept.iter().try_for_each(|kept| process::keep_open(unsafe { BorrowedFd::borrow_raw(*kept) }))
     };
     // SAFETY: system calls alone, which a child of a process with threads may make.
     unsafe { command.pre_exec(detach) };

@@ -5,17 +5,18 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use ewan_system::netlink::requests;
+use ewan_system::netlink::{attributes, u32_at, Batch, Group, Listener, Socket};
+use ewan_system::wait::readable;
+
 use crate::layout::{prefix, PlacedNode, PlacedPort};
-use crate::netlink::{attributes, u32_at, Batch, Socket};
-use crate::rtnl;
 
 /// Who moves an interface in names it, gives it its MAC and brings it up, in this order: then it is done with it.
 const BROUGHT_UP: Duration = Duration::from_secs(1);
 /// No notice of a change is waited for longer than this, lest one was lost.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK_NS: u64 = 500_000_000;
 const SAY: Duration = Duration::from_secs(10);
 
 /// What an engine calls the interface to its own network.
@@ -31,7 +32,7 @@ pub struct Found {
 
 /// All of the node's interfaces, by name, when the last of them is there; `management`: the engine's own is one of them.
 pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<HashMap<String, Found>, String> {
-    let changes = Changes::open()?;
+    let changes = Listener::open(&[Group::Link])?;
     let mut say = Instant::now() + SAY;
     let mut complete = None;
     loop {
@@ -48,7 +49,8 @@ pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<Ha
             println!("{}: waiting for its interfaces {}", placed.node.name, missing.join(", "));
             say = Instant::now() + SAY;
         }
-        changes.wait();
+        let _ = readable(&changes, LOOK_NS);
+        changes.take();
     }
 }
 
@@ -78,7 +80,7 @@ pub fn correct(batch: &mut Batch, placed: &PlacedNode, found: &HashMap<String, F
         let what = format!("{}:{}: MTU {} and MAC {}", placed.node.name, interface.name, interface.mtu, interface.mac);
         let mtu = (found.mtu != interface.mtu).then_some(interface.mtu);
         let mac = (found.mac != port.mac).then_some(port.mac);
-        rtnl::correct(batch, port.index, mtu, mac, what);
+        requests::correct(batch, port.index, mtu, mac, what);
     }
 }
 
@@ -115,7 +117,7 @@ pub fn forget_own_addresses(batch: &mut Batch, socket: &Socket, placed: &PlacedN
         }
     })?;
     for (index, address, length) in unwanted {
-        rtnl::remove_address(batch, index, address, length, format!("{}: removing {address}", placed.node.name));
+        requests::remove_address(batch, index, address, length, format!("{}: removing {address}", placed.node.name));
     }
     Ok(())
 }
@@ -128,45 +130,6 @@ fn link_local(mac: [u8; 6]) -> IpAddr {
 
 fn address_of(octets: [u8; 16]) -> IpAddr {
     Ipv6Addr::from(octets).into()
-}
-
-/// Notices that an interface came, went or changed.
-struct Changes(OwnedFd);
-
-impl Changes {
-    fn open() -> Result<Self, String> {
-        const RTMGRP_LINK: u32 = 1;
-        let fail = || format!("listening for interfaces: {}", std::io::Error::last_os_error());
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: plain system calls; the descriptor is owned as soon as it exists, the address outlives its call.
-        unsafe {
-            let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE);
-            if fd < 0 {
-                return Err(fail());
-            }
-            let socket = OwnedFd::from_raw_fd(fd);
-            let mut address: libc::sockaddr_nl = std::mem::zeroed();
-            address.nl_family = libc::AF_NETLINK as u16;
-            address.nl_groups = RTMGRP_LINK;
-            let length = size_of_val(&address) as libc::socklen_t;
-            if libc::bind(fd, (&raw const address).cast(), length) < 0 {
-                return Err(fail());
-            }
-            Ok(Changes(socket))
-        }
-    }
-
-    /// Until something changed, or for a while; what has come by then is taken.
-    fn wait(&self) {
-        let fd = self.0.as_raw_fd();
-        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut buffer = [0u8; 8192];
-        // SAFETY: structures and buffer outlive the calls, which are told their sizes.
-        unsafe {
-            libc::poll(&raw mut poll, 1, LOOK.as_millis() as i32);
-            while libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) > 0 {}
-        }
-    }
 }
 
 #[cfg(test)]

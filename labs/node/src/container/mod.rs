@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver};
 use std::time::{Duration, Instant};
 
+use ewan_system::signals::{self, Signals, END_OR_CHILD};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
-use crate::signals::{self, Signals};
 use crate::{hosts, plan, services};
 
 /// What ends slower than this when asked is ended by the kernel, with its container.
@@ -38,7 +38,7 @@ struct Child {
 
 /// Runs until told to stop, or until a part fails that the node cannot be without.
 pub fn run(lab: &Path, name: &str) -> Result<(), String> {
-    let signals = Signals::block()?;
+    let signals = Signals::block(&END_OR_CHILD)?;
     let file = lab.join("plan.json");
     let plan = plan::read(&file)
         .map_err(|error| format!("{error}: the lab's directory belongs at {} of this container", lab.display()))?;

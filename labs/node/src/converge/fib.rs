@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{attributes, u32_at, u32_of, Socket};
+use ewan_system::netlink::{attributes, u32_at, u32_of, Socket};
 
 const IFF_LOWER_UP: u32 = 0x1_0000;
 const RTNH_F_DEAD: u32 = 1;

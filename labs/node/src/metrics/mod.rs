@@ -13,8 +13,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ewan_system::schedule;
+
+use crate::links;
 use crate::plan::{self, Plan};
-use crate::{exec, links};
 
 /// A page is at least this old before the spinners are asked again.
 const KEPT: Duration = Duration::from_secs(1);
@@ -34,7 +36,7 @@ pub fn run(state: &Path, link: Option<String>, destination: &Destination) -> Res
         links::find(&plan, link, "forward")?;
     }
     // In a container these CPUs may not be there to be had; the spinner goes before everybody else all the same.
-    let _ = exec::keep_to(&plan.host_cpus);
+    let _ = schedule::keep_to(&plan.host_cpus);
     let known = Mutex::new((written(state), plan));
     let source = Source { state: state.to_owned(), link, known, page: Mutex::new(None) };
     let address = match destination {

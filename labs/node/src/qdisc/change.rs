@@ -7,10 +7,10 @@
 //! link. A change of netem begins its losses anew: in the good state, with the next of the direction's seeds.
 
 use ewan_emulator::config::{Delay, Direction, Discipline, Loss};
+use ewan_system::netlink::Batch;
 
 use super::{class, kinds, psp_class, request, Place};
 use super::{FIRST, QUEUE, RATE, ROOT, TCA_OPTIONS, TCA_STAB, TC_H_ROOT};
-use crate::netlink::Batch;
 use crate::plan::Backend;
 
 /// An odd number whose bits look random: the fraction of the golden ratio, in 64 bits.

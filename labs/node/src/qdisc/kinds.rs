@@ -5,9 +5,9 @@
 //! A size table at the root makes every qdisc below count what the link's framing counts.
 
 use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Ppb, ONE_PPB};
+use ewan_system::netlink::{Attributes, Batch};
 
 use super::{fifo_request, narrow, request, Place, CREATE, TCA_OPTIONS};
-use crate::netlink::{Attributes, Batch};
 
 /// A packet in a qdisc begins with it, and the kernel's own lengths count it.
 pub const ETHERNET_HEADER: i32 = 14;

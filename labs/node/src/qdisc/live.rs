@@ -4,12 +4,12 @@
 //! so that neither reading nor changing enters a namespace again.
 
 use ewan_emulator::config::Direction;
+use ewan_system::namespace;
+use ewan_system::netlink::{Batch, Socket};
 use nix::net::if_::if_nametoindex;
 
 use super::statistics::{self, LinkStatistics};
 use super::{change, sizes};
-use crate::namespace;
-use crate::netlink::{Batch, Socket};
 use crate::plan::{Backend, End, Link, Plan, HEADINGS};
 
 pub struct KernelLink<'a> {
@@ -44,12 +44,12 @@ fn open_here<'a>(plan: &Plan, link: &'a Link, inside: bool) -> Result<KernelLink
     let path = plan.netns_path(&link.node);
     if !inside || path.exists() {
         let namespace = namespace::open(&path).ok_or_else(|| format!("link {} is not up", link.name))?;
-        namespace::enter(&namespace).map_err(say)?;
+        namespace::enter(&namespace).map_err(|error| say(error.into()))?;
     }
     let index =
         |name: &String| if_nametoindex(name.as_str()).map_err(|error| say(format!("interface {name}: {error}")));
     let exits = [index(&link.port_b)?, index(&link.port_a)?];
-    Ok(KernelLink { link, exits, mtu, socket: Socket::open().map_err(say)? })
+    Ok(KernelLink { link, exits, mtu, socket: Socket::open().map_err(|error| say(error.into()))? })
 }
 
 impl<'a> KernelLink<'a> {
@@ -71,6 +71,6 @@ impl<'a> KernelLink<'a> {
         let mut batch = Batch::default();
         let sizes = sizes(then, self.mtu);
         change::requests(&mut batch, self.exits[heading], self.link.backend, [now, then], sizes, times, &at);
-        self.socket.run(batch)
+        Ok(self.socket.run(batch)?)
     }
 }

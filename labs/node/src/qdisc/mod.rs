@@ -11,10 +11,10 @@ mod live;
 mod statistics;
 
 use ewan_emulator::config::Direction;
-
-use crate::netlink::{Attributes, Batch};
-use crate::plan::{Backend, Egress, Link};
+use ewan_system::netlink::{Attributes, Batch};
 use kinds::Class;
+
+use crate::plan::{Backend, Egress, Link};
 
 const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 const TC_H_ROOT: u32 = u32::MAX;

@@ -3,10 +3,10 @@
 //! In: the plan of a lab that is up. Out: per kernel or tbf link and direction, packets and bytes through each level.
 //! Bytes are as the link's framing counts them. Formats: linux/rtnetlink.h, linux/gen_stats.h.
 
+use ewan_system::netlink::{attributes, u32_at, u64_at, Socket};
 use serde::Serialize;
 
 use super::{tcmsg, Place, QUEUE, RATE, ROOT};
-use crate::netlink::{attributes, u32_at, u64_at, Socket};
 use crate::plan::{Plan, HEADINGS};
 
 /// One direction of a link.

@@ -1,9 +1,9 @@
 //! The bytes that the kernel gets.
 
 use ewan_emulator::config::{Framing, Queue};
+use ewan_system::netlink::attributes;
 
 use super::*;
-use crate::netlink::attributes;
 
 const WIRE: Sizes = Sizes { overhead_bytes: 24, minimum_bytes: 84, mtu: 1500 };
 

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 
-use crate::netlink::{Attributes, Batch};
+use super::{Attributes, Batch};
 
 const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 

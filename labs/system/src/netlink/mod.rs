@@ -5,12 +5,21 @@
 //! so a batch costs two system calls. Dumps are told whole or not at all. Formats: linux/netlink.h, linux/rtnetlink.h.
 
 mod answers;
+mod error;
+mod listener;
+pub mod requests;
 
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use nix::errno::Errno;
+use nix::sys::socket::{recv, send, socket, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
+
+use crate::socket::set_option;
+use crate::Context;
 use answers::{Dump, State};
+pub use error::{Error, Result};
+pub use listener::{Group, Listener};
 
 const HEADER: usize = 16;
 const NESTED: u16 = 0x8000;
@@ -124,30 +133,25 @@ pub struct Socket {
     sequence: AtomicU32,
 }
 
-impl AsRawFd for Socket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
 impl Socket {
-    pub fn open() -> Result<Self, String> {
-        // SAFETY: plain system calls; the descriptor is owned from here on.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
-        if fd < 0 {
-            return Err(format!("opening a netlink socket: {}", io::Error::last_os_error()));
-        }
-        let socket = Socket { fd: unsafe { OwnedFd::from_raw_fd(fd) }, sequence: AtomicU32::new(1) };
+    /// Errors: no more descriptors, or a kernel without route netlink.
+    pub fn open() -> Result<Self> {
+        let fd = route_socket(SockFlag::empty()).attempting(|| "opening a netlink socket")?;
         // Refusals with the kernel's own words, without the request in them. Older kernels do without.
         for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {
-            let on: libc::c_int = 1;
-            unsafe { libc::setsockopt(fd, libc::SOL_NETLINK, option, (&raw const on).cast(), 4) };
+            let _ = set_option(&fd, libc::SOL_NETLINK, option, &1i32);
         }
-        Ok(socket)
+        Ok(Socket { fd, sequence: AtomicU32::new(1) })
     }
 
     /// Sends all requests and reads their answers; the error is the first refusal.
-    pub fn run(&self, mut batch: Batch) -> Result<(), String> {
+    pub fn run(&self, mut batch: Batch) -> Result<()> {
         let sequence = self.number(&mut batch);
         let mut first = 0;
         let mut start = 0;
@@ -179,112 +183,113 @@ impl Socket {
 
     /// Shows all that the kernel tells of one kind; each message without its netlink header. After an error nothing was
     /// shown.
-    pub fn dump(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<(), String> {
-        self.try_dump(kind, header, see).map_err(|error| format!("reading a netlink dump of kind {kind}: {error}"))
-    }
-
-    /// The same of what a kernel may be built without: false where it is.
-    pub fn dump_if_there(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, String> {
-        match self.try_dump(kind, header, see) {
-            Ok(()) => Ok(true),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EAFNOSUPPORT)) => Ok(false),
-            Err(error) => Err(format!("reading a netlink dump of kind {kind}: {error}")),
-        }
-    }
-
-    fn try_dump(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    pub fn dump(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let attempt = || format!("reading a netlink dump of kind {kind}");
         let mut buffer = [0u8; ROOM];
         for _ in 0..MOST_DUMPS {
             let mut request = Batch::default();
             request.add(kind, libc::NLM_F_DUMP, header, String::new(), |_| {});
             let mut dump = Dump::of(self.number(&mut request));
-            self.send(&request.bytes).map_err(io::Error::other)?;
+            self.send(&request.bytes)?;
             loop {
-                let got = self.receive(&mut buffer)?;
-                match dump.take(&buffer[..got]).map_err(io::Error::other)? {
+                let answer = self.receive(&mut buffer, attempt)?;
+                match dump.take(answer).map_err(|source| Error::CutShort { attempt: attempt(), source })? {
                     State::Open => {}
                     State::Whole(bodies) => {
                         bodies.iter().for_each(|body| see(body));
                         return Ok(());
                     }
                     State::Interrupted => break,
-                    State::Refused(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                    State::Refused(number) => {
+                        return Err(Error::Refused { attempt: attempt(), number, words: None });
+                    }
                 }
             }
         }
-        Err(io::Error::other("what it lists changes faster than it is read"))
+        Err(Error::Unsteady { attempt: attempt() })
     }
 
-    /// Asks for one message of the kind `answer`: its body, without the netlink header.
+    /// The same of what a kernel may be built without: false where it is.
+    pub fn dump_if_there(&self, kind: u16, header: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        match self.dump(kind, header, see) {
+            Err(Error::Refused { number: libc::EOPNOTSUPP | libc::EAFNOSUPPORT, .. }) => Ok(false),
+            dumped => dumped.map(|()| true),
+        }
+    }
+
+    /// Asks for one message of the kind `answer`: its body, without the netlink header. `attempt`: what for.
     pub fn get(
         &self,
         kind: u16,
         answer: u16,
         header: &[u8],
+        attempt: impl Fn() -> String,
         fill: impl FnOnce(&mut Attributes),
-    ) -> io::Result<Vec<u8>> {
+    ) -> Result<Vec<u8>> {
         let mut request = Batch::default();
         request.add(kind, 0, header, String::new(), fill);
         let sequence = self.number(&mut request);
-        self.send(&request.bytes).map_err(io::Error::other)?;
+        self.send(&request.bytes)?;
         let mut buffer = [0u8; ROOM];
         loop {
-            let got = self.receive(&mut buffer)?;
-            if let Some(found) = answers::single(&buffer[..got], sequence, answer).map_err(io::Error::other)? {
-                return found.map_err(io::Error::from_raw_os_error);
+            let bytes = self.receive(&mut buffer, &attempt)?;
+            let found = answers::single(bytes, sequence, answer);
+            match found.map_err(|source| Error::CutShort { attempt: attempt(), source })? {
+                Some(Ok(body)) => return Ok(body),
+                Some(Err(number)) => return Err(Error::Refused { attempt: attempt(), number, words: None }),
+                None => {}
             }
         }
     }
 
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            // SAFETY: the buffer outlives the call, which is told its size.
-            let got =
-                unsafe { libc::recv(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_TRUNC) };
-            match usize::try_from(got) {
-                Ok(got) if got > buffer.len() => return Err(io::Error::other("an answer of the kernel was cut short")),
-                Ok(got) => return Ok(got),
-                Err(_) => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(error);
-                    }
-                }
+    /// The bytes of one receive call.
+    fn receive<'b>(&self, buffer: &'b mut [u8], attempt: impl Fn() -> String) -> Result<&'b [u8]> {
+        let got = loop {
+            match recv(self.fd.as_raw_fd(), buffer, MsgFlags::MSG_TRUNC) {
+                Err(Errno::EINTR) => {}
+                got => break got.attempting(&attempt)?,
             }
-        }
+        };
+        buffer.get(..got).ok_or_else(|| Error::CutShort { attempt: attempt(), source: error::CutShort })
     }
 
-    fn send(&self, bytes: &[u8]) -> Result<(), String> {
-        // SAFETY: the slice outlives the call.
-        let sent = unsafe { libc::send(self.fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-        if sent == bytes.len() as isize {
-            return Ok(());
+    fn send(&self, bytes: &[u8]) -> Result<()> {
+        let attempt = || format!("sending {} bytes of netlink requests", bytes.len());
+        match send(self.fd.as_raw_fd(), bytes, MsgFlags::empty()).attempting(attempt)? {
+            sent if sent == bytes.len() => Ok(()),
+            _ => Err(crate::Error::new(attempt(), std::io::Error::from(std::io::ErrorKind::WriteZero)).into()),
         }
-        Err(format!("sending {} bytes of netlink requests: {}", bytes.len(), io::Error::last_os_error()))
     }
 
     /// Until the last of these requests is answered; `first` is the sequence number of the first.
-    fn answers(&self, requests: &[Request], first: u32) -> Result<(), String> {
+    fn answers(&self, requests: &[Request], first: u32) -> Result<()> {
+        let attempt = || "reading netlink answers".to_owned();
         let last = first.wrapping_add(requests.len() as u32 - 1);
         let mut refused = None;
         let mut buffer = vec![0u8; ROOM];
         loop {
-            // ENOBUFS: answers were lost; the ones that came are still worth more than this.
-            let say = |error: &dyn std::fmt::Display| format!("reading netlink answers: {error}");
-            let told = self.receive(&mut buffer).map_err(|error| say(&error));
-            let told = told.and_then(|got| answers::requests(&buffer[..got], first, last).map_err(|error| say(&error)));
+            let told = self.receive(&mut buffer, attempt).and_then(|bytes| {
+                answers::requests(bytes, first, last).map_err(|source| Error::CutShort { attempt: attempt(), source })
+            });
             match told {
                 Ok(told) => {
-                    let words = told.refused.map(|(place, errno, answer)| refusal(&requests[place], errno, answer));
-                    refused = refused.or(words);
+                    let error = told.refused.map(|(place, number, answer)| refusal(&requests[place], number, answer));
+                    refused = refused.or(error);
                     if told.over {
                         return refused.map_or(Ok(()), Err);
                     }
                 }
+                // ENOBUFS: answers were lost; the ones that came are still worth more than this.
                 Err(error) => return Err(refused.unwrap_or(error)),
             }
         }
     }
+}
+
+/// A route netlink socket that is not bound to anything.
+fn route_socket(flags: SockFlag) -> nix::Result<OwnedFd> {
+    let flags = flags | SockFlag::SOCK_CLOEXEC;
+    socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)
 }
 
 /// Attributes one after the other: kind, value.
@@ -314,15 +319,12 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-fn refusal(request: &Request, errno: i32, answer: &[u8]) -> String {
-    if !request.needs.is_empty() && matches!(errno, libc::ENOENT | libc::EOPNOTSUPP | libc::EAFNOSUPPORT) {
-        return format!("{}: this kernel lacks {}", request.what, request.needs);
+fn refusal(request: &Request, number: i32, answer: &[u8]) -> Error {
+    let attempt = request.what.clone();
+    if !request.needs.is_empty() && matches!(number, libc::ENOENT | libc::EOPNOTSUPP | libc::EAFNOSUPPORT) {
+        return Error::Lacking { attempt, number, needs: request.needs };
     }
-    let error = io::Error::from_raw_os_error(errno);
-    match kernel_words(answer) {
-        Some(words) => format!("{}: {error}: {words}", request.what),
-        None => format!("{}: {error}", request.what),
-    }
+    Error::Refused { attempt, number, words: kernel_words(answer) }
 }
 
 /// NLMSGERR_ATTR_MSG, after the error, the echoed header, and the echoed body unless it was left out.
@@ -359,8 +361,10 @@ mod tests {
         let mut answer = vec![0u8; HEADER + 20];
         answer[6..8].copy_from_slice(&0x300u16.to_ne_bytes());
         Attributes(&mut answer).text(1, "Invalid rate");
-        assert_eq!(refusal(&request, libc::ENOENT, &answer), "left1:eth0: access rate: this kernel lacks tbf");
+        let lacking = refusal(&request, libc::ENOENT, &answer);
+        assert_eq!(lacking.to_string(), "left1:eth0: access rate: this kernel lacks tbf");
         let said = refusal(&request, libc::EINVAL, &answer);
-        assert!(said.ends_with("Invalid rate"), "{said}");
+        assert_eq!(said.number(), Some(libc::EINVAL));
+        assert!(said.to_string().ends_with("Invalid rate"), "{said}");
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! In: the bytes of one receive call. Out: messages; of a dump, whether it is over; of requests, which were refused.
 
-use crate::{u32_at, HEADER};
+use super::error::CutShort;
+use super::{u32_at, HEADER};
 
 /// A dump was interrupted by a change of what it lists (linux/netlink.h, NLM_F_DUMP_INTR).
 const INTERRUPTED: u16 = 0x10;
@@ -26,21 +27,17 @@ impl<'a> Message<'a> {
     }
 
     /// The error number of an NLMSG_ERROR or an NLMSG_DONE; 0: none. An NLMSG_DONE of older kernels carries none.
-    pub fn errno(&self) -> Result<i32, String> {
+    pub fn errno(&self) -> Result<i32, CutShort> {
         match self.body().get(..4) {
             Some(number) => Ok((u32_at(number, 0) as i32).wrapping_neg()),
             None if self.is(libc::NLMSG_DONE) => Ok(0),
-            None => Err(cut_short()),
+            None => Err(CutShort),
         }
     }
 }
 
-fn cut_short() -> String {
-    "an answer of the kernel was cut short".into()
-}
-
 /// The messages of one receive call, each of which must be whole: an error ends them.
-fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, String>> {
+fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, CutShort>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -49,7 +46,7 @@ fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, String>> {
         let length = if rest.len() < HEADER { 0 } else { u32_at(rest, 0) as usize };
         if length < HEADER || length > rest.len() {
             rest = &[];
-            return Some(Err(cut_short()));
+            return Some(Err(CutShort));
         }
         let whole = &rest[..length];
         rest = &rest[length.next_multiple_of(4).min(rest.len())..];
@@ -83,7 +80,7 @@ impl Dump {
     }
 
     /// Takes the bytes of one receive call; the error says that they are no answer.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<State, String> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<State, CutShort> {
         for message in messages(bytes) {
             let message = message?;
             if message.sequence != self.sequence {
@@ -115,7 +112,7 @@ pub struct Told<'a> {
 }
 
 /// Of requests with the sequence numbers `first` to `last`.
-pub fn requests(bytes: &[u8], first: u32, last: u32) -> Result<Told<'_>, String> {
+pub fn requests(bytes: &[u8], first: u32, last: u32) -> Result<Told<'_>, CutShort> {
     let mut told = Told::default();
     for message in messages(bytes) {
         let message = message?;
@@ -133,7 +130,7 @@ pub fn requests(bytes: &[u8], first: u32, last: u32) -> Result<Told<'_>, String>
 }
 
 /// The answer to one request that asks for one message; None: it is not among these bytes. Errors: the kernel's number.
-pub fn single(bytes: &[u8], sequence: u32, kind: u16) -> Result<Option<Result<Vec<u8>, i32>>, String> {
+pub fn single(bytes: &[u8], sequence: u32, kind: u16) -> Result<Option<Result<Vec<u8>, i32>>, CutShort> {
     for message in messages(bytes) {
         let message = message?;
         if message.sequence != sequence {

@@ -4,13 +4,15 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::OnceLock;
 
+use nix::sys::signal::{raise, Signal};
+
+/// To be called before each change of the system.
 pub fn step() {
     static LEFT: OnceLock<Option<AtomicI64>> = OnceLock::new();
     let left = LEFT.get_or_init(|| std::env::var("EWAN_FAULT_AFTER").ok()?.parse().ok().map(AtomicI64::new));
     if let Some(left) = left {
         if left.fetch_sub(1, Ordering::SeqCst) == 0 {
-            // SAFETY: the process ends here; nothing else is asked of it.
-            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            let _ = raise(Signal::SIGKILL);
         }
     }
 }
