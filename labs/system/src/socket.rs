@@ -170,7 +170,7 @@ mod tests {
         // The kernel has 4 bytes of it; the rest stays zero.
         assert_eq!(get_option::<[i32; 2]>(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY).expect("an option"), [3, 0]);
         let error = require_option(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32, "TCP_NODELAY").unwrap_err();
-        assert_eq!(error.number(), Some(libc::EOPNOTSUPP));
+        assert_eq!(error.number(), Some(libc::ENOPROTOOPT));
     }
 
     #[test]
