@@ -3,7 +3,7 @@
 //! In: absolute instants in nanoseconds. Out: the kernel's clocks.
 
 use ewan_system::schedule::{set_nice, set_realtime};
-use ewan_timers::clock::gettime;
+use ewan_timers::clock::{gettime, monotonic_ns};
 use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_nanosleep, ClockId, ClockNanosleepFlags};
@@ -38,11 +38,6 @@ impl Clock {
 /// CLOCK_REALTIME, the clock of the kernel's packet time stamps.
 pub fn real_ns() -> i64 {
     gettime(libc::CLOCK_REALTIME) as i64
-}
-
-/// CLOCK_MONOTONIC, which nobody sets.
-pub fn monotonic_ns() -> i64 {
-    gettime(libc::CLOCK_MONOTONIC) as i64
 }
 
 /// How far CLOCK_REALTIME is from CLOCK_MONOTONIC: a change between two readings is a step of the clock.

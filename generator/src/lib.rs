@@ -7,5 +7,6 @@ pub mod probe;
 mod process;
 pub mod reading;
 mod socket;
+pub mod table;
 mod tcp_info;
 pub mod traffic;

@@ -181,6 +181,12 @@ def test_the_labs_directory_has_names_and_configuration_to_read(tmp_path: Path) 
     assert not any(line.endswith(" core") for line in lines)
 
 
+def test_the_hosts_file_is_the_one_that_nodes_write() -> None:
+    golden = Path(__file__).parents[2] / "tests/golden"
+    plan = from_json((golden / "dumbbell.plan.json").read_bytes())
+    assert files.hosts(plan) == (golden / "dumbbell.hosts").read_text()
+
+
 def written(plan: Plan, output: Path) -> dict[str, Path]:
     return files.written(plan, output, sheet="a table", version=VERSION)
 

@@ -1,5 +1,9 @@
 //! Percentiles of nanoseconds without keeping samples: counts in 16 classes per power of two, so a percentile read
-//! back is at most 1/16 too large. One thread records, any may read.
+//! back is at most 1/16 too large.
+//!
+//! One thread records, any may read, neither waits for the other: recording is a load and a store of an atomic count, and
+//! never allocates. The crate hdrhistogram, which counts delays of flows (generator), has no type for that: its plain
+//! histogram cannot be read while it is written, its concurrent one sends every value through a channel or a lock.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -4,6 +4,7 @@
 
 mod arena;
 mod changes;
+pub mod client;
 mod control;
 mod error;
 mod events;

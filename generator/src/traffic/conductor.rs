@@ -10,13 +10,15 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::records::{self, Answer, Record, Table};
+use ewan_timers::clock::monotonic_ns;
+
+use super::records::{self, Answer, Record};
 use super::request::FlowRequest;
 use super::watch::Watch;
 use super::{Ending, Filling, Flow, Request, Running, Woken, World, LAUNCH_NS, LEAD_NS};
-use crate::clock::monotonic_ns;
 use crate::process;
 use crate::socket::{Namespaces, Options};
+use crate::table::Table;
 
 /// From the end of the preparations to the first launch.
 const READY_NS: i64 = 2_000_000;

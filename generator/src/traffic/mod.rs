@@ -10,8 +10,11 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::clock::{monotonic_ns, sleep_until_monotonic, Clock};
+use ewan_timers::clock::monotonic_ns;
+
+use crate::clock::{sleep_until_monotonic, Clock};
 use crate::socket::{Endpoint, Namespaces, Options};
+use crate::table::Table;
 use crate::tcp_info::Info;
 
 mod arrivals;
@@ -30,7 +33,7 @@ mod watch;
 
 pub use bytes::{take, Filling};
 pub use command::run;
-pub use records::{Exchange, Record, Table, UdpRecord};
+pub use records::{Exchange, Record, UdpRecord};
 pub use request::Request;
 
 /// How long before its start a flow is launched, so that its threads are there when it comes.

@@ -1,21 +1,13 @@
 //! What is kept of flows: a record of each in traffic.json, and rows of tables as they come.
 //!
-//! In: records and rows. Out: files whose keys and columns are those of labs/record/tables.py; times are nanoseconds from
-//! T0, sizes payload bytes. Only whole lines are written, so that a full disk leaves a table that can be read.
-
-use std::fs::File;
-use std::io::Write;
-use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+//! Keys and columns are those of labs/record/tables.py; times are nanoseconds from T0, sizes payload bytes.
 
 use serde::Serialize;
 
+use crate::table::{add, Row};
 use crate::tcp_info::Sample;
 
 pub const FORMAT: &str = "ewan-traffic-result/1";
-/// Rows are written when so many bytes of them have come together.
-const BUFFER_BYTES: usize = 64 << 10;
 
 #[derive(Serialize)]
 pub(crate) struct Answer {
@@ -73,12 +65,6 @@ impl Record {
         self.goodput_bps = took.map(|ns| self.received_bytes as f64 * 8e9 / ns as f64);
         self
     }
-}
-
-/// A row of a table.
-pub trait Row {
-    const COLUMNS: &'static str;
-    fn line(&self, line: &mut String);
 }
 
 /// A request with its response; an iteration of a rank.
@@ -146,64 +132,5 @@ impl Row for Seen {
             Some(rate) => add(line, format_args!(",{rate}")),
             None => line.push(','),
         }
-    }
-}
-
-fn add(line: &mut String, what: std::fmt::Arguments) {
-    std::fmt::Write::write_fmt(line, what).expect("a string takes everything");
-}
-
-/// A CSV file that any thread adds rows to.
-pub struct Table<R: Row> {
-    path: PathBuf,
-    writing: Mutex<Writing>,
-    rows: PhantomData<fn(&R)>,
-}
-
-struct Writing {
-    file: File,
-    waiting: String,
-    written_bytes: u64,
-    full: bool,
-}
-
-impl<R: Row> Table<R> {
-    pub fn create(path: &Path) -> Result<Self, String> {
-        let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let waiting = format!("{}\n", R::COLUMNS);
-        let writing = Mutex::new(Writing { file, waiting, written_bytes: 0, full: false });
-        Ok(Self { path: path.to_owned(), writing, rows: PhantomData })
-    }
-
-    /// The error is one line, and told once; rows after it are lost.
-    pub fn add(&self, row: &R) -> Result<(), String> {
-        let mut writing = self.writing.lock().expect("no thread fails with the lock held");
-        row.line(&mut writing.waiting);
-        writing.waiting.push('\n');
-        if writing.waiting.len() < BUFFER_BYTES {
-            return Ok(());
-        }
-        self.write(&mut writing)
-    }
-
-    pub fn flush(&self) -> Result<(), String> {
-        self.write(&mut self.writing.lock().expect("no thread fails with the lock held"))
-    }
-
-    fn write(&self, writing: &mut Writing) -> Result<(), String> {
-        let waiting = std::mem::take(&mut writing.waiting);
-        if writing.full {
-            return Ok(());
-        }
-        let result = writing.file.write_all(waiting.as_bytes());
-        match &result {
-            Ok(()) => writing.written_bytes += waiting.len() as u64,
-            Err(_) => {
-                writing.full = true;
-                // Of what came last, perhaps half a line is there.
-                let _ = writing.file.set_len(writing.written_bytes);
-            }
-        }
-        result.map_err(|error| format!("{}: {error}", self.path.display()))
     }
 }

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::records::{Goodput, Seen, Table};
+use super::records::{Goodput, Seen};
 use super::{Flow, Received, Request};
+use crate::table::Table;
 
 const NEVER: u64 = u64::MAX;
 

@@ -61,7 +61,7 @@ impl Pair {
     #[allow(dead_code)]
     pub fn seen(&self, side: &str, key: &str, ended: &AtomicBool) -> BTreeSet<String> {
         let netns = std::fs::File::open(format!("/run/netns/{}-{side}", self.tag)).expect("a namespace");
-        nix::sched::setns(netns, nix::sched::CloneFlags::CLONE_NEWNET).expect("entering it");
+        ewan_system::namespace::enter(netns).expect("entering it");
         let mut seen = BTreeSet::new();
         while !ended.load(Relaxed) {
             let value = std::fs::read_to_string(format!("/proc/sys/{key}")).expect("a sysctl");

@@ -3,11 +3,10 @@
 //! In: a state directory. Out: what was removed, with the spinners' last counters. Order: processes, namespaces,
 //! processes that entered meanwhile, files, and the state directory with the manifest last, so that an interrupted removal can be taken up again.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ewan_emulator::datapath::client::{self, Client};
 use ewan_system::{fault, namespace};
 use serde::Serialize;
 use serde_json::{json, Value};
@@ -103,17 +102,9 @@ fn check_gone(manifest: &Manifest, namespaces: &[PathBuf]) -> Result<(), String>
 
 /// A spinner's counters, or why there are none.
 pub fn last_stats(state: &Path, spinner: usize) -> Value {
-    let ask = || -> std::io::Result<Value> {
-        let mut stream = UnixStream::connect(state.join(format!("spinner-{spinner}.sock")))?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.set_write_timeout(Some(ANSWER))?;
-        stream.write_all(b"{\"command\":\"stats\"}\n")?;
-        let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line)?;
-        Ok(serde_json::from_str(&line)?)
-    };
+    let ask = || Client::connect(&client::socket(state, spinner), ANSWER)?.ask(&json!({"command": "stats"}));
     match ask() {
-        Ok(stats) => json!({ "spinner": spinner, "stats": stats }),
+        Ok::<Value, client::Error>(stats) => json!({ "spinner": spinner, "stats": stats }),
         Err(error) => json!({ "spinner": spinner, "error": error.to_string() }),
     }
 }

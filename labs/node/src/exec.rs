@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use ewan_system::{namespace, schedule};
+use ewan_system::{namespace, schedule, Context};
 use nix::mount::{mount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
 
@@ -26,14 +26,29 @@ pub fn run(state: &Path, node: &str, command: &[OsString]) -> Result<(), String>
     Err(format!("{}: {error}", command[0].to_string_lossy()))
 }
 
-/// The open network namespace of a node that is up.
-pub fn namespace_of(plan: &Plan, node: &str) -> Result<File, String> {
-    if !plan.nodes.iter().any(|known| known.name == node) {
-        return Err(hosts::unknown(plan, node));
+/// Why a node cannot be entered.
+#[derive(Debug, thiserror::Error)]
+pub enum NotThere {
+    /// The lab has no such node: one line with the nearest names.
+    #[error("{0}")]
+    Unknown(String),
+    #[error("node {node} of lab {lab} is not up: remove the lab with `ewan down {lab}`")]
+    NotUp { node: String, lab: String },
+}
+
+impl From<NotThere> for String {
+    fn from(error: NotThere) -> String {
+        error.to_string()
     }
-    let lab = &plan.lab;
+}
+
+/// The open network namespace of a node that is up.
+pub fn namespace_of(plan: &Plan, node: &str) -> Result<File, NotThere> {
+    if !plan.nodes.iter().any(|known| known.name == node) {
+        return Err(NotThere::Unknown(hosts::unknown(plan, node)));
+    }
     namespace::open(&plan.netns_path(node))
-        .ok_or_else(|| format!("node {node} of lab {lab} is not up: remove the lab with `ewan down {lab}`"))
+        .ok_or_else(|| NotThere::NotUp { node: node.to_owned(), lab: plan.lab.clone() })
 }
 
 /// Where a program finds itself.
@@ -48,18 +63,18 @@ pub struct Place {
 impl Place {
     /// Moves the calling thread there: the node's network, and a mount namespace in which /sys shows the node's
     /// interfaces and /etc/hosts its lab's names.
-    pub fn enter(&self) -> Result<(), String> {
+    pub fn enter(&self) -> ewan_system::Result<()> {
         namespace::enter(&self.namespace)?;
-        unshare(CloneFlags::CLONE_NEWNS).map_err(|error| format!("making a mount namespace: {error}"))?;
+        unshare(CloneFlags::CLONE_NEWNS).attempting(|| "making a mount namespace")?;
         // A slave sees later unmounts of namespaces, so a program left in a node keeps none of them.
         mount(NOTHING, "/", NOTHING, MsFlags::MS_SLAVE | MsFlags::MS_REC, NOTHING)
-            .map_err(|error| format!("separating mounts: {error}"))?;
+            .attempting(|| "separating mounts")?;
         let tree = self.tree.as_deref().unwrap_or(Path::new("/"));
         mount(Some("ewan"), &tree.join("sys"), Some("sysfs"), MsFlags::empty(), NOTHING)
-            .map_err(|error| format!("mounting /sys: {error}"))?;
+            .attempting(|| "mounting /sys")?;
         mount(Some(&self.hosts), &tree.join("etc/hosts"), NOTHING, MsFlags::MS_BIND, NOTHING)
-            .map_err(|error| format!("mounting {} on /etc/hosts: {error}", self.hosts.display()))?;
+            .attempting(|| format!("mounting {} on /etc/hosts", self.hosts.display()))?;
         let Some(tree) = &self.tree else { return Ok(()) };
-        nix::unistd::chroot(tree).map_err(|error| format!("making {} the root: {error}", tree.display()))
+        nix::unistd::chroot(tree).attempting(|| format!("making {} the root", tree.display()))
     }
 }

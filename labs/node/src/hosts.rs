@@ -1,4 +1,7 @@
 //! Names of nodes: the hosts file that every node sees, and the nearest names when one is not known.
+//!
+//! labs/render/files.py writes the same file into the directory of containers; tests/golden/dumbbell.hosts is what both of
+//! them make of tests/golden/dumbbell.plan.json.
 
 use std::fmt::Write;
 
@@ -49,7 +52,14 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::distance;
+    use super::{distance, file};
+
+    #[test]
+    fn the_hosts_file_is_the_golden_one() {
+        let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
+        let plan = crate::plan::read(&golden.join("dumbbell.plan.json")).expect("a golden plan is a plan");
+        assert_eq!(file(&plan), std::fs::read_to_string(golden.join("dumbbell.hosts")).expect("a golden file"));
+    }
 
     #[test]
     fn distance_counts_edits() {

@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use ewan_emulator::datapath::client;
 use ewan_system::signals::{Signals, END_OR_CHILD};
+use ewan_timers::clock::monotonic_ns;
 use nix::mount::{mount, MsFlags};
+use nix::sys::reboot::{reboot, set_cad_enabled, RebootMode};
 use serde_json::{json, Value};
 
 use crate::batch::{Program, Surroundings};
@@ -45,21 +48,21 @@ pub fn run() -> Result<(), String> {
     }
     let ended = json!({
         "format": "ewan-ended/1", "how": how, "error": error, "warnings": warnings,
-        "virtual_ns": uptime_ns(), "kernel": kernel(),
+        "virtual_ns": monotonic_ns(), "kernel": kernel(),
     });
     if let Err(error) = write("ended.json", &ended) {
         eprintln!("ewan-node: {error}");
     }
     nix::unistd::sync();
-    // SAFETY: the last call of this system.
-    unsafe { libc::reboot(libc::RB_POWER_OFF) };
-    Err("powering off failed".into())
+    // The last call of this system.
+    let Err(error) = reboot(RebootMode::RB_POWER_OFF);
+    Err(format!("powering off failed: {error}"))
 }
 
 /// True when a signal ended it early.
 fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
-    // SAFETY: only changes what ctrl-alt-del does, here: it becomes SIGINT to this process.
-    unsafe { libc::reboot(libc::RB_DISABLE_CAD) };
+    // What ctrl-alt-del does, here: it becomes SIGINT to this process.
+    let _ = set_cad_enabled(false);
     let signals = Signals::block(&END_OR_CHILD)?;
     mount_system()?;
     widen();
@@ -173,7 +176,7 @@ fn start_links(plan: &Plan, state: &Path) -> Result<(), String> {
             .spawn()
             .map_err(say)?;
         let mut waited = Duration::ZERO;
-        while std::os::unix::net::UnixStream::connect(state.join(format!("spinner-{number}.sock"))).is_err() {
+        while std::os::unix::net::UnixStream::connect(client::socket(state, number)).is_err() {
             let ended = child.try_wait().map_err(say)?;
             if ended.is_some() || waited > LINK_STARTS {
                 let text = std::fs::read_to_string(&log).unwrap_or_default();
@@ -191,11 +194,6 @@ fn write(name: &str, value: &Value) -> Result<(), String> {
     let path = Path::new(RUN).join(name);
     let text = format!("{value:#}\n");
     std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn uptime_ns() -> i64 {
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
-    now.map_or(0, |now| now.tv_sec() * 1_000_000_000 + now.tv_nsec())
 }
 
 fn kernel() -> String {

@@ -5,13 +5,13 @@
 //! object a line, so that the next who changes a link knows what it is.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use ewan_emulator::config::Direction;
+use ewan_emulator::datapath::client::{self, Client};
 use ewan_emulator::model::Change;
+use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
@@ -198,43 +198,31 @@ fn merged(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// A spinner's control socket, and who is behind it.
+/// A spinner that is connected, and the links that it serves.
 struct Spinner<'a> {
     number: usize,
     links: &'a [String],
-    stream: BufReader<UnixStream>,
+    client: Client,
 }
 
 impl<'a> Spinner<'a> {
     fn connect(state: &Path, number: usize, links: &'a [String]) -> Result<Self, String> {
-        let say = |error: std::io::Error| format!("spinner {number} does not answer, its links are dead: {error}");
-        let stream = UnixStream::connect(state.join(format!("spinner-{number}.sock"))).map_err(say)?;
-        stream.set_read_timeout(Some(ANSWER)).map_err(say)?;
-        stream.set_write_timeout(Some(ANSWER)).map_err(say)?;
-        Ok(Spinner { number, links, stream: BufReader::new(stream) })
+        let client = Client::connect(&client::socket(state, number), ANSWER);
+        let client = client.map_err(|error| dead(number, &error))?;
+        Ok(Spinner { number, links, client })
     }
 
-    fn ask<T: for<'t> Deserialize<'t>>(&mut self, request: &Value) -> Result<T, String> {
-        let number = self.number;
-        let say =
-            |error: &dyn std::fmt::Display| format!("spinner {number} does not answer, its links are dead: {error}");
-        self.stream.get_mut().write_all(format!("{request}\n").as_bytes()).map_err(|error| say(&error))?;
-        let mut line = String::new();
-        if self.stream.read_line(&mut line).map_err(|error| say(&error))? == 0 {
-            return Err(say(&"it ended"));
-        }
-        match serde_json::from_str(&line).map_err(|error| say(&error))? {
-            Answer { ok: true, .. } => serde_json::from_str(&line).map_err(|error| say(&error)),
-            Answer { error, .. } => Err(error),
-        }
+    /// The error of a refusal is the spinner's own.
+    fn ask<T: DeserializeOwned>(&mut self, request: &Value) -> Result<T, String> {
+        self.client.ask(request).map_err(|error| match error {
+            client::Error::Refused(why) => why,
+            error => dead(self.number, &error),
+        })
     }
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    ok: bool,
-    #[serde(default)]
-    error: String,
+fn dead(number: usize, error: &dyn std::fmt::Display) -> String {
+    format!("spinner {number} does not answer, its links are dead: {error}")
 }
 
 #[derive(Deserialize)]

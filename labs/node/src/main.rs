@@ -266,7 +266,7 @@ fn spinner_config(
     Ok(ewan_emulator::datapath::SpinnerConfig {
         cpu: spinner.cpu,
         control_cpus: plan.host_cpus.clone(),
-        control_socket: state.join(format!("spinner-{index}.sock")),
+        control_socket: ewan_emulator::datapath::client::socket(state, index),
         links: links.collect::<Result<_, String>>()?,
         sleep,
     })

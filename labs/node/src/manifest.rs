@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use ewan_system::fault;
+use nix::fcntl::{renameat2, RenameFlags, AT_FDCWD};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{NodeKind, Plan};
@@ -82,15 +83,15 @@ impl Manifest {
     pub fn create(&self, state: &Path) -> Result<(), String> {
         fault::step();
         std::fs::create_dir_all(state).map_err(|error| format!("{}: {error}", state.display()))?;
-        self.write(state, libc::RENAME_NOREPLACE)
+        self.write(state, RenameFlags::RENAME_NOREPLACE)
     }
 
     /// Replaces the manifest of the same lab.
     pub fn replace(&self, state: &Path) -> Result<(), String> {
-        self.write(state, 0)
+        self.write(state, RenameFlags::empty())
     }
 
-    fn write(&self, state: &Path, rename_flags: libc::c_uint) -> Result<(), String> {
+    fn write(&self, state: &Path, rename_flags: RenameFlags) -> Result<(), String> {
         let (unfinished, path) = (state.join(UNFINISHED), state.join(NAME));
         let attempt = || -> std::io::Result<()> {
             fault::step();
@@ -99,7 +100,7 @@ impl Manifest {
             file.write_all(b"\n")?;
             fault::step();
             file.sync_all()?;
-            rename(&unfinished, &path, rename_flags)?;
+            renameat2(AT_FDCWD, &unfinished, AT_FDCWD, &path, rename_flags)?;
             File::open(state)?.sync_all()
         };
         attempt().map_err(|error| match error.kind() {
@@ -124,19 +125,6 @@ pub fn check_absent(state: &Path, lab: &str) -> Result<(), String> {
     match names.iter().find(|name| *name != UNFINISHED) {
         None => Ok(()),
         Some(_) => Err(format!("{} holds files but no lab: name another --state", state.display())),
-    }
-}
-
-fn rename(from: &Path, to: &Path, flags: libc::c_uint) -> std::io::Result<()> {
-    use std::os::unix::ffi::OsStrExt;
-    let c = |path: &Path| std::ffi::CString::new(path.as_os_str().as_bytes());
-    let (from, to) = (c(from)?, c(to)?);
-    // SAFETY: both strings end in a zero and outlive the call.
-    let result = unsafe { libc::renameat2(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), flags) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(std::io::Error::last_os_error())
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
 /// Runs `work` for 0..count on `threads` threads of their own; nothing new is begun after an error.
-pub fn run<T: Send>(
+pub fn run<T: Send, E: Send>(
     threads: usize,
     count: usize,
-    work: impl Fn(usize) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
+    work: impl Fn(usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
-    let worker = || -> Result<(), String> {
+    let worker = || -> Result<(), E> {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {

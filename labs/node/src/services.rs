@@ -4,6 +4,8 @@
 //! state directory their files, what they write (NAME.log), and when the first of them was started (`started`,
 //! CLOCK_MONOTONIC in ns). The same code on the host, in the virtual kernel and in a container.
 
+mod error;
+
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -12,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ewan_system::{fault, process};
-use nix::time::{clock_gettime, ClockId};
+use ewan_system::{fault, process, Context};
+use ewan_timers::clock::monotonic_ns;
 
 use crate::exec::{self, Place};
 use crate::parallel;
 use crate::plan::{Node, Plan, Service, ServiceKind};
+pub use error::{Error, Fault, Why};
 
 /// Where services' programs are looked for. Routing daemons are in no user's PATH.
 const SEARCH: [&str; 8] =
@@ -49,11 +52,11 @@ pub fn any(plan: &Plan) -> bool {
 }
 
 /// Refuses what would leave the node's directory, or could never be started.
-pub fn check(node: &Node) -> Result<(), String> {
+pub fn check(node: &Node) -> Result<(), Error> {
     let mut names = HashSet::new();
     let inside = |name: &String| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
     for service in &node.services {
-        let say = |what: &str| Err(format!("node {}: service {:?}: {what}", node.name, service.name));
+        let say = |what| Err(Error::of(&node.name, Why::Refused { service: service.name.clone(), what }));
         if !inside(&service.name) || !service.files.keys().chain(&service.ready).all(inside) {
             return say("its name and its files' are names in the node's own directory, not paths");
         }
@@ -68,7 +71,7 @@ pub fn check(node: &Node) -> Result<(), String> {
 }
 
 /// Before anything is made: are all programs there, and are the sockets' paths short enough?
-pub fn check_host(plan: &Plan, state: &Path) -> Result<(), String> {
+pub fn check_host(plan: &Plan, state: &Path) -> Result<(), Error> {
     for node in plan.nodes.iter().filter(|node| !node.services.is_empty()) {
         check_length(node, &directory(state, &node.name))?;
         for service in &node.services {
@@ -78,23 +81,18 @@ pub fn check_host(plan: &Plan, state: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn check_length(node: &Node, run: &Path) -> Result<(), String> {
+fn check_length(node: &Node, run: &Path) -> Result<(), Error> {
     let over = run.as_os_str().len().saturating_sub(LONGEST_RUN);
-    if over == 0 {
-        return Ok(());
+    match over {
+        0 => Ok(()),
+        _ => Err(Error::of(&node.name, Why::TooLong { run: run.to_owned(), over })),
     }
-    Err(format!(
-        "node {}: its services' sockets lie in {}, which is {over} bytes too long for them: \
-         choose shorter names for lab and node",
-        node.name,
-        run.display()
-    ))
 }
 
 /// Starts the services of all nodes, many nodes at once, each node's in their order.
 ///
 /// `state` is absolute; `tree`: a mounted file tree that becomes the services' root; none: the root as it is.
-pub fn start_all(plan: &Plan, state: &Path, tree: Option<&Path>) -> Result<(), String> {
+pub fn start_all(plan: &Plan, state: &Path, tree: Option<&Path>) -> Result<(), Error> {
     let nodes: Vec<_> = plan.nodes.iter().filter(|node| !node.services.is_empty()).collect();
     parallel::run(THREADS, nodes.len(), |number| {
         let node = nodes[number];
@@ -105,17 +103,13 @@ pub fn start_all(plan: &Plan, state: &Path, tree: Option<&Path>) -> Result<(), S
         };
         let run = directory(state, &node.name);
         // A thread of its own for each: it keeps the mounts, and the root, that it enters.
-        let started = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
-                place.enter()?;
+                place.enter().map_err(|error| Error::of(&node.name, error))?;
                 keep_temporary(&run);
                 start(node, &run).map(drop)
             });
             inside.join().expect("no thread panicked")
-        });
-        started.map_err(|error| match error.strip_prefix("node ") {
-            Some(_) => error,
-            None => format!("node {}: {error}", node.name),
         })
     })
     .map(drop)
@@ -133,27 +127,28 @@ fn keep_temporary(run: &Path) {
 /// Starts a node's services, from a thread that is in the node; `run` is the node's own directory.
 ///
 /// What was started before a failure runs on: whoever removes the lab, or ends the container, ends it.
-pub fn start(node: &Node, run: &Path) -> Result<Vec<Daemon>, String> {
+pub fn start(node: &Node, run: &Path) -> Result<Vec<Daemon>, Error> {
     if node.services.is_empty() {
         return Ok(Vec::new());
     }
     check_length(node, run)?;
-    let text = run.to_str().ok_or_else(|| format!("{}: a name that is no text", run.display()))?;
+    let fail = |why: Why| Error::of(&node.name, why);
+    let text = run.to_str().ok_or_else(|| fail(Why::NoText(run.to_owned())))?;
     let here = |words: &str| words.replace("{run}", text);
-    std::fs::create_dir_all(run).map_err(|error| format!("{text}: {error}"))?;
+    std::fs::create_dir_all(run).attempting(|| text).map_err(|error| fail(error.into()))?;
     for (name, content) in node.services.iter().flat_map(|service| &service.files) {
-        write(&run.join(name), &here(content))?;
+        write(&run.join(name), &here(content)).map_err(|error| fail(error.into()))?;
     }
-    write(&run.join("started"), &format!("{}\n", monotonic_ns()))?;
+    write(&run.join("started"), &format!("{}\n", monotonic_ns())).map_err(|error| fail(error.into()))?;
     let mut daemons = Vec::new();
     for service in &node.services {
-        let say = |what: String| format!("node {}: service {}: {what}", node.name, service.name);
+        let say = |fault: Fault| Error::of_service(&node.name, &service.name, fault);
         let program = find(node, service)?;
         // Of a start before this one.
         let ready = service.ready.as_ref().map(|name| run.join(name));
         ready.iter().for_each(|ready| drop(std::fs::remove_file(ready)));
         let log = run.join(format!("{}.log", service.name));
-        let mut process = spawn(&program, service, run, &log, here).map_err(say)?;
+        let mut process = spawn(&program, service, run, &log, here).map_err(|error| say(error.into()))?;
         match service.kind {
             ServiceKind::Setup => finish(&mut process, &log).map_err(say)?,
             ServiceKind::Daemon => {
@@ -164,20 +159,20 @@ pub fn start(node: &Node, run: &Path) -> Result<Vec<Daemon>, String> {
     }
     for Daemon { name, process } in &mut daemons {
         if let Some(status) = process.try_wait().ok().flatten() {
-            let why = last_words(&run.join(format!("{name}.log")), &status.to_string());
-            return Err(format!("node {}: service {name}: it ended: {why}", node.name));
+            let said = last_words(&run.join(format!("{name}.log")), &status.to_string());
+            return Err(Error::of_service(&node.name, name, Fault::Ended { said }));
         }
     }
     Ok(daemons)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
+fn write(path: &Path, text: &str) -> ewan_system::Result<()> {
     fault::step();
-    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(path, text).attempting(|| path.display().to_string())
 }
 
 /// The program's file; else one line with the package that it comes with.
-fn find(node: &Node, service: &Service) -> Result<PathBuf, String> {
+fn find(node: &Node, service: &Service) -> Result<PathBuf, Error> {
     let name = &service.argv[0];
     let executable = |path: &Path| {
         std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
@@ -194,7 +189,7 @@ fn find(node: &Node, service: &Service) -> Result<PathBuf, String> {
             Some(package) => format!("install the package {package} (apt-get install {package})"),
             None => format!("looked for in {}", SEARCH.join(", ")),
         };
-        format!("node {}: service {}: there is no program {name} here: {remedy}", node.name, service.name)
+        Error::of_service(&node.name, &service.name, Fault::NoProgram { program: name.clone(), remedy })
     })
 }
 
@@ -215,11 +210,11 @@ fn spawn(
     run: &Path,
     log: &Path,
     here: impl Fn(&str) -> String,
-) -> Result<Child, String> {
+) -> ewan_system::Result<Child> {
     fault::step();
-    let say = |error: std::io::Error| format!("{}: {error}", log.display());
-    let output = File::create(log).map_err(say)?;
-    let errors = output.try_clone().map_err(say)?;
+    let say = || log.display().to_string();
+    let output = File::create(log).attempting(say)?;
+    let errors = output.try_clone().attempting(say)?;
     let mut command = Command::new(program);
     command
         .args(service.argv[1..].iter().map(|word| here(word)))
@@ -241,34 +236,34 @@ fn spawn(
     };
     // SAFETY: system calls alone, which a child of a process with threads may make.
     unsafe { command.pre_exec(become_daemon) };
-    command.spawn().map_err(|error| format!("{}: {error}", program.display()))
+    command.spawn().attempting(|| program.display().to_string())
 }
 
-fn finish(process: &mut Child, log: &Path) -> Result<(), String> {
+fn finish(process: &mut Child, log: &Path) -> Result<(), Fault> {
     let until = Instant::now() + STARTS;
+    let failed = |otherwise: &str| Fault::Failed { said: last_words(log, otherwise) };
     loop {
-        match process.try_wait().map_err(|error| error.to_string())? {
+        match process.try_wait().attempting(|| "waiting for it")? {
             Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(last_words(log, &status.to_string())),
+            Some(status) => return Err(failed(&status.to_string())),
             None if Instant::now() > until => {
                 let _ = process.kill();
-                let longest = format!("it has not come to its end in {} s", STARTS.as_secs());
-                return Err(last_words(log, &longest));
+                return Err(failed(&format!("it has not come to its end in {} s", STARTS.as_secs())));
             }
             None => std::thread::sleep(POLL),
         }
     }
 }
 
-fn wait_for(ready: &Path, process: &mut Child, log: &Path) -> Result<(), String> {
+fn wait_for(ready: &Path, process: &mut Child, log: &Path) -> Result<(), Fault> {
     let until = Instant::now() + STARTS;
     while std::fs::symlink_metadata(ready).is_err() {
-        if let Some(status) = process.try_wait().map_err(|error| error.to_string())? {
-            return Err(format!("it ended: {}", last_words(log, &status.to_string())));
+        if let Some(status) = process.try_wait().attempting(|| "waiting for it")? {
+            return Err(Fault::Ended { said: last_words(log, &status.to_string()) });
         }
         if Instant::now() > until {
             let missing = format!("{} is not there after {} s", ready.display(), STARTS.as_secs());
-            return Err(format!("it is not ready: {}", last_words(log, &missing)));
+            return Err(Fault::NotReady { said: last_words(log, &missing) });
         }
         std::thread::sleep(POLL);
     }
@@ -281,11 +276,6 @@ pub fn last_words(log: &Path, otherwise: &str) -> String {
     let text = String::from_utf8_lossy(&text);
     let said = text.lines().map(str::trim).rfind(|line| !line.is_empty());
     said.map_or_else(|| otherwise.to_owned(), str::to_owned)
-}
-
-fn monotonic_ns() -> i64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
-    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
 }
 
 #[cfg(test)]

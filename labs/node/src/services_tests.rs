@@ -56,8 +56,8 @@ fn services_start_in_their_order_each_when_the_one_before_is_ready() {
     assert_eq!(names, ["second"], "what comes to its end is not kept");
     let process = &mut daemons[0].process;
     assert!(process.try_wait().expect("a child").is_none());
-    // SAFETY: no memory is passed.
-    assert_eq!(unsafe { libc::getsid(process.id() as i32) }, process.id() as i32, "a session of its own");
+    let own_process = nix::unistd::Pid::from_raw(process.id() as i32);
+    assert_eq!(nix::unistd::getsid(Some(own_process)), Ok(own_process), "a session of its own");
     process.kill().and_then(|()| process.wait()).expect("it ends");
 }
 
@@ -74,7 +74,7 @@ fn a_daemon_holds_nothing_open_that_is_ours() {
 #[test]
 fn a_failure_is_one_line_with_the_programs_last_words() {
     let own = Own::new("failure");
-    let said = |services: &str| start(&node(services), &own.0).err().unwrap_or_default();
+    let said = |services: &str| start(&node(services), &own.0).err().map(String::from).unwrap_or_default();
     let words = "echo reading; echo r1.conf: line 3: no such command; exit 1";
     assert_eq!(said(&service("a", "setup", words, None)), "node r1: service a: r1.conf: line 3: no such command");
     assert_eq!(
@@ -92,20 +92,20 @@ fn a_file_of_the_last_start_makes_no_daemon_ready() {
     let own = Own::new("stale");
     std::fs::write(own.0.join("up"), "").expect("a file");
     let refused = start(&node(&service("a", "daemon", "exit 3", Some("up"))), &own.0).err();
-    assert_eq!(refused.unwrap_or_default(), "node r1: service a: it ended: exit status: 3");
+    assert_eq!(refused.map(String::from).unwrap_or_default(), "node r1: service a: it ended: exit status: 3");
 }
 
 #[test]
 fn a_missing_program_is_told_with_its_package() {
     let own = Own::new("missing");
     let known = r#"{"name": "bgpd", "kind": "daemon", "argv": ["/nowhere/bgpd"], "files": {}, "ready": null}"#;
-    let refused = start(&node(known), &own.0).err().unwrap_or_default();
+    let refused = start(&node(known), &own.0).err().map(String::from).unwrap_or_default();
     assert_eq!(
         refused,
         "node r1: service bgpd: there is no program /nowhere/bgpd here: install the package frr (apt-get install frr)"
     );
     let unknown = r#"{"name": "x", "kind": "setup", "argv": ["ewan-no-such"], "files": {}, "ready": null}"#;
-    let refused = start(&node(unknown), &own.0).err().unwrap_or_default();
+    let refused = start(&node(unknown), &own.0).err().map(String::from).unwrap_or_default();
     assert!(refused.contains("there is no program ewan-no-such here: looked for in /usr/local/sbin, "), "{refused}");
 }
 
@@ -116,18 +116,19 @@ fn what_would_leave_the_nodes_directory_is_refused() {
             r#"{{"name": "{name}", "kind": "daemon", "argv": {argv}, "files": {{"{file}": ""}}, "ready": "{ready}"}}"#
         ))
     };
-    assert_eq!(check(&with("zebra", "zebra.conf", "zebra.pid", r#"["zebra"]"#)), Ok(()));
+    check(&with("zebra", "zebra.conf", "zebra.pid", r#"["zebra"]"#)).expect("names of the node's own");
     for (name, file, ready) in [("../x", "f", "r"), ("x", "../f", "r"), ("x", "f", "/tmp/r"), ("x", "f", "")] {
-        let refused = check(&with(name, file, ready, r#"["zebra"]"#)).expect_err("a path");
+        let refused = check(&with(name, file, ready, r#"["zebra"]"#)).expect_err("a path").to_string();
         assert!(refused.contains("names in the node's own directory"), "{refused}");
     }
-    assert!(check(&with("x", "f", "r", "[]")).expect_err("no program").contains("a program must be named"));
+    let refused = check(&with("x", "f", "r", "[]")).expect_err("no program");
+    assert!(matches!(refused, Error::Node { why: Why::Refused { what: "a program must be named", .. }, .. }));
 }
 
 #[test]
 fn a_directory_too_long_for_sockets_is_refused_before_anything_is_written() {
     let long = std::env::temp_dir().join("x".repeat(LONGEST_RUN));
-    let refused = start(&node(&service("a", "setup", "true", None)), &long).err().unwrap_or_default();
+    let refused = start(&node(&service("a", "setup", "true", None)), &long).err().map(String::from).unwrap_or_default();
     assert!(refused.contains("bytes too long") && !refused.contains('\n'), "{refused}");
     assert!(!long.exists());
 }

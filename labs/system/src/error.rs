@@ -10,6 +10,7 @@ pub struct Error {
     source: io::Error,
 }
 
+/// What an operation of the system gives.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -28,6 +29,7 @@ impl Error {
         self.source.raw_os_error()
     }
 
+    /// What sort of failure it is, where the number does not matter.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }

@@ -1,19 +1,21 @@
 //! A spinner in a process of its own (this program once more), for one link. In: the link's direction; out: its
 //! statistics, as its control socket tells them.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ewan_emulator::config::Direction;
+use ewan_emulator::datapath::client::{self, Client};
 use ewan_emulator::datapath::{run, LinkConfig, SpinnerConfig};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use serde_json::{json, Value};
 
 use crate::net::{Net, HOST_CPU, LINK_CPU};
+
+/// Time for the link to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 pub struct Link {
     child: Child,
@@ -66,15 +68,8 @@ impl Link {
     }
 
     pub fn stats(&self) -> Result<Value, String> {
-        let attempt = || -> std::io::Result<String> {
-            let mut stream = UnixStream::connect(self.socket())?;
-            stream.write_all(b"{\"command\":\"stats\"}\n")?;
-            let mut line = String::new();
-            BufReader::new(stream).read_line(&mut line)?;
-            Ok(line)
-        };
-        let line = attempt().map_err(|error| format!("asking the link: {error}"))?;
-        serde_json::from_str(&line).map_err(|error| format!("the link's answer: {error}"))
+        let ask = || Client::connect(&self.socket(), ANSWER)?.ask(&json!({"command": "stats"}));
+        ask().map_err(|error: client::Error| format!("asking the link: {error}"))
     }
 }
 

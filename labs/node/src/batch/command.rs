@@ -206,7 +206,7 @@ fn prepare(
     let enter = move || {
         Signals::unblock();
         // Only a number reaches the parent by itself; the words go to the command's own error output.
-        let entered = place.enter().and_then(|()| Ok(schedule::keep_to(&cpus)?));
+        let entered = place.enter().and_then(|()| schedule::keep_to(&cpus));
         entered.inspect_err(|error| eprint!("{error}")).map_err(|_| std::io::Error::from_raw_os_error(libc::EPERM))?;
         std::env::set_current_dir(&directory).or_else(|_| std::env::set_current_dir("/"))
     };

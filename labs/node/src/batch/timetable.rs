@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use ewan_system::signals::Signals;
+use ewan_timers::clock::monotonic_ns;
 use nix::sys::signal::{killpg, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag};
-use nix::time::{clock_gettime, ClockId};
 use nix::unistd::Pid;
 use serde_json::json;
 
@@ -235,9 +235,4 @@ fn children() -> Vec<Pid> {
     let own = std::process::id();
     let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|number| number.parse().ok().map(Pid::from_raw)).collect()
-}
-
-fn monotonic_ns() -> i64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
-    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
 }

@@ -3,23 +3,41 @@
 //! In: open links and an interval. Out: a row per link and direction at T0, at each multiple of the interval, and when
 //! the program has ended. Rows are written whole, a few at a time.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::links::Links;
+use ewan_generator::table::{add, Row, Table};
+
+use crate::links::{Counts, Links};
 use crate::plan::{Plan, HEADINGS};
 
-const COLUMNS: &str = "link,direction,time_ns,rate_bps,sent_packets,sent_bytes,dropped_packets,lost_packets,\
-                       served_packets,waited_ns,queue_packets,queue_bytes\n";
-/// Rows wait until there are so many bytes.
-const BLOCK: usize = 16 * 1024;
+/// What a link counted in one direction.
+struct Look {
+    link: String,
+    heading: &'static str,
+    time_ns: i64,
+    rate_bps: u64,
+    counts: Counts,
+}
 
+impl Row for Look {
+    const COLUMNS: &'static str = "link,direction,time_ns,rate_bps,sent_packets,sent_bytes,\
+        dropped_packets,lost_packets,served_packets,waited_ns,queue_packets,queue_bytes";
+
+    fn line(&self, line: &mut String) {
+        let Self { link, heading, time_ns, rate_bps, counts } = self;
+        let Counts { sent_packets, sent_bytes, dropped_packets, lost_packets, served_packets, .. } = counts;
+        add(line, format_args!("{link},{heading},{time_ns},{rate_bps},{sent_packets},{sent_bytes}"));
+        add(line, format_args!(",{dropped_packets},{lost_packets},{served_packets},"));
+        if let Some(waited_ns) = counts.waited_ns {
+            add(line, format_args!("{waited_ns}"));
+        }
+        add(line, format_args!(",{},{}", counts.queue_packets, counts.queue_bytes));
+    }
+}
+
+/// links.csv while a program runs.
 pub struct Watch {
-    path: PathBuf,
-    file: File,
-    written: u64,
-    rows: String,
+    table: Table<Look>,
     interval_ns: u64,
     due_ns: u64,
     last_ns: Option<i64>,
@@ -27,9 +45,7 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(interval_ns: u64, out: &Path) -> Result<Self, String> {
-        let path = out.join("links.csv");
-        let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Watch { path, file, written: 0, rows: COLUMNS.into(), interval_ns, due_ns: 0, last_ns: None })
+        Ok(Watch { table: Table::create(&out.join("links.csv"))?, interval_ns, due_ns: 0, last_ns: None })
     }
 
     /// When the next row is due, from T0.
@@ -44,53 +60,25 @@ impl Watch {
             return Ok(());
         }
         self.due_ns = (now_ns as u64 / self.interval_ns + 1) * self.interval_ns;
-        self.rows(links, plan, now_ns)?;
-        if self.rows.len() >= BLOCK {
-            self.flush()?;
-        }
-        Ok(())
+        self.add(links, plan, now_ns)
     }
 
     /// Writes the last rows; in them are all packets that the program saw.
     pub fn finish(&mut self, links: &mut Links, plan: &Plan, now_ns: i64) -> Result<(), String> {
-        let read = if self.last_ns == Some(now_ns) { Ok(()) } else { self.rows(links, plan, now_ns) };
-        read.and(self.flush())
+        let read = if self.last_ns == Some(now_ns) { Ok(()) } else { self.add(links, plan, now_ns) };
+        read.and(self.table.flush())
     }
 
-    fn rows(&mut self, links: &mut Links, plan: &Plan, now_ns: i64) -> Result<(), String> {
-        use std::fmt::Write;
-        let counts = links.counts()?;
-        for (number, ways) in counts.iter().enumerate() {
-            for (heading, counted) in ways.iter().enumerate() {
-                let Some(way) = counted else { continue };
+    fn add(&mut self, links: &mut Links, plan: &Plan, time_ns: i64) -> Result<(), String> {
+        for (number, ways) in links.counts()?.into_iter().enumerate() {
+            for (heading, counts) in ways.into_iter().enumerate() {
+                let Some(counts) = counts else { continue };
                 let rate_bps = links.direction(number, heading).rate_bps;
-                let _ = writeln!(
-                    self.rows,
-                    "{},{},{now_ns},{rate_bps},{},{},{},{},{},{},{},{}",
-                    plan.links[number].name,
-                    HEADINGS[heading],
-                    way.sent_packets,
-                    way.sent_bytes,
-                    way.dropped_packets,
-                    way.lost_packets,
-                    way.served_packets,
-                    way.waited_ns.map_or_else(String::new, |ns| ns.to_string()),
-                    way.queue_packets,
-                    way.queue_bytes
-                );
+                let link = plan.links[number].name.clone();
+                self.table.add(&Look { link, heading: HEADINGS[heading], time_ns, rate_bps, counts })?;
             }
         }
-        self.last_ns = Some(now_ns);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), String> {
-        if let Err(error) = self.file.write_all(self.rows.as_bytes()) {
-            let _ = self.file.set_len(self.written); // what is there is whole
-            return Err(format!("{}: {error}", self.path.display()));
-        }
-        self.written += self.rows.len() as u64;
-        self.rows.clear();
+        self.last_ns = Some(time_ns);
         Ok(())
     }
 }

@@ -14,7 +14,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ewan_system::process;
+use ewan_emulator::datapath::client;
+use ewan_system::{namespace, process};
 use nix::ifaddrs::getifaddrs;
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
@@ -69,10 +70,10 @@ pub fn serve(lab: &Path, plan: &Plan, number: usize, link: &Link) -> Result<Opti
 }
 
 fn spin(lab: &Path, number: usize, link: &Link, given: &BTreeMap<String, Given>) -> Result<Child, String> {
-    let own = OwnedFd::from(File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"))?);
+    let own = OwnedFd::from(namespace::own()?);
     let others = given.iter().map(|(name, gift)| (name.as_str(), &gift.namespace));
     let namespaces: Vec<_> = std::iter::once((link.name.as_str(), &own)).chain(others).collect();
-    let (log, answers) = (lab.join(format!("spinner-{number}.log")), lab.join(format!("spinner-{number}.sock")));
+    let (log, answers) = (lab.join(format!("spinner-{number}.log")), client::socket(lab, number));
     let _ = std::fs::remove_file(&answers);
     let mut command = Command::new(SELF);
     command.arg("link").arg("--state").arg(lab).args(["--spinner", &number.to_string(), "--id", "container"]);

@@ -5,13 +5,13 @@
 //! serves the link. Who comes first waits for the other.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use ewan_system::{namespace, Context, Error, Result};
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
 
 const AGAIN: Duration = Duration::from_millis(20);
@@ -34,15 +34,15 @@ impl Given {
 }
 
 /// The namespaces of all these links. `say`: told from time to time which are missing.
-pub fn collect(socket: &Path, links: &[&str], say: impl Fn(&[&str])) -> Result<BTreeMap<String, Given>, String> {
+pub fn collect(socket: &Path, links: &[&str], say: impl Fn(&[&str])) -> Result<BTreeMap<String, Given>> {
     let mut given = BTreeMap::new();
     if links.is_empty() {
         return Ok(given);
     }
-    let fail = |error: std::io::Error| format!("{}: {error}", socket.display());
+    let path = || socket.display().to_string();
     let _ = std::fs::remove_file(socket);
-    let listener = UnixListener::bind(socket).map_err(fail)?;
-    listener.set_nonblocking(true).map_err(fail)?;
+    let listener = UnixListener::bind(socket).attempting(path)?;
+    listener.set_nonblocking(true).attempting(path)?;
     let mut next = Instant::now() + SAY;
     while given.len() < links.len() {
         match listener.accept() {
@@ -53,7 +53,7 @@ pub fn collect(socket: &Path, links: &[&str], say: impl Fn(&[&str])) -> Result<B
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => std::thread::sleep(AGAIN),
-            Err(error) => return Err(fail(error)),
+            Err(error) => return Err(Error::new(path(), error)),
         }
         if Instant::now() > next {
             let missing: Vec<_> = links.iter().copied().filter(|link| !given.contains_key(*link)).collect();
@@ -85,8 +85,8 @@ fn receive(stream: UnixStream) -> Option<(String, Given)> {
 
 /// Gives this container's namespace for `link`, and waits until the link is served. `say`: told from time to time that
 /// nobody has taken it yet.
-pub fn give(socket: &Path, link: &str, say: impl Fn()) -> Result<(), String> {
-    let namespace = File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"))?;
+pub fn give(socket: &Path, link: &str, say: impl Fn()) -> Result<()> {
+    let namespace = namespace::own()?;
     let mut next = Instant::now() + SAY;
     loop {
         // Whoever listens may begin after us, and end before it has served: then once more.
@@ -110,8 +110,10 @@ pub fn give(socket: &Path, link: &str, say: impl Fn()) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs::File;
     use std::os::unix::fs::MetadataExt;
+
+    use super::*;
 
     #[test]
     fn whoever_comes_first_waits_and_the_namespace_arrives() {

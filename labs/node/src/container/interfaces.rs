@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use ewan_system::netlink::requests;
-use ewan_system::netlink::{attributes, u32_at, Batch, Group, Listener, Socket};
+use ewan_system::netlink::{attributes, requests, u32_at, Batch, Group, Listener, Result, Socket};
 use ewan_system::wait::readable;
 
 use crate::layout::{prefix, PlacedNode, PlacedPort};
@@ -31,7 +30,7 @@ pub struct Found {
 }
 
 /// All of the node's interfaces, by name, when the last of them is there; `management`: the engine's own is one of them.
-pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<HashMap<String, Found>, String> {
+pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<HashMap<String, Found>> {
     let changes = Listener::open(&[Group::Link])?;
     let mut say = Instant::now() + SAY;
     let mut complete = None;
@@ -54,7 +53,7 @@ pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<Ha
     }
 }
 
-fn list(socket: &Socket) -> Result<HashMap<String, Found>, String> {
+fn list(socket: &Socket) -> Result<HashMap<String, Found>> {
     let mut found = HashMap::new();
     socket.dump(libc::RTM_GETLINK, &[0; 16], &mut |message| {
         let Some(body) = message.get(16..) else { return };
@@ -87,7 +86,7 @@ pub fn correct(batch: &mut Batch, placed: &PlacedNode, found: &HashMap<String, F
 /// Takes away link-local addresses that the kernel gave: their owner solicits routers, and its packets cross links. With
 /// them stays what the plan has; and where it lets the kernel give them, the one of the plan's MAC: of the MAC that an
 /// interface had when it was moved in, routing would tell others.
-pub fn forget_own_addresses(batch: &mut Batch, socket: &Socket, placed: &PlacedNode) -> Result<(), String> {
+pub fn forget_own_addresses(batch: &mut Batch, socket: &Socket, placed: &PlacedNode) -> Result<()> {
     const GIVEN_BY_NOBODY: &str = "1";
     const IFA_ADDRESS: u16 = 1;
     // A routing protocol needs those of its interfaces, so the plan lets the kernel give them there.

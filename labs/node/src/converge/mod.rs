@@ -12,7 +12,7 @@ mod sockets;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::time::{clock_gettime, ClockId};
+use ewan_timers::clock::monotonic_ns;
 use serde::Serialize;
 
 use crate::plan::{NodeKind, Plan, Routing};
@@ -207,9 +207,4 @@ pub fn run(state: &Path, longest: Duration) -> Result<(), String> {
     let outcome = settle(&plan, state, longest, &|| false)?;
     println!("{}", serde_json::to_string(&outcome).map_err(|error| error.to_string())?);
     Ok(())
-}
-
-pub fn monotonic_ns() -> i64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
-    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
 }

@@ -4,15 +4,14 @@
 //! answer is told as `ewan_up 0`, never as an error.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use ewan_emulator::config::{Delay, Direction};
+use ewan_emulator::datapath::client::{self, Client};
 use ewan_emulator::model::Change;
 use serde::Deserialize;
-use serde_json::{json, Value};
+use serde_json::json;
 
 use super::text::{sum_of_classes, Exposition, Labels, Seconds};
 use crate::plan::{Backend, Link, Plan, HEADINGS};
@@ -20,8 +19,6 @@ use crate::qdisc::{self, LinkStatistics};
 
 /// Time for a spinner to answer: a scrape waits for it.
 const ANSWER: Duration = Duration::from_secs(1);
-/// Nobody's answer is as long; what wrote it would be no spinner.
-const MOST_ANSWER_BYTES: u64 = 64 << 20;
 /// Bounds of lateness: 2^k and 1.5 × 2^k ns, from 256 ns to 67 ms; they are bounds of the spinner's own classes too.
 const LATENESS_POWERS: std::ops::RangeInclusive<u32> = 8..=26;
 /// Bounds of gaps: 2^k ns, from 1 µs to 134 ms.
@@ -203,27 +200,18 @@ fn ask_all(plan: &Plan, state: &Path, only: Option<&str>) -> Vec<Asked> {
     })
 }
 
+/// Whatever was said before it failed counts.
 fn ask(state: &Path, number: usize, only: Option<&str>) -> Asked {
-    let path = state.join(format!("spinner-{number}.sock"));
-    let mut said = HashMap::new();
-    let mut converse = || -> std::io::Result<()> {
-        let mut stream = UnixStream::connect(&path)?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.set_write_timeout(Some(ANSWER))?;
-        let stats = only.map_or(json!({"command": "stats"}), |link| json!({"command": "stats", "link": link}));
-        for (name, request) in [("stats", stats), ("changes", json!({"command": "changes"}))] {
-            stream.write_all(format!("{request}\n").as_bytes())?;
-            let mut line = String::new();
-            BufReader::new((&stream).take(MOST_ANSWER_BYTES)).read_line(&mut line)?;
-            said.insert(name, serde_json::from_str::<Value>(&line)?);
+    let mut asked = Asked { number, stats: None, changes: Vec::new() };
+    let stats = only.map_or(json!({"command": "stats"}), |link| json!({"command": "stats", "link": link}));
+    if let Ok(mut client) = Client::connect(&client::socket(state, number), ANSWER) {
+        asked.stats = client.ask(&stats).ok();
+        if asked.stats.is_some() {
+            let changes = client.ask(&json!({"command": "changes"}));
+            asked.changes = changes.map_or(Vec::new(), |answer: Changes| answer.changes);
         }
-        Ok(())
-    };
-    // Whatever was said before it failed counts.
-    let _ = converse();
-    let stats = said.remove("stats").and_then(|answer| serde_json::from_value(answer).ok());
-    let changes = said.remove("changes").and_then(|answer| serde_json::from_value::<Changes>(answer).ok());
-    Asked { number, stats, changes: changes.map_or(Vec::new(), |answer| answer.changes) }
+    }
+    asked
 }
 
 // Answers of a spinner (emulator/src/datapath/control.rs), as far as they are told here.

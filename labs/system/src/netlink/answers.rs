@@ -18,6 +18,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// What follows the netlink header.
     pub fn body(&self) -> &'a [u8] {
         &self.whole[HEADER..]
     }
@@ -75,6 +76,7 @@ pub enum State {
 }
 
 impl Dump {
+    /// The answer to the request with this sequence number.
     pub fn of(sequence: u32) -> Self {
         Dump { sequence, interrupted: false, bodies: Vec::new() }
     }

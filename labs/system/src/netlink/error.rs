@@ -7,6 +7,7 @@ use std::io;
 #[error("an answer of the kernel was cut short")]
 pub struct CutShort;
 
+/// Why a request, or a batch of them, was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call on the socket failed.
@@ -24,6 +25,7 @@ pub enum Error {
     Lacking { attempt: String, number: i32, needs: &'static str },
 }
 
+/// What netlink gives.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {

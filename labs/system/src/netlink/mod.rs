@@ -50,10 +50,12 @@ struct Request {
 pub struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl<'a> Attributes<'a> {
+    /// Attributes that are added to the end of `bytes`.
     pub fn new(bytes: &'a mut Vec<u8>) -> Self {
         Attributes(bytes)
     }
 
+    /// An attribute of plain bytes, padded to four.
     pub fn bytes(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         let length = (4 + value.len()) as u16;
         self.0.extend_from_slice(&length.to_ne_bytes());
@@ -63,14 +65,17 @@ impl<'a> Attributes<'a> {
         self
     }
 
+    /// A number of 32 bits in the machine's byte order.
     pub fn u32(&mut self, kind: u16, value: u32) -> &mut Self {
         self.bytes(kind, &value.to_ne_bytes())
     }
 
+    /// A number of 64 bits in the machine's byte order.
     pub fn u64(&mut self, kind: u16, value: u64) -> &mut Self {
         self.bytes(kind, &value.to_ne_bytes())
     }
 
+    /// Text with a zero at its end.
     pub fn text(&mut self, kind: u16, value: &str) -> &mut Self {
         self.bytes(kind, &[value.as_bytes(), b"\0"].concat())
     }
@@ -113,6 +118,7 @@ impl Batch {
         self.requests.push(Request { end: self.bytes.len(), what, needs: "" });
     }
 
+    /// How many requests there are.
     #[must_use]
     pub fn count(&self) -> usize {
         self.requests.len()
@@ -310,11 +316,12 @@ pub fn u32_of(value: &[u8]) -> Option<u32> {
     value.get(..4).map(|value| u32_at(value, 0))
 }
 
-/// Panics where there are not so many bytes, as does the next.
+/// Eight bytes from `at` on, in the machine's byte order. Panics where there are not so many.
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
+/// Four bytes from `at` on, in the machine's byte order. Panics where there are not so many.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }

@@ -68,10 +68,12 @@ pub fn correct(batch: &mut Batch, index: u32, mtu: Option<u32>, mac: Option<[u8;
     });
 }
 
+/// Brings an interface up.
 pub fn up(batch: &mut Batch, index: u32, what: String) {
     batch.add(libc::RTM_NEWLINK, 0, &ifinfo(index, libc::IFF_UP as u32), what, |_| {});
 }
 
+/// Takes an interface down.
 pub fn down(batch: &mut Batch, index: u32, what: String) {
     let mut header = ifinfo(index, libc::IFF_UP as u32);
     header[8..12].fill(0); // the flags; what follows says which of them are meant
@@ -109,6 +111,7 @@ pub fn address(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, what:
     batch.needs(if address.is_ipv4() { "IPv4" } else { "IPv6 (or it is switched off: ipv6.disable=1)" });
 }
 
+/// Takes an address from an interface.
 pub fn remove_address(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, what: String) {
     let mut header = [family(address), prefix, 0, 0, 0, 0, 0, 0];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
