@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -19,8 +19,10 @@ from labs.reading import read_bytes
 from labs.record import Certificate, from_json, tables
 from labs.record import experiment as records
 from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage
+from labs.typed import read_typed
 
 SCHEDULE = "schedule.json"
+EVENTS = "events.json"
 PARAMETER = "parameter_"
 """Before the name of a parameter that becomes a column, since tables have columns of the same names."""
 
@@ -33,6 +35,25 @@ Link = tuple[str, str]
 
 class LoadError(ValueError):
     """What cannot be read, in one line that begins with the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """A direction of a link; `rate_bps` is None for a plain link without a rate."""
+
+    link: str
+    direction: Literal["forward", "backward"]
+    rate_bps: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """What the schedule says of a path (generator/scenario/crossings.py)."""
+
+    source: str | None
+    sink: str | None
+    role: str
+    hops: tuple[_Hop, ...]
 
 
 @dataclass(frozen=True)
@@ -90,17 +111,33 @@ class RunResults:
         Those of messages between ranks are together, without source and sink.
         """
         return {
-            (path["source"], path["sink"]): tuple((hop["link"], hop["direction"]) for hop in path["hops"])
-            for path in self._paths()
+            (path.source, path.sink): tuple((hop.link, hop.direction) for hop in path.hops) for path in self._paths()
         }
 
     def rates_bps(self) -> dict[Link, int]:
         """The rates at the start of the links that `ways` names; without those that have none."""
-        hops = (hop for path in self._paths() for hop in path["hops"])
-        return {(hop["link"], hop["direction"]): hop["rate_bps"] for hop in hops if hop.get("rate_bps")}
+        hops = (hop for path in self._paths() for hop in path.hops)
+        return {(hop.link, hop.direction): hop.rate_bps for hop in hops if hop.rate_bps}
 
-    def _paths(self) -> list[dict[str, Any]]:
-        return [path for path in self.document(SCHEDULE).get("paths", []) if path["role"] == "load"]
+    def changes_ns(self) -> list[int]:
+        """When links were changed, in ns since T0; LoadError where the file of events is none."""
+        events = self._typed(tuple[dict[str, Any], ...], EVENTS, "events")
+        times = [self._checked(int | None, event.get("applied_ns"), EVENTS, "events.applied_ns") for event in events]
+        return [time for time in times if time is not None]
+
+    def _paths(self) -> list[_Path]:
+        paths: tuple[_Path, ...] = self._typed(tuple[_Path, ...], SCHEDULE, "paths")
+        return [path for path in paths if path.role == "load"]
+
+    def _typed(self, kind: Any, name: str, key: str) -> Any:
+        """A list in a JSON file of the run, as its type; empty where it is not there."""
+        return self._checked(kind, self.document(name).get(key, []), name, key)
+
+    def _checked(self, kind: Any, value: Any, name: str, where: str) -> Any:
+        try:
+            return read_typed(kind, value, where)
+        except ValueError as error:
+            raise LoadError(f"{self.directory / name}: {error}") from None
 
     @property
     def measured(self) -> bool:

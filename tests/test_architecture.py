@@ -36,7 +36,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs": ("labs",),
     "generator": ("labs", "generator"),
     "calibration": ("labs", "generator", "analysis", "calibration"),
-    "analysis": ("labs.units", "labs.reading", "labs.record", "analysis"),
+    "analysis": ("labs.units", "labs.reading", "labs.typed", "labs.record", "analysis"),
     "analysis.cli": ("labs", "analysis"),
 }
 

@@ -36,11 +36,7 @@ def _seconds(times: windows.Floats) -> windows.Floats:
 
 def _mark_events(axis: Axes, run: RunResults) -> bool:
     """A line where a link was changed."""
-    moments = {
-        event["applied_ns"] / NS_PER_SECOND
-        for event in run.document("events.json").get("events", [])
-        if event.get("applied_ns") is not None
-    }
+    moments = {time_ns / NS_PER_SECOND for time_ns in run.changes_ns()}
     for number, moment in enumerate(sorted(moments)):
         label = "link changed" if number == 0 else None
         axis.axvline(moment, color=style.INK, linewidth=0.7, linestyle=(0, (1, 2)), label=label)

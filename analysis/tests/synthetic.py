@@ -207,7 +207,12 @@ def schedule(flows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     direction = {"load": "forward", "reverse": "backward"}
     ends = {(each["source"], each["sink"], each["role"]) for each in flows}
     paths = [
-        {"source": source, "sink": sink, "role": role, "hops": [{"link": "core", "direction": direction[role]}]}
+        {
+            "source": source,
+            "sink": sink,
+            "role": role,
+            "hops": [{"link": "core", "direction": direction[role], "rate_bps": None}],
+        }
         for source, sink, role in sorted(ends)
     ]
     return {"format": "ewan-schedule/2", "paths": paths}

@@ -203,3 +203,28 @@ def test_a_panic_of_polars_is_one_line(tmp_path: Path) -> None:
         path.write_bytes(flipped)
         with contextlib.suppress(ValueError):
             tables.read(place, "series")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("schedule.json", {"paths": [{"source": "a"}]}, "no key"),
+        ("schedule.json", {"paths": 7}, "paths is no list"),
+        ("events.json", {"events": ["x"]}, "events[0] is 'x'"),
+        ("events.json", {"events": 0.5}, "events is no list"),
+        ("events.json", {"events": [{"applied_ns": "soon"}]}, "events.applied_ns is 'soon'"),
+    ],
+)
+def test_a_file_of_a_run_with_another_content_is_named(
+    tmp_path: Path, name: str, content: dict[str, object], says: str
+) -> None:
+    place = tmp_path / "x"
+    synthetic.experiment(place, [{"congestion": "reno"}], seeds=(1,), pairs=1, seconds=2)
+    file = next(place.glob(f"runs/*/{name}"))
+    file.write_text(json.dumps(content))
+    synthetic.vouch(place)
+    run = load.experiment(place).runs[0]
+    with pytest.raises(load.LoadError) as refused:
+        run.ways()
+        run.changes_ns()
+    assert str(refused.value).startswith(f"{file}: ") and says in str(refused.value)

@@ -50,7 +50,9 @@ fn too_large() -> std::io::Error {
 
 /// An error as one line that a terminal shows as it is; of a long one the beginning and the end.
 pub fn one_line(error: &str) -> String {
-    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    // What a terminal cannot show is what Rust escapes by its number.
+    let unseen = |letter: char| letter.is_control() || letter.escape_debug().len() > 2;
+    let plain = |letter: char| if unseen(letter) { ' ' } else { letter };
     let letters: Vec<char> = error.trim_end().chars().map(plain).collect();
     if letters.len() <= MOST_SHOWN {
         return letters.into_iter().collect();
@@ -86,6 +88,7 @@ mod tests {
     #[test]
     fn an_error_is_one_line_of_bounded_length() {
         assert_eq!(one_line("a.json: unknown field `a\nb\u{1b}`\n"), "a.json: unknown field `a b `");
+        assert_eq!(one_line("\u{e000}\u{202e} \"é\" '日' \\"), "   \"é\" '日' \\");
         let long = one_line(&format!("a.json: {}: write less", "x".repeat(100_000)));
         assert!(long.chars().count() < 1010, "{}", long.len());
         assert!(long.starts_with("a.json: xxx") && long.ends_with("xxx: write less"), "{long}");

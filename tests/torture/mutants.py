@@ -267,6 +267,6 @@ KINDS: dict[str, tuple[int, Callable[[random.Random, Path], tuple[Done, Path]]]]
     "archive": (50, packed),
     "directory": (90, directory),
     "listed": (40, listed),
-    "reported": (12, reported),
+    "reported": (30, reported),
 }
 """How often of a thousand, and what is made and read."""

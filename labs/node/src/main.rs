@@ -249,9 +249,13 @@ fn spinner_config(
 ) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
     let plan = plan::read(&state.join("plan.json"))?;
     let spinner = plan.spinners.get(index).ok_or_else(|| format!("spinner {index}: the plan has no such spinner"))?;
+    let place = format!("{}: spinners[{index}].links", state.join("plan.json").display());
+    if spinner.links.is_empty() {
+        return Err(format!("{place}: is empty: name the links that this spinner serves"));
+    }
     let links = spinner.links.iter().map(|name| {
-        let link =
-            plan.links.iter().find(|link| link.name == *name).ok_or_else(|| format!("the plan has no link {name}"))?;
+        let link = plan.links.iter().find(|link| link.name == *name);
+        let link = link.ok_or_else(|| format!("{place}: the plan has no link {name}: name one of its links"))?;
         let given = namespaces.iter().filter_map(|text| text.split_once('=')).find(|(name, _)| *name == link.name);
         Ok(ewan_emulator::datapath::LinkConfig {
             name: link.name.clone(),
