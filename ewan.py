@@ -5,35 +5,38 @@ A command's part is imported when the command is called: drawing and statistics 
 
 from __future__ import annotations
 
+import os
+
 import click
 
-from labs.commands import Commands, imported
+from labs.commands.group import Commands
+from labs.context import Context
 from labs.runtime import interrupt
 
 COMMANDS = {
     "lab": "calibration.cli:lab_command",
-    "batch": "labs.batch:batch_command",
+    "batch": "labs.commands.batch:batch_command",
     "transfer": "generator.cli:transfer_command",
     "run": "generator.engine.cli:run_command",
     "rerun": "generator.engine.cli:rerun_command",
     "hstts": "generator.suites.cli:hstts_command",
     "report": "analysis.cli:report_command",
     "runs": "analysis.cli:runs_command",
-    "compile": "labs.cli:compile_command",
-    "up": "labs.cli:up_command",
-    "down": "labs.cli:down_command",
-    "ps": "labs.cli:ps_command",
-    "exec": "labs.use:exec_command",
-    "shell": "labs.use:shell_command",
+    "compile": "labs.commands.compile:compile_command",
+    "up": "labs.commands.up:up_command",
+    "down": "labs.commands.down:down_command",
+    "ps": "labs.commands.ps:ps_command",
+    "exec": "labs.commands.use:exec_command",
+    "shell": "labs.commands.use:shell_command",
     "verify": "calibration.cli:verify_command",
-    "set": "labs.use:set_command",
-    "watch": "labs.watch:watch_command",
-    "metrics": "labs.metrics:metrics_command",
+    "set": "labs.commands.set:set_command",
+    "watch": "labs.commands.watch:watch_command",
+    "metrics": "labs.commands.metrics:metrics_command",
     "doctor": "calibration.cli:doctor_command",
     "bench": "calibration.bench:bench_command",
     "figures": "calibration.paper_figures:figures_command",
-    "completion": "labs.cli:completion_command",
-    "docs": "labs.cli:docs_command",
+    "completion": "labs.commands.manual:completion_command",
+    "docs": "labs.commands.manual:docs_command",
 }
 PAGES = {
     "description.md": "labs.spec:markdown",
@@ -68,10 +71,8 @@ def main(context: click.Context) -> None:
                                        a scenario, from its lab to its report
     """
     interrupt.heeded()
-    context.obj = {
-        "parts": lambda: {name: imported(place) for name, place in PARTS.items()},
-        "pages": lambda: {name: imported(place) for name, place in PAGES.items()},
-    }
+    context.obj = Context.of(os.environ)
+    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,10 @@ import click
 import orjson
 
 from analysis import flent, load, report, summary
-from labs import cli, rundir
+from labs import rundir
+from labs.commands.errors import Refused, guarded
+from labs.commands.options import json_option, pass_context
+from labs.context import Context
 from labs.record.experiment import Document
 from labs.record.metrics import METRICS, RANKED
 from labs.sheet import Sheet
@@ -23,8 +26,9 @@ from labs.units.shown import fitting, interval_in
 @click.option(
     "--flent", "flent_directory", metavar="DIR", type=click.Path(path_type=Path), help="also write files for flent"
 )
-@cli.guarded
-def report_command(run: Path | None, flent_directory: Path | None) -> None:
+@guarded
+@pass_context
+def report_command(context: Context, run: Path | None, flent_directory: Path | None) -> None:
     """Make the report of an experiment: report.html in its directory, each figure as SVG and CSV.
 
     RUN is a directory that `ewan run` or `ewan hstts` made; the newest when none is named.
@@ -39,38 +43,39 @@ def report_command(run: Path | None, flent_directory: Path | None) -> None:
         page = report.write(directory)
         files = flent.write(load.experiment(directory), flent_directory) if flent_directory else []
     except load.LoadError as error:
-        raise cli.fail(str(error)) from None
+        raise Refused(str(error)) from None
     except OSError as error:
         reason = f"{error.filename or directory}: {error.strerror}"
-        raise cli.fail(f"{reason}: make room there, or name a directory where you may write") from None
+        raise Refused(f"{reason}: make room there, or name a directory where you may write") from None
     rundir.give_back(directory)
-    cli.console.print(str(page), soft_wrap=True)
+    context.reporter.console.print(str(page), soft_wrap=True)
     if flent_directory:
-        cli.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)
+        context.reporter.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)
 
 
 def newest() -> Path:
     found = sorted(path.parent for path in rundir.RESULTS.glob("*/experiment.json"))
     if not found:
-        raise cli.fail(f"there is no experiment in {rundir.RESULTS}/: make run SCENARIO=parallel-streams makes one")
+        raise Refused(f"there is no experiment in {rundir.RESULTS}/: make run SCENARIO=parallel-streams makes one")
     return found[-1]
 
 
 @click.command("runs")
-@cli.json_option
-@cli.guarded
-def runs_command(as_json: bool) -> None:
+@json_option
+@guarded
+@pass_context
+def runs_command(context: Context, as_json: bool) -> None:
     """List the experiments in results/: when, what, how far, whether verified, with what result."""
     places = sorted(path for path in rundir.RESULTS.glob("*") if path.is_dir())
     rows = [describe(path) for path in places if (path / "experiment.json").exists()]
     if as_json:
-        cli.emit(rows)
+        context.reporter.emit(rows)
         return
     columns = ["started", "directory", "clock", "runs", "status", "verified", "result"]
     shown = [[row[column] for column in columns] for row in rows]
     if rows:
         # A directory's name is there to be copied.
-        cli.console.print(Sheet("Experiments", columns, shown, whole=frozenset(columns[:-1])))
+        context.reporter.console.print(Sheet("Experiments", columns, shown, whole=frozenset(columns[:-1])))
     others = len(places) - len(rows)
     words = (
         f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""
@@ -78,7 +83,7 @@ def runs_command(as_json: bool) -> None:
     if not rows:
         words = f"no experiments in {rundir.RESULTS}/" + (f", {words}" if words else "")
     if words:
-        cli.messages.print(words, style="dim", soft_wrap=True)
+        context.reporter.messages.print(words, style="dim", soft_wrap=True)
 
 
 def describe(path: Path) -> dict[str, str]:

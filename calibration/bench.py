@@ -23,9 +23,15 @@ from calibration import bench_containers as containers
 from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
-from labs import cli, host
+from labs import host
+from labs.commands.errors import Refused, guarded
+from labs.commands.options import pass_context
+from labs.commands.privileges import as_root
 from labs.compile import compile
+from labs.context import Context
 from labs.record import host_facts
+from labs.reporter import Reporter
+from labs.sheet import grid
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND, about
 
@@ -38,8 +44,9 @@ PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual")
 @click.command("bench")
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
 @click.option("--quick", is_flag=True, help="shorter, and less exact")
-@cli.guarded
-def bench_command(parts: tuple[str, ...], quick: bool) -> None:
+@guarded
+@pass_context
+def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None:
     """Measure this machine's performance, side by side; JSON goes to results/bench/.
 
     \b
@@ -49,45 +56,46 @@ def bench_command(parts: tuple[str, ...], quick: bool) -> None:
     # Of containers only when it is asked for: it needs an engine and the images.
     wanted = parts or tuple(part for part in PARTS if part != "containers")
     if {"labs", "containers", "traffic", *LINK_PARTS} & set(wanted):
-        cli.as_root()
+        as_root(context)
+    reporter = context.reporter
     report: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "host": host_facts({})}
     if "compile" in wanted:
         report["compile"] = [measure(arms, 3) for arms in (ARMS, 5_000)]
-        show_compile(report["compile"])
+        show_compile(reporter, report["compile"])
     if "labs" in wanted:
-        report["labs"] = labs_up_and_down()
-        show_labs(report["labs"])
+        report["labs"] = labs_up_and_down(context)
+        show_labs(reporter, report["labs"])
     for part, show in (("packets", show_packets), ("lateness", show_lateness), ("rate", show_rates)):
         if part in wanted:
-            found = link_bench(part, quick)
+            found = link_bench(context, part, quick)
             report |= found
-            show(found)
+            show(reporter, found)
     for part, what, bench in (
         ("containers", "labs of containers", containers),
         ("traffic", "generator", traffic),
         ("virtual", "virtual clock", virtual),
     ):
         if part in wanted:
-            with cli.messages.status(what) as status:
-                report[part] = bench.measure(quick, lambda text, s=status, w=what: s.update(f"{w}: {text}"))
+            with reporter.progress(what) as status:
+                report[part] = bench.measure(context, quick, lambda text, s=status, w=what: s.update(f"{w}: {text}"))
             for title, columns, rows in bench.tables(report[part]):
-                draw(title, columns, rows)
+                draw(reporter, title, columns, rows)
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    cli.console.print(f"all measurements: {path}")
+    reporter.console.print(f"all measurements: {path}")
 
 
-def link_bench(part: str, quick: bool) -> dict[str, Any]:
+def link_bench(context: Context, part: str, quick: bool) -> dict[str, Any]:
     """One part of the datapath's own benchmark; its progress goes to standard error as it comes."""
-    binary = cli.BINARY.resolve().parent / "link-bench"
+    binary = context.binary.resolve().parent / "link-bench"
     if not binary.exists():
-        raise cli.fail(f"{binary.name} is not built: make bench builds it")
+        raise Refused(f"{binary.name} is not built: make bench builds it")
     command = [str(binary), part, *(["quick"] if quick else [])]
     said = ""
     with (
         tempfile.TemporaryFile() as answer,
-        cli.messages.status(part) as status,
+        context.reporter.progress(part) as status,
         subprocess.Popen(command, stdout=answer, stderr=subprocess.PIPE, text=True) as process,
     ):
         assert process.stderr is not None
@@ -95,17 +103,17 @@ def link_bench(part: str, quick: bool) -> dict[str, Any]:
             said = line
             status.update(f"{part}: {number} measured")
         if process.wait():
-            raise cli.fail(said.strip())
+            raise Refused(said.strip())
         answer.seek(0)
         found: dict[str, Any] = json.load(answer)
     return found
 
 
-def labs_up_and_down() -> dict[str, float]:
+def labs_up_and_down(context: Context) -> dict[str, float]:
     """A star of `ARMS` hosts up and down, its links running; beside it, ip(8) making as many pairs of namespaces."""
     name = f"bench{os.getpid()}"  # of this run alone: a lab called bench is somebody's
     plan = compile(from_template("star", {"arms": str(ARMS), "name": name, "rate": "100Mbit/s"}), host.facts())
-    runtime = cli.runtime("netns")
+    runtime = context.live("netns")
     try:
         up_s = timed(lambda: runtime.up(plan))
     finally:
@@ -134,27 +142,27 @@ def seconds(value: float) -> str:
     return about(value * NS_PER_SECOND, "time")
 
 
-def draw(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    cli.console.print(cli.grid(title, columns, rows))
-    cli.console.print()
+def draw(reporter: Reporter, title: str, columns: list[str], rows: list[list[str]]) -> None:
+    reporter.console.print(grid(title, columns, rows))
+    reporter.console.print()
 
 
-def show_compile(found: list[dict[str, float]]) -> None:
+def show_compile(reporter: Reporter, found: list[dict[str, float]]) -> None:
     rows = [
         [f"{f['nodes']:.0f}", about(f["plan_bytes"], "size"), seconds(f["best_s"]), seconds(f["worst_s"])]
         for f in found
     ]
-    draw("Compiler: a star, from interpreter start to plan.json", ["nodes", "plan", "best", "worst"], rows)
+    draw(reporter, "Compiler: a star, from interpreter start to plan.json", ["nodes", "plan", "best", "worst"], rows)
 
 
-def show_labs(found: dict[str, float]) -> None:
+def show_labs(reporter: Reporter, found: dict[str, float]) -> None:
     ratio = found["up_s"] / found["ip_batch_s"]
     row = [str(found["namespaces"]), *(seconds(found[key]) for key in ("up_s", "down_s", "ip_batch_s")), f"{ratio:.2f}"]
     columns = ["namespaces", "up, links running", "down", "ip -batch: namespaces and pairs alone", "up / ip"]
-    draw(f"Labs: a star of {ARMS} hosts", columns, [row])
+    draw(reporter, f"Labs: a star of {ARMS} hosts", columns, [row])
 
 
-def show_packets(found: dict[str, Any]) -> None:
+def show_packets(reporter: Reporter, found: dict[str, Any]) -> None:
     rows = []
     plain = {row["frame_bytes"]: row["packets_per_second"] for row in found["packet_rate"] if row["port"] == "veth"}
     for row in found["packet_rate"]:
@@ -182,10 +190,10 @@ def show_packets(found: dict[str, Any]) -> None:
         "limited by",
         "one core could, packets/s",
     ]
-    draw("Highest packet rate through one link core", columns, rows)
+    draw(reporter, "Highest packet rate through one link core", columns, rows)
 
 
-def show_lateness(found: dict[str, Any]) -> None:
+def show_lateness(reporter: Reporter, found: dict[str, Any]) -> None:
     rows = []
     for row in found["lateness"]:
         own, undisturbed, whole = (
@@ -196,7 +204,12 @@ def show_lateness(found: dict[str, Any]) -> None:
         where = [row["port"], about(row["rate_bps"], "rate"), f"{row['load_percent']} %"]
         rows.append([*where, *three(own), *three(undisturbed)[:2], *three(whole)])
     columns = ["port", "link", "load", "p50", "p99", "max", "CPU kept: p50", "p99", "end to end: p50", "p99", "max"]
-    draw("Release error of the link (due against actual), and end to end beside a plain veth pair", columns, rows)
+    draw(
+        reporter,
+        "Release error of the link (due against actual), and end to end beside a plain veth pair",
+        columns,
+        rows,
+    )
 
 
 def three(found: dict[str, Any] | None) -> list[str]:
@@ -205,10 +218,10 @@ def three(found: dict[str, Any] | None) -> list[str]:
     return [about(found[key], "time") if found[key] is not None else "" for key in ("p50", "p99", "max")]
 
 
-def show_rates(found: dict[str, Any]) -> None:
+def show_rates(reporter: Reporter, found: dict[str, Any]) -> None:
     rows = []
     for row in found["rate_error"]:
         error = row["error_ppm"]
         shown = f"{error / 10_000:+.5f} %" if error is not None else ""
         rows.append([row["by"], about(row["rate_bps"], "rate"), shown])
-    draw("Rate error, 120 % of the rate offered", ["by", "rate", "error"], rows)
+    draw(reporter, "Rate error, 120 % of the rate offered", ["by", "rate", "error"], rows)

@@ -16,8 +16,9 @@ from typing import Any
 
 import yaml
 
-from labs import cli, host, images
+from labs import host, images
 from labs.compile import compile
+from labs.context import Context
 from labs.plan import Plan
 from labs.render import containerlab
 from labs.runtime import clab, container_engine, containers
@@ -32,7 +33,7 @@ BARE = "sleep infinity"
 Sheet = tuple[str, list[str], list[list[str]]]
 
 
-def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Seconds by topology: ours up and down, containerlab's deployment alone. `quick`: the dumbbell alone."""
     path, asked = clab.binary(), container_engine.find()
     with clab.version_of(path) as version:
@@ -42,12 +43,19 @@ def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
         name = f"bench{os.getpid()}"  # of this run alone: a lab called bench is somebody's
         plan = compile(from_template(topology, {**options, "name": name, "rate": "100Mbit/s"}), host.facts())
         say(f"{topology} of {len(plan.nodes)} containers")
-        found.append({"topology": topology, "containers": len(plan.nodes), **ours(plan), **bare(plan, path, asked)})
+        found.append(
+            {
+                "topology": topology,
+                "containers": len(plan.nodes),
+                **ours(context, plan),
+                **bare(context, plan, path, asked),
+            }
+        )
     return {"versions": versions, "labs": found}
 
 
-def ours(plan: Plan) -> dict[str, float]:
-    runtime = cli.runtime("containerlab")
+def ours(context: Context, plan: Plan) -> dict[str, float]:
+    runtime = context.live("containerlab")
     try:
         up_s = timed(lambda: runtime.up(plan))
     finally:
@@ -55,7 +63,7 @@ def ours(plan: Plan) -> dict[str, float]:
     return {"up_s": up_s, "down_s": down_s}
 
 
-def bare(plan: Plan, path: Path, asked: ContainerEngine) -> dict[str, float]:
+def bare(context: Context, plan: Plan, path: Path, asked: ContainerEngine) -> dict[str, float]:
     """The same topology file without what makes nodes of its containers."""
     described = yaml.safe_load(containerlab.render(plan, directory=".", version=images.TAG))
     described["topology"]["defaults"].pop("binds")
@@ -69,7 +77,7 @@ def bare(plan: Plan, path: Path, asked: ContainerEngine) -> dict[str, float]:
     topology.write_text(yaml.safe_dump(described, sort_keys=False))
     try:
         deploy_s = timed(
-            lambda: clab.deploy(node_binary(cli.BINARY), path, topology, asked, lambda: None, lambda count: None)
+            lambda: clab.deploy(node_binary(context.binary), path, topology, asked, lambda: None, lambda count: None)
         )
     finally:
         asked.remove([each.identity for each in asked.containers(names).values()])

@@ -21,12 +21,12 @@ from typing import Any
 import orjson
 
 from generator import bulk
-from labs import cli, host
+from labs import host
 from labs.compile import compile
+from labs.context import Context
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.program import Program
-from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, about, bytes_in
 
@@ -53,10 +53,10 @@ class Used:
 class TrafficBench:
     """Runs both generators between two namespaces, pinned to one core."""
 
-    def __init__(self, quick: bool, say: Callable[[str], None], scratch: Path, tag: str) -> None:
+    def __init__(self, context: Context, quick: bool, say: Callable[[str], None], scratch: Path, tag: str) -> None:
         self._quick, self._say, self._scratch, self._tag = quick, say, scratch, tag
         self._cpu = max(os.sched_getaffinity(0))
-        self._binary = node_binary(cli.BINARY)
+        self._context, self._binary = context, node_binary(context.binary)
         self._runs = 0
 
     def seconds(self, full: float, quick: float) -> int:
@@ -108,7 +108,7 @@ class TrafficBench:
         flows = [bulk.Flow(f"left{n % 11 + 1}", f"right{n % 11 + 1}", bytes=MANY_BYTES) for n in range(MANY)]
         request = bulk.traffic(plan, flows, "virtual")
         begun = time.perf_counter()
-        run = VirtualRuntime(self._binary, tell=self._say).run(
+        run = self._context.virtual(tell=self._say).run(
             plan, Program(longest_ns=request["longest_ns"], traffic=request), self._scratch / "virtual"
         )
         wall_s = time.perf_counter() - begun
@@ -269,10 +269,11 @@ def ip(commands: str, *options: str) -> None:
     )
 
 
-def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """All measurements, by part; `say` is told what is measured."""
     tag = f"ewbt{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="ewan-bench-") as scratch, pair(tag):
-        bench = TrafficBench(quick, say, Path(scratch), tag)
+        bench = TrafficBench(context, quick, say, Path(scratch), tag)
         return {"bulk": bench.bulk(), "lateness": bench.lateness(), "many": bench.many(), "pace": bench.pace()}
 
 

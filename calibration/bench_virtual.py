@@ -22,11 +22,11 @@ from calibration.certify import BatchLab, verify_lab
 from generator import bulk
 from labs import host
 from labs.compile import compile
+from labs.context import Context
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.sweep import sweep
-from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND
 
@@ -50,9 +50,9 @@ class BulkCase:
 class VirtualBench:
     """Runs cases in a scratch directory, says what it is at."""
 
-    def __init__(self, quick: bool, say: Callable[[str], None], scratch: Path) -> None:
+    def __init__(self, context: Context, quick: bool, say: Callable[[str], None], scratch: Path) -> None:
         self._quick, self._say, self._scratch = quick, say, scratch
-        self._runtime = VirtualRuntime(tell=say)
+        self._runtime = context.virtual(tell=say)
         self._runs = 0
 
     def run(self, case: BulkCase, stop: threading.Event | None = None) -> dict[str, float]:
@@ -179,9 +179,10 @@ def dumbbell(case: BulkCase) -> Plan:
     return compile(from_template("dumbbell", settings), host.virtual_facts())
 
 
-def measure(quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """All measurements, by part; `say` is told what is measured."""
     with tempfile.TemporaryDirectory(prefix="ewan-bench-") as scratch:
-        bench = VirtualBench(quick, say, Path(scratch))
+        bench = VirtualBench(context, quick, say, Path(scratch))
         return {
             "exactness": bench.exactness(),
             "ns3": bench.against_ns3(),

@@ -9,14 +9,13 @@ import threading
 from pathlib import Path
 
 from calibration.certify import BatchLab, LiveLab, verify_lab
-from labs import cli
+from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate
-from labs.runtime.virtual import VirtualRuntime
 
 
-def certify(plan: Plan, directory: Path, virtual: bool, stop: threading.Event) -> Certificate:
+def certify(context: Context, plan: Plan, directory: Path, virtual: bool, stop: threading.Event) -> Certificate:
     """RuntimeError and LabError with one line when the probes cannot run, or were stopped."""
     if virtual:
-        return verify_lab(plan, BatchLab(VirtualRuntime(cli.BINARY), directory, stop))
-    return verify_lab(plan, LiveLab(cli.runtime(), cli.BINARY))
+        return verify_lab(plan, BatchLab(context.virtual(), directory, stop))
+    return verify_lab(plan, LiveLab(context.live(), context.binary))

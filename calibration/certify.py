@@ -13,7 +13,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,34 +24,19 @@ from calibration.compare import compare
 from labs import routes
 from labs.plan import Plan, digest
 from labs.record import Certificate, MachineFacts, host_facts
-from labs.runtime import kernel, virtual
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
+from labs.runtime import kernel
+from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Versioned
 
 
-class Labs(Protocol):
-    """Labs that are up, by name; `labs.runtime.base.Runtime` says what each method gives."""
-
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]: ...
-
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]: ...
-
-    def versions(self, name: str) -> dict[str, str]: ...
-
-
-class Runs(Protocol):
-    """Makes the lab of a plan for one program alone; `labs.runtime.virtual.VirtualRuntime` says how."""
-
-    def run(
-        self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None
-    ) -> virtual.Run: ...
+class Measurable(Controllable, Converging, Versioned, Protocol):
+    """Labs that are up, by name: what a verification needs of their runtime."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveLab:
     """The plan's lab is up. `binary`: the path of `ewan-node`, which sends the probes."""
 
-    labs: Labs
+    labs: Measurable
     binary: Path
 
 
@@ -59,7 +44,7 @@ class LiveLab:
 class BatchLab:
     """The plan's lab is made for the probes alone, which leave their results in `directory`."""
 
-    runs: Runs
+    runs: BatchRuns
     directory: Path
     stop: threading.Event | None = None
 
@@ -168,7 +153,7 @@ def _run_on(cpus: set[int]) -> None:
             os.sched_setaffinity(int(task.name), cpus)
 
 
-def _statistics(plan: Plan, labs: Labs) -> list[dict[str, Any]]:
+def _statistics(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
     """One answer per spinner; a spinner that cannot be asked is part of the result, not an error."""
     answers = []
     for each in plan.spinners:
@@ -180,7 +165,7 @@ def _statistics(plan: Plan, labs: Labs) -> list[dict[str, Any]]:
     return answers
 
 
-def _changes(plan: Plan, labs: Labs) -> list[dict[str, Any]]:
+def _changes(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
     """All changes of links since the lab came up; a spinner that cannot be asked tells of none."""
     served = {link for each in plan.spinners for link in each.links}
     asked = [each.links[0] for each in plan.spinners if each.links]

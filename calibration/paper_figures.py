@@ -13,9 +13,12 @@ import click
 
 from analysis.figures import latencies
 from calibration import bursts
-from labs import cli, rundir
+from labs import rundir
+from labs.commands.errors import Refused, guarded
+from labs.commands.options import pass_context
+from labs.context import Context
 from labs.runtime.base import LabError
-from labs.runtime.virtual import VirtualRuntime
+from labs.sheet import grid
 from labs.units import about
 
 PLACE = rundir.RESULTS / "figures"
@@ -23,29 +26,31 @@ PLACE = rundir.RESULTS / "figures"
 
 @click.command("figures")
 @click.argument("names", nargs=-1, type=click.Choice(["bursts"]))
-@cli.guarded
-def figures_command(names: tuple[str, ...]) -> None:
+@guarded
+@pass_context
+def figures_command(context: Context, names: tuple[str, ...]) -> None:
     """Measure the figures of papers again, in the virtual clock; all when none is named.
 
     \b
     ewan figures bursts      eWAN, figures 5 and 6: netem alone sends bursts, netem with psp does not
     """
     for name in names or FIGURES:
-        FIGURES[name]()
+        FIGURES[name](context)
 
 
-def draw_bursts() -> None:
-    runtime = VirtualRuntime(cli.BINARY, tell=lambda line: cli.messages.print(line, soft_wrap=True))
-    with tempfile.TemporaryDirectory() as scratch, cli.messages.status("bursts in the virtual clock"):
+def draw_bursts(context: Context) -> None:
+    reporter = context.reporter
+    runtime = context.virtual(tell=lambda line: reporter.messages.print(line, soft_wrap=True))
+    with tempfile.TemporaryDirectory() as scratch, reporter.progress("bursts in the virtual clock"):
         try:
             series = bursts.measure(runtime, Path(scratch))
         except RuntimeError as error:
-            raise cli.fail(str(error)) from None
+            raise Refused(str(error)) from None
     panels = [latencies.Packets(each.title, each.times_ns, each.latencies_ns) for each in series]
     keep("bursts", latencies.draw(panels), bursts.csv(series))
     columns = ["series", "packets", "largest bunch", "largest burst", "in packets", "latency least", "most"]
-    cli.console.print(cli.grid("Bursts: 100 Mbit/s into 1 ms", columns, [row(each) for each in series]))
-    cli.console.print(f"{PLACE / 'bursts.svg'}  {PLACE / 'bursts.csv'}", soft_wrap=True)
+    reporter.console.print(grid("Bursts: 100 Mbit/s into 1 ms", columns, [row(each) for each in series]))
+    reporter.console.print(f"{PLACE / 'bursts.svg'}  {PLACE / 'bursts.csv'}", soft_wrap=True)
 
 
 def row(series: bursts.Series) -> list[str]:
@@ -72,4 +77,4 @@ def keep(name: str, picture: str, data: str) -> None:
         raise LabError(f"{PLACE}: {error.strerror}: run it in a directory where you may write") from None
 
 
-FIGURES: dict[str, Callable[[], None]] = {"bursts": draw_bursts}
+FIGURES: dict[str, Callable[[Context], None]] = {"bursts": draw_bursts}

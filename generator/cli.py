@@ -15,15 +15,19 @@ from typing import Any, Literal
 import click
 
 from generator import bulk
-from labs import cli, rundir
-from labs.batch import LONGEST_NS, live
+from labs import descriptions, rundir
+from labs.batch import LONGEST_NS
 from labs.batch import duration as time_of
-from labs.commands import Incomplete
+from labs.commands.errors import Incomplete, Refused, guarded
+from labs.commands.live import run_and_remove
+from labs.commands.options import description_options, json_option, pass_context
+from labs.commands.privileges import as_root, is_virtual
+from labs.context import Context
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.sweep import sweep
-from labs.runtime.virtual import VirtualRuntime
+from labs.sheet import grid
 from labs.units import NS_PER_SECOND, Size, UnitError, about
 
 MOST_FLOWS = 10_000
@@ -32,15 +36,18 @@ SHORTEST_SAMPLE_NS = 100_000
 
 
 @click.command("transfer")
-@cli.description_options
+@description_options
 @click.option("--cc", default="cubic", show_default=True, help='congestion control, or several: "reno,cubic,bbr"')
 @click.option("--for", "duration", metavar="TIME", help="how long each flow sends (default: 10s)")
 @click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')
 @click.option("--flows", default=1, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="side by side")
 @click.option("--sample", default="10ms", show_default=True, metavar="TIME", help="between two looks at TCP_INFO")
-@cli.json_option
-@cli.guarded
+@json_option
+@guarded
+@pass_context
 def transfer_command(
+    context: Context,
+    /,
     topology: str,
     cc: str,
     duration: str | None,
@@ -58,24 +65,24 @@ def transfer_command(
     ewan transfer dumbbell --rtt 100ms --cc reno,cubic,bbr --for 20s --runtime virtual
     ewan transfer dumbbell --rtt 20ms --rate 100M --pairs 2 --flows 2 --cc reno --volume 50MB
     """
-    virtual = cli.is_virtual(options["runtime_name"])
-    plan = cli.plan_of(topology, options, virtual)
+    virtual = is_virtual(context)
+    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=virtual)
     if not plan.pairs:
-        raise cli.fail(f"lab {plan.lab} has no pair of hosts: write them as pairs in its description")
+        raise Refused(f"lab {plan.lab} has no pair of hosts: write them as pairs in its description")
     if duration is None and volume is None:
         duration = "10s"
     lasting = None if duration is None else time_of(duration, "--for")
     size = None if volume is None else size_of(volume)
     sample_ns = time_of(sample, "--sample")
     if 0 < sample_ns < SHORTEST_SAMPLE_NS:
-        raise cli.fail(f'--sample "{sample}": write at least "0.1ms", or "0s" for none')
+        raise Refused(f'--sample "{sample}": write at least "0.1ms", or "0s" for none')
     if 0 in (lasting, size):
-        raise cli.fail('there is nothing to send: write --for "10s" or --volume "100MB"')
+        raise Refused('there is nothing to send: write --for "10s" or --volume "100MB"')
     variants = list(dict.fromkeys(word for word in cc.replace(",", " ").split()))
     if not variants:
-        raise cli.fail('--cc: write the name of a congestion control, "cubic"')
+        raise Refused('--cc: write the name of a congestion control, "cubic"')
     if not virtual:
-        cli.as_root()
+        as_root(context)
 
     def program(variant: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
@@ -90,9 +97,9 @@ def transfer_command(
     try:
         with rundir.kept(place):
             if virtual:
-                in_virtual(plan, programs, place)
+                in_virtual(context, plan, programs, place)
             else:
-                in_live(plan, programs, place, options["runtime_name"])
+                in_live(context, plan, programs, place)
             found = {variant: flows_of(variant, place / variant) for variant in variants}
             for variant in variants:
                 write_series(place / variant / "series.csv", found[variant])
@@ -100,7 +107,7 @@ def transfer_command(
     except rundir.DiskFullError as error:
         raise Incomplete(str(error)) from None
     if as_json:
-        cli.emit({"lab": plan.lab, "directory": str(place), "flows": found})
+        context.reporter.emit({"lab": plan.lab, "directory": str(place), "flows": found})
         return
     columns = [
         "congestion control",
@@ -112,20 +119,20 @@ def transfer_command(
         "largest cwnd",
         "longest",
     ]
-    cli.console.print(cli.grid(f"Transfers over {plan.lab}", columns, [row(v, found[v]) for v in variants]))
-    cli.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
+    context.reporter.console.print(grid(f"Transfers over {plan.lab}", columns, [row(v, found[v]) for v in variants]))
+    context.reporter.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
 
 
 def size_of(text: str) -> int:
     try:
         return Size.parse(text).bytes
     except UnitError as error:
-        raise cli.fail(f'--volume "{text}": {error}') from None
+        raise Refused(f'--volume "{text}": {error}') from None
 
 
-def in_virtual(plan: Plan, programs: dict[str, Program], place: Path) -> None:
+def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place: Path) -> None:
     """Runs into PLACE/<variant>; each variant in a lab of its own, on all cores."""
-    runtime = VirtualRuntime(cli.BINARY, tell=lambda line: cli.messages.print(line, soft_wrap=True))
+    runtime = context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True))
     runtime.kernel()
     ended: list[str] = []
 
@@ -139,22 +146,22 @@ def in_virtual(plan: Plan, programs: dict[str, Program], place: Path) -> None:
 
         return run
 
-    with cli.messages.status(f"transfers over {plan.lab}: {', '.join(programs)}") as status:
+    with context.reporter.progress(f"transfers over {plan.lab}: {', '.join(programs)}") as status:
         sweep([job(variant) for variant in programs])
 
 
-def in_live(plan: Plan, programs: dict[str, Program], place: Path, choice: str) -> None:
+def in_live(context: Context, plan: Plan, programs: dict[str, Program], place: Path) -> None:
     """The same, one after the other, each in a fresh lab."""
     for variant, program in programs.items():
         (place / variant).mkdir()
-        live(plan, program, place / variant, choice)
+        run_and_remove(context, plan, program, place / variant)
 
 
 def flows_of(variant: str, run: Path) -> list[dict[str, Any]]:
     try:
         return bulk.completed(run)
     except RuntimeError as error:
-        raise cli.fail(f"{variant}: {error}") from None
+        raise Refused(f"{variant}: {error}") from None
 
 
 def write_series(path: Path, flows: list[dict[str, Any]]) -> None:

@@ -1,53 +1,18 @@
-"""Running a program in the virtual clock, with its progress shown.
+"""What a run in the virtual clock took, as a record and in words. Pure, but for the machine's facts.
 
-In: plans, programs. Out: run directories. The progress is a status line on a terminal, a line every few
-seconds in a log.
+In: runs that have ended, the progress of those at work. Out: wall.json, lines for people.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import threading
-import time
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import orjson
-from rich.status import Status
-
-from labs import cli, rundir
-from labs.plan import Plan
 from labs.record import host_facts
-from labs.runtime import cpu, kernel
-from labs.runtime.base import LabError
-from labs.runtime.program import Program
+from labs.runtime import kernel
 from labs.runtime.progress import Progress
-from labs.runtime.virtual import Run, VirtualRuntime
+from labs.runtime.virtual import Run
 from labs.units import NS_PER_SECOND, about
-
-LOG_EVERY_NS = 5 * NS_PER_SECOND
-
-
-def run(plan: Plan, program: Program, directory: Path, what: str, stop: threading.Event | None = None) -> Run:
-    """Runs it with progress on standard error; wall.json is written here: it alone tells of this machine."""
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    display = Display(f"{what} {plan.lab}")
-    if line := cpu.notice():
-        cli.messages.print(f"warning: {line}", style="yellow", soft_wrap=True)
-    try:
-        with cli.messages.status(f"{what} {plan.lab} in the virtual clock") as status:
-            display.status = status
-            runtime = VirtualRuntime(cli.BINARY, show=display.show, tell=display.tell)
-            result = runtime.run(plan, program, directory, stop)
-    except LabError:
-        rundir.drop(directory)  # nothing is in it where nothing had begun
-        raise
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    (directory / "wall.json").write_bytes(orjson.dumps(wall(result, started), option=options))
-    for warning in result.ended["warnings"]:
-        cli.messages.print(f"warning: {warning}", style="yellow", soft_wrap=True)
-    return result
 
 
 def wall(result: Run, started: str) -> dict[str, Any]:
@@ -77,31 +42,8 @@ def summary(result: Run) -> str:
     )
 
 
-class Display:
-    """Progress for people."""
-
-    def __init__(self, what: str) -> None:
-        self.status: Status | None = None
-        self._what = what
-        self._last = time.monotonic_ns()
-
-    def show(self, progress: Progress) -> None:
-        if cli.messages.is_terminal:
-            if self.status is not None:
-                self.status.update(f"{self._what}: {words(progress)}")
-        elif time.monotonic_ns() - self._last > LOG_EVERY_NS:
-            self._last = time.monotonic_ns()
-            cli.messages.print(f"{self._what}: {words(progress)}", soft_wrap=True)
-
-    def tell(self, line: str) -> None:
-        """Of the kernel's build."""
-        if cli.messages.is_terminal and self.status is not None:
-            self.status.update(f"building the virtual kernel, once: {line}")
-        else:
-            cli.messages.print(line, soft_wrap=True)
-
-
 def words(progress: Progress) -> str:
+    """How far a run is, in one line."""
     wall = about(progress.wall_ns, "time", 3)
     if not progress.virtual_ns or progress.ratio is None:
         return f"starting, {wall}"

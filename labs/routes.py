@@ -6,25 +6,19 @@ In: a lab that is up, and its plan. Out: what `converge` of its runtime tells, o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from labs.change import PROTOCOLS
 from labs.plan import Plan
-from labs.runtime.base import LabError
+from labs.runtime.base import Converging, LabError
 from labs.units import about
-
-
-class Labs(Protocol):
-    """Of `labs.runtime.base.Runtime` what is needed here."""
-
-    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]: ...
 
 
 class NotConvergedError(LabError):
     """The routes do not carry every pair of hosts."""
 
 
-def converged(labs: Labs, plan: Plan, progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
+def converged(labs: Converging, plan: Plan, progress: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
     """Waits for the routes; {} at once where routing is static. NotConvergedError where they are not found."""
     if plan.routing == "static":
         return {}

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
 
 GAP = 2
 """Spaces between two columns."""
+MANY_ROWS = 24
 _QUANTITY = re.compile(r"[±+–-]?\d[\d.,]*\s?\S{0,10}")
 """A number and its unit: "1.5 Gbit/s", "±2.1 ms"."""
 
@@ -43,6 +45,8 @@ class Sheet:
 
     def _widths(self, number: int, console: Console) -> tuple[int, int]:
         """The narrowest that a column can be without breaking a word or a quantity, and the width of all it holds."""
+        from rich.text import Text
+
         cells = [Text(self.columns[number]), *(console.render_str(row[number]) for row in self.rows)]
         lines = [line for cell in cells for line in cell.split()]
         natural = max((line.cell_len for line in lines), default=0)
@@ -57,6 +61,8 @@ class Sheet:
     def _table(
         self, part: Sequence[int], widths: Sequence[int], title: str, caption: str, options: ConsoleOptions
     ) -> Table:
+        from rich.table import Table
+
         drawn = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
         drawn.header_style = "dim"
         drawn.caption, drawn.caption_justify = caption or None, "left"
@@ -66,6 +72,15 @@ class Sheet:
         for row in self.rows:
             drawn.add_row(*(row[number] for number in part))
         return drawn
+
+
+def grid(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], most: int = MANY_ROWS, keys: int = 1
+) -> Sheet:
+    """A table; of more than `most` rows, the first half of that many and how many more. `keys`: see `Sheet`."""
+    shown = rows if len(rows) <= most else rows[: most // 2]
+    caption = f"… and {len(rows) - len(shown)} more" if len(shown) < len(rows) else ""
+    return Sheet(title, columns, shown, caption, keys)
 
 
 def split(least: Sequence[int], width: int, keys: int) -> Iterator[list[int]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,35 +13,67 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PARTS = ("labs", "generator", "calibration", "analysis")
 
-# part → what it may import of the project (by longest prefix)
+# part → what it may import of the project (by longest prefix). Each module of a part has a rule: a new one fails here.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.units": ("labs.units",),
+    "labs.errors": (),
     "labs.reading": (),
     "labs.typed": (),
+    "labs.images": (),
+    "labs.shell": (),
+    "labs.sheet": (),
+    "labs.streams": (),
+    "labs.reporter": (),
+    "labs.record": ("labs.record",),
     "labs.stages": ("labs.units", "labs.typed", "labs.stages"),
     "labs.plan": ("labs.stages", "labs.typed"),
-    "labs.record": ("labs.record",),
     "labs.forwarding": ("labs.plan", "labs.stages"),
-    "labs.images": (),
-    "labs.spec": ("labs.units", "labs.reading", "labs.spec"),
+    "labs.spec": ("labs.units", "labs.errors", "labs.reading", "labs.spec"),
     "labs.topologies": ("labs.units", "labs.spec", "labs.topologies"),
     "labs.compile": ("labs.units", "labs.spec", "labs.topologies", "labs.stages", "labs.plan", "labs.compile"),
-    "labs.render": ("labs.stages", "labs.plan", "labs.units", "labs.images", "labs.render"),
-    "labs.runtime": ("labs.stages", "labs.plan", "labs.units", "labs.images", "labs.runtime"),
-    "labs.runtime.containerlab": (
-        "labs.stages",
-        "labs.plan",
-        "labs.units",
-        "labs.images",
-        "labs.render",
-        "labs.runtime",
-    ),
-    "labs": ("labs",),
+    "labs.host": ("labs.compile",),
+    "labs.descriptions": ("labs.compile", "labs.host", "labs.plan", "labs.reporter", "labs.spec"),
+    "labs.change": ("labs.units", "labs.spec", "labs.stages", "labs.plan", "labs.compile"),
+    "labs.render": ("labs.units", "labs.stages", "labs.plan", "labs.images", "labs.render"),
+    "labs.runtime": ("labs.units", "labs.errors", "labs.stages", "labs.plan", "labs.images", "labs.runtime"),
+    "labs.runtime.containerlab": ("labs.units", "labs.plan", "labs.images", "labs.render", "labs.runtime"),
+    "labs.context": ("labs.reporter", "labs.runtime"),
+    "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),
+    "labs.rundir": ("labs.runtime",),
+    "labs.clock": ("labs.units", "labs.record", "labs.runtime"),
+    "labs.batch": ("labs.units", "labs.plan", "labs.shell", "labs.runtime"),
+    "labs.watch": ("labs.units", "labs.stages", "labs.plan", "labs.sheet", "labs.runtime"),
+    "labs.commands": ("labs",),
     "generator": ("labs", "generator"),
     "calibration": ("labs", "generator", "analysis", "calibration"),
     "analysis": ("labs.units", "labs.reading", "labs.typed", "labs.record", "analysis"),
     "analysis.cli": ("labs", "analysis"),
 }
+
+COMMANDS = (
+    "labs.commands",
+    "generator.cli",
+    "generator.engine.cli",
+    "generator.suites.cli",
+    "calibration.cli",
+    "calibration.bench",
+    "calibration.paper_figures",
+    "analysis.cli",
+)
+"""The modules of commands: they alone read the command line, and print."""
+
+DRAWING = ("labs.sheet", "labs.reporter")
+"""What else knows the library that draws on terminals."""
+
+ENVIRONMENT = {
+    "labs.rundir": "who called sudo, to give the results back",
+    "labs.runtime.clab": "containerlab gets the environment, but for a few words",
+    "labs.runtime.containerlab": "the ports of dashboards, beside a container engine that reads the environment too",
+    "labs.runtime.container_engine": "the container engine's own client reads it",
+    "labs.runtime.kernel": "which kernel, also for programs that have no context",
+    "labs.runtime.virtual": "the guest's PATH",
+}
+"""Modules that ask the environment while they work, and why the context does not tell them."""
 
 
 def modules() -> list[Path]:
@@ -52,11 +87,23 @@ def modules() -> list[Path]:
 
 def longest(name: str) -> str:
     """The most specific rule that covers a module."""
-    rules = [rule for rule in ALLOWED if name == rule or name.startswith((rule + ".", rule + "_"))]
+    rules = [rule for rule in ALLOWED if within(name, rule)]
+    assert rules, f"{name} has no rule: write in ALLOWED what it may import"
     return max(rules, key=len)
 
 
-def imports(path: Path) -> list[str]:
+def within(name: str, *prefixes: str) -> bool:
+    """Whether a dotted name is one of the prefixes, or below one."""
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+def named(path: Path) -> str:
+    """A module's dotted name."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def every_import(path: Path) -> list[str]:
+    """What a module imports, at its top or later, each in full."""
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -64,22 +111,98 @@ def imports(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: write imports in full"
             found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return [name for name in found if name.split(".")[0] in (*PARTS, "ewan")]
+    return found
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def imports(path: Path) -> list[str]:
+    """Of the project."""
+    return [name for name in every_import(path) if name.split(".")[0] in (*PARTS, "ewan")]
+
+
+each_module = pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@each_module
 def test_imports_follow_the_arrows(path: Path) -> None:
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    rule = longest(module)
+    rule = longest(named(path))
     for name in imports(path):
-        allowed = any(name == prefix or name.startswith(prefix + ".") for prefix in ALLOWED[rule])
+        allowed = within(name, *ALLOWED[rule])
         assert allowed, f"{path.relative_to(ROOT)} imports {name}; {rule} may import {ALLOWED[rule] or 'nothing'}"
+
+
+@each_module
+def test_only_commands_read_the_command_line_and_print(path: Path) -> None:
+    module = named(path)
+    if within(module, *COMMANDS):
+        return
+    for name in every_import(path):
+        assert not within(name, "click", *COMMANDS), f"{path.relative_to(ROOT)} imports {name}: it is no command"
+        drawing = within(name, "rich") and module not in DRAWING
+        assert not drawing, f"{path.relative_to(ROOT)} imports {name}: give it a Reporter"
+
+
+@each_module
+def test_nothing_is_asked_of_the_process_at_import(path: Path) -> None:
+    """A module is the same wherever it is imported: what a process was told is in the context."""
+    for line, what in asked(ast.parse(path.read_text()), at_import=True):
+        raise AssertionError(f"{path.relative_to(ROOT)}:{line}: {what} at import: take it from the context")
+
+
+@each_module
+def test_the_context_tells_what_the_environment_says(path: Path) -> None:
+    found = [line for line, what in asked(ast.parse(path.read_text()), at_import=False) if what == "the environment"]
+    if named(path) in ENVIRONMENT:
+        assert found, f"{path.relative_to(ROOT)} asks the environment no more: take it out of ENVIRONMENT"
+    else:
+        assert not found, f"{path.relative_to(ROOT)}:{found[0]}: take it from the context"
+
+
+def asked(tree: ast.AST, at_import: bool) -> Iterator[tuple[int, str]]:
+    """Lines that ask the environment or the terminal, or that make a console; at import: outside functions' bodies."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        inside = list(ast.iter_child_nodes(node))
+        if at_import and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside = [*node.decorator_list, *node.args.defaults, *(each for each in node.args.kw_defaults if each)]
+        if at_import and isinstance(node, ast.Lambda):
+            inside = [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
+        pending += inside
+        match node:
+            case ast.Attribute(value=ast.Name(id="os"), attr="environ" | "getenv"):
+                yield node.lineno, "the environment"
+            case ast.ImportFrom(module="os", names=names) if {"environ", "getenv"} & {each.name for each in names}:
+                yield node.lineno, "the environment"
+            case ast.Call(func=ast.Name(id="Console") | ast.Attribute(attr="Console")):
+                yield node.lineno, "a console"
+            case ast.Attribute(value=ast.Name(id="sys"), attr="stdin" | "stdout" | "stderr" | "argv"):
+                yield node.lineno, "the terminal"
 
 
 def test_the_rules_see_a_wrong_arrow() -> None:
     assert longest("labs.compile") == "labs.compile"
-    assert longest("labs.cli") == "labs"
+    assert longest("labs.commands.up") == "labs.commands"
     assert longest("labs.runtime.netns") == "labs.runtime"
+    with pytest.raises(AssertionError, match=r"labs\.new has no rule"):
+        longest("labs.new")
+
+
+def test_what_is_asked_at_import_is_seen() -> None:
+    text = (
+        "import os, sys\nWIDE = sys.stdout.isatty()\nA = os.environ.get('A')\nclass B:\n    c = Console()\n"
+        "def d(e=os.getenv('E')):\n    return os.environ['F']\n"
+    )
+    tree = ast.parse(text)
+    assert sorted(line for line, _ in asked(tree, at_import=True)) == [2, 3, 5, 6]
+    assert sorted(line for line, _ in asked(tree, at_import=False)) == [2, 3, 5, 6, 7]
+
+
+def test_help_and_removal_import_nothing_heavy() -> None:
+    """`ewan --version` and `ewan down --help` take a tenth of a second: most of it is what they import."""
+    text = "import sys, ewan, labs.commands.down, labs.commands.use\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
+    heavy = {"rich", "yaml", "pydantic", "networkx", "numpy", "polars", "jinja2", "matplotlib", "labs.compile"}
+    assert not heavy & set(done.stdout.split())
 
 
 def test_only_units_knows_the_conversion_factors() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from ewan import COMMANDS
 from generator.scenario import parse as parse_scenario
-from labs.commands import imported
+from labs.commands.group import imported
 from labs.compile import HostFacts, compile
 from labs.spec import parse
 from tests.conftest import ROOT, Ewan

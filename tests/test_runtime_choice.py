@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -11,9 +12,14 @@ from click.testing import CliRunner
 from generator.engine import cli as engine_cli
 from generator.engine.experiment import Experiment
 from generator.tests.origins import origin
-from labs import cli
-from labs.commands import Refused
+from labs.commands import live, up
+from labs.commands.errors import Refused
+from labs.commands.privileges import as_root, is_virtual
+from labs.context import PRESERVED, Context
+from labs.plan import Plan
 from labs.record.experiment import Clock
+from labs.render.dashboards import PORT_VARIABLES
+from labs.runtime.base import NAMES
 
 
 class Executed(Exception):  # noqa: N818 - stands for the end of this process
@@ -31,26 +37,32 @@ def test_sudo_keeps_what_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "execvp", execute)
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     with pytest.raises(Executed):
-        cli.as_root()
+        as_root(Context.of({}))
     kept = next(word for word in called if word.startswith("--preserve-env=")).partition("=")[2].split(",")
     assert {"DOCKER_HOST", "EWAN_ENGINE", "EWAN_RUNTIME", "EWAN_NODE", "EWAN_STATE"} <= set(kept)
+    assert set(PORT_VARIABLES.values()) <= set(PRESERVED)
 
 
 def test_containers_are_of_the_live_clock() -> None:
-    assert not cli.is_virtual("containerlab")
-    assert set(cli.RUNTIMES) == {"auto", "netns", "containerlab", "virtual"}
+    assert not is_virtual(dataclasses.replace(Context.of({}), runtime="containerlab"))
+    assert set(NAMES) == {"auto", "netns", "containerlab", "virtual"}
 
 
 @pytest.mark.parametrize("word", ["containerlab", "virtual"])
 def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     seen: list[str] = []
     monkeypatch.setenv("EWAN_RUNTIME", word)
-    monkeypatch.setattr(cli, "as_root", lambda: None)
-    monkeypatch.setattr(cli, "bring_up", lambda plan, choice: seen.append(choice))
-    result = CliRunner().invoke(cli.up_command, ["dumbbell"])
+    monkeypatch.setattr(up, "as_root", lambda context: None)
+
+    def bring_up(context: Context, plan: Plan) -> None:
+        seen.append(context.runtime)
+
+    monkeypatch.setattr(live, "bring_up", bring_up)
+    told = Context.of({})
+    result = CliRunner().invoke(up.up_command, ["dumbbell"], obj=told)
     # A lab of the virtual clock does not stay up, and `up` says so.
     assert (result.exit_code, seen) == ((0, [word]) if word == "containerlab" else (2, []))
-    assert CliRunner().invoke(cli.up_command, ["dumbbell", "--runtime", "netns"]).exit_code == 0
+    assert CliRunner().invoke(up.up_command, ["dumbbell", "--runtime", "netns"], obj=told).exit_code == 0
     assert seen[-1] == "netns"
 
 

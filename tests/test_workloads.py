@@ -6,15 +6,19 @@ Each scenario here is a few lines of YAML, run without its lab's verification (t
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from generator import records, scenario
-from labs import batch, host
+from labs import host
+from labs.commands.live import run_and_remove
 from labs.compile import compile as compile_spec
+from labs.context import Context
 from labs.plan import Plan
 from labs.record import tables
 from labs.runtime.binary import node_binary
@@ -54,7 +58,8 @@ def live(text: str, directory: Path) -> Path:
     plan, run = one(text, "live")
     schedule = run.schedule(plan, "live")
     directory.mkdir(exist_ok=True)
-    batch.live(plan, schedule.program, directory, "netns")
+    context = dataclasses.replace(Context.of(os.environ), runtime="netns")
+    run_and_remove(context, plan, schedule.program, directory)
     assert records.collect(directory, schedule.document, schedule.program.traffic) is None
     return directory
 

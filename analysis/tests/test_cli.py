@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from analysis.cli import report_command, runs_command
 from analysis.tests import synthetic
+from labs.context import Context
 
 
 @pytest.fixture
@@ -20,11 +22,11 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def report(*arguments: str) -> Result:
-    return CliRunner().invoke(report_command, arguments, catch_exceptions=False)
+    return CliRunner().invoke(report_command, arguments, catch_exceptions=False, obj=Context.of(os.environ))
 
 
 def runs(*arguments: str) -> Result:
-    return CliRunner().invoke(runs_command, arguments, catch_exceptions=False)
+    return CliRunner().invoke(runs_command, arguments, catch_exceptions=False, obj=Context.of(os.environ))
 
 
 def make(results: Path, name: str = "20260102T030405Z-synthetic") -> Path:

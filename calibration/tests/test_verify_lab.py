@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 
 from calibration import LiveLab, certificates, probe, verify_lab
-from labs import cli, routes
+from labs import routes
 from labs.compile import HostFacts, compile
+from labs.context import Context
 from labs.plan import Plan
 from labs.spec import load, names
 
+CONTEXT = Context.of(os.environ)
 SETTLED = {"format": "ewan-routing/1", "protocol": "ospf", "converged": True, "after_ns": 3, "waited_ns": 2}
 NOTHING: dict[str, Any] = {"unreachable": [], "cut_off": [], "astray": []}
 
@@ -49,7 +52,7 @@ def probed(monkeypatch: pytest.MonkeyPatch) -> list[Slow]:
     through: list[Slow] = []
 
     def run(plan: Plan, probing: probe.Probing, *rest: object) -> dict[str, Any]:
-        lab = cli.runtime()
+        lab = CONTEXT.live()
         assert isinstance(lab, Slow)
         assert lab.waited, "probes were sent before the routes were there"
         through.append(lab)
@@ -63,8 +66,8 @@ def test_an_experiments_certificate_waits_for_routing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ring: Plan, probed: list[Slow]
 ) -> None:
     lab = Slow()
-    monkeypatch.setattr(cli, "runtime", lambda: lab)
-    certificate = certificates.certify(ring, tmp_path, False, threading.Event())
+    monkeypatch.setattr(Context, "live", lambda context: lab)
+    certificate = certificates.certify(CONTEXT, ring, tmp_path, False, threading.Event())
     assert probed == [lab]
     assert certificate.routing == lab.found
 
@@ -87,7 +90,7 @@ def test_nothing_is_measured_without_routes(
     ring: Plan, probed: list[Slow], found: Mapping[str, Any], says: str
 ) -> None:
     with pytest.raises(routes.NotConvergedError, match=says):
-        verify_lab(ring, LiveLab(Slow({**SETTLED, **found}), cli.BINARY))
+        verify_lab(ring, LiveLab(Slow({**SETTLED, **found}), CONTEXT.binary))
     assert not probed
 
 

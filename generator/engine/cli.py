@@ -27,12 +27,17 @@ from generator.engine import archive, compare, engine, show, verification
 from generator.engine.experiment import STAGES, Experiment, Job
 from generator.engine.parts import Facts, Parts
 from generator.scenario import Scenario, Stop
-from labs import cli, rundir
-from labs.commands import Incomplete
+from labs import rundir
+from labs.commands.errors import Incomplete, Refused, guarded
+from labs.commands.group import composed
+from labs.commands.options import json_option, pass_context, runtime_option
+from labs.commands.privileges import as_root, is_virtual
+from labs.context import ROOT, Context
 from labs.reading import read_bytes, read_text
 from labs.record import host_facts
 from labs.record.experiment import DOCUMENT, Origin, StageName
-from labs.runtime.base import LabError
+from labs.runtime.base import NAMES, LabError
+from labs.sheet import grid
 from labs.units import about
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
@@ -48,20 +53,19 @@ COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "s
     "--set", "settings", metavar="KEY=VALUE", multiple=True, help='a parameter; several values: "cc=reno,bic"'
 )
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
-@cli.runtime_option
+@runtime_option
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
-@cli.json_option
-@click.pass_context
-@cli.guarded
+@json_option
+@guarded
+@pass_context
 def run_command(
-    context: click.Context,
+    context: Context,
     name: str | None,
     scale: str | None,
     settings: tuple[str, ...],
     seeds: int | None,
-    runtime_name: str,
     unverified: bool,
     resumed: Path | None,
     start: StageName | None,
@@ -76,36 +80,25 @@ def run_command(
     ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
-    parts = parts_of(context)
+    parts = parts_of(click.get_current_context())
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified:
-            raise cli.fail("--resume goes on with an experiment as it was begun: leave the other words out")
-        sys.exit(go_on(resumed, start, parts, as_json))
+            raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
+        sys.exit(go_on(context, resumed, start, parts, as_json))
     if start is not None:
-        raise cli.fail("--from repeats a stage of an experiment: write --resume DIR too")
+        raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
     if name is None:
-        raise cli.fail("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
-    virtual = cli.is_virtual(runtime_name)
+        raise Refused("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
     words = pairs(settings)
     scenario = scenarios.load(name)
     sys.exit(
-        experiment(
-            scenario,
-            virtual,
-            parts,
-            as_json,
-            scale=scale,
-            settings=words,
-            seeds=seeds,
-            unverified=unverified,
-            runtime=runtime_name,
-        )
+        experiment(context, scenario, parts, as_json, scale=scale, settings=words, seeds=seeds, unverified=unverified)
     )
 
 
 def experiment(
+    context: Context,
     scenario: Scenario,
-    virtual: bool,
     parts: Parts,
     as_json: bool,
     *,
@@ -113,14 +106,14 @@ def experiment(
     settings: Mapping[str, str] | None = None,
     seeds: int | None = None,
     unverified: bool = False,
-    runtime: str = "auto",
 ) -> int:
     """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
+    virtual = is_virtual(context)
     runs = scenario.runs(settings or {}, scale, seeds)
     stop = scenario.stop_at(scale) if seeds is None else None
     if not virtual:
-        cli.as_root()
-    facts = facts_of(scenario, stop, scale, settings or {}, seeds, "virtual" if virtual else runtime)
+        as_root(context)
+    facts = facts_of(scenario, stop, scale, settings or {}, seeds, "virtual" if virtual else context.runtime)
     directory = rundir.make(scenario.name)
 
     def work() -> int:
@@ -130,19 +123,19 @@ def experiment(
         if scale is None and scenario.scales:
             lasting = about(prepared.expected_ns, "time", 3)
             length = f"{lasting} in {engine.counted(len(runs), 'run')}"
-            tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
-        return engine.run(prepared, parts=parts, tell=tell, stop=stop, repeat=runs.of)
+            context.reporter.tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
+        return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of)
 
-    status = guarded(directory, work)
-    shown(directory, as_json)
+    status = status_of(context, directory, work)
+    shown(context, directory, as_json)
     return status
 
 
-def go_on(directory: Path, start: StageName | None, parts: Parts, as_json: bool) -> int:
+def go_on(context: Context, directory: Path, start: StageName | None, parts: Parts, as_json: bool) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
     if not loaded.virtual:
-        cli.as_root()
+        as_root(context)
     stored = orjson.loads(read_bytes(directory / SETTINGS)) if (directory / SETTINGS).exists() else {}
     text = directory / SCENARIO
     scenario = scenarios.parse(read_text(text), Path(stored["file"])) if stored and text.exists() else None
@@ -156,22 +149,22 @@ def go_on(directory: Path, start: StageName | None, parts: Parts, as_json: bool)
         repeat = scenario.runs(stored["settings"], stored["scale"], stored["seeds"]).of
 
     def work() -> int:
-        return engine.resume(directory, parts=parts, tell=tell, start=start, stop=stop, repeat=repeat)
+        return engine.resume(directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat)
 
-    status = guarded(directory, work)
-    shown(directory, as_json)
+    status = status_of(context, directory, work)
+    shown(context, directory, as_json)
     return status
 
 
 @click.command("rerun")
 @click.argument("original", metavar="ARCHIVE|DIR", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--runtime", "runtime_name", type=click.Choice(cli.RUNTIMES), help="of the same clock; the experiment's if absent"
+    "--runtime", "runtime_name", type=click.Choice(NAMES), help="of the same clock; the experiment's if absent"
 )
-@cli.json_option
-@click.pass_context
-@cli.guarded
-def rerun_command(context: click.Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
+@json_option
+@guarded
+@pass_context
+def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
     In the virtual clock nothing may differ; live, no metric beyond noise. Exit status 1 where something does,
@@ -180,14 +173,14 @@ def rerun_command(context: click.Context, original: Path, runtime_name: str | No
     \b
     ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
     """
-    parts = parts_of(context)
+    parts = parts_of(click.get_current_context())
     with original_of(original) as before:
         intact(before, original)
         runtime = again_on(before, runtime_name)
         if not before.virtual:
-            cli.as_root()
+            as_root(context)
         directory = rundir.make(before.name)
-        status = guarded(directory, lambda: repeat(before, original, directory, parts, runtime))
+        status = status_of(context, directory, lambda: repeat(context, before, original, directory, parts, runtime))
         findings = compared(before, Experiment.load(directory))
     document = {
         "format": "ewan-comparison/1",
@@ -199,12 +192,12 @@ def rerun_command(context: click.Context, original: Path, runtime_name: str | No
     (directory / COMPARISON).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     rundir.give_back(directory)
     if as_json:
-        cli.emit({"directory": str(directory), **document})
+        context.reporter.emit({"directory": str(directory), **document})
     else:
-        show_findings(findings, before.virtual)
-        cli.console.print(f"{verdict(findings, before.virtual)}  {directory}", soft_wrap=True)
+        show_findings(context, findings, before.virtual)
+        context.reporter.console.print(f"{verdict(findings, before.virtual)}  {directory}", soft_wrap=True)
     if status:
-        tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")
+        context.reporter.tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")
     sys.exit(1 if status or not findings or any(each.verdict == "different" for each in findings) else 0)
 
 
@@ -238,11 +231,11 @@ def again_on(before: Experiment, wanted: str | None) -> str:
         return first
     if before.virtual != (wanted == "virtual"):
         clock = "virtual" if before.virtual else "live"
-        raise cli.fail(f"--runtime {wanted}: the experiment was in the {clock} clock, and so is its repetition")
+        raise Refused(f"--runtime {wanted}: the experiment was in the {clock} clock, and so is its repetition")
     return wanted
 
 
-def repeat(before: Experiment, original: Path, directory: Path, parts: Parts, runtime: str) -> int:
+def repeat(context: Context, before: Experiment, original: Path, directory: Path, parts: Parts, runtime: str) -> int:
     """The same runs, from what was stored of them, in a new directory; the exit status."""
 
     def fresh() -> Iterator[Job]:
@@ -260,7 +253,7 @@ def repeat(before: Experiment, original: Path, directory: Path, parts: Parts, ru
         directory=directory,
         unverified=before.document.unverified,
     )
-    return engine.run(prepared, parts=parts, tell=tell)
+    return engine.run(prepared, parts=parts, context=context)
 
 
 def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
@@ -272,12 +265,12 @@ def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
     return compare.live(*(orjson.loads(path.read_bytes()) for path in summaries))
 
 
-def show_findings(findings: Sequence[compare.Finding], virtual: bool) -> None:
+def show_findings(context: Context, findings: Sequence[compare.Finding], virtual: bool) -> None:
     rows = [
         [each.what, each.before, each.now, f"[{COLOURS[each.verdict]}]{each.verdict}[/]", each.why] for each in findings
     ]
     columns = ["run" if virtual else "metric", "before", "now", "verdict", "why"]
-    cli.console.print(cli.grid("The repetition beside its original", columns, rows, most=MOST_FINDINGS))
+    context.reporter.console.print(grid("The repetition beside its original", columns, rows, most=MOST_FINDINGS))
 
 
 def verdict(findings: Sequence[compare.Finding], virtual: bool) -> str:
@@ -298,7 +291,7 @@ def verdict(findings: Sequence[compare.Finding], virtual: bool) -> str:
 
 def parts_of(context: click.Context) -> Parts:
     """What ewan.py gives."""
-    return Parts(**context.find_root().obj["parts"]())
+    return Parts(**composed(context, "parts"))
 
 
 def pairs(settings: Sequence[str]) -> dict[str, str]:
@@ -306,7 +299,7 @@ def pairs(settings: Sequence[str]) -> dict[str, str]:
     for text in settings:
         key, equals, value = text.partition("=")
         if not (key and equals and value):
-            raise cli.fail(f'--set "{text}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
+            raise Refused(f'--set "{text}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
         found[key.strip()] = value.strip()
     return found
 
@@ -342,7 +335,7 @@ def facts_of(
 def circumstances() -> dict[str, Any]:
     """When asked: this machine, this version of the project, the command."""
     shown = subprocess.run(
-        ["git", "-C", str(cli.ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
         capture_output=True,
         text=True,
         check=False,
@@ -354,7 +347,7 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def guarded(directory: Path, work: Callable[[], int]) -> int:
+def status_of(context: Context, directory: Path, work: Callable[[], int]) -> int:
     """The exit status of work in an experiment's directory; whatever ends it early is one line."""
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -366,8 +359,8 @@ def guarded(directory: Path, work: Callable[[], int]) -> int:
         status = work()
     except KeyboardInterrupt:
         if not directory.exists():
-            raise cli.fail("interrupted: nothing was run") from None
-        raise cli.fail(f"interrupted: what has ended is in {directory}: {resume}") from None
+            raise Refused("interrupted: nothing was run") from None
+        raise Refused(f"interrupted: what has ended is in {directory}: {resume}") from None
     except rundir.DiskFullError as error:
         if not directory.exists():
             raise
@@ -380,16 +373,11 @@ def guarded(directory: Path, work: Callable[[], int]) -> int:
         if directory.exists():
             rundir.give_back(directory)
     if status:
-        tell(f"not complete: {resume} and runs what is missing once more")
+        context.reporter.tell(f"not complete: {resume} and runs what is missing once more")
     return status
 
 
-def tell(line: str) -> None:
-    style = "yellow" if line.startswith("warning: ") else None
-    cli.messages.print(line, style=style, markup=False, soft_wrap=True)
-
-
-def shown(directory: Path, as_json: bool) -> None:
+def shown(context: Context, directory: Path, as_json: bool) -> None:
     """What was found: the tables, and where the rest is."""
     loaded = Experiment.load(directory)
     path = directory / "summary.json"
@@ -397,14 +385,14 @@ def shown(directory: Path, as_json: bool) -> None:
         return
     summary = orjson.loads(path.read_bytes())
     if as_json:
-        cli.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
+        context.reporter.emit({"directory": str(directory), "status": loaded.document.status, "summary": summary})
         return
     title = loaded.document.title or loaded.name
     if loaded.document.unverified:
         title += " (in labs that did not pass their verification)"
     for table in show.points(summary, title, loaded.document.metrics):
-        cli.console.print(table)
+        context.reporter.console.print(table)
     if (papers := show.beside(summary)) is not None:
-        cli.console.print()
-        cli.console.print(papers)
-    cli.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)
+        context.reporter.console.print()
+        context.reporter.console.print(papers)
+    context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)

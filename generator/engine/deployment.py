@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from generator.engine.experiment import Experiment
-from generator.engine.parts import Tell
-from labs import cli
+from labs.context import Context
 from labs.plan import Plan, digest
 from labs.record.experiment import Deployed
 from labs.runtime.base import LabError
@@ -20,9 +19,10 @@ from labs.runtime.program import Program
 class Deployment:
     """The experiment's `runtime` says who makes labs: what was asked for, and what it was from the first lab on."""
 
-    def __init__(self, experiment: Experiment, tell: Tell) -> None:
+    def __init__(self, experiment: Experiment, context: Context) -> None:
         self._experiment = experiment
-        self._tell = tell
+        self._context = context
+        self._labs = context.live()
         self._up: Plan | None = None
 
     def ensure(self, plan: Plan) -> None:
@@ -32,19 +32,19 @@ class Deployment:
         self.close()
         self._remove_left()
         document = self._experiment.document
-        for warning in cli.runtime(document.runtime).up(plan):
-            self._tell(f"warning: {warning}")
+        for warning in self._context.live(document.runtime).up(plan):
+            self._context.reporter.tell(f"warning: {warning}")
         self._up = plan
-        versions = cli.runtime().versions(plan.lab)
+        versions = self._labs.versions(plan.lab)
         document.runtime = versions["runtime"]
         document.host.versions.update(versions)
-        identity = cli.runtime().load(plan.lab).manifest["id"]
+        identity = self._labs.load(plan.lab).manifest["id"]
         self._remember(Deployed(lab=plan.lab, id=identity))
 
     def batch(self, plan: Plan, program: Program, directory: Path) -> None:
         """Runs it in the lab that is up; a lab in which that failed is not used again."""
         try:
-            cli.runtime().batch(plan.lab, program, directory)
+            self._labs.batch(plan.lab, program, directory)
         except LabError:
             self.close()
             raise
@@ -52,7 +52,7 @@ class Deployment:
     def close(self) -> None:
         if self._up is not None:
             lab, self._up = self._up.lab, None
-            cli.runtime().down(lab)
+            self._labs.down(lab)
             self._remember(None)
 
     def _remove_left(self) -> None:
@@ -60,13 +60,13 @@ class Deployment:
         left = self._experiment.document.deployed
         if left is None:
             return
-        if left.lab in cli.runtime().names():
+        if left.lab in self._labs.names():
             try:
-                ours = cli.runtime().load(left.lab).manifest["id"] == left.id
+                ours = self._labs.load(left.lab).manifest["id"] == left.id
             except LabError:
                 ours = False
             if ours:
-                cli.runtime().down(left.lab)
+                self._labs.down(left.lab)
         self._remember(None)
 
     def _remember(self, lab: Deployed | None) -> None:

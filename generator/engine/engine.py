@@ -19,11 +19,12 @@ from generator import records
 from generator.engine import archive, execution, reservation, stopping, verification
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import STAGES, Experiment, Job, family, now
-from generator.engine.parts import Facts, Parts, Tell
+from generator.engine.parts import Facts, Parts
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import Runs, ScenarioRun, Schedule, Stop
-from labs import cli, host, rundir
+from labs import host, rundir
 from labs.compile import compile as compile_spec
+from labs.context import Context
 from labs.plan import Plan, digest
 from labs.record.experiment import Clock, Entry, Stage, StageName
 from labs.runtime import cpu, kernel
@@ -110,12 +111,14 @@ def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path
     return Prepared(experiment, workers, time.monotonic_ns() - begun)
 
 
-def run(prepared: Prepared, *, parts: Parts, tell: Tell, stop: Stop | None = None, repeat: Repeat | None = None) -> int:
+def run(
+    prepared: Prepared, *, parts: Parts, context: Context, stop: Stop | None = None, repeat: Repeat | None = None
+) -> int:
     """Runs a new experiment; its exit status."""
     experiment = prepared.experiment
     with rundir.kept(experiment.directory), experiment.locked():
         experiment.save()
-        engine = Engine(experiment, parts, tell, stop, repeat, prepared.workers)
+        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers)
         return engine.go("reservation", time.monotonic_ns() - prepared.took_ns)
 
 
@@ -123,7 +126,7 @@ def resume(
     directory: Path,
     *,
     parts: Parts,
-    tell: Tell,
+    context: Context,
     start: StageName | None = None,
     stop: Stop | None = None,
     repeat: Repeat | None = None,
@@ -136,10 +139,10 @@ def resume(
             states = experiment.document.stages
             unfinished = next((stage for stage in ORDER if states[stage].status != "complete"), None)
             if (first := start or unfinished) is None:
-                tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
+                context.reporter.tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
                 return 0
             experiment.document.status, experiment.document.ended = "running", None
-            engine = Engine(experiment, parts, tell, stop, repeat)
+            engine = Engine(experiment, parts, context, stop, repeat)
             if start is not None:
                 engine.forget(start)
             return engine.go(first, time.monotonic_ns())
@@ -152,17 +155,17 @@ class Engine:
         self,
         experiment: Experiment,
         parts: Parts,
-        tell: Tell,
+        context: Context,
         stop: Stop | None = None,
         repeat: Repeat | None = None,
         workers: int | None = None,
     ) -> None:
         self._experiment = experiment
         self._parts = parts
-        self._tell = tell
+        self._context, self._tell = context, context.reporter.tell
         self._stop = stop
         self._repeat = repeat
-        self._deployment = None if experiment.virtual else Deployment(experiment, tell)
+        self._deployment = None if experiment.virtual else Deployment(experiment, context)
         self._reserved = workers
         self._workers = workers or 1
         self._stages: dict[StageName, Callable[[], str]] = {
@@ -238,9 +241,9 @@ class Engine:
         if self._deployment is None:
             image = kernel.kernel(self._tell)
             self._experiment.document.kernel_sha256 = kernel.digest(image)
-            self._experiment.document.binary_sha256 = kernel.digest(node_binary(cli.BINARY))
+            self._experiment.document.binary_sha256 = kernel.digest(node_binary(self._context.binary))
             return f"virtual kernel {image.name}"
-        self._experiment.document.binary_sha256 = kernel.digest(node_binary(cli.BINARY))
+        self._experiment.document.binary_sha256 = kernel.digest(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
         if not waiting:
             return "nothing is to be run"
@@ -253,7 +256,7 @@ class Engine:
     def _configure(self) -> str:
         self._drop_other_kernels()
         found = verification.certify(
-            self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
+            self._context, self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
         )
         wrong = verification.refusals(found)
         if wrong and not self._experiment.document.unverified:
@@ -294,9 +297,9 @@ class Engine:
 
     def _run(self, entries: Sequence[Entry]) -> None:
         if self._deployment is None:
-            execution.in_virtual(self._experiment, entries, self._workers)
+            execution.in_virtual(self._context, self._experiment, entries, self._workers)
         else:
-            execution.in_live(self._experiment, entries, self._deployment)
+            execution.in_live(self._context, self._experiment, entries, self._deployment)
 
     def _further(self) -> list[Entry]:
         """More runs, where the scenario repeats them until an interval is narrow enough."""

@@ -17,34 +17,34 @@ from generator.engine import outcome
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment, Job, now
 from generator.engine.progress import Board
-from labs import cli, clock
+from labs import clock
+from labs.context import Context
 from labs.record import host_facts
 from labs.record.experiment import Entry
 from labs.rundir import DiskFullError, is_full
 from labs.runtime.base import LabError
 from labs.runtime.sweep import sweep
-from labs.runtime.virtual import VirtualRuntime
 
 
-def in_virtual(experiment: Experiment, entries: Sequence[Entry], workers: int) -> None:
+def in_virtual(context: Context, experiment: Experiment, entries: Sequence[Entry], workers: int) -> None:
     """Raises DiskFullError, and KeyboardInterrupt when all that runs has been ended."""
     board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries), workers)
 
     def job(entry: Entry) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
             if not stop.is_set():
-                attempt(experiment, entry, board, lambda job: _virtual(experiment, job, board, stop))
+                attempt(experiment, entry, board, lambda job: _virtual(context, experiment, job, board, stop))
 
         return run
 
-    with board.shown():
+    with board.shown(context.reporter):
         sweep([job(entry) for entry in entries], workers)
 
 
-def in_live(experiment: Experiment, entries: Sequence[Entry], deployment: Deployment) -> None:
+def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], deployment: Deployment) -> None:
     """In the lab of each run's plan. Raises DiskFullError, and KeyboardInterrupt when the run has been ended."""
     board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries))
-    with board.shown(live=True):
+    with board.shown(context.reporter, live=True):
         for entry in entries:
             attempt(experiment, entry, board, lambda job: _live(experiment, job, deployment))
             if entry.error == outcome.INTERRUPTED:
@@ -72,8 +72,8 @@ def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[J
         raise DiskFullError(f"no space left in {experiment.directory}: make room there")
 
 
-def _virtual(experiment: Experiment, job: Job, board: Board, stop: threading.Event) -> bool:
-    runtime = VirtualRuntime(cli.BINARY, show=lambda progress: board.move(job.entry.number, progress))
+def _virtual(context: Context, experiment: Experiment, job: Job, board: Board, stop: threading.Event) -> bool:
+    runtime = context.virtual(show=lambda progress: board.move(job.entry.number, progress))
     started, place = now(), experiment.place(job.entry)
     result = runtime.run(job.plan, job.program, place, stop)
     (place / "wall.json").write_bytes(_json(clock.wall(result, started)))

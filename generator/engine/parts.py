@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate
 from labs.record.experiment import Origin
@@ -23,19 +24,15 @@ Summary = dict[str, Any]
 class Parts:
     """See each field's own module for what it raises; LabError and RuntimeError carry one line for the user."""
 
-    certify: Callable[[Plan, Path, bool, threading.Event], Certificate]
-    """A plan, a directory of its own for what the probes leave, whether in the virtual clock (live, the lab is up), and
-    what asks it to end early."""
+    certify: Callable[[Context, Plan, Path, bool, threading.Event], Certificate]
+    """What this process was told, a plan, a directory of its own for what the probes leave, whether in the virtual
+    clock (live, the lab is up), and what asks it to end early."""
     analyse: Callable[[Path], Summary]
     """An experiment's directory; writes summary.json."""
     report: Callable[[Path], Path]
     """An experiment's directory; gives the path of its report."""
     estimate: Callable[[Sequence[float], float], tuple[float, float]]
     """Values and a confidence → their mean, and half the width of its confidence interval."""
-
-
-Tell = Callable[[str], None]
-"""Takes a line for the user."""
 
 
 @dataclass(frozen=True, slots=True)

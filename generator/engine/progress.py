@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from labs import cli
+from labs.reporter import Reporter
 from labs.runtime.progress import Progress
 from labs.units import NS_PER_SECOND, about
 
-LOG_EVERY_NS = 5 * NS_PER_SECOND
 TICK_S = 0.5
 
 
@@ -45,7 +44,6 @@ class Board:
         self._ended_expected_ns = 0
         self._at_work: dict[int, _Work] = {}
         self._lock = threading.Lock()
-        self._said = time.monotonic_ns()
 
     def begin(self, number: int, expected_ns: int) -> None:
         with self._lock:
@@ -92,20 +90,16 @@ class Board:
                 work.passed_ns = now - work.begun_ns
 
     @contextlib.contextmanager
-    def shown(self, live: bool = False) -> Iterator[None]:
+    def shown(self, reporter: Reporter, live: bool = False) -> Iterator[None]:
         """Shows it on standard error meanwhile."""
         over = threading.Event()
-        with cli.messages.status(self.words()) as status:
+        with reporter.progress(self.words()) as progress:
 
             def follow() -> None:
                 while not over.wait(TICK_S):
                     if live:
                         self.live()
-                    if cli.messages.is_terminal:
-                        status.update(self.words())
-                    elif time.monotonic_ns() - self._said > LOG_EVERY_NS:
-                        self._said = time.monotonic_ns()
-                        cli.messages.print(self.words(), soft_wrap=True)
+                    progress.tick(self.words())
 
             thread = threading.Thread(target=follow, daemon=True)
             thread.start()

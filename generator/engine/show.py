@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from generator.engine.parts import Summary
-from labs import cli
 from labs.record.metrics import USUAL
-from labs.sheet import Sheet
+from labs.sheet import Sheet, grid
 from labs.units.shown import NONE, aligned, fitting, percent, written
 
 POINTS_BESIDE = 6
@@ -33,7 +32,7 @@ def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[She
             ratios = [point["normalised"].get(metric) for point in block]
             if metric == metrics[0] and any(ratios):
                 rows.append(row(f"  multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios]))
-        drawn.append(cli.grid("" if first else title, [" ".join(names), *heads], rows, most=len(rows)))
+        drawn.append(grid("" if first else title, [" ".join(names), *heads], rows, most=len(rows)))
     return drawn
 
 
@@ -81,7 +80,7 @@ def beside(summary: Summary) -> Sheet | None:
         )
     if not rows:
         return None
-    return cli.grid("Beside the papers", ["source", "when", "metric", "paper", "here", "difference"], rows)
+    return grid("Beside the papers", ["source", "when", "metric", "paper", "here", "difference"], rows)
 
 
 def settings(parameters: Mapping[str, Any]) -> str:

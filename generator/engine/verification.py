@@ -17,6 +17,7 @@ from generator.engine.experiment import Experiment
 from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record, routes
+from labs.context import Context
 from labs.record import Certificate, Row
 from labs.record.experiment import Entry, damage
 from labs.runtime.base import LabError
@@ -48,6 +49,7 @@ def kinds(entries: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def certify(
+    context: Context,
     experiment: Experiment,
     entries: Sequence[Entry],
     parts: Parts,
@@ -65,11 +67,11 @@ def certify(
             found.append(Verified(entry, kept))
     (experiment.directory / DIRECTORY).mkdir(exist_ok=True)
     if deployment is None:
-        found += _in_virtual(experiment, missing, parts, workers)
+        found += _in_virtual(context, experiment, missing, parts, workers)
     else:
         for entry in missing:
             deployment.ensure(experiment.job(entry).plan)
-            found.append(_one(experiment, entry, parts, threading.Event(), virtual=False))
+            found.append(_one(context, experiment, entry, parts, threading.Event(), virtual=False))
     by_family = {each.entry.family: each for each in found}
     for entry in entries:
         entry.certificate = name(by_family[entry.family].entry)
@@ -122,7 +124,9 @@ def forget(experiment: Experiment, entry: Entry) -> None:
     (experiment.directory / name(entry)).unlink(missing_ok=True)
 
 
-def _in_virtual(experiment: Experiment, missing: Sequence[Entry], parts: Parts, workers: int) -> list[Verified]:
+def _in_virtual(
+    context: Context, experiment: Experiment, missing: Sequence[Entry], parts: Parts, workers: int
+) -> list[Verified]:
     board = Board("configuration", len(missing), 0, workers)
 
     def job(entry: Entry) -> Callable[[threading.Event], Verified | None]:
@@ -131,7 +135,7 @@ def _in_virtual(experiment: Experiment, missing: Sequence[Entry], parts: Parts, 
                 return None
             board.begin(entry.number, 0)
             try:
-                return _one(experiment, entry, parts, stop, virtual=True)
+                return _one(context, experiment, entry, parts, stop, virtual=True)
             finally:
                 board.end(entry.number)
 
@@ -139,18 +143,20 @@ def _in_virtual(experiment: Experiment, missing: Sequence[Entry], parts: Parts, 
 
     if not missing:
         return []
-    with board.shown():
+    with board.shown(context.reporter):
         return [each for each in sweep([job(entry) for entry in missing], workers) if each is not None]
 
 
-def _one(experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool) -> Verified:
+def _one(
+    context: Context, experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool
+) -> Verified:
     plan = experiment.job(entry).plan
     scratch = experiment.directory / DIRECTORY / f".{entry.family[:_DIGITS]}"
     if scratch.exists():  # of an engine that was killed
         with occupied(scratch):
             shutil.rmtree(scratch)
     try:
-        certificate = parts.certify(plan, scratch, virtual, stop)
+        certificate = parts.certify(context, plan, scratch, virtual, stop)
     except routes.NotConvergedError as error:
         raise UnverifiedLabError(f"lab {plan.lab} of run {entry.number}: {error}: nothing was run") from None
     except RuntimeError as error:

@@ -6,6 +6,7 @@ report for each application, and one table of all of them against the reference.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,12 @@ from generator.suites.hstts import Built, Wanted
 from generator.suites.overview import Suite
 from generator.suites.parameters import RANGES
 from generator.suites.profiles import PROFILES
-from labs import cli, rundir
-from labs.commands import Incomplete
+from labs import rundir
+from labs.commands.errors import Incomplete, Refused, guarded
+from labs.commands.options import Function, json_option, pass_context, runtime_option
+from labs.commands.privileges import as_root, is_virtual
+from labs.context import Context
+from labs.sheet import grid
 from labs.spec import DescriptionError
 from labs.units import Duration, UnitError
 
@@ -34,7 +39,7 @@ VARIANTS = "reno,cubic,bic,highspeed,scalable,htcp"
 LONGEST_CONSTRAINT = Duration.parse("10s")
 
 
-def parameter_options(command: cli.Function) -> cli.Function:
+def parameter_options(command: Function) -> Function:
     """An option for each of the poster's parameters."""
     for each in reversed(RANGES):
         text = f"{each.symbol}: {each.meaning} [poster: {each.values}]"
@@ -54,12 +59,15 @@ def parameter_options(command: cli.Function) -> cli.Function:
 @click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: the profile's)")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
 @click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
-@cli.runtime_option
+@runtime_option
 @click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
-@cli.json_option
-@cli.guarded
+@json_option
+@guarded
+@pass_context
 def hstts_command(
+    context: Context,
+    /,
     app: str,
     topo: str,
     cc: str,
@@ -68,7 +76,6 @@ def hstts_command(
     seeds: int | None,
     settings: tuple[str, ...],
     constraint: str,
-    runtime_name: str,
     unverified: bool,
     show: bool,
     as_json: bool,
@@ -88,24 +95,24 @@ def hstts_command(
     variants, added = hstts.variants(cc, normalise)
     words = {key.upper(): value for key, value in given.items() if value is not None}
     wanted = Wanted(hstts.names(app), topo, words, profile, variants, normalise, seeds)
-    built = hstts.build(wanted)
+    built = hstts.build(wanted, context.reporter.note)
     limit = _constraint(constraint)
     if show:
         click.echo("\n".join(each.text for each in built), nl=False)
         return
     if added:
-        cli.messages.print(f"note: {normalise} is run too, since results are divided by its own")
+        context.reporter.messages.print(f"note: {normalise} is run too, since results are divided by its own")
     for each in built:
         for note in each.parameters.notes:
-            cli.messages.print(f"note: {each.app}: {note}")
-    virtual = cli.is_virtual(runtime_name)
-    runtime = "virtual" if virtual else runtime_name
+            context.reporter.messages.print(f"note: {each.app}: {note}")
+    virtual = is_virtual(context)
+    runtime = "virtual" if virtual else context.runtime
     planned = [_planned(each, built, running.pairs(settings), runtime) for each in built]
     if not virtual:
-        cli.as_root()
+        as_root(context)
     experiments = _prepared(planned, virtual, unverified)
-    places, failed = _run(experiments, running.parts_of(click.get_current_context()), as_json)
-    _conclude(Suite(places, variants, normalise, limit.ns), as_json)
+    places, failed = _run(context, experiments, running.parts_of(click.get_current_context()), as_json)
+    _conclude(context, Suite(places, variants, normalise, limit.ns), as_json)
     sys.exit(1 if failed else 0)
 
 
@@ -148,7 +155,9 @@ def _prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> di
     return found
 
 
-def _run(experiments: Mapping[str, Prepared], parts: Parts, as_json: bool) -> tuple[dict[str, Path], bool]:
+def _run(
+    context: Context, experiments: Mapping[str, Prepared], parts: Parts, as_json: bool
+) -> tuple[dict[str, Path], bool]:
     """One after the other: each application's directory, and whether anything is missing."""
     places: dict[str, Path] = {}
     waiting = dict(experiments)
@@ -157,42 +166,45 @@ def _run(experiments: Mapping[str, Prepared], parts: Parts, as_json: bool) -> tu
         for app, prepared in experiments.items():
             directory, document = prepared.experiment.directory, prepared.experiment.document
             length = engine.counted(len(prepared.experiment.runs), "run")
-            cli.messages.print(f"[bold]{document.title}[/]: {length}", soft_wrap=True)
+            context.reporter.messages.print(f"[bold]{document.title}[/]: {length}", soft_wrap=True)
             places[app] = directory
             del waiting[app]
             try:
-                failed |= bool(running.guarded(directory, lambda: engine.run(prepared, parts=parts, tell=running.tell)))  # noqa: B023
+                work = functools.partial(engine.run, prepared, parts=parts, context=context)
+                failed |= bool(running.status_of(context, directory, work))
             except Incomplete as error:
                 error.show()
                 return places, True
             if not as_json:
-                running.shown(directory, as_json=False)
-                cli.console.print()
+                running.shown(context, directory, as_json=False)
+                context.reporter.console.print()
     finally:
         for prepared in waiting.values():
             prepared.drop()
     return places, failed
 
 
-def _conclude(suite: Suite, as_json: bool) -> None:
+def _conclude(context: Context, suite: Suite, as_json: bool) -> None:
     """The table of the suite, and where each application's report is."""
     rows = suite.rows()
     if as_json:
         found = {
             app: {"directory": str(place), "status": overview.status(place)} for app, place in suite.experiments.items()
         }
-        cli.emit({"experiments": found, "normalised_to": suite.reference, "rows": overview.document(rows)})
+        context.reporter.emit({"experiments": found, "normalised_to": suite.reference, "rows": overview.document(rows)})
         return
     if rows:
         title = f"HSTTS: multiples of {suite.reference}'s, with 95 % confidence intervals over the seeds"
-        cli.console.print(cli.grid(title, suite.columns(), [suite.text(row) for row in rows], most=len(rows)))
+        context.reporter.console.print(grid(title, suite.columns(), [suite.text(row) for row in rows], most=len(rows)))
     for app, place in suite.experiments.items():
         report = place / "report.html"
-        cli.console.print(f"{app}  {overview.status(place)}  {report if report.exists() else place}", soft_wrap=True)
+        context.reporter.console.print(
+            f"{app}  {overview.status(place)}  {report if report.exists() else place}", soft_wrap=True
+        )
 
 
 def _constraint(text: str) -> Duration:
     try:
         return Duration.parse(text, LONGEST_CONSTRAINT.ns)
     except UnitError as error:
-        raise cli.fail(f'--constraint "{text}": {error}') from None
+        raise Refused(f'--constraint "{text}": {error}') from None

@@ -16,9 +16,11 @@ from generator.suites.application import Application, Case
 from generator.suites.applications import APPLICATIONS
 from generator.suites.parameters import Parameters
 from generator.suites.profiles import PROFILES, Profile
-from labs import cli, host
+from labs import host
 from labs.compile import compile as compile_spec
+from labs.descriptions import describe
 from labs.plan import Plan
+from labs.reporter import Tell
 from labs.spec import DescriptionError, Spec
 from labs.spec.fields import Topology
 from labs.units import Duration
@@ -79,13 +81,13 @@ def variants(text: str, reference: str) -> tuple[tuple[str, ...], bool]:
     return (found, False) if reference in found else ((reference, *found), True)
 
 
-def build(wanted: Wanted) -> list[Built]:
-    """A scenario for each application."""
+def build(wanted: Wanted, note: Tell = lambda line: None) -> list[Built]:
+    """A scenario for each application; `note` is told of what may be meant otherwise."""
     profile = PROFILES[wanted.profile]
-    return [_build(wanted, profile, APPLICATIONS[app]) for app in wanted.apps]
+    return [_build(wanted, profile, APPLICATIONS[app], note) for app in wanted.apps]
 
 
-def _build(wanted: Wanted, profile: Profile, app: Application) -> Built:
+def _build(wanted: Wanted, profile: Profile, app: Application, note: Tell) -> Built:
     given = {word: text for word, text in wanted.given.items() if text}
     if not app.streams and given.get("NS", "1") != "1":
         if len(wanted.apps) == 1:
@@ -99,7 +101,7 @@ def _build(wanted: Wanted, profile: Profile, app: Application) -> Built:
         found = parameters.resolve(given, profile.defaults(app.defaults), one_source=app.one_source)
         who = ends.dumbbell(found)
     else:
-        spec, plan = _lab(wanted.topology, given, profile)
+        spec, plan = _lab(wanted.topology, given, profile, note)
         rate = ends.bottleneck([pair.bottleneck_bps for pair in plan.pairs])
         rtt = Duration(max(pair.rtt_ns for pair in plan.pairs))
         alone = {word: text for word, text in given.items() if word not in ("RTT", "RATE")}
@@ -123,13 +125,13 @@ def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _lab(topology: str, given: Mapping[str, str], profile: Profile) -> tuple[Spec, Plan]:
+def _lab(topology: str, given: Mapping[str, str], profile: Profile, note: Tell) -> tuple[Spec, Plan]:
     """Another topology or a description, with the given words of a lab; a template has the profile's defaults."""
     parameters.elsewhere(given, parameters.Defaults(profile.rate, profile.rtt), topology)
     words = {_OF_A_LAB[word]: text for word, text in given.items() if word in _OF_A_LAB}
     if topology in Topology.words() and topology != "graph":
         words = {"rtt": profile.rtt, "rate": profile.rate, **words}
-    spec = cli.describe(topology, words)
+    spec = describe(topology, words, note)
     plan = compile_spec(spec, host.virtual_facts())
     if not plan.pairs:
         raise DescriptionError(f"TOPO={topology}: lab {plan.lab} has no pairs of hosts: write them as pairs")

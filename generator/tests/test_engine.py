@@ -34,6 +34,7 @@ from generator.engine.progress import Board
 from generator.scenario import Stop
 from generator.tests.origins import origin
 from labs import routes
+from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate, MachineFacts, Row, tables
 from labs.record.experiment import Entry
@@ -47,6 +48,7 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.stages import Change
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
+CONTEXT = Context.of(os.environ)
 TEXT = """
 lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
 seeds: 2
@@ -268,7 +270,7 @@ def certificate(plan: Plan, verdict: Any) -> Certificate:
 def parts(verdict: str) -> Parts:
     """An engine's surroundings in which every lab has the same verdict, and nothing is analysed."""
 
-    def certify(plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
+    def certify(context: Context, plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
         return certificate(plan, verdict)
 
     def analyse(place: Path) -> dict[str, Any]:
@@ -280,7 +282,7 @@ def parts(verdict: str) -> Parts:
 def begun(place: Path, verdict: str, unverified: bool) -> int:
     facts = Facts({}, origin(scenario="engine"))
     prepared = engine.prepare(jobs(), facts, virtual=True, directory=place, unverified=unverified)
-    return engine.run(prepared, parts=parts(verdict), tell=print)
+    return engine.run(prepared, parts=parts(verdict), context=CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +311,7 @@ def test_a_lab_outside_its_tolerances_is_refused_with_the_reason(tmp_path: Path)
 
 
 def test_a_lab_whose_routes_are_not_found_is_refused_with_the_reason(tmp_path: Path) -> None:
-    def certify(plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
+    def certify(context: Context, plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
         raise routes.NotConvergedError("OSPF has not converged after 120s, no route from left1 to right1")
 
     without = dataclasses.replace(parts("ok"), certify=certify)
@@ -317,7 +319,7 @@ def test_a_lab_whose_routes_are_not_found_is_refused_with_the_reason(tmp_path: P
     says = "^lab engine of run 1: OSPF has not converged after 120s, no route from left1 to right1: nothing was run$"
     with pytest.raises(verification.UnverifiedLabError, match=says):
         prepared = engine.prepare(jobs(), facts, virtual=True, directory=tmp_path, unverified=True)
-        engine.run(prepared, parts=without, tell=print)
+        engine.run(prepared, parts=without, context=CONTEXT)
     assert orjson.loads((tmp_path / "experiment.json").read_bytes())["status"] == "refused"
 
 
@@ -346,7 +348,7 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
     with pytest.raises(KeyboardInterrupt):
         crashing = dataclasses.replace(whole, analyse=crash)
         prepared = engine.prepare(jobs(), facts, virtual=True, directory=tmp_path)
-        engine.run(prepared, parts=crashing, tell=print)
+        engine.run(prepared, parts=crashing, context=CONTEXT)
     written = {path: path.read_bytes() for path in tmp_path.glob("runs/*/*.parquet")}
     assert len(written) == 2 * len(tables.TABLES)
     left = Experiment.load(tmp_path)
@@ -355,7 +357,7 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
         path.write_bytes(b"cut off")
     left.document.stages["logs"].status = "running"
     left.save()
-    assert engine.resume(tmp_path, parts=whole, tell=print) == 0
+    assert engine.resume(tmp_path, parts=whole, context=CONTEXT) == 0
     assert {path: path.read_bytes() for path in written} == written
     Experiment.load(tmp_path).check()
 
@@ -369,11 +371,11 @@ def test_a_killed_verification_leaves_nothing_in_the_way(tmp_path: Path) -> None
     (scratch / "uml").mkdir()
     seen: list[bool] = []
 
-    def certify(plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
+    def certify(context: Context, plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
         seen.append(place.exists())
         return certificate(plan, "ok")
 
-    verification.certify(made, made.runs, dataclasses.replace(parts("ok"), certify=certify), None, 1)
+    verification.certify(CONTEXT, made, made.runs, dataclasses.replace(parts("ok"), certify=certify), None, 1)
     assert seen == [False] and not scratch.exists()
 
 

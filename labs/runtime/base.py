@@ -1,18 +1,36 @@
-"""What a runtime is: whatever makes a plan real, and takes it away again.
+"""What runtimes are: each protocol is one thing that some of them can do, and callers ask for no more than they need.
 
 In: plans, names of labs, names of nodes. Out: labs, and `LabError` for whatever the user can put right: one line
-that says what, where and what to do instead; a command ends with exit status 2 then.
+that says what, where and what to do instead; a command ends with exit status 2 then. The runtimes of the live clock
+are all of `Live`; that of the virtual clock is `BatchRuns`. `labs/runtime/tests/test_protocols.py` has mypy check it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
-from labs.plan import Plan
+from labs.errors import UserError
+
+if TYPE_CHECKING:
+    import threading
+    from pathlib import Path
+
+    from labs.plan import Plan
+    from labs.runtime.program import Program
+    from labs.runtime.virtual import Run
 
 
-class LabError(Exception):
+LiveName = Literal["netns", "containerlab"]
+"""The runtimes of the live clock."""
+LiveChoice = Literal["auto", LiveName]
+"""Which of them makes new labs; auto is the one whose needs are all there."""
+Name = Literal[LiveChoice, "virtual"]
+"""What --runtime takes."""
+NAMES: tuple[Name, ...] = get_args(Name)
+
+
+class LabError(UserError):
     """One line for the user; nothing was created, or it was removed again."""
 
 
@@ -23,8 +41,8 @@ class Loaded(NamedTuple):
     plan: Plan
 
 
-class Runtime(Protocol):
-    """All methods raise LabError."""
+class Keeping(Protocol):
+    """Makes labs that stay up, and removes them. All methods raise LabError."""
 
     def up(self, plan: Plan) -> list[str]:
         """Makes a lab, its links running, and gives warnings; on any failure, and on Ctrl-C, nothing is left."""
@@ -38,33 +56,85 @@ class Runtime(Protocol):
         """Labs that exist, whole or in part."""
         ...
 
-    def load(self, name: str) -> Loaded: ...
+    def load(self, name: str) -> Loaded:
+        """The manifest and the plan of a lab that is up."""
+        ...
 
     def status(self, name: str) -> dict[str, Any]:
         """`state` (complete, incomplete, down), `note`, `nodes`, `spinners`, `warnings`, `plan` (its hash or None)."""
         ...
 
+
+class Entering(Protocol):
+    """Runs programs in the nodes of labs that are up. All methods raise LabError."""
+
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
         """Runs a program in a node on this terminal; its exit status, 128 + signal when one ended it."""
         ...
+
+    def batch(self, name: str, program: Program, directory: Path) -> None:
+        """Runs a whole program; its results are in the directory, also when Ctrl-C ended it early."""
+        ...
+
+
+class Controllable(Protocol):
+    """Links that can be asked and changed while they run."""
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks a spinner (its number, or a link that it serves) one thing; the answer, whose `ok` is true.
+
+        Raises LabError.
+        """
+        ...
+
+
+class Converging(Protocol):
+    """Labs in which routing protocols find the routes."""
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """Waits until the routers' routes carry every pair of hosts; {} at once where routing is static.
 
         Else {"format": "ewan-routing/1", "protocol", "converged", "after_ns" (since the first router's services were
         started), "waited_ns", "unreachable", "cut_off", "astray" (of each the first pairs, {"from", "to"}: without a
-        route; without any path; not on the plan's path)}; after `longest_s` with `converged` false.
+        route; without any path; not on the plan's path)}; after `longest_s` with `converged` false. Raises LabError.
         """
         ...
+
+
+class Breakable(Protocol):
+    """Links that can fail."""
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """Takes an emulated link down or brings it up, and waits for the routes to follow where a protocol finds them.
 
         {"recovered_ns" (from the change to the last change of routes; None: not within `longest_s`), "unreachable",
-        "cut_off"}, as `converge` has them.
+        "cut_off"}, as `Converging.converge` has them. Raises LabError.
         """
         ...
 
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Asks a spinner (its number, or a link that it serves) one thing; the answer, whose `ok` is true."""
+
+class Versioned(Protocol):
+    """Labs that say what made them."""
+
+    def versions(self, name: str) -> dict[str, str]:
+        """What made a lab that is up, for its records: `runtime`, and of containers the engine and containerlab.
+
+        Raises LabError.
+        """
+        ...
+
+
+class Live(Keeping, Entering, Controllable, Converging, Breakable, Versioned, Protocol):
+    """A runtime of the live clock."""
+
+
+class BatchRuns(Protocol):
+    """A runtime whose labs are there for one program, from its start to its end: that of the virtual clock."""
+
+    def run(self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None) -> Run:
+        """Makes the lab of `plan`, runs `program` in it, leaves its results in `directory`.
+
+        Raises LabError when it could not be done. Ctrl-C, and `stop`, end it early: what was measured until then is
+        kept.
+        """
         ...

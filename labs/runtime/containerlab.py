@@ -34,6 +34,7 @@ from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
+from labs.runtime.state import DEFAULT_ROOT
 
 READY_S = 120.0
 POLL_S = 0.02
@@ -45,10 +46,10 @@ Show = Callable[[str], None]
 
 
 class ContainerlabRuntime(NetnsRuntime):
-    """See `labs.runtime.base.Runtime`; `show` is told how far the making of a lab is."""
+    """See `labs.runtime.base.Live`; `show` is told how far the making of a lab is."""
 
     def __init__(
-        self, binary: Path | None = None, state: Path | None = None, show: Show = lambda progress: None
+        self, binary: Path | None = None, state: Path = DEFAULT_ROOT, show: Show = lambda progress: None
     ) -> None:
         super().__init__(binary, state)
         self._show = show

@@ -1,25 +1,25 @@
-"""Both live runtimes as one: each lab is handled by the one that made it, a new one is made by the one that is chosen.
+"""The runtimes of the live clock as one: each lab is handled by the one that made it, a new one is made by the chosen.
 
-In: the choice for new labs: netns, containerlab, or auto, which takes containers where all they need is there. Out: see
-`labs.runtime.base.Runtime`.
+In: the choice for new labs: a runtime's name, or auto, which takes containers where all they need is there. Out: see
+`labs.runtime.base.Live`. `LiveRuntime` and `MADE_BY` name every runtime of the live clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from labs.plan import Plan
 from labs.runtime import containers
-from labs.runtime.base import Loaded
+from labs.runtime.base import LabError, Live, LiveChoice, LiveName, Loaded
 from labs.runtime.containerlab import ContainerlabRuntime, Show
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
-from labs.runtime.state import State, root_from_environment
+from labs.runtime.state import DEFAULT_ROOT, State
 
-Choice = Literal["auto", "netns", "containerlab"]
-CHOICES: tuple[Choice, ...] = ("auto", "netns", "containerlab")
+MADE_BY: Mapping[str, LiveName] = {containers.FORMAT: "containerlab"}
+"""Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
 
 
 class LiveRuntime:
@@ -28,17 +28,19 @@ class LiveRuntime:
     def __init__(
         self,
         binary: Path | None = None,
-        choice: Choice = "auto",
-        state: Path | None = None,
+        choice: LiveChoice = "auto",
+        state: Path = DEFAULT_ROOT,
         *,
         show: Show = lambda progress: None,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
-        root = state or root_from_environment()
         self._choice = choice
-        self._state = State(root)
-        self._netns = NetnsRuntime(binary, root)
-        self._containers = ContainerlabRuntime(binary, root, show)
+        self._state = State(state)
+        self._containers = ContainerlabRuntime(binary, state, show)
+        self._runtimes: dict[LiveName, Live] = {
+            "netns": NetnsRuntime(binary, state),
+            "containerlab": self._containers,
+        }
         self._tell = tell
 
     def up(self, plan: Plan) -> list[str]:
@@ -73,19 +75,23 @@ class LiveRuntime:
         return self._of(name).carrier(name, link, up, longest_s)
 
     def versions(self, name: str) -> dict[str, str]:
-        """What made a lab that is up, for its records: `runtime`, and of containers the engine and containerlab."""
         return self._of(name).versions(name)
 
-    def runtime_of(self, name: str) -> Choice:
+    def runtime_of(self, name: str) -> LiveName:
         """What made a lab, whole or in part."""
         manifest = self._state.manifest(name)
-        return "containerlab" if manifest is not None and manifest.get("format") == containers.FORMAT else "netns"
+        return MADE_BY.get(str((manifest or {}).get("format")), "netns")
 
-    def _of(self, name: str) -> NetnsRuntime:
-        return self._containers if self.runtime_of(name) == "containerlab" else self._netns
+    def _of(self, name: str) -> Live:
+        return self._runtimes[self.runtime_of(name)]
 
-    def _chosen(self, plan: Plan) -> NetnsRuntime:
-        if self._choice == "auto" and self._containers.obstacle(plan) is None:
-            self._tell("auto: this lab is made of containers (--runtime netns makes it of namespaces)")
-            return self._containers
-        return self._containers if self._choice == "containerlab" else self._netns
+    def _chosen(self, plan: Plan) -> Live:
+        if self._choice == "auto":
+            if self._containers.obstacle(plan) is None:
+                self._tell("auto: this lab is made of containers (--runtime netns makes it of namespaces)")
+                return self._containers
+            return self._runtimes["netns"]
+        found = self._runtimes.get(self._choice)
+        if found is None:  # of a record that somebody changed
+            raise LabError(f'runtime "{self._choice}": unknown, write {" or ".join(self._runtimes)}')
+        return found

@@ -24,17 +24,17 @@ from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.program import Program
-from labs.runtime.state import State, root_from_environment
+from labs.runtime.state import DEFAULT_ROOT, State
 
 BATCH_POLL_S = 0.1
 
 
 class NetnsRuntime:
-    """See `labs.runtime.base.Runtime`."""
+    """See `labs.runtime.base.Live`."""
 
-    def __init__(self, binary: Path | None = None, state: Path | None = None) -> None:
+    def __init__(self, binary: Path | None = None, state: Path = DEFAULT_ROOT) -> None:
         self._wanted = binary
-        self._state = State(state or root_from_environment())
+        self._state = State(state)
 
     def up(self, plan: Plan) -> list[str]:
         self._need_root("making a lab")
@@ -192,7 +192,6 @@ class NetnsRuntime:
             ) from None
 
     def versions(self, name: str) -> dict[str, str]:
-        """See `labs.runtime.live.LiveRuntime`."""
         return {"runtime": "netns"}
 
     def _kernel_link(self, name: str, link: str, request: Mapping[str, Any]) -> dict[str, Any]:

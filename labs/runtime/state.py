@@ -1,6 +1,6 @@
 """Where labs keep their state, one directory each, and the lock that makes and removals of labs take turns with.
 
-In: the state root (EWAN_STATE, or /run/ewan). Out: paths, manifests, locks.
+In: the state root. Out: paths, manifests, locks.
 """
 
 from __future__ import annotations
@@ -22,10 +22,6 @@ DEFAULT_ROOT = Path("/run/ewan")
 LOCK_WAIT_S = 120.0
 # As `ewan-node` checks it: names become parts of paths.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-
-
-def root_from_environment() -> Path:
-    return Path(os.environ.get("EWAN_STATE") or DEFAULT_ROOT).absolute()
 
 
 class State:

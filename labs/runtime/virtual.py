@@ -15,17 +15,17 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
 from labs.runtime import cpu, kernel, memory, services
-from labs.runtime.base import LabError, Loaded
+from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
 from labs.runtime.occupied import occupied
@@ -47,7 +47,6 @@ ENDS_S = 10.0
 # What the kernel's command line (2048 bytes) and its parser carry.
 LONGEST_PATH = 200
 MOUNT_POINTS = ("proc", "sys", "dev", "run", "tmp", "etc", "host")
-ONLY_LIVE = "the virtual clock runs a lab from its start to its end and then it is gone: write {instead}"
 
 Show = Callable[[Progress], None]
 
@@ -85,7 +84,7 @@ class Run:
 
 
 class VirtualRuntime:
-    """See `labs.runtime.base.Runtime`; what needs a lab that stays up is refused."""
+    """See `labs.runtime.base.BatchRuns`."""
 
     def __init__(
         self,
@@ -171,31 +170,6 @@ class VirtualRuntime:
             if reading is not None and still_ns > (MAKING_S if making else patience_s) * NS_PER_SECOND:
                 raise LabError(_stalled(plan.lab, still_ns, reading))
             self._show(watch.progress())
-
-    def up(self, plan: Plan) -> list[str]:
-        self._refuse("`ewan lab` to verify it, `ewan batch` to run programs in it, or --runtime netns (as root)")
-
-    def down(self, name: str) -> dict[str, Any]:
-        self._refuse("nothing: there is nothing to remove")
-
-    def names(self) -> list[str]:
-        return []
-
-    def load(self, name: str) -> Loaded:
-        self._refuse("`ewan compile --runtime virtual` for its plan")
-
-    def status(self, name: str) -> dict[str, Any]:
-        self._refuse("`ewan batch`; its progress is shown while it runs")
-
-    def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
-        self._refuse(f"`ewan batch TOPOLOGY --do '{node}: {' '.join(argv)}'`")
-
-    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
-        self._refuse("the link as it should be into the description")
-
-    @staticmethod
-    def _refuse(instead: str) -> NoReturn:
-        raise LabError(ONLY_LIVE.format(instead=instead))
 
 
 def check_path(directory: Path) -> Path:

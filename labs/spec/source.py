@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from labs.errors import UserError
 from labs.reading import MOST_DIGITS, one_line
 
 Path = tuple[str | int, ...]
@@ -28,7 +29,7 @@ MOST_VALUES = 100_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class DescriptionError(ValueError):
+class DescriptionError(UserError, ValueError):
     """One line: `file:line: key "value": what is wrong, write X instead`."""
 
     def __init__(self, message: str) -> None:

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from labs.cli import compile_command
+from labs.commands.compile import compile_command
 from labs.compile import HostFacts, compile
+from labs.context import Context
 from labs.plan import Containers, Plan, Service, digest, from_json, to_json
 from labs.render import containerlab, files
 from labs.spec import from_template, load, parse
@@ -243,7 +244,7 @@ def test_dashboards_are_beside_the_nodes_and_wired_to_none() -> None:
 
 
 def test_the_command_leaves_a_table_that_says_something(tmp_path: Path) -> None:
-    done = CliRunner().invoke(compile_command, ["dumbbell", "--rtt", "100ms", "-o", str(tmp_path)])
+    done = CliRunner().invoke(compile_command, ["dumbbell", "--rtt", "100ms", "-o", str(tmp_path)], obj=Context.of({}))
     assert done.exit_code == 0, done.output
     assert "core           r1 ↔ r2" in (tmp_path / "dumbbell.txt").read_text()
 

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from labs.commands.metrics import metrics_command
 from labs.compile import HostFacts, compile
-from labs.metrics import metrics_command
+from labs.context import Context
 from labs.plan import Containers, Plan
 from labs.render import dashboards, panels
 from labs.spec import from_template
@@ -150,7 +151,9 @@ def test_what_is_no_port_is_refused_in_one_line(port: str) -> None:
 
 
 def test_files_for_a_page_without_containers(tmp_path: Path) -> None:
-    result = CliRunner().invoke(metrics_command, ["--files", str(tmp_path / "shown"), "--listen", "127.0.0.1:9400"])
+    result = CliRunner().invoke(
+        metrics_command, ["--files", str(tmp_path / "shown"), "--listen", "127.0.0.1:9400"], obj=Context.of({})
+    )
     assert result.exit_code == 0, result.output
     config: dict[str, Any] = yaml.safe_load((tmp_path / "shown/prometheus.yml").read_text())
     assert config["scrape_configs"][0]["static_configs"][0]["targets"] == ["127.0.0.1:9400"]
@@ -161,6 +164,6 @@ def test_files_for_a_page_without_containers(tmp_path: Path) -> None:
 
 def test_a_place_that_takes_no_files_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    result = CliRunner().invoke(metrics_command, ["--files", str(tmp_path / "file/below")])
+    result = CliRunner().invoke(metrics_command, ["--files", str(tmp_path / "file/below")], obj=Context.of({}))
     assert result.exit_code == 2
     assert "Not a directory: name another directory with --files" in result.output

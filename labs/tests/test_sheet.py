@@ -8,8 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from labs import cli
-from labs.sheet import GAP, Sheet, fit, split
+from labs.sheet import GAP, Sheet, fit, grid, split
 
 COLUMNS = ["link", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note"]
 ROW = [
@@ -34,7 +33,7 @@ def drawn(sheet: Sheet, width: int) -> list[str]:
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 def test_no_word_and_no_unit_is_broken(width: int) -> None:
     rows = [ROW, [*ROW[:6], STATES[0], "6"], [*ROW[:3], "14.16 Mbit/s", *ROW[4:6], STATES[1], ""]]
-    lines = drawn(cli.grid("Verification", COLUMNS, rows, keys=2), width)
+    lines = drawn(grid("Verification", COLUMNS, rows, keys=2), width)
     text = "\n".join(lines)
     assert all(len(line) <= width for line in lines)
     for cell in ("941.482 Mbit/s", "927.255 Mbit/s", "14.16 Mbit/s", "-1.5111%", "±94.1 Mbit/s", "outside"):

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from labs import cli, host
+from labs import host
+from labs.commands import up
 from labs.compile import HostFacts
+from labs.context import Context
 
 
 class Interrupted:
@@ -44,9 +46,9 @@ class Interrupted:
 )
 def test_ctrl_c_during_up_leaves_nothing(monkeypatch: pytest.MonkeyPatch, during: str, did: list[str]) -> None:
     runtime = Interrupted(during)
-    monkeypatch.setattr(cli, "runtime", lambda *arguments: runtime)
-    monkeypatch.setattr(cli, "as_root", lambda: None)
+    monkeypatch.setattr(Context, "live", lambda *arguments, **options: runtime)
+    monkeypatch.setattr(up, "as_root", lambda context: None)
     monkeypatch.setattr(host, "facts", lambda: HostFacts(cpus=(0, 1), networks=()))
-    result = CliRunner().invoke(cli.up_command, ["chain", "--routing", "ospf", "--name", "stopped"])
+    result = CliRunner().invoke(up.up_command, ["chain", "--routing", "ospf", "--name", "stopped"], obj=Context.of({}))
     assert result.exit_code == 1
     assert runtime.did == did

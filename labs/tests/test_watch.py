@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from labs import cli
+from labs.commands import watch
 from labs.compile import HostFacts, compile
+from labs.context import Context
 from labs.spec import from_template
-from labs.watch import CAUSES, sparkline, summary, view, watch_command
+from labs.watch import CAUSES, sparkline, summary, view
 
 
 def rows(**columns: list[int]) -> dict[str, list[int]]:
@@ -38,9 +39,9 @@ def test_a_lab_of_kernel_links_says_why_there_is_nothing_to_watch(monkeypatch: p
     settings = {"name": "kl", "emulator": "kernel"}
     plan = compile(from_template("dumbbell", settings), HostFacts(cpus=(0, 1), networks=()))
     up = SimpleNamespace(names=lambda: ["kl"], load=lambda name: SimpleNamespace(plan=plan))
-    monkeypatch.setattr(cli, "runtime", lambda: up)
-    monkeypatch.setattr(cli, "as_root", lambda: None)
-    result = CliRunner().invoke(watch_command, ["kl"])
+    monkeypatch.setattr(Context, "live", lambda context: up)
+    monkeypatch.setattr(watch, "as_root", lambda context: None)
+    result = CliRunner().invoke(watch.watch_command, ["kl"], obj=Context.of({}))
     assert result.exit_code == 2
     assert "the links of kl are made of the kernel's parts" in result.output
 

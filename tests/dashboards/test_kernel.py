@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 
 import pytest
 
-from labs import cli
+from labs.context import Context
 from tests.conftest import Ewan
 
 pytestmark = pytest.mark.virtual
@@ -32,7 +33,7 @@ def samples(page: str) -> dict[str, float]:
 def outputs(ewan: Ewan, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """What ping said of a burst that the link's queue could not hold, and the page after it."""
     directory = tmp_path_factory.mktemp("kernel")
-    shutil.copy(cli.BINARY, directory / "ewan-node")
+    shutil.copy(Context.of(os.environ).binary, directory / "ewan-node")
     done = ewan(
         *(
             "batch",

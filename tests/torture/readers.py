@@ -11,9 +11,18 @@ import click
 from generator import scenario as scenarios
 from generator.engine import cli as running
 from generator.engine import engine
-from labs import cli
+from labs.commands.errors import guarded
 
-MODULES = ("ewan", "labs.cli", "labs.batch", "generator.engine.cli", "generator.suites.cli", "analysis.cli")
+MODULES = (
+    "ewan",
+    *(f"labs.commands.{name}" for name in ("batch", "compile", "down", "ps", "up")),
+    "labs.runtime.live",
+    "generator.engine.cli",
+    "generator.suites.cli",
+    "analysis.cli",
+    "rich.live",
+    "rich.table",
+)
 """What the forking process imports, this module besides."""
 
 
@@ -42,7 +51,7 @@ def experiment(path: str) -> None:
 
 def _as_command(read: Callable[[], None]) -> None:
     try:
-        cli.guarded(read)()
+        guarded(read)()
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

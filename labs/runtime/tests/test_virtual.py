@@ -253,13 +253,6 @@ def test_memory_follows_the_flows() -> None:
     assert many.bytes - none.bytes > 3000 * 112 << 10, "what 1000 flows were seen to touch, thrice"
 
 
-def test_what_needs_a_lab_that_stays_up_is_refused(runtime: VirtualRuntime) -> None:
-    with pytest.raises(LabError, match="ewan batch TOPOLOGY --do 'left1: ping right1'"):
-        runtime.exec("dumbbell", "left1", ["ping", "right1"])
-    with pytest.raises(LabError, match="from its start to its end"):
-        runtime.up(lab())
-
-
 @pytest.mark.parametrize("name", ["with blank", 'with"quote', "x" * 250])
 def test_paths_that_a_kernel_command_line_cannot_carry_are_refused(
     runtime: VirtualRuntime, tmp_path: Path, name: str

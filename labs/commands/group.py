@@ -1,6 +1,6 @@
-"""A command line put together from parts that are imported when they are called, and its errors: one line each.
+"""A command line put together from commands that are imported when they are called.
 
-In: the place of each command, "module:name". Out: a click group; `Refused` for whatever the user can put right.
+In: the place of each command, "module:name". Out: a click group whose usage errors are one line.
 """
 
 from __future__ import annotations
@@ -13,28 +13,18 @@ from typing import Any
 import click
 
 from labs import streams
-from labs.reading import one_line, shortened
-
-
-class Refused(click.ClickException):
-    """An error that the user can put right: one line, exit status 2."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"ewan: {shortened(one_line(self.message))}", err=True)
-
-
-class Incomplete(Refused):
-    """What was to be measured is not all there: one line, exit status 1."""
-
-    exit_code = 1
+from labs.commands.errors import Refused
 
 
 def imported(place: str) -> Any:
     """What "module:name" names."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def composed(context: click.Context, what: str) -> dict[str, Any]:
+    """What `ewan.py` puts together under a name ("parts", "pages"), imported."""
+    return {key: imported(place) for key, place in context.meta[f"ewan.{what}"].items()}
 
 
 class Commands(click.Group):

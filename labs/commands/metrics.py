@@ -12,19 +12,24 @@ from typing import NoReturn
 
 import click
 
-from labs import cli
+from labs.commands.errors import Refused, guarded
+from labs.commands.live import which
+from labs.commands.options import live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
 from labs.render import dashboards
+from labs.reporter import Reporter
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
-from labs.runtime.state import State, root_from_environment
+from labs.runtime.state import State
 
 ADDRESS = f"127.0.0.1:{dashboards.METRICS_PORT}"
 PROMETHEUS = f"127.0.0.1:{dashboards.PORTS.prometheus}"
 
 
 @click.command("metrics")
-@cli.live_option
+@live_option
 @click.argument("name", required=False)
 @click.option("--listen", default=ADDRESS, show_default=True, metavar="ADDRESS:PORT", help="port 0 takes any")
 @click.option("--once", is_flag=True, help="print the page and end")
@@ -34,8 +39,9 @@ PROMETHEUS = f"127.0.0.1:{dashboards.PORTS.prometheus}"
     metavar="DIR",
     help="write prometheus.yml and Grafana's files for this address, and end",
 )
-@cli.guarded
-def metrics_command(name: str | None, listen: str, once: bool, files: Path | None) -> None:
+@guarded
+@pass_context
+def metrics_command(context: Context, name: str | None, listen: str, once: bool, files: Path | None) -> None:
     """Serve what the links of a lab do, for Prometheus; Ctrl-C ends.
 
     \b
@@ -44,24 +50,24 @@ def metrics_command(name: str | None, listen: str, once: bool, files: Path | Non
     ewan metrics --files dashboards/
     """
     if files is not None:
-        write(files, listen)
+        write(context.reporter, files, listen)
         return
-    cli.as_root()
-    lab = cli.which(name)
-    binary = str(node_binary(cli.BINARY))
+    as_root(context)
+    lab = which(context.live(), name)
+    binary = str(node_binary(context.binary))
     # It ends when we are killed: nobody would know of it.
     command = [binary, "launch", "--", binary, "metrics", "--state"]
-    command.append(str(State(root_from_environment()).directory(lab)))
+    command.append(str(State(context.state).directory(lab)))
     if once:
         done = subprocess.run([*command, "--once"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
             refuse(done.stderr, done.returncode)
         click.echo(done.stdout, nl=False)
         return
-    serve(lab, [*command, "--listen", listen])
+    serve(context.reporter, lab, [*command, "--listen", listen])
 
 
-def serve(lab: str, command: list[str]) -> None:
+def serve(reporter: Reporter, lab: str, command: list[str]) -> None:
     """Runs the server until it is ended; its first line says where it listens."""
     with deferred() as check:
         process = subprocess.Popen(
@@ -71,7 +77,7 @@ def serve(lab: str, command: list[str]) -> None:
         try:
             where = process.stdout.readline().strip()
             if where:
-                cli.console.print(f"links of {lab}: {where} for Prometheus; Ctrl-C ends", soft_wrap=True)
+                reporter.console.print(f"links of {lab}: {where} for Prometheus; Ctrl-C ends", soft_wrap=True)
             while process.poll() is None:
                 check()
                 try:
@@ -88,11 +94,12 @@ def serve(lab: str, command: list[str]) -> None:
 
 
 def refuse(said: str, status: int) -> NoReturn:
+    """LabError with the last line that the server said."""
     lines = said.strip().splitlines()
     raise LabError(lines[-1] if lines else f"ewan-node metrics ended with status {status}")
 
 
-def write(directory: Path, listen: str) -> None:
+def write(reporter: Reporter, directory: Path, listen: str) -> None:
     """prometheus.yml and Grafana's files, for a page that is served at `listen`."""
     root = directory.absolute()
     texts = dashboards.all_files([listen], f"http://{PROMETHEUS}", str(root))
@@ -101,8 +108,8 @@ def write(directory: Path, listen: str) -> None:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
     except OSError as error:
-        raise cli.fail(f"{error.filename or root}: {error.strerror}: name another directory with --files") from None
+        raise Refused(f"{error.filename or root}: {error.strerror}: name another directory with --files") from None
     start = f"prometheus --config.file={root / dashboards.PROMETHEUS_FILE} --web.listen-address={PROMETHEUS}"
     show = f"GF_PATHS_PROVISIONING={root / dashboards.PROVISIONING}, or import {root / dashboards.DASHBOARD_FILE}"
     for line in (start, f"Grafana: {show}"):
-        cli.console.print(line, soft_wrap=True)
+        reporter.console.print(line, soft_wrap=True)

@@ -1,0 +1,108 @@
+"""`ewan batch`: programs in the nodes of a lab, from its start to its end, in either clock.
+
+In: a description and commands with their nodes and start times. Out: a run directory, and a table of what became of
+each command.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labs import batch, clock, descriptions, rundir
+from labs.commands.errors import Incomplete, Refused, guarded
+from labs.commands.live import run_and_remove
+from labs.commands.options import description_options, json_option, pass_context
+from labs.commands.privileges import as_root, is_virtual
+from labs.commands.virtual import run
+from labs.context import Context
+from labs.plan import Plan, digest
+from labs.reporter import Reporter
+from labs.runtime.program import Program
+from labs.sheet import grid
+
+SHORT_LINES = 25
+
+
+@click.command("batch")
+@description_options
+@click.option("--do", "wanted", metavar="'NODE [at TIME]: COMMAND'", multiple=True, help="run this in a node")
+@click.option("--service", "services", metavar="'NODE: COMMAND'", multiple=True, help="run this until all others end")
+@click.option("--for", "longest", metavar="TIME", help="when what still runs ends (default: 600s)")
+@json_option
+@guarded
+@pass_context
+def batch_command(
+    context: Context,
+    /,
+    topology: str,
+    wanted: tuple[str, ...],
+    services: tuple[str, ...],
+    longest: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Bring a lab up, run commands in its nodes, keep what they print, take the lab down.
+
+    All commands start side by side, or at their times; a command with characters of the shell (| > * $ …) runs under
+    sh. $EWAN_OUT is where commands may put files. Exit status 1 when a command fails.
+
+    \b
+    ewan batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1'
+    ewan batch dumbbell --rtt 100ms --service 'right1: iperf3 -s' --do 'left1 at 1s: iperf3 -c right1 -t 10'
+    """
+    virtual = is_virtual(context)
+    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=virtual)
+    if not wanted:
+        raise Refused("nothing to do: write --do 'NODE: COMMAND', for example --do 'left1: ping -c 5 right1'")
+    commands = [batch.command(plan, text, "--do", False) for text in wanted]
+    commands += [batch.command(plan, text, "--service", True) for text in services]
+    longest_ns = batch.duration(longest or "600s", "--for")
+    program = Program(None, tuple(commands), longest_ns, longest_ns if longest else 0)
+    if not virtual:
+        as_root(context)
+    directory = rundir.make(plan.lab)
+    try:
+        with rundir.kept(directory):
+            if virtual:
+                result = run(context, plan, program, directory, "running")
+                document, took = result.document("commands.json"), clock.summary(result)
+            else:
+                document, took = run_and_remove(context, plan, program, directory), "live"
+    except rundir.DiskFullError as error:
+        raise Incomplete(str(error)) from None
+    if document is None:
+        raise Refused(f"interrupted before the commands had started ({directory})")
+    rundir.give_back(directory)
+    show(context.reporter, plan, document, directory, took, as_json)
+    if document["interrupted"]:
+        raise Refused(f"interrupted: what the commands wrote until then is in {directory}")
+    sys.exit(0 if all(each["status"] == 0 for each in document["commands"] if not each["service"]) else 1)
+
+
+def show(reporter: Reporter, plan: Plan, document: dict[str, Any], directory: Path, took: str, as_json: bool) -> None:
+    """The table of the commands, and what each wrote."""
+    found = document["commands"]
+    if as_json:
+        reporter.emit({"lab": plan.lab, "plan_sha256": digest(plan), "directory": str(directory), **document})
+        return
+    reporter.console.print(grid(f"Commands in {plan.lab}", batch.COLUMNS, batch.rows(document)))
+    for number, each in enumerate(found, 1):
+        if each["error"] is None:
+            excerpt(reporter, f"{number} {each['node']}", directory / each["out"])
+            excerpt(reporter, f"{number} {each['node']}, errors", directory / each["err"])
+    reporter.console.print(f"\n{took}  {directory}", soft_wrap=True)
+
+
+def excerpt(reporter: Reporter, title: str, path: Path) -> None:
+    """What a command wrote; of much its end."""
+    lines = path.read_text(errors="replace").rstrip().splitlines()
+    if not lines:
+        return
+    shown = lines if len(lines) <= SHORT_LINES else lines[-SHORT_LINES // 3 :]
+    left = f": the last {len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else ""
+    reporter.console.print(f"\n[dim]{title}{left}[/]", soft_wrap=True)
+    reporter.console.print("\n".join(shown), markup=False, soft_wrap=True)

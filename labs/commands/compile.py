@@ -1,0 +1,54 @@
+"""`ewan compile`: the plan of a description, with its picture, its table and containerlab's file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labs import descriptions
+from labs.commands import tables
+from labs.commands.errors import Refused, guarded
+from labs.commands.options import description_options, json_option, pass_context
+from labs.context import Context
+from labs.images import TAG
+from labs.plan import digest
+from labs.render import dashboards, files
+
+
+@click.command("compile")
+@description_options
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True
+)
+@json_option
+@guarded
+@pass_context
+def compile_command(context: Context, /, topology: str, output: Path, as_json: bool, **options: Any) -> None:
+    """Compile a description to NAME.plan.json, NAME.svg, NAME.txt, and NAME.clab.yml for containerlab, with NAME/.
+
+    \b
+    ewan compile dumbbell --rtt 100ms --rate 1G
+    ewan compile labs/library/parking-lot.lab.yaml -o out/
+    """
+    from rich.console import Console
+
+    reporter, virtual = context.reporter, context.runtime == "virtual"
+    plan = descriptions.plan_of(topology, options, reporter.note, virtual=virtual)
+    drawn = tables.of_plan(plan)
+    sheet = Console(file=io.StringIO(), emoji=False, record=True, width=160)
+    sheet.print(*drawn, sep="\n")
+    try:
+        ports = dashboards.ports_of(context.environment)
+        made = files.written(plan, output, sheet=sheet.export_text(), version=TAG, ports=ports, live=not virtual)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    except OSError as error:
+        raise Refused(f"{error.filename or output}: {error.strerror}: name another directory with --output") from None
+    if as_json:
+        reporter.emit({"lab": plan.lab, "plan_sha256": digest(plan), **{key: str(path) for key, path in made.items()}})
+        return
+    reporter.console.print(*drawn, sep="\n")
+    reporter.console.print("  ".join(f"{key} {path}" for key, path in made.items()), soft_wrap=True)

@@ -1,0 +1,110 @@
+"""What commands do with labs of the live clock: which one is meant, bringing one up, waiting for its routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from labs.commands.errors import Refused
+from labs.context import Context
+from labs.reporter import Tell
+from labs.runtime.base import LabError
+from labs.units import about
+
+if TYPE_CHECKING:
+    from labs.plan import Plan
+    from labs.routes import NotConvergedError
+    from labs.runtime.base import Keeping
+    from labs.runtime.program import Program
+
+
+def which(labs: Keeping, name: str | None) -> str:
+    """The lab that is meant: the named one, or the only one that is up."""
+    names = labs.names()
+    if name is not None:
+        if name not in names:
+            raise Refused(
+                f"no lab named {name} is up ({', '.join(names) or 'none is'}): make lab TOPO=dumbbell RTT=100"
+            )
+        return name
+    if not names:
+        raise Refused("no lab is up: make lab TOPO=dumbbell RTT=100")
+    if len(names) > 1:
+        raise Refused(f"{len(names)} labs are up ({', '.join(names)}): say which with --lab (make: NAME=)")
+    return names[0]
+
+
+def bring_up(context: Context, plan: Plan) -> None:
+    """Up, with progress and warnings on standard error. Ctrl-C leaves nothing."""
+    from labs import host
+
+    warnings, made = [], False
+    needed = sum(way.store_bytes for link in plan.links for way in (link.forward, link.backward))
+    if needed > (free := host.free_memory_bytes()):
+        warnings.append(f"full links would hold {about(needed, 'size')}, and {about(free, 'size')} of memory are free")
+    what = f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"
+    try:
+        with context.reporter.progress(what) as progress:
+            warnings += context.live(show=lambda text: progress.update(f"{what}: {text}")).up(plan)
+            made = True
+    except KeyboardInterrupt:
+        if made:  # without it what is there may be somebody else's lab of this name
+            context.live().down(plan.lab)
+        raise
+    for warning in warnings:
+        context.reporter.warn(warning)
+
+
+def converged(context: Context, plan: Plan, progress: Tell) -> dict[str, Any]:
+    """Waits for the routes where a protocol finds them, and says how long that took."""
+    from labs import routes
+
+    try:
+        return routes.converged(context.live(), plan, progress)
+    except routes.NotConvergedError as error:
+        raise unsettled(plan, error) from None
+
+
+def unsettled(plan: Plan, error: NotConvergedError) -> LabError:
+    """What to do about a lab that is up and whose routes are not there."""
+    return LabError(
+        f"{error}: lab {plan.lab} is up: see its links with `ewan ps {plan.lab}` and nodes/ROUTER/*.log in its state "
+        f"directory, or remove it with `ewan down {plan.lab}`"
+    )
+
+
+def show_routing(context: Context, routing: Mapping[str, Any]) -> None:
+    """What `converged` found, or a certificate holds, in a line; none where no protocol runs."""
+    from labs.change import PROTOCOLS
+
+    if routing:
+        protocol, after = PROTOCOLS[routing["protocol"]], about(routing["after_ns"], "time", 3)
+        context.reporter.console.print(f"routing: {protocol} converged in {after}")
+
+
+def run_and_remove(context: Context, plan: Plan, program: Program, directory: Path) -> dict[str, Any] | None:
+    """Up, run, down, with plan.json and links.json in the directory; whatever happens, nothing of the lab is left.
+
+    commands.json, as the program left it; None where it did not come so far.
+    """
+    from labs.plan import to_json
+
+    (directory / "plan.json").write_bytes(to_json(plan))
+    bring_up(context, plan)
+    labs = context.live()
+    try:
+        with context.reporter.progress(f"running {plan.lab}"):
+            labs.batch(plan.lab, program, directory)
+    finally:
+        removed = labs.down(plan.lab)
+    path = directory / "links.json"
+    # The program leaves the counters of all links; a spinner's last ones come when it ends.
+    told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}
+    told["spinners"] = removed.get("spinners", [])
+    path.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    path = directory / "commands.json"
+    document: dict[str, Any] | None = orjson.loads(path.read_bytes()) if path.exists() else None
+    return document

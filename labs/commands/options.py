@@ -1,0 +1,96 @@
+"""Options and arguments that commands share, and the context that each is given.
+
+--runtime goes into the context of its command; the others are arguments of the command's function.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args
+
+import click
+from click.shell_completion import CompletionItem
+
+from labs.commands.errors import Refused
+from labs.context import RUNTIME_VARIABLE, Context
+from labs.runtime.base import NAMES, LiveName
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+pass_context = click.make_pass_decorator(Context)
+"""The command's first argument is the `Context`."""
+
+# Overrides of a description on the command line: option, help.
+OVERRIDES = {
+    "name": "the lab's name (default: the description's)",
+    "rtt": 'base RTT of the longest host pair, "100ms"; or a list for the pairs, "10ms,40ms"',
+    "rate": 'rate of the wide-area links, "1Gbit/s" or "1G"',
+    "pairs": "host pairs of a dumbbell",
+    "buffer": 'queue limit, "1BDP", "255pkt", "500kB" or "100ms"',
+    "loss": 'loss on the wide-area links, "0.1%"',
+    "mtu": "largest IP packet in bytes",
+    "ip": "4, 6 or dual",
+    "routing": "static, ospf, isis or bgp",
+    "switch": "ovs: the hosts of each router behind one switch",
+    "seed": "of everything random",
+    "emulator": "auto, user, kernel or tbf",
+    "dither": 'virtual clock: a host\'s processing time, "auto", "0" or "10us"',
+}
+
+lab_option = click.option("--lab", "lab", metavar="NAME", help="which lab, where several are up")
+json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
+
+
+def only_live(context: click.Context, parameter: click.Parameter | None, value: str | None) -> None:
+    """A lab of the virtual clock is there only while it runs: nothing to enter, to look at or to change."""
+    if value == "virtual":
+        raise Refused(
+            f"ewan {context.info_name} needs a lab that stays up, and in the virtual clock a lab runs from its start "
+            "to its end: write ewan batch TOPOLOGY --do 'NODE: COMMAND' --runtime virtual, or use the live clock"
+        )
+
+
+live_option = click.option(
+    "--runtime", type=click.Choice(NAMES), hidden=True, expose_value=False, callback=only_live, is_eager=True
+)
+
+
+def _into_the_context(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    told = context.find_object(Context)
+    if told is not None:  # as in completion, where no command is called
+        context.obj = dataclasses.replace(told, runtime=value)
+
+
+runtime_option = click.option(
+    "--runtime",
+    type=click.Choice(NAMES),
+    default="auto",
+    envvar=RUNTIME_VARIABLE,
+    show_default=True,
+    expose_value=False,
+    callback=_into_the_context,
+    help=f"live, as root: {', '.join(get_args(LiveName))}; virtual: simulated time, as anybody",
+)
+
+
+def description_options(command: Function) -> Function:
+    """TOPOLOGY, the overrides, --runtime."""
+    from labs.spec.fields import Topology
+
+    for key in sorted(Topology.all_parameters() - set(OVERRIDES), reverse=True):
+        kinds = [kind for kind in Topology.words() if key in Topology.parameters(kind)]
+        command = click.option(f"--{key.replace('_', '-')}", metavar="N", help=f"of {', '.join(kinds)}")(command)
+    for key, text in reversed(OVERRIDES.items()):
+        command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
+    command = runtime_option(command)
+    return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
+
+
+def complete_topology(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Templates and descriptions by name; else files."""
+    from labs.spec import names
+    from labs.spec.fields import Topology
+
+    known = sorted(name for name in {*Topology.words(), *names.known(names.LAB)} if name.startswith(begun))
+    return [CompletionItem(name) for name in known] or [CompletionItem(begun, type="file")]

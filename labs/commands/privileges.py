@@ -1,0 +1,30 @@
+"""Root, which the live clock needs: going on under sudo, and the clock that is taken where there is neither."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from labs.commands.errors import Refused
+from labs.context import PRESERVED, ROOT, Context
+
+
+def as_root(context: Context) -> None:
+    """The live clock needs root: goes on under sudo, and says so."""
+    if os.geteuid() == 0:
+        return
+    if shutil.which("sudo") is None:
+        raise Refused(
+            "the live clock needs root, and there is no sudo here: run this as root, or a lab in the virtual clock "
+            "(ewan lab … --runtime virtual, ewan batch … --runtime virtual)"
+        )
+    context.reporter.note("the live clock needs root: going on under sudo")
+    keep = f"--preserve-env={','.join(PRESERVED)}"
+    os.execvp("sudo", ["sudo", keep, sys.executable, str(ROOT / "ewan.py"), *sys.argv[1:]])
+
+
+def is_virtual(context: Context) -> bool:
+    """For commands that run a lab from start to end: auto is the live clock where root is to be had."""
+    live = os.geteuid() == 0 or shutil.which("sudo") is not None
+    return context.runtime == "virtual" or (context.runtime == "auto" and not live)

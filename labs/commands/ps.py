@@ -1,0 +1,49 @@
+"""`ewan ps`: the labs that are up."""
+
+from __future__ import annotations
+
+import click
+
+from labs.commands.errors import guarded
+from labs.commands.live import which
+from labs.commands.options import json_option, live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+
+
+@click.command("ps")
+@live_option
+@click.argument("name", required=False)
+@json_option
+@guarded
+@pass_context
+def ps_command(context: Context, name: str | None, as_json: bool) -> None:
+    """Labs that are up: nodes, addresses, links.
+
+    \b
+    ewan ps
+    ewan ps dumbbell --json
+    """
+    from labs.commands import tables
+    from labs.sheet import grid
+
+    as_root(context)
+    labs, console = context.live(), context.reporter.console
+    names = [which(labs, name)] if name is not None else labs.names()
+    if as_json:
+        context.reporter.emit([labs.status(lab) for lab in names])
+        return
+    if not names:
+        console.print("no lab is up: make lab TOPO=dumbbell RTT=100")
+    for lab in names:
+        status = labs.status(lab)
+        said = f"[bold]{lab}[/bold]  {status['state']}  [dim]{status['runtime']}[/dim]  {status.get('note', '')}"
+        console.print(said.rstrip(), soft_wrap=True)
+        if status.get("links_down"):
+            console.print(f"down: {', '.join(status['links_down'])}: ewan set LINK up", soft_wrap=True)
+        if status["plan"]:
+            plan = labs.load(lab).plan
+            for drawn in tables.of_plan(plan):
+                console.print(drawn)
+            if made := tables.changes(labs, plan):
+                console.print(grid("Changes since it came up", tables.CHANGES, made))

@@ -1,0 +1,88 @@
+"""`ewan set`: changes a link of a lab that is up, or takes it down and brings it up again."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from labs import change
+from labs.commands.errors import Refused, guarded
+from labs.commands.live import which
+from labs.commands.options import json_option, lab_option, live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+
+
+@click.command("set")
+@live_option
+@lab_option
+@click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
+@json_option
+@click.argument("link")
+@click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE…")
+@guarded
+@pass_context
+def set_command(
+    context: Context,
+    lab: str | None,
+    direction: change.Heading | Literal["both"],
+    as_json: bool,
+    link: str,
+    words: tuple[str, ...],
+) -> None:
+    """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
+
+    KEY is rate, delay, jitter, distribution, reorder, loss, corrupt, duplicate, buffer or queue; at=+10s says when.
+    A link that is down has no carrier at either end: with a routing protocol, other ways are found, and how long that
+    took is told.
+
+    \b
+    ewan set core rate=500Mbit/s at=+10s
+    ewan set core delay=80ms loss=0.1% --direction forward
+    ewan set ring1 down
+    ewan set ring1 up
+    """
+    as_root(context)
+    labs = context.live()
+    name = which(labs, lab)
+    if words in (("down",), ("up",)):
+        set_carrier(context, name, link, words == ("up",), as_json)
+        return
+    for word in words:
+        if "=" not in word:
+            raise Refused(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s, or down or up alone')
+    wanted = dict(word.split("=", 1) for word in words)
+    at = wanted.pop("at", "+0s")
+    in_ns = change.delay_until(at)
+    plan = labs.load(name).plan
+    found = next((each for each in plan.links if each.name == link), None)
+    if found is None:
+        raise Refused(f"{name} has no link {link}; it has {', '.join([each.name for each in plan.links][:12])}")
+    past = labs.control(name, link, {"command": "changes"})["changes"]
+    headings: tuple[change.Heading, ...] = ("forward", "backward") if direction == "both" else (direction,)
+    # All is compiled before anything is sent: a change that is refused leaves both directions as they were.
+    compiled = {each: change.compile_change(plan, change.as_it_is(found, past), each, wanted) for each in headings}
+    answers = {}
+    for heading, made in compiled.items():
+        keys = made.to_data()
+        request = {"command": "set", "link": link, "direction": heading, "in_ns": in_ns, **keys}
+        answers[heading] = {"change": keys, "in_ns": in_ns, **labs.control(name, link, request)}
+    if as_json:
+        context.reporter.emit(answers)
+        return
+    said = " ".join(f"{key}={value}" for key, value in wanted.items())
+    context.reporter.console.print(f"{link} of {name}: {said}, {direction}, {f'in {at[1:]}' if in_ns else 'now'}")
+
+
+def set_carrier(context: Context, name: str, link: str, up: bool, as_json: bool) -> None:
+    """Down or up, and what the routes made of it."""
+    labs = context.live()
+    plan = labs.load(name).plan
+    with context.reporter.progress(f"{link} of {name} {'comes up' if up else 'goes down'}: waiting for routes"):
+        told = labs.carrier(name, link, up)
+    if as_json:
+        context.reporter.emit({"lab": name, "link": link, "up": up, "routing": plan.routing, **told})
+    else:
+        said = change.carrier_words(plan, link, up, told)
+        context.reporter.console.print(f"{link} of {name}: {'up' if up else 'down'}, now{said}", soft_wrap=True)

@@ -1,0 +1,34 @@
+"""Tables that several commands print: a plan's, and what was changed in a lab since it came up."""
+
+from __future__ import annotations
+
+from labs.plan import Plan
+from labs.render import table
+from labs.runtime.base import Controllable, LabError
+from labs.sheet import Sheet, grid
+from labs.stages import Change
+from labs.stages.change import words as change_words
+from labs.units import about
+
+CHANGES = ["link", "direction", "change", "at", "late by"]
+"""Columns of `changes`."""
+
+
+def of_plan(plan: Plan) -> list[Sheet]:
+    """Nodes, links and pairs."""
+    return [grid(title, columns, rows) for title, columns, rows in table.sheets(plan)]
+
+
+def changes(labs: Controllable, plan: Plan) -> list[list[str]]:
+    """What `set` changed, when it should have and how late it was; times since the links started."""
+    rows = []
+    for number in range(len(plan.spinners)):
+        try:
+            answer = labs.control(plan.lab, number, {"command": "changes"})
+        except LabError:  # a dead spinner is in the lab's own line
+            continue
+        for each in answer["changes"]:
+            words = change_words(Change.from_data(each["change"]))
+            times = [about(each["requested_ns"], "time", 6), about(each["late_ns"], "time")]
+            rows.append([each["link"], each["direction"], words, *times])
+    return rows

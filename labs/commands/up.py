@@ -1,0 +1,39 @@
+"""`ewan up`: a lab of the live clock, without a verification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from labs import descriptions
+from labs.commands import live
+from labs.commands.errors import guarded
+from labs.commands.options import description_options, only_live, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+
+
+@click.command("up")
+@description_options
+@guarded
+@pass_context
+def up_command(context: Context, /, topology: str, **options: Any) -> None:
+    """Bring a lab up without verifying it.
+
+    \b
+    ewan up star --rtt 20ms --name campus
+    """
+    only_live(click.get_current_context(), None, context.runtime)
+    as_root(context)
+    reporter = context.reporter
+    plan = descriptions.plan_of(topology, options, reporter.note, virtual=False)
+    live.bring_up(context, plan)
+    try:
+        with reporter.progress(f"{plan.lab} is up") as progress:
+            routing = live.converged(context, plan, lambda text: progress.update(f"{plan.lab} is up: {text}"))
+    except KeyboardInterrupt:
+        context.live().down(plan.lab)
+        raise
+    live.show_routing(context, routing)
+    reporter.console.print(f"{plan.lab} is up, unverified: ewan verify {plan.lab}")

@@ -1,0 +1,55 @@
+"""`ewan exec` and `ewan shell`: programs in the nodes of a lab that is up; their output and exit status are ours."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from labs.commands.errors import Refused, guarded
+from labs.commands.live import which
+from labs.commands.options import lab_option, live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+
+
+@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@live_option
+@lab_option
+@click.argument("node")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@guarded
+@pass_context
+def exec_command(context: Context, lab: str | None, node: str, command: tuple[str, ...]) -> None:
+    """Run a command in a node; its exit status is ours.
+
+    \b
+    ewan exec left1 -- ping -c 3 right1
+    """
+    as_root(context)
+    words = list(command[1:] if command[0] == "--" else command)
+    if not words:
+        raise Refused("no command: write ewan exec NODE -- COMMAND")
+    labs = context.live()
+    sys.exit(labs.exec(which(labs, lab), node, words))
+
+
+@click.command("shell")
+@live_option
+@lab_option
+@click.argument("node")
+@guarded
+@pass_context
+def shell_command(context: Context, lab: str | None, node: str) -> None:
+    """A shell in a node.
+
+    \b
+    ewan shell left1
+    """
+    as_root(context)
+    labs = context.live()
+    name = which(labs, lab)
+    prompt = f"[{node}@{name}] \\w\\$ "
+    # What the node has: a container's programs are its image's.
+    shell = "command -v bash >/dev/null && exec bash --norc -i; exec sh -i"
+    sys.exit(labs.exec(name, node, ["env", f"PS1={prompt}", "sh", "-c", shell]))

@@ -1,0 +1,62 @@
+"""`ewan watch`: a view of the links that redraws itself twice a second until Ctrl-C.
+
+One view with --once, one JSON object a line with --json.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+
+import click
+import orjson
+
+from labs.commands.errors import Refused, guarded
+from labs.commands.live import which
+from labs.commands.options import json_option, live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+from labs.watch import WINDOW_MS, sample, view
+
+
+@click.command("watch")
+@live_option
+@click.argument("name", required=False)
+@click.option("--once", is_flag=True, help="one view, then end")
+@json_option
+@guarded
+@pass_context
+def watch_command(context: Context, name: str | None, once: bool, as_json: bool) -> None:
+    """Rate, queue and drops of every link, live; Ctrl-C ends.
+
+    \b
+    ewan watch
+    ewan watch dumbbell --once --json
+    """
+    as_root(context)
+    labs, console = context.live(), context.reporter.console
+    lab = which(labs, name)
+    plan = labs.load(lab).plan
+    if not plan.spinners:  # in the live clock all links have one, or none has
+        raise Refused(
+            f"the links of {lab} are made of the kernel's parts, which tell no course of theirs: "
+            "bring it up with --emulator user"
+        )
+    if as_json or once:
+        while True:
+            links = sample(labs, plan)
+            if as_json:
+                sys.stdout.buffer.write(orjson.dumps({"lab": lab, "window_ms": WINDOW_MS, "links": links}) + b"\n")
+                sys.stdout.flush()
+            else:
+                console.print(view(plan, links))
+            if once:
+                return
+            time.sleep(WINDOW_MS / 1000)
+    from rich.live import Live
+
+    with suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(view(plan, sample(labs, plan)), refresh=True)
+            time.sleep(WINDOW_MS / 1000)

@@ -1,0 +1,81 @@
+"""What this process was told: which binary, where labs keep their state, which runtime, how to speak to the user.
+
+In: the environment and the terminal, once, in `ewan.py`; then the option --runtime. Out: a `Context`, which is handed
+down; no other module asks the environment for these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from labs.reporter import Reporter, Tell
+from labs.runtime.base import Live, LiveChoice, Name
+from labs.runtime.binary import BUILT
+from labs.runtime.state import DEFAULT_ROOT
+
+if TYPE_CHECKING:
+    from labs.runtime.progress import Progress
+    from labs.runtime.virtual import VirtualRuntime
+
+ROOT = Path(__file__).resolve().parent.parent
+"""Where this project is."""
+
+RUNTIME_VARIABLE = "EWAN_RUNTIME"
+"""Of the environment: the runtime that is meant where the command line does not say."""
+PRESERVED = (
+    "EWAN_STATE",
+    RUNTIME_VARIABLE,
+    "EWAN_NODE",
+    "EWAN_PORT",
+    "EWAN_SCHED",
+    "EWAN_KERNEL",
+    "EWAN_ENGINE",
+    "EWAN_PROMETHEUS_PORT",
+    "EWAN_GRAFANA_PORT",
+    "DOCKER_HOST",
+    "NO_COLOR",
+    "COLUMNS",
+)
+"""Of the environment, what commands and the programs that they start heed; sudo takes the rest away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`binary`: the wished-for path of `ewan-node`; `state`: the state root; `environment`: all that was said there."""
+
+    reporter: Reporter
+    binary: Path
+    state: Path
+    environment: Mapping[str, str]
+    runtime: Name = "auto"
+    """What --runtime says, or the environment in its place."""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Context:
+        """That of this process."""
+        wide = not sys.stdout.isatty() and "COLUMNS" not in environment
+        binary, state = environment.get("EWAN_NODE"), environment.get("EWAN_STATE")
+        return cls(Reporter(wide), Path(binary or BUILT), Path(state or DEFAULT_ROOT).absolute(), environment)
+
+    def live(self, choice: str | None = None, show: Tell = lambda progress: None) -> Live:
+        """What handles the live labs that there are; new ones it makes as `choice`, or else the runtime, says.
+
+        `show` is told how far the making of a lab is.
+        """
+        from labs.runtime.live import LiveRuntime
+
+        return LiveRuntime(
+            self.binary, cast(LiveChoice, choice or self.runtime), self.state, show=show, tell=self.reporter.note
+        )
+
+    def virtual(
+        self, show: Callable[[Progress], None] = lambda progress: None, tell: Tell = lambda line: None
+    ) -> VirtualRuntime:
+        """What runs a program in a lab of the virtual clock; `tell` gets what the build of its kernel says."""
+        from labs.runtime.virtual import VirtualRuntime
+
+        return VirtualRuntime(self.binary, show=show, tell=tell)

@@ -1,0 +1,40 @@
+"""Which description a word of the command line means, and the plan of it.
+
+In: the name of a template, of a ready description or of a file, and overrides. Out: a spec, or a plan for this machine
+or for the virtual clock. DescriptionError, in one line, where there is none or where it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labs import host
+from labs.compile import compile as compile_spec
+from labs.plan import Plan
+from labs.reporter import Tell
+from labs.spec import DescriptionError, Spec, from_template, load, names, override
+from labs.spec.fields import Topology
+
+
+def describe(topology: str, overrides: Mapping[str, str | None], note: Tell) -> Spec:
+    """A template, or the description that a name or path means (`labs.spec.names`); then the overrides that are given.
+
+    The name of a template always means the template, so that it is the same lab in every directory; `note` is told
+    where a file has that name too.
+    """
+    given = {key: str(value) for key, value in overrides.items() if value is not None}
+    file = names.find(topology, names.LAB)
+    # A graph has no default shape: its ready lab stands for it.
+    if topology in Topology.words() and topology != "graph":
+        if file is not None and not file.is_absolute():
+            note(f"note: {topology} is the template of that name: to take the file, write ./{file}")
+        return from_template(topology, given)
+    if file is None:
+        every = dict.fromkeys([*Topology.words(), *names.known(names.LAB)])
+        raise DescriptionError(f'TOPO "{topology}": unknown topology, {names.near(topology, every, names.LAB)}')
+    return override(load(file), given)
+
+
+def plan_of(topology: str, overrides: Mapping[str, str | None], note: Tell, *, virtual: bool) -> Plan:
+    """The plan for this machine, or for the virtual clock's, which is the same everywhere."""
+    return compile_spec(describe(topology, overrides, note), host.virtual_facts() if virtual else host.facts())

@@ -1,0 +1,7 @@
+"""What the errors of all parts that a user can put right have in common; commands show them as one line."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """One line: what is wrong, where, what to write or to do instead; a command ends with exit status 2 then."""

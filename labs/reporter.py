@@ -1,0 +1,100 @@
+"""What a command says: results on standard output, messages and progress on standard error.
+
+In: lines, tables, one document. Out: text for a terminal of its width, or for a pipe or a log. `rich` is imported when
+something is first said.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_EVERY_S = 5.0
+"""Between two lines of a log that say how far something is."""
+LOG_WIDTH = 120
+
+Tell = Callable[[str], None]
+"""Takes a line for the user."""
+
+
+class Progress:
+    """One line that says how far something is: on a terminal it is replaced, in a log lines follow each other."""
+
+    def __init__(self, messages: Console, replace: Tell) -> None:
+        self._messages = messages
+        self._replace = replace
+        self._said_s = time.monotonic()
+
+    def update(self, text: str) -> None:
+        """On a terminal alone."""
+        if self._messages.is_terminal:
+            self._replace(text)
+
+    def step(self, text: str, log: str | None = None) -> None:
+        """A log has a line of each: `log`, or the text itself."""
+        if self._messages.is_terminal:
+            self._replace(text)
+        else:
+            self._messages.print(text if log is None else log, soft_wrap=True)
+
+    def tick(self, text: str) -> None:
+        """A log has a line at most every `LOG_EVERY_S`."""
+        if self._messages.is_terminal:
+            self._replace(text)
+        elif time.monotonic() - self._said_s > LOG_EVERY_S:
+            self._said_s = time.monotonic()
+            self._messages.print(text, soft_wrap=True)
+
+
+class Reporter:
+    """`wide`: standard output is no terminal, and nothing says its width: lines need not be short there."""
+
+    def __init__(self, wide: bool = False) -> None:
+        self._wide = wide
+
+    @cached_property
+    def console(self) -> Console:
+        """Standard output."""
+        from rich.console import Console
+
+        return Console(highlight=False, emoji=False, width=LOG_WIDTH if self._wide else None)
+
+    @cached_property
+    def messages(self) -> Console:
+        """Standard error."""
+        from rich.console import Console
+
+        return Console(stderr=True, highlight=False, emoji=False)
+
+    def emit(self, document: Any) -> None:
+        """One JSON document on standard output."""
+        import orjson
+
+        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.flush()
+
+    def note(self, line: str) -> None:
+        """What is done without having been asked for."""
+        self.messages.print(line, style="dim", soft_wrap=True)
+
+    def warn(self, line: str) -> None:
+        """What makes results doubtful."""
+        self.messages.print(f"warning: {line}", style="yellow", soft_wrap=True)
+
+    def tell(self, line: str) -> None:
+        """What is being done; a line that begins with "warning: " stands out."""
+        style = "yellow" if line.startswith("warning: ") else None
+        self.messages.print(line, style=style, markup=False, soft_wrap=True)
+
+    @contextmanager
+    def progress(self, text: str) -> Iterator[Progress]:
+        """Shows how far something is, for as long as it lasts."""
+        with self.messages.status(text) as status:
+            yield Progress(self.messages, status.update)
