@@ -23,7 +23,7 @@ from labs import host
 from labs.compile import compile
 from labs.plan import Plan
 from labs.runtime.base import LabError
-from labs.runtime.program import Program, Step
+from labs.runtime.program import Preparation, Program
 from labs.runtime.sweep import sweep
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
@@ -100,7 +100,7 @@ def program_of(plan: Plan, setting: Setting) -> Program:
     stream = packet_stream(setting.key, expected.ends, plan.lab, expected.mtu_bytes, interval_ns, packets)
     probe = {"kind": "delay", "name": "stream", "drain_ns": DRAIN_NS, "streams": [{**stream, "raw": True}]}
     request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": [probe]}
-    return Program(request, prepare=(Step(link.node, tc),))
+    return Program(request, prepare=(Preparation(link.node, tc),))
 
 
 def series_of(plan: Plan, setting: Setting, program: Program, answer: dict[str, Any]) -> Series:

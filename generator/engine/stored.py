@@ -6,14 +6,14 @@ from typing import Any
 
 import orjson
 
-from labs.runtime.program import FORMAT, Command, Event, Program, Step
+from labs.runtime.program import FORMAT, Command, Event, Preparation, Program
 from labs.typed import MOST_SHOWN, read_typed
 
 KINDS: dict[str, Any] = {
     "probe": dict | None,
     "traffic": dict | None,
     "commands": tuple[Command, ...],
-    "prepare": tuple[Step, ...],
+    "prepare": tuple[Preparation, ...],
     "events": tuple[Event, ...],
     "watch_ns": int,
     "longest_ns": int,

@@ -42,7 +42,7 @@ from labs.runtime import memory
 from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
-from labs.runtime.program import Command, Event, Program, Step
+from labs.runtime.program import Command, Event, Preparation, Program
 from labs.runtime.progress import Progress
 from labs.runtime.virtual import VirtualRuntime
 from labs.stages import Change
@@ -153,7 +153,7 @@ def test_an_archive_is_the_same_bytes_whoever_packs_it_when(tmp_path: Path) -> N
 def test_a_program_is_read_back_as_it_was_written() -> None:
     program = Program(
         commands=(Command("left1", ("ping", "right1"), 5, True),),
-        prepare=(Step("left1", ("true",)),),
+        prepare=(Preparation("left1", ("true",)),),
         events=(Event(7, "core", "forward", Change(rate_bps=1)),),
         traffic={"flows": []},
         longest_ns=9,

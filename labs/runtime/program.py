@@ -29,7 +29,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Preparation:
     """A program and its arguments in a node, that runs before the probe; one that fails ends the run."""
 
     node: str
@@ -67,7 +67,7 @@ class Program:
     commands: tuple[Command, ...] = ()
     longest_ns: int = 0
     expected_ns: int = 0
-    prepare: tuple[Step, ...] = ()
+    prepare: tuple[Preparation, ...] = ()
     traffic: Mapping[str, Any] | None = None
     events: tuple[Event, ...] = ()
     watch_ns: int = 0

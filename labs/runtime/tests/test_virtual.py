@@ -20,7 +20,7 @@ from labs.compile import compile
 from labs.plan import Plan
 from labs.runtime import kernel, memory, virtual
 from labs.runtime.base import LabError
-from labs.runtime.program import Command, Program, Step
+from labs.runtime.program import Command, Preparation, Program
 from labs.runtime.sweep import sweep
 from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import Run, VirtualRuntime
@@ -109,7 +109,7 @@ def test_commands_start_at_their_times_and_services_end_with_them(runtime: Virtu
 
 
 def test_preparations_are_over_before_anything_else_and_must_succeed(runtime: VirtualRuntime, tmp_path: Path) -> None:
-    step = Step("left1", ("sh", "-c", "sleep 1; ip link set eth0 mtu 1400; echo done"))
+    step = Preparation("left1", ("sh", "-c", "sleep 1; ip link set eth0 mtu 1400; echo done"))
     program = Program(commands=(shell("left1", "cat /sys/class/net/eth0/mtu"),), longest_ns=MINUTE, prepare=(step,))
     run = runtime.run(lab(), program, tmp_path / "run")
     assert output(run, 1, "left1") == "1400\n"
@@ -118,7 +118,9 @@ def test_preparations_are_over_before_anything_else_and_must_succeed(runtime: Vi
         (("sh", "-c", "echo first >&2; echo no such thing >&2; exit 3"), "preparing left1: sh .*: no such thing$"),
         (("no-such-program",), "no-such-program: there is no such program"),
     ):
-        wrong = Program(commands=(shell("left1", "echo ran"),), longest_ns=MINUTE, prepare=(Step("left1", argv),))
+        wrong = Program(
+            commands=(shell("left1", "echo ran"),), longest_ns=MINUTE, prepare=(Preparation("left1", argv),)
+        )
         with pytest.raises(LabError, match=says):
             runtime.run(lab(), wrong, tmp_path / argv[0])
         assert not (tmp_path / argv[0] / "commands/1-left1.out").exists(), "nothing else was run"
@@ -166,7 +168,7 @@ ORDINARY = """
 import os, sys
 from pathlib import Path
 from labs import plan as plans
-from labs.runtime.program import Command, Program, Step
+from labs.runtime.program import Command, Preparation, Program
 from labs.runtime.virtual import VirtualRuntime
 binary, image, plan, directory = map(Path, sys.argv[1:])
 plan = plans.from_json(plan.read_bytes())
