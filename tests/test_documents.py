@@ -29,7 +29,7 @@ ONLY_PARSED = {
     r"^(git|cd) ": "downloads the project",
     r"^sudo ": "needs containers: tests/containers run the same",
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
-    r"^make (kernel|test|bench|figures|torture|install)": "builds, installs or measures for minutes",
+    r"^make (kernel|check|test|bench|figures|torture|install)": "builds, installs or measures for minutes",
     r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
     r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
