@@ -19,12 +19,12 @@ from labs.render import panels
 METRICS_PORT = 9324
 SCRAPE_S = 2
 KEPT_DAYS = 15
-# Grafana is in no distribution that our images are made of: a public image, by its exact version.
+# Debian, of which our images are made, has no Grafana: a public image, by its exact version.
 GRAFANA_IMAGE = "grafana/grafana:11.2.0"
-# In the lab's directory, which every container has at /lab.
+# In the lab's directory, which is mounted at /lab in every container.
 DIRECTORY = "dashboards"
 THERE = f"/lab/{DIRECTORY}"
-# Below that.
+# Below THERE.
 PROMETHEUS_FILE = "prometheus.yml"
 PROVISIONING = "grafana"
 SHOWN = "shown"
@@ -32,14 +32,14 @@ DASHBOARD_FILE = f"{SHOWN}/ewan.json"
 
 
 class Ports(NamedTuple):
-    """Of 127.0.0.1, where the two are published."""
+    """The ports of 127.0.0.1 at which Prometheus and Grafana are published."""
 
     prometheus: int = 9090
     grafana: int = 3000
 
 
 PORTS = Ports()
-# Environment variables that say other ones, as "9091".
+# Environment variables that set other ports, as "9091".
 PORT_VARIABLES = {name: f"EWAN_{name.upper()}_PORT" for name in Ports._fields}
 
 
@@ -172,6 +172,7 @@ def provisioning(prometheus: str, dashboards: str) -> dict[str, str]:
 
 
 def dashboard_file() -> str:
+    """The dashboard of `panels.dashboard` as the JSON file that Grafana reads."""
     return json.dumps(panels.dashboard(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 

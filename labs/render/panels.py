@@ -1,6 +1,6 @@
 """The dashboard of a lab's links, as Grafana reads it.
 
-In: nothing; its variables (lab, link, direction) are filled in by whoever looks. Out: a dictionary in Grafana's schema
+In: nothing; its variables (lab, link, direction) are chosen in Grafana's page. Out: a dictionary in Grafana's schema
 39. The metrics are those of `ewan-node metrics` (labs/node/src/metrics/text.rs), docs/dashboards.md lists them.
 """
 
@@ -17,11 +17,13 @@ OF_LAB = 'lab=~"$lab"'
 OF_LINK = f'{OF_LAB},link=~"$link"'
 OF_WAY = f'{OF_LINK},direction=~"$direction"'
 WAY = "{{link}} {{direction}}"
-# A number between two instants of scraping, for a window that Grafana fits to the picture.
+# The window of rate(): Grafana chooses it from the time range shown and the interval between scrapes.
 WINDOW = "[$__rate_interval]"
 
 
 class Query(NamedTuple):
+    """One line, or one for each label value, in a panel: a PromQL expression and Grafana's template of its legend."""
+
     expression: str
     legend: str
     limit: bool = False
@@ -29,6 +31,8 @@ class Query(NamedTuple):
 
 
 class Panel(NamedTuple):
+    """One panel of the dashboard; `kind` is Grafana's type of a panel."""
+
     title: str
     unit: str
     """Grafana's id of a unit."""

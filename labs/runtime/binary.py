@@ -1,4 +1,7 @@
-"""Where the node binary is: what makes labs, in both clocks. In: a wished-for path. Out: the real one, or LabError."""
+"""Where the node binary is, which makes labs in both clocks.
+
+In: a preferred path. Out: the real path of a binary that is there, or LabError.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ BUILT = Path(__file__).resolve().parents[2] / "target/release/ewan-node"
 
 
 def node_binary(wanted: Path | None = None) -> Path:
+    """The real path of `wanted`, else of the built binary, else of the one on the PATH; LabError if none is there."""
     found = shutil.which("ewan-node")
     for candidate in (wanted, BUILT, Path(found) if found else None):
         if candidate is not None and candidate.exists():
-            # The real name: a lab's processes are told by it.
+            # The real path: a lab's processes are recognised by it.
             return candidate.resolve()
     raise LabError(f"{wanted or BUILT} is not there: build it with `make setup`")

@@ -59,22 +59,23 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEngine:
-    """`host`: the DOCKER_HOST that it is asked by, "" for its own default."""
+    """A container engine on this machine. `host`: the DOCKER_HOST for its commands, "" for the engine's default."""
 
     kind: Kind
     host: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of programs that ask this engine."""
+        """The environment variables for commands that use this engine."""
         kept = {key: value for key, value in os.environ.items() if key != "DOCKER_HOST"}
         return kept | ({"DOCKER_HOST": self.host} if self.host else {})
 
     def command(self, *words: str) -> list[str]:
+        """The command line of `docker WORDS…` or `podman WORDS…`."""
         return [self.kind, *words]
 
     def version(self) -> str:
-        """Of the engine, not of its command."""
+        """The version of the engine itself, not of its command-line program."""
         key = "{{.Server.Version}}" if self.kind == "docker" else "{{.Client.Version}}"
         return self._asked("version", "--format", key).strip()
 
@@ -114,6 +115,7 @@ class ContainerEngine:
             self._forgiving(("rm", "--force", "--volumes", *containers), REMOVAL_S)
 
     def remove_networks(self, names: Sequence[str]) -> None:
+        """Removes networks by name; one that is gone already is no error."""
         if names:
             self._forgiving(("network", "rm", *names), ANSWER_S)
 

@@ -1,10 +1,12 @@
 """CPUs for runs of the virtual clock: one each, and none on which a live lab's links spin.
 
-The virtual kernel and the programs in it are processes that take turns: on one CPU a turn costs half of what it costs
-across two. A link of a live lab that spins leaves next to nothing of its CPU to others, also while its lab idles. In:
-the CPUs that this process may use, and /proc, which shows the spinners of all users' labs. Out: a CPU that no other run
-holds, whoever started that; a name in the abstract namespace of Unix sockets stands for each, so that it is free again
-however a run ends, and nothing is written anywhere.
+The virtual kernel and the programs in it are processes that run one at a time. A switch between two of them costs half
+as much on one CPU as across two. A spinning link of a live lab leaves almost nothing of its CPU to others, also while
+its lab idles.
+
+In: the CPUs that this process may use, and /proc, which shows the spinners of all users' labs. Out: a CPU that no other
+run holds, whichever user started that run. A run holds a CPU by binding a name in the abstract namespace of Unix
+sockets: the kernel frees it however the run ends, and nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ THREAD = "spinner"
 
 @contextlib.contextmanager
 def reserved() -> Iterator[set[int]]:
-    """The CPU of a run; where others hold all of them, those among which the host may decide."""
+    """The CPU of a run, held while the context lasts; all usable CPUs where other runs hold each of them."""
     usable = free()
     for cpu in sorted(usable):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as holder:
@@ -57,7 +59,7 @@ def spinning(proc: Path = PROC) -> set[int]:
 
 
 def notice() -> str:
-    """What it means for virtual labs that links spin, in one line; empty where none does."""
+    """One line on what spinning links mean for virtual labs here; empty where no link spins."""
     own, taken = os.sched_getaffinity(0), spinning()
     if not own & taken:
         return ""

@@ -57,6 +57,7 @@ class Need:
         return -(-(needed + needed // 8) // STEP_BYTES) * STEP_BYTES
 
     def arithmetic(self) -> str:
+        """How `bytes` comes about, in words for an error."""
         return (
             f"{about(BASE_BYTES, 'size')} for the system, {self.nodes} nodes × {about(NODE_BYTES, 'size')}, "
             f"{self.services} services × {about(SERVICE_BYTES, 'size')}, "
@@ -67,6 +68,7 @@ class Need:
 
 
 def need(plan: Plan, program: Program | None = None) -> Need:
+    """What a lab can need at most: of the plan, and of the flows of `program`."""
     mtu = max((interface.mtu for node in plan.nodes for interface in node.interfaces), default=1500)
     slab = SMALLEST_SLAB_BYTES
     while slab < mtu + 400:  # headroom and skb_shared_info lie in the same slab
@@ -100,6 +102,7 @@ def refuse(lab: str, wanted: Need, directory: Path) -> None:
 
 
 def available(directory: Path) -> int:
+    """Bytes that an ordinary user may write in the file system of `directory`."""
     status = os.statvfs(directory)
     return status.f_bavail * status.f_frsize
 

@@ -31,7 +31,7 @@ class Reading(NamedTuple):
 
 
 class Page:
-    """Removed from the file system when it is closed."""
+    """The page of memory that this process shares with a virtual kernel; its file is removed by `close`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,9 +47,11 @@ class Page:
         return Reading(virtual_ns, packets, pid, task.split(b"\0")[0].decode(errors="replace"), reads)
 
     def stop(self) -> None:
+        """Asks the guest to end its program and power off."""
         struct.pack_into("<I", self._map, STOP_OFFSET, 1)
 
     def close(self) -> None:
+        """Unmaps the page and removes its file."""
         self._map.close()
         self.path.unlink(missing_ok=True)
 
@@ -88,6 +90,7 @@ class Watch:
         self._time = self._packets = 0
 
     def progress(self) -> Progress:
+        """How far the run is now; the packet rate is that since the last call."""
         now = time.monotonic_ns()
         reading = self._page.read()
         if reading is None:

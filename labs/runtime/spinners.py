@@ -1,6 +1,6 @@
-"""The processes that run a lab's links: started apart from the terminal, asked over their control sockets.
+"""The processes that run a lab's links: started in a session of their own, asked over their control sockets.
 
-In: the node binary and a lab's state directory. Out: answers, and what became of each process.
+In: the node binary and a lab's state directory. Out: answers, and errors with the last line that a process wrote.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ START_S = 30.0
 POLL_S = 0.005
 ENDS_S = 5.0
 ANSWER_S = 10.0
-# Children are kept until this process ends: they outlive it, and need not be waited for.
+# Kept, so that Python does not wait for them or warn: they outlive this process.
 _started: list[subprocess.Popen[bytes]] = []
 
 
@@ -40,9 +40,9 @@ def check_cpus(lab: str, spinners: Sequence[Spinner]) -> None:
 
 
 def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinner], check: Callable[[], None]) -> None:
-    """Starts all, then waits until each answers; raises LabError with the last words of one that ended.
+    """Starts all, then waits until each answers; LabError, with the last line it wrote, for one that ended.
 
-    `check` is called while waiting, and raises when there is a reason to stop. After an error none of them is there.
+    `check` is called while waiting, and raises when there is a reason to stop. After an error all are killed.
     """
     processes: list[subprocess.Popen[bytes]] = []
     try:
@@ -118,6 +118,7 @@ def ended(answer: Mapping[str, Any]) -> str | None:
 
 
 def log(directory: Path, number: int) -> Path:
+    """The file that a spinner's output goes to."""
     return directory / f"spinner-{number}.log"
 
 

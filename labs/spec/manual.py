@@ -19,10 +19,10 @@ A description is a YAML file (`NAME.lab.yaml`). `ewan lab FILE` takes it by its 
 `NAME.lab.yaml` of the current directory, else that of `labs/library`. The name of a template (`dumbbell`) always means
 the template.
 
-The smallest description is `topology: dumbbell`. Every number has its unit, unknown keys are refused, and so is a value
+The smallest description is `topology: dumbbell`. Every number has its unit. Unknown keys are refused, and so is a value
 that would have to be rounded. Where no default is named, the key is required. On the command line the same settings are
-`--rtt`, `--rate` and so on (`make`: `RTT=`, `RATE=`); those of a link replace what `wan:` says, and what is said of a
-single direction or link stays.
+`--rtt`, `--rate` and so on (`make`: `RTT=`, `RATE=`). Those of a link replace what `wan:` says; settings of a single
+direction or a single link stay.
 
 ```yaml
 name: long-and-lossy
@@ -40,24 +40,27 @@ links: {core: {queue: codel}}
 | fraction | `0.1%`, `100ppm`, `5ppb` | `0.001` |
 | buffer | `1BDP` (rate × longest RTT), `255pkt`, `500kB`, `100ms` (at the link's rate) | `255` |
 
-A link's settings are looked up from the nearest to the farthest: the link's direction, the link (`links:`), the
-direction in `wan:` or `access:`, `wan:` or `access:`, the default. Each direction passes these stages in this order:
-loss, corruption and duplication; the queue; the rate; the delay line. The buffer limits the queue alone.
+A link's settings are looked up in this order: the link's direction, the link (`links:`), the direction in `wan:` or
+`access:`, `wan:` or `access:`, the default. In each direction a packet passes these stages in this order: loss,
+corruption and duplication; the queue; the rate; the delay line. The buffer limits the queue alone.
 
-A plain access link (a rate, a drop-tail buffer) is a pair of virtual network cards; one with a delay, a loss or
-another queue discipline is emulated like a wide-area link. In the virtual clock a card takes the time of each packet at
-its rate. In the live clock, and at a router's card above 1 Gbit/s, it is a token bucket. That holds packets in a row to
-the rate and lets a lone one pass at once: at 10 Mbit/s the RTT of a lone packet of 100 bytes is 0.11 ms shorter for
-each card on its way. Base RTTs are propagation alone; every emulated link adds a packet's time at its rate, and so does
-the verification's expectation.
+A plain access link has only a rate and a drop-tail buffer. It is a pair of virtual network cards. An access link with a
+delay, a loss or another queue discipline is emulated like a wide-area link. In the virtual clock a card serialises each
+packet at its rate. In the live clock, and at a router's card above 1 Gbit/s, the card is a token bucket: packets in a
+row keep to the rate, and a single packet passes at once. At 10 Mbit/s the RTT of a single packet of 100 bytes is
+therefore 0.11 ms shorter for each card on its path. Base RTTs are propagation alone. Every emulated link adds the
+serialisation time of a packet, in the lab and in the verification's expectation.
 
-`emulator: kernel` makes a link of netem with psp and the queue below it, `emulator: tbf` with a token bucket in place
-of psp. They say what netem says: loss as a fraction, `gilbert-elliott` or `markov`; a constant delay, or `uniform`
-with `reorder: true`. What differs from our own link (`user`): the delay line comes before the queue, not after it, so
-a queue answers later by the delay, and overload fills the delay line too; losses and copies are drawn on their own,
-so that one of two copies may be lost; a flipped bit may be in the Ethernet header; RED is not gentle; CoDel and PIE
-limit packets, RED bytes, so a `buffer` in the other unit becomes as many of the largest packet; their times are whole
-microseconds, and PIE's update interval is what the kernel's ticks make of it.
+`emulator: kernel` makes a link of netem with psp and the queue below it; `emulator: tbf` takes a token bucket in place
+of psp. They can do what netem can do: loss as a fraction, `gilbert-elliott` or `markov`; a constant delay, or `uniform`
+with `reorder: true`. They differ from our own link (`user`) in these points:
+
+- The delay line comes before the queue. A queue reacts later by the delay, and overload fills the delay line too.
+- Losses and duplicates are drawn independently: one of two copies may be lost.
+- A flipped bit may be in the Ethernet header.
+- RED is not gentle.
+- CoDel and PIE limit packets, RED limits bytes. A `buffer` in the other unit is converted by the largest packet.
+- Times of queue disciplines are whole microseconds, and PIE's update interval is rounded to the kernel's ticks.
 """
 
 _SECTIONS: list[tuple[str, type[fields.Model], str]] = [

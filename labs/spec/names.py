@@ -1,7 +1,7 @@
 """Which file a name means: one rule for lab descriptions and scenarios.
 
 In: what a person wrote in place of a file, the ending of such files, the directory that names are relative to. Out: the
-file, or None with the names that are near. A word with "/" or the suffix of YAML is a path. Any other word is a name:
+file, or None with similar names. A word with "/" or the suffix of YAML is a path. Any other word is a name:
 NAME.lab.yaml (NAME.scenario.yaml) in the directory, then in labs/library.
 """
 
@@ -46,7 +46,7 @@ def known(ending: str, folder: File | None = None) -> list[str]:
 
 
 def near(word: str, names: Iterable[str], ending: str) -> str:
-    """What to write instead of an unknown name: those that are near; else all, or the path of a file."""
+    """What to write instead of an unknown name: similar ones; else all, or the path of a file."""
     all_names = list(names)
     begun = [name for name in all_names if word and name.startswith(word)]
     close = list(dict.fromkeys([*difflib.get_close_matches(word, all_names, MOST_NEAR), *begun]))[:MOST_NEAR]

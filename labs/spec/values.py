@@ -40,6 +40,7 @@ class Count:
     most: int
 
     def parse(self, value: object) -> int:
+        """The number; ValueError for what is no whole number from `least` to `most`."""
         text = "" if isinstance(value, bool) else str(value)
         if WHOLE.fullmatch(text) and self.least <= int(text) <= self.most:
             return int(text)
