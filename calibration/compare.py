@@ -1,8 +1,8 @@
 """Expectations and results → verdicts. Pure.
 
 In: what the plan says (`expect`), what the probes found (the answer of `ewan-node probe`) and what the link says
-about itself (`spinner`). Out: one row per link, direction and quantity. A value that was not or could not be
-measured has a row that says why; nothing is guessed, nothing left out.
+counted itself (`spinner`). Out: one row per link, direction and quantity. A value that was not or could not be
+measured has a row that says why. No row is left out, and no value is estimated.
 """
 
 from __future__ import annotations
@@ -135,17 +135,17 @@ def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row
 
 
 def _offered_bps(stream: Stream, framed: int) -> float:
-    """Of what left the sender's own interface."""
+    """The rate at which packets left the sender's own interface, as the link counts bytes."""
     if stream["sending_ns"] == 0:
         return 0.0
     return float(stream["sent_packets"] - 1) * framed * BYTE_NS / float(stream["sending_ns"])
 
 
 def _carried_bps(offered_bps: float, rate_bps: float, room_ns: float, longest_gap_ns: float) -> float:
-    """The least that a port of this rate and queue forwards of what senders offer who pause and then catch up.
+    """The least that a port of this rate and queue forwards, when senders pause and then catch up.
 
-    Far below its rate it loses nothing. Else, in the worst case, all is one pause after the other, each followed by a
-    burst: the port then works for as long as its queue holds out, and is idle for the rest.
+    Offered less than half its rate, it loses nothing. Otherwise the worst case is a sender that pauses again and again
+    and sends a burst after each pause: the port then sends until its queue is empty, and is idle for the rest.
     """
     if offered_bps < rate_bps / 2:
         return offered_bps

@@ -1,4 +1,4 @@
-"""What else this machine did while links were measured: the reasons why a live lab may fail on a loaded machine.
+"""What else this machine did while links were measured: why a live lab may fail on a loaded machine.
 
 In: /proc before and after the probes, and the spinners' answers. Out: values for the certificate (`MachineLoad`), and
 in words what disturbed the links. Only `snapshot` reads anything.
@@ -21,12 +21,12 @@ from labs.units import NS_PER_MS, NS_PER_SECOND, about
 NODE_BINARY = "ewan-node"
 MOST_PROGRAMS = 3
 PROGRAM_SHARE = 0.1
-"""Of one CPU, from which on a program is told of."""
+"""Share of one CPU from which on a program is reported."""
 STEAL_SHARE = 0.01
-"""Of all CPU time, from which on it is told that the hypervisor took it."""
+"""Share of all CPU time from which on the time that the hypervisor took is reported."""
 LONGEST_GAP_NS = NS_PER_MS
 _KERNEL_THREADS = 2
-"""The parent of all kernel threads: they also move the lab's own packets."""
+"""The process id of the parent of all kernel threads, which are left out: they also move the lab's own packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def between(
     """`spinners`: the answers of each to `stats`, before and after."""
     seconds = (after.time_ns - before.time_ns) / NS_PER_SECOND
     spent = {key: each.ticks - _past(before, key) for key, each in after.processes.items()}
-    # What a child had used before the first look is in the account of its parent (or of that one's, if it ended too)
-    # since it ended: it is not of this time.
+    # When a child ends, all its CPU time is added to its parent (or the next ancestor that lives). What it had used
+    # before the first snapshot is subtracted again.
     keys = {number: (number, born) for number, born in before.processes}
     for key in before.processes.keys() - after.processes.keys():
         above = keys.get(before.processes[key].parent)
@@ -140,7 +140,7 @@ def _processes(lab: str, proc: Path) -> Iterator[tuple[tuple[int, int], Process]
     for place in proc.iterdir():
         if not place.name.isdigit() or int(place.name) == os.getpid():
             continue
-        # One that ends while it is looked at is none.
+        # A process that ends while it is read is left out.
         with contextlib.suppress(OSError, ValueError, IndexError):
             name, _, rest = (place / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
             fields = rest.split()  # from the third of proc_pid_stat(5) on: the state

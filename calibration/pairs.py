@@ -15,7 +15,7 @@ from calibration.probe import PROBE_BYTES, Probing
 from labs.record import Row
 
 BUSY_RATIO = 0.05
-"""Hosts whose CPUs have less than this to spare are the limit themselves."""
+"""Share of idle CPU time below which the hosts, and not the link, limit a transfer."""
 HELD_NS = 1_100_000
 HELD_ACKS = 44
 
@@ -23,6 +23,7 @@ HELD_ACKS = 44
 def pair_rows(
     pair: PairExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
 ) -> Iterator[Row]:
+    """The base RTT of a pair and, where a transfer was planned for it, its TCP goodput."""
     stream = results.streams.get(("rtt", pair.key))
     base = pair.round_trip_ns(PROBE_BYTES)
     why = probing.skipped.get((pair.key, "base RTT")) or why_not(results, "rtt", pair.key)
@@ -63,13 +64,16 @@ def _goodput(
 
 
 def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bounds: Tolerances) -> Row:
-    """Above the ceiling the link does not limit. Below it, only a sender that had filled the pipe says something
-    of the link; one that was kept from it by losses, or still growing, says something of TCP."""
+    """More goodput than the headers leave of the rate is outside: the link does not limit.
+
+    Less is judged only where the sender's window filled the path. A window that losses kept small, or that still grew,
+    tells of TCP and not of the link: the row is shown only.
+    """
     measured = transfer["goodput_bps"]
     note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments sent again"
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     if exact(bounds):
-        # An acknowledgement tells of two segments, and comes earlier or later by dither and jitter.
+        # An acknowledgement covers two segments, and comes earlier or later by dither and jitter.
         one = transfer["segment_bytes"] * BYTE_NS / transfer["steady_ns"]
         above += (4 + _held_segments(pair, transfer)) * one
         above += pair.goodput_bps * pair.spread_ns / transfer["steady_ns"]
@@ -87,8 +91,8 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
 
 
 def _held_segments(pair: PairExpectation, transfer: dict[str, Any]) -> float:
-    """How many segments one acknowledgement may tell of at once where some were lost: Linux receivers hold selective
-    acknowledgements back (tcp_comp_sack_delay_ns and its slack, tcp_comp_sack_nr)."""
+    """How many segments one acknowledgement may cover after a loss: Linux receivers delay and merge selective
+    acknowledgements (tcp_comp_sack_delay_ns and its slack, tcp_comp_sack_nr)."""
     if not transfer["series"][-1].get("retransmitted_segments", 0):
         return 0.0
     held = HELD_NS * pair.goodput_bps / (BYTE_NS * int(transfer["segment_bytes"]))

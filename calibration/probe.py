@@ -1,8 +1,8 @@
 """Which probes to send through a lab, and sending them through `ewan-node probe`.
 
-In: a plan's expectations and the time there is. Out: the request (pure, `plan_probes`), with the reason for all
+In: a plan's expectations and a time budget. Out: the request (pure, `plan_probes`), with a reason for each quantity
 that cannot be measured in that time; then the answer (`run`). Delays of all links are measured at once; rates one
-after the other, or as many at once as this host can send; TCP last, for it leaves full queues behind.
+after the other, or as many at once as this host can send; TCP last, because it leaves full queues behind.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from labs.units import NS_PER_MS, NS_PER_SECOND
 MS = NS_PER_MS
 SECOND = NS_PER_SECOND
 PROBE_BYTES = 100
-"""Of an IP packet that measures delay or loss: small, so that its own serialisation matters little."""
+"""Size of an IP packet that measures delay or loss: small, so that its serialisation time matters little."""
 SENDER = " sender "
-"""In a stream's name, after the link's: one of several that fill it together."""
+"""Follows the link's key in the name of a stream that is one of several which fill the link together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TimeBudget:
     delay_ns: int = 2 * SECOND
     delay_longest_ns: int = 6 * SECOND
     delay_gap_ns: int = 50_000
-    """Of all delay streams together."""
+    """Between two packets, over all delay streams together."""
     loss_ns: int = 2_500 * MS
     loss_gap_ns: int = 50_000
     pairs: int = 16
@@ -56,20 +56,21 @@ class TimeBudget:
     steady_longest_ns: int = 5 * SECOND
     fill_longest_ns: int = 2 * SECOND
     packets_per_second: int = 120_000
-    """What this host is asked to send at once; a single faster link is tried all the same."""
+    """What this host is asked to send at once; a single link that needs more is tried alone."""
     transfers: int = 3
     tcp_ns: int = 5 * SECOND
 
 
 @dataclass(slots=True)
 class Probing:
-    """The probes, and why some quantities of some links are not among them."""
+    """The probes, and the reasons why some quantities of some links are not measured."""
 
     probes: list[dict[str, Any]] = field(default_factory=list)
     skipped: dict[tuple[str, str], str] = field(default_factory=dict)
     """(link or pair, quantity) → reason."""
 
     def skip(self, key: str, quantity: str, reason: str) -> None:
+        """Records why a quantity of a link or pair is not measured."""
         self.skipped[key, quantity] = reason
 
     @property
@@ -83,12 +84,14 @@ class Probing:
         return total
 
     def add(self, kind: str, name: str, streams: Sequence[dict[str, Any]], drain_ns: float) -> None:
+        """Adds a probe, if it has streams; after the last packet was sent it waits `drain_ns` for those on the way."""
         if streams:
             probe = {"kind": kind, "name": name, "drain_ns": round(drain_ns), "streams": list(streams)}
             self.probes.append(probe)
 
 
 def plan_probes(expected: Expectations, lab: str, budget: TimeBudget | None = None) -> Probing:
+    """The probes of a live lab within the budget: delays, losses, round trips, rates, then TCP. Pure."""
     budget = budget or TimeBudget()
     probing = Probing()
     _delays(probing, expected.links, lab, budget)
@@ -102,6 +105,7 @@ def plan_probes(expected: Expectations, lab: str, budget: TimeBudget | None = No
 def packet_stream(
     key: str, ends: ProbeEnds, lab: str, packet_bytes: int, interval_ns: float, packets: int
 ) -> dict[str, Any]:
+    """One stream of a request to `ewan-node probe`: IP packets of equal size at equal intervals, rounded to 1 ns."""
     return {
         "name": key,
         "from": end(lab, ends.source, ends.source_address),
@@ -115,7 +119,7 @@ def packet_stream(
 def shared_streams(
     key: str, senders: Sequence[ProbeEnds], lab: str, packet_bytes: int, interval_ns: float, packets: int
 ) -> list[dict[str, Any]]:
-    """The same from each of several senders; the first has the link's own name, and tells what all make together."""
+    """The same from each of several senders. The first has the link's own name; the others say that they share it."""
     first, *others = (packet_stream(key, ends, lab, packet_bytes, interval_ns, packets) for ends in senders)
     named = [{**each, "name": f"{key}{SENDER}{number}"} for number, each in enumerate(others, 2)]
     return [first, *({**each, "shares_with": key} for each in named)]
@@ -212,8 +216,10 @@ def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget:
 def _saturation(
     probing: Probing, link: LinkExpectation, lab: str, budget: TimeBudget, share_ns: float
 ) -> tuple[list[dict[str, Any]], float]:
-    """Streams above the link's rate, one but at a port that hosts share; how long their packets need after the last
-    one was sent."""
+    """Streams that offer more than the link's rate, and how long after the last packet was sent all have arrived (ns).
+
+    One stream, or several where hosts share a port of a switch.
+    """
     direction = link.direction
     stay = link.line.mean_ns + 5 * link.line.deviation_ns + 20 * MS
     steady = min(max(share_ns / 2 - stay, budget.steady_shortest_ns), budget.steady_ns)
@@ -304,7 +310,7 @@ def run(plan: Plan, probing: Probing, binary: Path, progress: Callable[[str], No
 
 
 def _show(line: str, progress: Callable[[str], None]) -> str | None:
-    """Tells of a probe that begins; a line that is no event is an error message."""
+    """Reports a probe that begins; returns a line that is no event: an error message."""
     try:
         event = json.loads(line)
     except ValueError:

@@ -1,7 +1,7 @@
-"""What a link says about itself, from its spinner's `stats` answers. Pure.
+"""What a link counted itself, from its spinner's `stats` answers. Pure.
 
 In: the answers before and after the probes. Out: per direction the release error, and what went wrong meanwhile:
-packets that a ring had no room for, CPU time taken from the spinner, a CPU that is shared.
+packets that found a ring full, CPU time taken from the spinner, a CPU that is shared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHANGED = "changed since the lab came up (ewan ps)"
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
-    """Of one direction of one link; None where the link said nothing."""
+    """What one direction of one link counted; None where the link gave no statistics."""
 
     release_p50_ns: float | None = None
     release_p99_ns: float | None = None
@@ -40,7 +40,7 @@ class LinkFacts:
         return "; ".join(cause for cause in (changed, self.disturbance()) if cause)
 
     def disturbance(self) -> str:
-        """What the link itself suffered, in the order in which it matters; empty when it saw nothing."""
+        """What disturbed the link, most important first; empty when it noticed nothing."""
         causes = []
         if self.ended:
             causes.append(f"the link has ended: a fault in the program: {self.ended}")
@@ -62,13 +62,14 @@ class Classes:
 
     @classmethod
     def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Classes:
-        """What came between two readings of one histogram."""
+        """The values that were added between two readings of one histogram."""
         past = dict(before.get("classes", ()))
         counts = ((upper, count - past.get(upper, 0)) for upper, count in after["classes"])
         return cls(tuple((upper, count) for upper, count in counts if count))
 
     @property
     def count(self) -> int:
+        """How many values there are in all classes."""
         return sum(count for _, count in self.counts)
 
     def percentile(self, percent: int) -> int | None:
@@ -82,9 +83,9 @@ class Classes:
 
 
 def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, LinkFacts]:
-    """By the link's key ("core forward"). One answer per spinner, in the same order; those that failed are skipped.
+    """Facts by the link's key ("core forward"), of the time between the two answers.
 
-    All of it is of the time between the two answers.
+    `before`, `after`: one answer per spinner, in the same order; spinners whose answer failed are skipped.
     """
     found: dict[str, LinkFacts] = {}
     for old, new in zip(before, after, strict=True):
