@@ -32,6 +32,7 @@ class DelayLine:
 
     @property
     def constant(self) -> bool:
+        """Every packet has the same delay."""
         return self.deviation_ns == 0
 
 

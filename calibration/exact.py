@@ -102,6 +102,7 @@ class Budget:
 
 
 def plan_probes(expected: Expectations, lab: str, budget: Budget | None = None) -> Probing:
+    """The probes of a lab in the virtual clock; the budget counts packets. Pure."""
     budget = budget or Budget()
     probing = Probing()
     _delays(probing, expected.links, lab, budget)

@@ -99,6 +99,7 @@ def framed_bytes(framing: Framing, packet_bytes: int) -> int:
 
 
 def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
+    """How long an IP packet of this size takes at the link's rate, framing counted."""
     return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / direction.rate_bps
 
 
@@ -119,6 +120,7 @@ class HostExit:
     dither_ns: int = 0
 
     def serialisation_ns(self, packet_bytes: int) -> float:
+        """How long an IP packet of this size takes at the sender's own rate; 0 where it has none."""
         return framed_bytes(self.framing, packet_bytes) * BYTE_NS / self.rate_bps if self.rate_bps else 0.0
 
 
@@ -133,6 +135,7 @@ class ProbeEnds:
 
     @property
     def ip_header_bytes(self) -> int:
+        """Of IPv6 or of IPv4 without options."""
         return 40 if ":" in self.sink_address else 20
 
 
@@ -161,6 +164,7 @@ class LinkExpectation:
 
     @property
     def key(self) -> str:
+        """Names the link and direction in probes and results: "core forward"."""
         return f"{self.link} {self.name}"
 
     def together(self, above: float) -> tuple[tuple[ProbeEnds, ...], float]:
@@ -207,11 +211,14 @@ class LinkExpectation:
 
     @property
     def lossless(self) -> bool:
+        """Nothing is lost or corrupted on purpose."""
         return self.loss.probability == 0 and self.direction.corrupt_ppb == 0
 
 
 @dataclass(frozen=True, slots=True)
 class PairExpectation:
+    """What a measurement between two hosts must find. Times are ns, of a round trip."""
+
     source: str
     sink: str
     links: tuple[str, ...]
@@ -238,6 +245,7 @@ class PairExpectation:
 
     @property
     def key(self) -> str:
+        """Names the pair in probes and results: "left1 to right1"."""
         return f"{self.source} to {self.sink}"
 
     @property
@@ -254,11 +262,14 @@ class PairExpectation:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
+    """Of each emulated link both directions and each shared port of a switch; of each pair its round trip."""
+
     links: tuple[LinkExpectation, ...]
     pairs: tuple[PairExpectation, ...]
 
 
 def expectations(plan: Plan) -> Expectations:
+    """What every link and pair of the plan must show; ValueError where two ends have no common address family."""
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
     networks = lans.of_plan(plan)
     links = [_link(link, name, interfaces, networks) for link in plan.links for name in DIRECTIONS]

@@ -23,6 +23,8 @@ USER_SPACE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchedLan:
+    """The hosts behind one switch, their router, and the port between switch and router as a link."""
+
     router: End
     hosts: tuple[End, ...]
     port: Link

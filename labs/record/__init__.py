@@ -84,6 +84,7 @@ class Certificate:
         return not any(row.verdict == "outside" for row in self.rows)
 
     def count(self, verdict: Verdict) -> int:
+        """How many rows have this verdict."""
         return sum(row.verdict == verdict for row in self.rows)
 
 

@@ -30,6 +30,7 @@ def unit(column: str) -> str:
 
 
 def empty(table: str) -> pl.DataFrame:
+    """A table of this name without rows."""
     return pl.DataFrame(schema=TABLES[table])
 
 

@@ -39,6 +39,7 @@ class Model(BaseModel):
 
     @classmethod
     def words(cls) -> list[str]:
+        """The keys of this group as people write them."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     @classmethod
@@ -75,16 +76,20 @@ class OneOf(Model):
 
     @property
     def kind(self) -> str:
+        """The key that was written."""
         (name,) = self.model_fields_set
         return type(self).model_fields[name].alias or name
 
     @property
     def choice(self) -> Any:
+        """The value of that key."""
         (name,) = self.model_fields_set
         return getattr(self, name)
 
 
 class GilbertElliott(Model):
+    """Losses in bursts, by a chain of two states (Gilbert 1960, Elliott 1963); one step a packet."""
+
     to_bad: FractionText = Field(description="per packet, from the good state to the bad one", examples=["0.5%"])
     to_good: FractionText = Field(description="per packet, from the bad state to the good one", examples=["20%"])
     loss_bad: FractionText = Field(Fraction.parse("100%"), description="loss in the bad state; 100 % if absent")
@@ -102,6 +107,8 @@ class Markov(Model):
 
 
 class Loss(OneOf):
+    """The loss model of one direction."""
+
     what: ClassVar[str] = "loss model"
     bernoulli: FractionText | None = Field(None, description="each packet on its own; `loss: 0.1%` says the same")
     gilbert_elliott: GilbertElliott | None = Field(None, alias="gilbert-elliott", description="bursts, two states")
@@ -156,10 +163,12 @@ class Pie(Model):
 
 
 class DropTail(Model):
-    pass
+    """Drops packets that find the buffer full; it has no settings."""
 
 
 class Queue(OneOf):
+    """The queue discipline of one direction, with its settings."""
+
     what: ClassVar[str] = "queue discipline"
     drop_tail: DropTail | None = Field(None, alias="drop-tail", description="drops what finds the buffer full")
     red: Red | None = Field(None, description="RED (Floyd and Jacobson 1993)")
@@ -174,6 +183,8 @@ class Queue(OneOf):
 
 
 class Direction(Model):
+    """The settings of one direction of a link; None: not said here."""
+
     rate: RateText | None = Field(
         None, description="of what `framing` counts; wan 1Gbit/s, access 10Gbit/s (or the fastest wan) if absent"
     )
@@ -206,6 +217,8 @@ class Direction(Model):
 
 
 class Link(Direction):
+    """The settings of a link: for both directions, and what differs in one of them."""
+
     mtu: Mtu | None = Field(None, description="largest IP packet in bytes; the lab's if absent", examples=[1500])
     forward: Direction | None = Field(None, description="other values for the direction from the link's first end")
     backward: Direction | None = Field(None, description="other values for the direction to the link's first end")
@@ -229,11 +242,15 @@ class OvsPort(Model):
 
 
 class Switch(OneOf):
+    """What kind of switch the hosts of a router are behind."""
+
     what: ClassVar[str] = "switch"
     ovs: OvsPort | None = Field(None, description="Open vSwitch, with the port to the router as these keys say")
 
 
 class AccessLink(Link):
+    """The settings of the links between hosts and their routers."""
+
     switch: Switch | None = Field(
         None,
         description="puts the hosts of each router ROUTER behind one switch, sw-ROUTER, into one subnet; `rate` and "
@@ -243,6 +260,8 @@ class AccessLink(Link):
 
 
 class GraphLink(Link):
+    """One link of a graph, with its ends."""
+
     between: tuple[Name, Name] = Field(description="the two ends; `forward` goes from the first", examples=["[a, r1]"])
     name: Name | None = Field(None, description="the first end, a hyphen, the second end if absent")
     role: Literal["wan", "access"] | None = Field(
@@ -254,6 +273,8 @@ Hosts = Annotated[tuple[Name, ...], Field(min_length=2)]
 
 
 class Graph(Model):
+    """Any hosts, routers and links."""
+
     hosts: Hosts = Field(description="end hosts, each with one link", examples=["[a, b]"])
     routers: tuple[Name, ...] = Field(description="what the hosts hang on", examples=["[r1]"])
     links: tuple[GraphLink, ...] = Field(description="each with the settings of a link")
@@ -267,48 +288,68 @@ def _size(default: int, description: str, least: int = 1, most: int = 20_000) ->
 
 
 class Dumbbell(Model):
+    """Two routers with hosts on both sides; the link between them is the bottleneck."""
+
     pairs: Annotated[int, Count(1, 20_000)] = _size(1, "hosts left1… send to right1… over the link `core`")
     reverse_pairs: Annotated[int, Count(0, 20_000)] = _size(0, "further pairs that send from right to left")
 
 
 class ParkingLot(Model):
+    """Routers in a row; one pair crosses all links between them, others one link each."""
+
     hops: Annotated[int, Count(1, 200)] = _size(3, "wide-area links hop1… that left1 → right1 crosses")
     cross_pairs: Annotated[int, Count(0, 100)] = _size(1, "pairs in1-1 → out1-1 that cross one hop only, for each hop")
 
 
 class Star(Model):
+    """Hosts around one router, each on a wide-area link of its own."""
+
     arms: Annotated[int, Count(2, 20_000)] = _size(3, "hosts, each on its own wide-area link arm1… to the router hub")
 
 
 class Chain(Model):
+    """Routers in a row, with hosts at both ends."""
+
     hops: Annotated[int, Count(1, 200)] = _size(3, "wide-area links hop1… one after the other")
     pairs: Annotated[int, Count(1, 20_000)] = _size(1, "hosts left1… send to right1… over all of them")
 
 
 class Ring(Model):
+    """Routers in a ring, a host on each."""
+
     routers: Annotated[int, Count(3, 400)] = _size(4, "routers in a ring, a host on each")
 
 
 class Mesh(Model):
+    """Routers that are all linked to each other, a host on each."""
+
     routers: Annotated[int, Count(2, 64)] = _size(4, "routers, each linked to each, a host on each")
 
 
 class Fishbone(Model):
+    """Routers in a row, each with a host on either side."""
+
     ribs: Annotated[int, Count(1, 200)] = _size(
         3, "routers of the spine, each with the hosts up1… and down1… on wide-area ribs"
     )
 
 
 class FourDomain(Model):
+    """Four sites of hosts around one core router."""
+
     hosts: Annotated[int, Count(1, 5000)] = _size(1, "hosts in each of the sites a, b, c, d around the router core")
 
 
 class Grid(Model):
+    """Routers in rows and columns, a host on each."""
+
     rows: Annotated[int, Count(1, 20)] = _size(3, "rows of routers, a host on each")
     columns: Annotated[int, Count(2, 20)] = _size(3, "columns of routers")
 
 
 class Topology(OneOf):
+    """Which topology, with its settings."""
+
     what: ClassVar[str] = "topology"
     dumbbell: Dumbbell | None = Field(None, description="two routers, hosts on both sides, one bottleneck")
     parking_lot: ParkingLot | None = Field(None, alias="parking-lot", description="several bottlenecks in a row")
@@ -328,6 +369,7 @@ class Topology(OneOf):
 
     @classmethod
     def all_parameters(cls) -> set[str]:
+        """The settings of all topologies that are plain numbers."""
         return {word for kind in cls.words() for word in cls.parameters(kind)}
 
 
@@ -335,11 +377,15 @@ Cpus = tuple[Annotated[int, Count(0, 4095)], ...]
 
 
 class CpuPlan(Model):
+    """Which CPUs serve links, and which run hosts and routers."""
+
     spin: Cpus | None = Field(None, description="CPUs that serve links and nothing else; the last one if absent")
     hosts: Cpus | None = Field(None, description="CPUs for end hosts and routers; the others if absent")
 
 
 class ContainerPlan(Model):
+    """Settings that only a lab of containers has."""
+
     management: bool = Field(
         False,
         description="the engine's network at each node's eth0, and the lab's own interfaces from eth1 on; false if "
@@ -356,6 +402,8 @@ class ContainerPlan(Model):
 
 
 class Description(Model):
+    """A whole lab description, as it was written: no defaults applied."""
+
     topology: Topology = Field(description="what is linked to what", examples=["{dumbbell: {pairs: 2}}"])
     name: Name | None = Field(None, description="names everything the lab owns; the file's or topology's if absent")
     rtt: RttText | None = Field(
