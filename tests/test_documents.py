@@ -54,8 +54,17 @@ def reason(command: Command) -> str | None:
 
 
 PARSED = [command for command in EVERY if command.mention or reason(command)]
-RUN = list({command.text: command for command in reversed(EVERY) if command not in PARSED}.values())[::-1]
-"""Each once, where it stands first."""
+
+
+def once(every: list[Command]) -> list[Command]:
+    """Each command once, where it stands first."""
+    first: dict[str, Command] = {}
+    for command in every:
+        first.setdefault(command.text, command)
+    return list(first.values())
+
+
+RUN = once([command for command in EVERY if command not in PARSED])
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +146,11 @@ def test_the_documents_have_commands_of_each_kind() -> None:
     assert len([each for each in RUN if each.refusal]) >= 5
     for pattern in ONLY_PARSED:
         assert any(re.search(pattern, each.text) for each in EVERY), f"no document has {pattern}: take it out"
+
+
+def test_a_command_that_stands_twice_is_run_where_it_stands_first() -> None:
+    early, later, again = (Command("x", line, text) for line, text in enumerate(("make lab", "make down", "make lab")))
+    assert once([early, later, again]) == [early, later]
 
 
 @pytest.mark.parametrize(
