@@ -1,21 +1,22 @@
 """A change of a running link: `rate=500Mbit/s delay=80ms` in the words of a description, as the link reads it.
 
-Comes in: the link's direction as it is now and the words. Goes out: a `Change`. What the words do not say stays as it
-is; refused is what a description would be refused for.
+Comes in: the link's direction as it is now, and the settings that it is to have: words of the command line (`wanted`),
+or a scenario's own. Goes out: a `Change`. What is not named stays as it is; refused is what a description would be
+refused for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from labs.compile.settings import settings
 from labs.compile.stages.context import LinkContext
 from labs.compile.stages.direction import compile_direction, described, obstacle
 from labs.plan import Link, Plan
-from labs.spec import from_template
-from labs.spec.source import DescriptionError
+from labs.spec import fields, from_template
+from labs.spec.source import DescriptionError, Path, Place, Places
 from labs.stages import Change, DropTail, Queue, Red
 from labs.stages.delay import nominal_ns
 from labs.units import Duration, Rate, Size, UnitError, about
@@ -41,22 +42,40 @@ WORDS = {
 
 
 Heading = Literal["forward", "backward"]
+_PATH: Path = ("wan",)
 
 
-def compile_change(plan: Plan, link: Link, heading: Heading, words: Mapping[str, Any]) -> Change:
-    """What changes in one direction, or DescriptionError."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Link settings that a running link is to have; `words` are those that name them, as errors show them."""
+
+    keys: fields.Direction
+    words: Mapping[str, Any]
+
+    @property
+    def places(self) -> Places:
+        """Errors say `DELAY "5ms": …`."""
+        known = {(*_PATH, key): Place("", key.upper(), str(value)) for key, value in self.words.items()}
+        return Places("", {(): Place("", "", None), **known})
+
+
+def wanted(words: Mapping[str, str]) -> Wanted:
+    """What words of the command line ask for; DescriptionError for what a description would be refused for."""
     unknown = [word for word in words if word not in WORDS]
     if unknown:
         raise DescriptionError(f"{unknown[0]}={words[unknown[0]]}: a link has {', '.join(WORDS)}")
     if not words:
         raise DescriptionError("nothing to change: write for example rate=500Mbit/s")
+    return Wanted(from_template("dumbbell", words).description.wan, words)
+
+
+def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> Change:
+    """What changes in one direction, or DescriptionError."""
     now = link.forward if heading == "forward" else link.backward
-    spec = from_template("dumbbell", words)
-    path = ("wan",)
-    way = settings(path, Rate(now.rate_bps), [(path, described(now)), (path, spec.description.wan)])
+    way = settings(_PATH, Rate(now.rate_bps), [(_PATH, described(now)), (_PATH, asked.keys)])
     delay_ns = way.delay_ns if way.delay_ns is not None else nominal_ns(now.delay)
     longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
-    at = LinkContext(spec, link.name, link.role, delay_ns, _mtu(plan, link), longest_ns)
+    at = LinkContext(asked.places, link.name, link.role, delay_ns, _mtu(plan, link), longest_ns)
     compiled = compile_direction(way, at)
     if compiled.store_bytes > ROOM * now.store_bytes:
         wanted, room = Size(compiled.store_bytes), Size(ROOM * now.store_bytes)
@@ -64,17 +83,17 @@ def compile_change(plan: Plan, link: Link, heading: Heading, words: Mapping[str,
             f"{link.name} {heading} would hold {wanted}, and has room for {room}: "
             "bring the lab up with the larger delay, rate or buffer"
         )
-    kept = compiled.queue.discipline if "queue" in words else now.queue.discipline
+    kept = compiled.queue.discipline if "queue" in asked.words else now.queue.discipline
     then = replace(compiled, queue=replace(compiled.queue, discipline=kept))
     if link.backend != "user":
         found = obstacle(then, way)
         if found is not None:
             key, why = found
             raise DescriptionError(
-                f"{key}={words.get(key, '')}: {why}, or emulator: user in the description of {link.name}"
+                f"{key}={asked.words.get(key, '')}: {why}, or emulator: user in the description of {link.name}"
             )
-        _check_kernel_queue(link, words, then.queue, now.queue)
-    return Change(**{key: getattr(then, key) for word in words for key in WORDS[word]})
+        _check_kernel_queue(link, asked.words, then.queue, now.queue)
+    return Change(**{key: getattr(then, key) for word in asked.words for key in WORDS[word]})
 
 
 def _mtu(plan: Plan, link: Link) -> int:

@@ -10,9 +10,10 @@ from typing import Any
 
 from generator.scenario import fields
 from generator.scenario.runs import ScenarioRun
-from labs.change import WORDS, Heading, after, compile_change
+from labs.change import WORDS, Heading, Wanted, after, compile_change
 from labs.plan import Plan
 from labs.runtime.program import Event
+from labs.spec.fields import Direction
 from labs.spec.source import DescriptionError, nearest
 from labs.stages import Change
 from labs.units import Duration
@@ -34,23 +35,31 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
         if event.down is not None or event.up is not None:
             made.append(Event(at_ns, event.link, "forward", Change(), down=_is_down(event, run, index)))
             continue
-        raw = run.raw["events"][index]
-        words = {key: _word(value) for key, value in raw.items() if key not in ("at", "link", "direction")}
-        for word in words:
-            if word not in WORDS:
-                message = f"does not change while a lab runs: write one of {', '.join(WORDS)}"
-                raise run.places.error((*path, word), message)
-        if not words:
-            raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
+        asked = _asked(event, run, index)
         both: tuple[Heading, ...] = ("forward", "backward")
         for direction in both if event.direction == "both" else (event.direction,):
             try:
-                change = compile_change(plan, links[event.link], direction, words)
+                change = compile_change(plan, links[event.link], direction, asked)
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None
             links[event.link] = after(links[event.link], direction, change)
             made.append(Event(at_ns, event.link, direction, change))
     return tuple(made)
+
+
+def _asked(event: fields.Event, run: ScenarioRun, index: int) -> Wanted:
+    """The settings that the event names."""
+    path = ("events", index)
+    said = {key: value for key, value in run.raw["events"][index].items() if key not in ("at", "link", "direction")}
+    for key in said:
+        if key not in WORDS:
+            message = f"does not change while a lab runs: write one of {', '.join(WORDS)}"
+            raise run.places.error((*path, key), message)
+    named = {key: _word(value) for key, value in said.items() if value is not None}
+    if not named:
+        raise run.places.error(path, 'changes nothing: write for example "rate: 500Mbit/s"')
+    keys = Direction.model_construct(**{key: getattr(event, key) for key in named})
+    return Wanted(keys, named)
 
 
 def _is_down(event: fields.Event, run: ScenarioRun, index: int) -> bool:
@@ -63,6 +72,4 @@ def _is_down(event: fields.Event, run: ScenarioRun, index: int) -> bool:
 
 def _word(value: Any) -> Any:
     """As the command line would say it; groups of keys (a loss model) as they are."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else value
+    return ("true" if value else "false") if isinstance(value, bool) else value

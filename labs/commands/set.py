@@ -62,7 +62,8 @@ def set_command(
     past = labs.control(name, link, {"command": "changes"})["changes"]
     headings: tuple[change.Heading, ...] = ("forward", "backward") if direction == "both" else (direction,)
     # All is compiled before anything is sent: a change that is refused leaves both directions as they were.
-    compiled = {each: change.compile_change(plan, change.as_it_is(found, past), each, wanted) for each in headings}
+    now, asked = change.as_it_is(found, past), change.wanted(wanted)
+    compiled = {each: change.compile_change(plan, now, each, asked) for each in headings}
     answers = {}
     for heading, made in compiled.items():
         keys = made.to_data()

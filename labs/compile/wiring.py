@@ -179,7 +179,7 @@ class _Wiring:
         """Both directions of an emulated link, and what emulates it."""
         spec, link, paths = self._outline.spec, self._outline.links[index], self._outline.paths
         there, back = (
-            LinkContext(spec, edge.name, edge.role, delays[index], link.mtu, paths.longest_rtt_ns)
+            LinkContext(spec.places, edge.name, edge.role, delays[index], link.mtu, paths.longest_rtt_ns)
             for delays in (paths.forward_ns, paths.backward_ns)
         )
         forward = self._directions.direction(link.forward, there, "forward")

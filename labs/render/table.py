@@ -13,12 +13,12 @@ from labs.stages import Direction, Psp
 from labs.stages import delay as delays
 from labs.stages import loss as losses
 from labs.stages import queue as queues
+from labs.stages.direction import framing_words, impairment_words
 from labs.stages.egress import limit_words, paced
-from labs.units import Duration, Fraction, Rate, about
+from labs.units import Duration, Rate, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
 _BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}
-_WHAT_LENGTHS_COUNT = {38: "wire", 18: "ethernet", 0: "ip"}
 
 
 def sheets(plan: Plan) -> list[Sheet]:
@@ -101,10 +101,7 @@ def stages(way: Direction, backend: str) -> list[str]:
 
 
 def _other(way: Direction, backend: str) -> str:
-    words = [_WHAT_LENGTHS_COUNT.get(way.framing.overhead_bytes, f"+{way.framing.overhead_bytes}B")]
-    words += [f"corrupt {Fraction(way.corrupt_ppb)}"] if way.corrupt_ppb else []
-    words += [f"duplicate {Fraction(way.duplicate_ppb)}"] if way.duplicate_ppb else []
-    words += ["reorder"] if way.reorder else []
+    words = [framing_words(way.framing), *impairment_words(way)]
     words += [_BELOW_NETEM[backend]] if backend in _BELOW_NETEM else []
     return ", ".join(words)
 

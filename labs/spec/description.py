@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from labs.reading import read_text
-from labs.spec.fields import Description, Model, Topology
+from labs.spec.fields import Description, Direction, Model, Topology
 from labs.spec.source import DescriptionError, Path, Places, nearest, read_yaml
 from labs.spec.source import Place as _Place
 
@@ -40,12 +40,7 @@ MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 # Words of the command line → where they are in a description; topology settings come from the topology itself.
 _ON_COMMAND_LINE: dict[str, Path] = {
     **{key: (key,) for key in ("name", "rtt", "mtu", "ip", "seed", "emulator", "dither", "routing")},
-    **{
-        key: ("wan", key)
-        for key in ("rate", "buffer", "loss", "delay", "jitter", "distribution", "corrupt", "duplicate", "queue")
-    },
-    "framing": ("wan", "framing"),
-    "reorder": ("wan", "reorder"),
+    **{key: ("wan", key) for key in Direction.model_fields},
     "access": ("access", "rate"),
     "switch": ("access", "switch"),
 }

@@ -105,8 +105,11 @@ def _pattern(value: object, info: ValidationInfo) -> str:
 
 
 def _read(name: str, info: ValidationInfo) -> str:
+    read = (info.context or {}).get("read")
+    if read is None:
+        raise ValueError(f"{name}: only a lab's description names files: write the value itself")
     try:
-        return str((info.context or {})["read"](name))
+        return str(read(name))
     except OSError as error:
         raise ValueError(f"{name}: {error.strerror}: write a file's path relative to the description") from None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from labs.stages.delay import Delay
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
+from labs.units import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,16 @@ class Direction:
     seed: int
     store_packets: int
     store_bytes: int
+
+
+def framing_words(framing: Framing) -> str:
+    """The framing's name as a description writes it, or the bytes that it adds."""
+    names = {38: "wire", 18: "ethernet", 0: "ip"}
+    return names.get(framing.overhead_bytes, f"+{framing.overhead_bytes}B")
+
+
+def impairment_words(direction: Direction) -> list[str]:
+    """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
+    words = [f"corrupt {Fraction(direction.corrupt_ppb)}"] if direction.corrupt_ppb else []
+    words += [f"duplicate {Fraction(direction.duplicate_ppb)}"] if direction.duplicate_ppb else []
+    return words + (["reorder"] if direction.reorder else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from labs.change import as_it_is, compile_change, delay_until
+from labs.change import as_it_is, compile_change, delay_until, wanted
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.spec import DescriptionError, from_template
@@ -22,7 +22,7 @@ def plan(**words: str) -> Plan:
 def change(text: str, **words: str) -> Change:
     made = plan(**words)
     pairs = dict(word.split("=") for word in text.split())
-    return compile_change(made, made.links[0], "forward", pairs)
+    return compile_change(made, made.links[0], "forward", wanted(pairs))
 
 
 def queue_after(text: str, **words: str) -> Queue:
@@ -109,9 +109,9 @@ def test_a_change_starts_from_the_link_as_it_is() -> None:
     ]
     now = as_it_is(link, past)
     assert now.backward == link.backward and now.forward.rate_bps == link.forward.rate_bps
-    jitter = compile_change(plan(), now, "forward", {"jitter": "1ms"})
+    jitter = compile_change(plan(), now, "forward", wanted({"jitter": "1ms"}))
     assert jitter == Change(delay=NormalDelay(20_000_000, 1_000_000))
-    queue = compile_change(plan(), now, "forward", {"queue": "codel"}).queue
+    queue = compile_change(plan(), now, "forward", wanted({"queue": "codel"})).queue
     assert queue is not None and queue.limit_packets == 50
 
 

@@ -1,10 +1,15 @@
-"""Nothing of a link's stages is forgotten in one place while it is there in another."""
+"""Nothing of a link's stages is forgotten in one place while it is there in another.
+
+`python -m labs.tests.test_stages` writes `tests/golden/stages.json`: the kinds and keys of all stages as Python has
+them. labs/node/src/stages_tests.rs compares it with Rust's.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import orjson
 import pytest
@@ -12,8 +17,12 @@ import pytest
 from labs.change import WORDS
 from labs.compile import HostFacts, compile
 from labs.compile.settings import _has_card
-from labs.spec import fields, parse
+from labs.plan import Interface
+from labs.spec import fields, manual, parse
 from labs.stages import Change, Direction
+from labs.typed import KIND, kinds
+
+GOLDEN = Path(__file__).parents[2] / "tests/golden/stages.json"
 
 OF_A_CARD = {"rate": "1Gbit/s", "buffer": "100pkt", "framing": "ethernet", "delay": "0ms", "queue": "drop-tail"}
 """What a network card does too."""
@@ -52,7 +61,53 @@ def test_every_key_of_a_description_can_be_changed_while_a_link_runs() -> None:
     assert {key for keys in WORDS.values() for key in keys} == {field.name for field in dataclasses.fields(Change)}
 
 
+def test_every_group_of_keys_of_a_stage_is_in_the_manual() -> None:
+    shown = [model for _, model, _ in manual._SECTIONS]
+    for stage in (fields.Loss, fields.Queue):
+        for field in stage.model_fields.values():
+            for part in get_args(field.annotation):
+                if isinstance(part, type) and issubclass(part, fields.Model) and part.model_fields:
+                    assert part in shown, f"write {part.__name__} into labs/spec/manual.py"
+
+
 def test_every_stage_of_a_direction_can_be_changed() -> None:
     of_direction, of_change = ({field.name for field in dataclasses.fields(kind)} for kind in (Direction, Change))
     assert of_direction - of_change == {"framing", "seed", "store_packets", "store_bytes"}
     assert of_change <= of_direction
+
+
+def test_rust_has_the_same_kinds_and_keys_of_stages() -> None:
+    golden = orjson.loads(GOLDEN.read_bytes())
+    ours = listed()
+    for stage in golden.keys() | ours.keys():
+        assert golden.get(stage) == ours.get(stage), f"{stage}: Rust's (tests/golden/stages.json) left, Python's right"
+
+
+def listed() -> dict[str, Any]:
+    """By the name of a stage its keys; or its kinds, each with its keys."""
+    found: dict[str, Any] = {"change": _keys(Change), "direction": _keys(Direction)}
+    for name, hint in [*_nested(Direction), ("egress", get_type_hints(Interface)["egress"])]:
+        found[name] = (
+            _keys(hint)
+            if dataclasses.is_dataclass(hint)
+            else {kind: sorted(set(_keys(part)) - {KIND}) for part in get_args(hint) for kind in kinds(part)}
+        )
+    return found
+
+
+def _nested(kind: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a dataclass, and of those in it, that are dataclasses or unions of them."""
+    for name, hint in get_type_hints(kind).items():
+        if dataclasses.is_dataclass(hint):
+            yield name, hint
+            yield from _nested(hint)
+        elif any(dataclasses.is_dataclass(part) for part in get_args(hint)):
+            yield name, hint
+
+
+def _keys(kind: Any) -> list[str]:
+    return sorted(field.name for field in dataclasses.fields(kind))
+
+
+if __name__ == "__main__":
+    GOLDEN.write_bytes(orjson.dumps(listed(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")

@@ -29,45 +29,47 @@ pub struct Change {
 impl Change {
     /// What a direction is after it.
     pub fn applied(&self, direction: &Direction) -> Direction {
-        let Direction { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, .. } = direction.clone();
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = self.clone();
         Direction {
-            rate_bps: self.rate_bps.unwrap_or(rate_bps),
-            delay: self.delay.clone().unwrap_or(delay),
-            reorder: self.reorder.unwrap_or(reorder),
-            loss: self.loss.clone().unwrap_or(loss),
-            corrupt_ppb: self.corrupt_ppb.unwrap_or(corrupt_ppb),
-            duplicate_ppb: self.duplicate_ppb.unwrap_or(duplicate_ppb),
-            queue: self.queue.clone().unwrap_or(queue),
-            ..direction.clone()
+            framing: direction.framing,
+            rate_bps: rate_bps.unwrap_or(direction.rate_bps),
+            loss: loss.unwrap_or_else(|| direction.loss.clone()),
+            corrupt_ppb: corrupt_ppb.unwrap_or(direction.corrupt_ppb),
+            duplicate_ppb: duplicate_ppb.unwrap_or(direction.duplicate_ppb),
+            queue: queue.unwrap_or_else(|| direction.queue.clone()),
+            delay: delay.unwrap_or_else(|| direction.delay.clone()),
+            reorder: reorder.unwrap_or(direction.reorder),
+            seed: direction.seed,
+            store_packets: direction.store_packets,
+            store_bytes: direction.store_bytes,
         }
     }
 
     /// The change that gives `direction` back what this one took from it.
     pub fn undone(&self, direction: &Direction) -> Change {
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = self;
         Change {
-            rate_bps: self.rate_bps.map(|_| direction.rate_bps),
-            delay: self.delay.as_ref().map(|_| direction.delay.clone()),
-            reorder: self.reorder.map(|_| direction.reorder),
-            loss: self.loss.as_ref().map(|_| direction.loss.clone()),
-            corrupt_ppb: self.corrupt_ppb.map(|_| direction.corrupt_ppb),
-            duplicate_ppb: self.duplicate_ppb.map(|_| direction.duplicate_ppb),
-            queue: self.queue.as_ref().map(|_| direction.queue.clone()),
+            rate_bps: rate_bps.map(|_| direction.rate_bps),
+            delay: delay.as_ref().map(|_| direction.delay.clone()),
+            reorder: reorder.map(|_| direction.reorder),
+            loss: loss.as_ref().map(|_| direction.loss.clone()),
+            corrupt_ppb: corrupt_ppb.map(|_| direction.corrupt_ppb),
+            duplicate_ppb: duplicate_ppb.map(|_| direction.duplicate_ppb),
+            queue: queue.as_ref().map(|_| direction.queue.clone()),
         }
     }
-}
 
-impl Change {
     /// This one, and `later` after it, as one change.
     pub fn then(self, later: &Change) -> Change {
-        let later = later.clone();
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = later.clone();
         Change {
-            rate_bps: later.rate_bps.or(self.rate_bps),
-            delay: later.delay.or(self.delay),
-            reorder: later.reorder.or(self.reorder),
-            loss: later.loss.or(self.loss),
-            corrupt_ppb: later.corrupt_ppb.or(self.corrupt_ppb),
-            duplicate_ppb: later.duplicate_ppb.or(self.duplicate_ppb),
-            queue: later.queue.or(self.queue),
+            rate_bps: rate_bps.or(self.rate_bps),
+            delay: delay.or(self.delay),
+            reorder: reorder.or(self.reorder),
+            loss: loss.or(self.loss),
+            corrupt_ppb: corrupt_ppb.or(self.corrupt_ppb),
+            duplicate_ppb: duplicate_ppb.or(self.duplicate_ppb),
+            queue: queue.or(self.queue),
         }
     }
 }
@@ -88,16 +90,17 @@ pub struct Prepared {
 
 impl Prepared {
     pub fn new(change: &Change) -> Self {
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = change;
         let made = |queue: &Queue| (queue.discipline.clone(), queue::Discipline::new(&queue.discipline));
         Prepared {
-            rate_bps: change.rate_bps,
-            delay: change.delay.as_ref().map(Distribution::new),
-            reorder: change.reorder,
-            loss: change.loss.as_ref().map(loss::Model::new),
-            corrupt: change.corrupt_ppb,
-            duplicate: change.duplicate_ppb,
-            limit: change.queue.as_ref().map(Limit::new),
-            discipline: change.queue.as_ref().map(made),
+            rate_bps: *rate_bps,
+            delay: delay.as_ref().map(Distribution::new),
+            reorder: *reorder,
+            loss: loss.as_ref().map(loss::Model::new),
+            corrupt: *corrupt_ppb,
+            duplicate: *duplicate_ppb,
+            limit: queue.as_ref().map(Limit::new),
+            discipline: queue.as_ref().map(made),
         }
     }
 }

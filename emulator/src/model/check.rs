@@ -1,65 +1,79 @@
 //! Is a configuration one that the model can run? One line per refusal: which key, what it is, what to write.
 //!
-//! The one check of plans and of changes at run time. Its bounds are those of descriptions (labs/spec, labs/compile):
+//! The one check of plans and of changes at run time. Each stage checks itself, beside its model: `check` of loss.rs,
+//! queue.rs, rate.rs and distribution.rs. Their bounds are those of descriptions (labs/spec, labs/compile):
 //! `tests/golden/limits.json` holds values at and beyond each bound, and both sides' tests read it.
 
-use super::pie::LEAST_UPDATE_NS;
-use super::red::MOST_WEIGHT_LOG2;
-use super::{Change, Nanos};
-use crate::config::{Delay, Direction, Discipline, Loss, Queue, ONE_PPB};
+use super::{rate, Change, Nanos};
+use crate::config::{Direction, Framing, ONE_PPB};
 
-const RATES: std::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
 const SECOND_NS: Nanos = 1_000_000_000;
 /// Of delays, jitter, PIE's times.
-const LONGEST_NS: Nanos = 10 * SECOND_NS;
-/// Of CoDel's interval, which a description leaves to the compiler: ten packets of 10 s each.
-const LONGEST_INTERVAL_NS: Nanos = 100 * SECOND_NS;
+pub(super) const LONGEST_NS: Nanos = 10 * SECOND_NS;
 /// 8 GiB: the largest store, and so the most that may wait.
-const MOST_BYTES: u64 = 8 << 30;
+pub(super) const MOST_BYTES: u64 = 8 << 30;
 /// As many as fill the largest store at 64 bytes each.
-const MOST_PACKETS: u64 = MOST_BYTES / 64;
+pub(super) const MOST_PACKETS: u64 = MOST_BYTES / 64;
 /// Entries of a table of delays, letters of a pattern of losses.
-const LONGEST_LIST: usize = 1 << 20;
-/// PIE's gains: 1000 Hz.
-const MOST_GAIN_MHZ: u64 = 1_000_000;
+pub(super) const LONGEST_LIST: usize = 1 << 20;
 /// Far above every framing there is; sums with a packet's length stay in 32 bits.
 const MOST_FRAMING_BYTES: u32 = 1 << 16;
 
-type Verdict = Result<(), String>;
+pub(super) type Checked = Result<(), String>;
 
 /// Checks a direction as it is in a plan.
-pub fn check(direction: &Direction) -> Verdict {
-    let framing = direction.framing.overhead_bytes.max(direction.framing.minimum_bytes);
-    require(framing <= MOST_FRAMING_BYTES, || {
-        format!("framing {framing}: overhead_bytes and minimum_bytes are at most {MOST_FRAMING_BYTES}")
-    })?;
-    let (packets, bytes) = (direction.store_packets, direction.store_bytes);
-    require(packets <= MOST_PACKETS, || format!("store_packets {packets}: write at most {MOST_PACKETS}"))?;
-    require(bytes <= MOST_BYTES, || format!("store_bytes {bytes}: write at most {MOST_BYTES} (8 GiB)"))?;
-    rate(direction.rate_bps)?;
-    loss(&direction.loss)?;
-    probability("corrupt_ppb", direction.corrupt_ppb)?;
-    probability("duplicate_ppb", direction.duplicate_ppb)?;
-    queue(&direction.queue)?;
-    delay(&direction.delay)
+pub fn check(direction: &Direction) -> Checked {
+    let Direction {
+        framing,
+        rate_bps,
+        loss,
+        corrupt_ppb,
+        duplicate_ppb,
+        queue,
+        delay,
+        reorder: _,
+        seed: _,
+        store_packets,
+        store_bytes,
+    } = direction;
+    framing.check()?;
+    require(*store_packets <= MOST_PACKETS, || format!("store_packets {store_packets}: write at most {MOST_PACKETS}"))?;
+    require(*store_bytes <= MOST_BYTES, || format!("store_bytes {store_bytes}: write at most {MOST_BYTES} (8 GiB)"))?;
+    rate::check(*rate_bps)?;
+    loss.check()?;
+    probability("corrupt_ppb", *corrupt_ppb)?;
+    probability("duplicate_ppb", *duplicate_ppb)?;
+    queue.check()?;
+    delay.check()
+}
+
+impl Framing {
+    fn check(&self) -> Checked {
+        let Framing { overhead_bytes, minimum_bytes } = *self;
+        let most = overhead_bytes.max(minimum_bytes);
+        require(most <= MOST_FRAMING_BYTES, || {
+            format!("framing {most}: overhead_bytes and minimum_bytes are at most {MOST_FRAMING_BYTES}")
+        })
+    }
 }
 
 impl Change {
     /// Checks what is named; the rest stays as it is. A change that names nothing is refused.
-    pub fn check(&self) -> Verdict {
+    pub fn check(&self) -> Checked {
         require(*self != Change::default(), || {
             "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb or queue".into()
         })?;
-        self.rate_bps.map_or(Ok(()), rate)?;
-        self.loss.as_ref().map_or(Ok(()), loss)?;
-        self.corrupt_ppb.map_or(Ok(()), |value| probability("corrupt_ppb", value))?;
-        self.duplicate_ppb.map_or(Ok(()), |value| probability("duplicate_ppb", value))?;
-        self.queue.as_ref().map_or(Ok(()), queue)?;
-        self.delay.as_ref().map_or(Ok(()), delay)
+        let Change { rate_bps, delay, reorder: _, loss, corrupt_ppb, duplicate_ppb, queue } = self;
+        rate_bps.map_or(Ok(()), rate::check)?;
+        loss.as_ref().map_or(Ok(()), |loss| loss.check())?;
+        corrupt_ppb.map_or(Ok(()), |value| probability("corrupt_ppb", value))?;
+        duplicate_ppb.map_or(Ok(()), |value| probability("duplicate_ppb", value))?;
+        queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
+        delay.as_ref().map_or(Ok(()), |delay| delay.check())
     }
 }
 
-fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {
+pub(super) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Checked {
     if holds {
         Ok(())
     } else {
@@ -67,107 +81,12 @@ fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {
     }
 }
 
-fn rate(value: u64) -> Verdict {
-    require(RATES.contains(&value), || format!("rate_bps {value}: write 8000 (8 kbit/s) to 100000000000 (100 Gbit/s)"))
-}
-
-fn probability(key: &str, value: u32) -> Verdict {
+pub(super) fn probability(key: &str, value: u32) -> Checked {
     require(value <= ONE_PPB, || format!("{key} {value}: a probability is at most 1000000000 (100 %)"))
 }
 
-fn loss(model: &Loss) -> Verdict {
-    match model {
-        Loss::None {} => Ok(()),
-        Loss::Bernoulli { loss_ppb } => probability("loss_ppb", *loss_ppb),
-        Loss::GilbertElliott { to_bad_ppb, to_good_ppb, loss_good_ppb, loss_bad_ppb } => {
-            probability("to_bad_ppb", *to_bad_ppb)?;
-            probability("to_good_ppb", *to_good_ppb)?;
-            probability("loss_good_ppb", *loss_good_ppb)?;
-            probability("loss_bad_ppb", *loss_bad_ppb)
-        }
-        Loss::Markov4 { p13_ppb, p31_ppb, p32_ppb, p23_ppb, p14_ppb } => {
-            probability("p13_ppb + p14_ppb", p13_ppb.saturating_add(*p14_ppb))?;
-            probability("p31_ppb + p32_ppb", p31_ppb.saturating_add(*p32_ppb))?;
-            probability("p23_ppb", *p23_ppb)
-        }
-        Loss::EveryNth { n } => require((1..=i64::MAX as u64).contains(n), || {
-            format!("n {n}: every 1st, 2nd … packet can be lost, up to {}; for none write none", i64::MAX)
-        }),
-        Loss::Pattern { pattern } => {
-            let letters = pattern.bytes().all(|letter| letter == b'0' || letter == b'1');
-            require(letters && (1..=LONGEST_LIST).contains(&pattern.len()), || {
-                format!(
-                    "pattern {:?}: write a 0 for a packet that passes, a 1 for one that is lost, up to {LONGEST_LIST}",
-                    shortened(pattern)
-                )
-            })
-        }
-    }
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(20).collect()
-}
-
-fn queue(queue: &Queue) -> Verdict {
-    require(queue.limit_packets.is_some() || queue.limit_bytes.is_some(), || {
-        "queue: give limit_packets or limit_bytes, or both".into()
-    })?;
-    for (key, limit, most) in
-        [("limit_packets", queue.limit_packets, MOST_PACKETS), ("limit_bytes", queue.limit_bytes, MOST_BYTES)]
-    {
-        let limit = limit.unwrap_or(1);
-        require((1..=most).contains(&limit), || format!("{key} {limit}: write 1 to {most}"))?;
-    }
-    match queue.discipline {
-        Discipline::DropTail {} => Ok(()),
-        Discipline::Red { min_bytes, max_bytes, max_p_ppb, weight_log2, .. } => {
-            probability("max_p_ppb", max_p_ppb)?;
-            require(min_bytes < max_bytes, || format!("min_bytes {min_bytes}: must be below max_bytes ({max_bytes})"))?;
-            require(max_bytes <= MOST_BYTES, || format!("max_bytes {max_bytes}: write at most {MOST_BYTES} (8 GiB)"))?;
-            require(weight_log2 <= MOST_WEIGHT_LOG2, || {
-                format!("weight_log2 {weight_log2}: write 0 to {MOST_WEIGHT_LOG2} (usual: 9)")
-            })
-        }
-        Discipline::Codel { target_ns, interval_ns, .. } => {
-            require(0 < target_ns && target_ns <= interval_ns, || {
-                format!("target_ns {target_ns}: must be above 0 and not above interval_ns ({interval_ns})")
-            })?;
-            require(interval_ns <= LONGEST_INTERVAL_NS, || {
-                format!("interval_ns {interval_ns}: write at most {LONGEST_INTERVAL_NS} (100 s)")
-            })
-        }
-        Discipline::Pie { target_ns, update_ns, alpha_mhz, beta_mhz, .. } => {
-            time("target_ns", target_ns, 1, 2 * LONGEST_NS)?;
-            time("update_ns", update_ns, LEAST_UPDATE_NS, LONGEST_NS)?;
-            for (key, gain) in [("alpha_mhz", alpha_mhz), ("beta_mhz", beta_mhz)] {
-                require(gain <= MOST_GAIN_MHZ, || format!("{key} {gain}: write at most {MOST_GAIN_MHZ} (1000 Hz)"))?;
-            }
-            Ok(())
-        }
-    }
-}
-
-fn time(key: &str, value: Nanos, least: Nanos, most: Nanos) -> Verdict {
+pub(super) fn time(key: &str, value: Nanos, least: Nanos, most: Nanos) -> Checked {
     require((least..=most).contains(&value), || format!("{key} {value}: write {least} to {most}"))
-}
-
-fn delay(delay: &Delay) -> Verdict {
-    match delay {
-        Delay::Constant { delay_ns } => time("delay_ns", *delay_ns, 0, LONGEST_NS),
-        Delay::Uniform { delay_ns, jitter_ns }
-        | Delay::Normal { delay_ns, jitter_ns }
-        | Delay::Pareto { delay_ns, jitter_ns } => {
-            time("delay_ns", *delay_ns, 0, LONGEST_NS)?;
-            require(jitter_ns <= delay_ns, || format!("jitter_ns {jitter_ns}: must not be above delay_ns ({delay_ns})"))
-        }
-        Delay::Table { delays_ns } => {
-            require((1..=LONGEST_LIST).contains(&delays_ns.len()), || {
-                format!("delays_ns: a table of delays has 1 to {LONGEST_LIST}, this one {}", delays_ns.len())
-            })?;
-            delays_ns.iter().try_for_each(|each| time("delays_ns", *each, 0, LONGEST_NS))
-        }
-    }
 }
 
 #[cfg(test)]

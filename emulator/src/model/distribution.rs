@@ -7,9 +7,44 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::check::{require, time, Checked, LONGEST_LIST, LONGEST_NS};
 use super::rng::Stream;
 use super::Nanos;
 use crate::config::Delay;
+
+impl Delay {
+    /// The delay that the link is said to have; of a table the mean, rounded down.
+    pub fn nominal_ns(&self) -> Nanos {
+        match self {
+            Delay::Constant { delay_ns }
+            | Delay::Uniform { delay_ns, jitter_ns: _ }
+            | Delay::Normal { delay_ns, jitter_ns: _ }
+            | Delay::Pareto { delay_ns, jitter_ns: _ } => *delay_ns,
+            Delay::Table { delays_ns } => delays_ns.iter().sum::<u64>() / (delays_ns.len() as u64).max(1),
+        }
+    }
+
+    /// Are they delays that packets can have?
+    pub(super) fn check(&self) -> Checked {
+        match self {
+            Delay::Constant { delay_ns } => time("delay_ns", *delay_ns, 0, LONGEST_NS),
+            Delay::Uniform { delay_ns, jitter_ns }
+            | Delay::Normal { delay_ns, jitter_ns }
+            | Delay::Pareto { delay_ns, jitter_ns } => {
+                time("delay_ns", *delay_ns, 0, LONGEST_NS)?;
+                require(jitter_ns <= delay_ns, || {
+                    format!("jitter_ns {jitter_ns}: must not be above delay_ns ({delay_ns})")
+                })
+            }
+            Delay::Table { delays_ns } => {
+                require((1..=LONGEST_LIST).contains(&delays_ns.len()), || {
+                    format!("delays_ns: a table of delays has 1 to {LONGEST_LIST}, this one {}", delays_ns.len())
+                })?;
+                delays_ns.iter().try_for_each(|each| time("delays_ns", *each, 0, LONGEST_NS))
+            }
+        }
+    }
+}
 
 const TABLE_LOG2: u32 = 13;
 const CELLS: usize = 1 << TABLE_LOG2;

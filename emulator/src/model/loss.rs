@@ -1,7 +1,42 @@
 //! Stage 1, the loss models: asked once per packet, in order of arrival, whether it is lost.
 
+use super::check::{probability, require, Checked, LONGEST_LIST};
 use super::rng::Stream;
 use crate::config::{Loss, Ppb};
+
+impl Loss {
+    /// Is it a model that can be run?
+    pub(super) fn check(&self) -> Checked {
+        match self {
+            Loss::None {} => Ok(()),
+            Loss::Bernoulli { loss_ppb } => probability("loss_ppb", *loss_ppb),
+            Loss::GilbertElliott { to_bad_ppb, to_good_ppb, loss_good_ppb, loss_bad_ppb } => {
+                probability("to_bad_ppb", *to_bad_ppb)?;
+                probability("to_good_ppb", *to_good_ppb)?;
+                probability("loss_good_ppb", *loss_good_ppb)?;
+                probability("loss_bad_ppb", *loss_bad_ppb)
+            }
+            Loss::Markov4 { p13_ppb, p31_ppb, p32_ppb, p23_ppb, p14_ppb } => {
+                probability("p13_ppb + p14_ppb", p13_ppb.saturating_add(*p14_ppb))?;
+                probability("p31_ppb + p32_ppb", p31_ppb.saturating_add(*p32_ppb))?;
+                probability("p23_ppb", *p23_ppb)
+            }
+            Loss::EveryNth { n } => require((1..=i64::MAX as u64).contains(n), || {
+                format!("n {n}: every 1st, 2nd … packet can be lost, up to {}; for none write none", i64::MAX)
+            }),
+            Loss::Pattern { pattern } => {
+                let letters = pattern.bytes().all(|letter| letter == b'0' || letter == b'1');
+                require(letters && (1..=LONGEST_LIST).contains(&pattern.len()), || {
+                    let begins: String = pattern.chars().take(20).collect();
+                    format!(
+                        "pattern {begins:?}: write a 0 for a packet that passes, a 1 for one that is lost, up to \
+                         {LONGEST_LIST}"
+                    )
+                })
+            }
+        }
+    }
+}
 
 /// A loss model with its state; starts in the good state (state 1), before the first packet.
 #[derive(Clone, Debug)]

@@ -242,21 +242,22 @@ impl<P: Copy> DirectionModel<P> {
     /// The same without allocating; `change` then holds what it took the place of.
     pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
         self.advance(now);
-        if let Some(rate_bps) = change.rate_bps {
+        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, limit, discipline } = change;
+        if let Some(rate_bps) = *rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
-        if let Some(delay) = &mut change.delay {
+        if let Some(delay) = delay {
             std::mem::swap(&mut self.delay, delay);
             self.least_delay = self.delay.least();
         }
-        self.reorder = change.reorder.unwrap_or(self.reorder);
-        if let Some(loss) = &mut change.loss {
+        self.reorder = reorder.unwrap_or(self.reorder);
+        if let Some(loss) = loss {
             std::mem::swap(&mut self.loss, loss);
         }
-        self.corrupt = change.corrupt.unwrap_or(self.corrupt);
-        self.duplicate = change.duplicate.unwrap_or(self.duplicate);
-        self.limit = change.limit.unwrap_or(self.limit);
-        if let Some((configured, discipline)) = &mut change.discipline {
+        self.corrupt = corrupt.unwrap_or(self.corrupt);
+        self.duplicate = duplicate.unwrap_or(self.duplicate);
+        self.limit = limit.unwrap_or(self.limit);
+        if let Some((configured, discipline)) = discipline {
             if *configured != self.configured {
                 std::mem::swap(&mut self.configured, configured);
                 std::mem::swap(&mut self.discipline, discipline);

@@ -4,9 +4,18 @@
 //! Time is kept as whole nanoseconds plus a part in units of 1/rate nanoseconds. The part is carried as long
 //! as the server is busy, so n packets back to back take n × bits / rate with no error at all, at any rate.
 
+use super::check::{require, Checked};
 use super::Nanos;
 
+const RATES: std::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+/// Is it a rate that the stage can have?
+pub(super) fn check(rate_bps: u64) -> Checked {
+    require(RATES.contains(&rate_bps), || {
+        format!("rate_bps {rate_bps}: write 8000 (8 kbit/s) to 100000000000 (100 Gbit/s)")
+    })
+}
 
 #[derive(Clone, Debug)]
 pub struct Server {

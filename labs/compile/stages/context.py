@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labs.compile.settings import Settings
-from labs.spec import Spec
-from labs.spec.source import DescriptionError
+from labs.spec.source import DescriptionError, Places
 
 
 @dataclass(frozen=True, slots=True)
 class LinkContext:
-    """`delay_ns` is the direction's own, from the topology or as it was written; `longest_rtt_ns` is the lab's."""
+    """`delay_ns` is the direction's own, from the topology or as it was written; `longest_rtt_ns` is the lab's.
 
-    spec: Spec
+    `places` say where the link's settings are written.
+    """
+
+    places: Places
     link: str
     role: str
     delay_ns: int
@@ -22,7 +24,7 @@ class LinkContext:
 
     def error(self, way: Settings, key: str, message: str, value: object) -> DescriptionError:
         """An error that points to where `key` of the direction is written, or would be."""
-        return self.spec.error(way.path(key), message, value)
+        return self.places.error(way.path(key), message, value)
 
 
 Obstacle = tuple[str, str]

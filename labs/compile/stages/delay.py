@@ -20,7 +20,7 @@ def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
     table, jitter = written.delay, written.jitter
     jitter_ns = jitter.ns if jitter is not None else 0
     if written.distribution is not None and not jitter_ns:
-        raise at.error(way, "distribution", 'has nothing to spread: write "jitter: 1ms" too', None)
+        raise at.error(way, "distribution", 'has nothing to spread: write "jitter: 1ms" too', written.distribution)
     if written.reorder and not jitter_ns and not isinstance(table, values.DelayTable):
         raise at.error(way, "reorder", 'a constant delay reorders nothing: write "jitter: 1ms" too', "true")
     if isinstance(table, values.DelayTable):

@@ -342,3 +342,7 @@ mod tests {
         assert!(refused.contains("ewan-plan/1"), "{refused}");
     }
 }
+
+#[cfg(test)]
+#[path = "stages_tests.rs"]
+mod stages_tests;

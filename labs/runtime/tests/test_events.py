@@ -20,7 +20,7 @@ import orjson
 import pytest
 
 from labs import host
-from labs.change import Heading, compile_change
+from labs.change import Heading, compile_change, wanted
 from labs.compile import compile
 from labs.plan import Plan
 from labs.record.tables import TABLES
@@ -79,7 +79,7 @@ def lab(clock: str = "virtual", **settings: str) -> Plan:
 
 def change(plan: Plan, at_ns: int, link: str = "core", direction: Heading = "forward", **words: str) -> Event:
     found = next(each for each in plan.links if each.name == link)
-    return Event(at_ns, link, direction, compile_change(plan, found, direction, words))
+    return Event(at_ns, link, direction, compile_change(plan, found, direction, wanted(words)))
 
 
 def packets(plan: Plan, times_ns: Sequence[int]) -> tuple[Command, ...]:

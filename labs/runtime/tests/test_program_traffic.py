@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from labs import host
-from labs.change import compile_change
+from labs.change import compile_change, wanted
 from labs.compile import compile
 from labs.plan import Plan
 from labs.runtime.base import LabError
@@ -100,7 +100,7 @@ CLOCKS = pytest.mark.parametrize("clock", ["virtual", pytest.param("live", marks
 @CLOCKS
 def test_traffic_commands_changes_and_counters_have_one_beginning(tmp_path: Path, clock: str) -> None:
     plan, place = lab(clock), tmp_path / "run"
-    change = compile_change(plan, plan.links[0], "forward", {"rate": "5M"})
+    change = compile_change(plan, plan.links[0], "forward", wanted({"rate": "5M"}))
     program = Program(
         commands=(Command("left1", ("ping", "-c", "1", "right1"), at_ns=NS_PER_SECOND),),
         longest_ns=60 * NS_PER_SECOND,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ewan_emulator::config::{Delay, Direction};
+use ewan_emulator::config::Direction;
 use ewan_emulator::datapath::client::{self, Client};
 use ewan_emulator::model::Change;
 use serde::Deserialize;
@@ -69,20 +69,9 @@ pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
 
 fn settings(page: &mut Exposition, labels: &Labels, now: &Direction) {
     page.add("ewan_link_rate_bytes_per_second", labels, now.rate_bps as f64 / 8.0);
-    page.add("ewan_link_delay_seconds", labels, Seconds(delay_ns(&now.delay)));
+    page.add("ewan_link_delay_seconds", labels, Seconds(now.delay.nominal_ns()));
     page.add_known("ewan_link_queue_limit_bytes", labels, now.queue.limit_bytes);
     page.add_known("ewan_link_queue_limit_packets", labels, now.queue.limit_packets);
-}
-
-/// The middle of a table's values; what all others are built around.
-fn delay_ns(delay: &Delay) -> u64 {
-    match delay {
-        Delay::Constant { delay_ns }
-        | Delay::Uniform { delay_ns, .. }
-        | Delay::Normal { delay_ns, .. }
-        | Delay::Pareto { delay_ns, .. } => *delay_ns,
-        Delay::Table { delays_ns } => delays_ns.iter().sum::<u64>() / (delays_ns.len() as u64).max(1),
-    }
 }
 
 fn user_link(page: &mut Exposition, of_link: &Labels, ways: [Labels; 2], stats: &LinkStats) {

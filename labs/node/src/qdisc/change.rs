@@ -18,13 +18,27 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What the kernel's parts cannot do, or not without dropping what waits, and what to write.
 pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
-    match then.loss {
+    // All keys by name: a new one is either refused here or made in `requests`.
+    let Direction {
+        framing: _,
+        rate_bps: _,
+        loss,
+        corrupt_ppb: _,
+        duplicate_ppb: _,
+        queue,
+        delay,
+        reorder: _,
+        seed: _,
+        store_packets: _,
+        store_bytes: _,
+    } = then;
+    match loss {
         Loss::EveryNth { .. } | Loss::Pattern { .. } => {
             return Some("netem loses at random only: write a fraction, or emulator: user in the description");
         }
         Loss::None {} | Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => {}
     }
-    match then.delay {
+    match delay {
         Delay::Table { .. } | Delay::Normal { .. } | Delay::Pareto { .. } => {
             return Some(
                 "netem has no such distribution: write distribution=uniform, or emulator: user in the description",
@@ -43,7 +57,7 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         );
     }
     let limits = |direction: &Direction| (direction.queue.limit_packets, direction.queue.limit_bytes);
-    if matches!(then.queue.discipline, Discipline::Red { .. }) && limits(now) != limits(then) {
+    if matches!(queue.discipline, Discipline::Red { .. }) && limits(now) != limits(then) {
         return Some(
             "another limit would drop what waits in the kernel's RED queue: write emulator: user in the description",
         );
@@ -61,11 +75,7 @@ pub fn requests(
     times: u64,
     at: &str,
 ) {
-    let impaired = |direction: &Direction| {
-        let Direction { loss, corrupt_ppb, duplicate_ppb, delay, reorder, .. } = direction;
-        (loss.clone(), *corrupt_ppb, *duplicate_ppb, delay.clone(), *reorder)
-    };
-    if impaired(now) != impaired(then) {
+    if of_netem(now) != of_netem(then) {
         let seed = then.seed.wrapping_add(GOLDEN.wrapping_mul(times + 1));
         let fresh = Direction { seed, ..then.clone() };
         let root = Place { index, parent: TC_H_ROOT, handle: ROOT };
@@ -100,6 +110,24 @@ pub fn requests(
     if now.queue != then.queue {
         kinds::queue(batch, 0, Place { index, parent: RATE | FIRST, handle: QUEUE }, then, packet, at);
     }
+}
+
+/// A direction as far as netem makes it: without what the levels below do, and without what never changes.
+fn of_netem(direction: &Direction) -> impl PartialEq + '_ {
+    let Direction {
+        framing: _,
+        rate_bps: _,
+        loss,
+        corrupt_ppb,
+        duplicate_ppb,
+        queue: _,
+        delay,
+        reorder,
+        seed: _,
+        store_packets: _,
+        store_bytes: _,
+    } = direction;
+    (loss, corrupt_ppb, duplicate_ppb, delay, reorder)
 }
 
 #[cfg(test)]

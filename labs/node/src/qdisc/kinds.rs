@@ -81,7 +81,9 @@ fn netem_limit(direction: &Direction) -> u32 {
 pub fn netem_head(direction: &Direction) -> [u8; 24] {
     let loss = match direction.loss {
         Loss::Bernoulli { loss_ppb } => up_to(loss_ppb),
-        _ => 0,
+        // Chains of states are said in an attribute (`netem`); what is counted is refused before.
+        Loss::None {} | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => 0,
+        Loss::EveryNth { .. } | Loss::Pattern { .. } => 0,
     };
     let words = [0, netem_limit(direction), loss, 0, up_to(direction.duplicate_ppb), 0];
     let mut head = [0; 24];
@@ -95,10 +97,24 @@ fn words<const N: usize>(words: [u32; N]) -> Vec<u8> {
 
 /// What netem's generator decides.
 pub fn is_random(direction: &Direction) -> bool {
-    direction.loss != Loss::None {}
-        || direction.corrupt_ppb > 0
-        || direction.duplicate_ppb > 0
-        || !matches!(direction.delay, Delay::Constant { .. })
+    let Direction {
+        framing: _,
+        rate_bps: _,
+        loss,
+        corrupt_ppb,
+        duplicate_ppb,
+        queue: _,
+        delay,
+        reorder: _,
+        seed: _,
+        store_packets: _,
+        store_bytes: _,
+    } = direction;
+    let spread = match delay {
+        Delay::Constant { .. } => false,
+        Delay::Uniform { .. } | Delay::Normal { .. } | Delay::Pareto { .. } | Delay::Table { .. } => true,
+    };
+    *loss != Loss::None {} || *corrupt_ppb > 0 || *duplicate_ppb > 0 || spread
 }
 
 /// netem(8). Losses of the Gilbert-Elliott chain follow the state that a packet finds, not the one it leaves behind:
