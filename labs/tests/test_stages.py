@@ -19,7 +19,8 @@ from labs.compile import HostFacts, compile
 from labs.compile.settings import _has_card
 from labs.plan import Interface
 from labs.spec import fields, manual, parse
-from labs.stages import Change, Direction
+from labs.stages import Change, ConstantDelay, Direction, DropTail, NoLoss, Queue
+from labs.stages.change import words
 from labs.typed import KIND, kinds
 
 GOLDEN = Path(__file__).parents[2] / "tests/golden/stages.json"
@@ -59,6 +60,23 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
 def test_every_key_of_a_description_can_be_changed_while_a_link_runs() -> None:
     assert WORDS.keys() == fields.Direction.model_fields.keys() - {"framing"}
     assert {key for keys in WORDS.values() for key in keys} == {field.name for field in dataclasses.fields(Change)}
+
+
+CHANGED: dict[str, Any] = {
+    "rate_bps": 10**6,
+    "delay": ConstantDelay(0),
+    "reorder": False,
+    "loss": NoLoss(),
+    "corrupt_ppb": 0,
+    "duplicate_ppb": 0,
+    "queue": Queue(1, None, DropTail()),
+}
+
+
+@pytest.mark.parametrize("key", [field.name for field in dataclasses.fields(Change)])
+def test_every_change_has_words(key: str) -> None:
+    """Also one that sets a stage to nothing."""
+    assert words(Change(**{key: CHANGED[key]})), f"labs/stages/change.py does not say {key}"
 
 
 def test_every_group_of_keys_of_a_stage_is_in_the_manual() -> None:
