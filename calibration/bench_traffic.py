@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from generator import bulk
+from generator import traffic_request
 from labs import host
 from labs.compile import compile
 from labs.context import Context
@@ -105,14 +105,14 @@ class TrafficBench:
         self._say(f"{MANY} flows, virtual")
         words = {"rate": "1Gbit/s", "rtt": "10ms", "pairs": "11", "name": "bench"}
         plan = compile(from_template("dumbbell", words), host.virtual_facts())
-        flows = [bulk.Flow(f"left{n % 11 + 1}", f"right{n % 11 + 1}", bytes=MANY_BYTES) for n in range(MANY)]
-        request = bulk.traffic(plan, flows, "virtual")
+        flows = [traffic_request.Flow(f"left{n % 11 + 1}", f"right{n % 11 + 1}", bytes=MANY_BYTES) for n in range(MANY)]
+        request = traffic_request.transfers(plan, flows, "virtual")
         begun = time.perf_counter()
         run = self._context.virtual(tell=self._say).run(
             plan, Program(longest_ns=request["longest_ns"], traffic=request), self._scratch / "virtual"
         )
         wall_s = time.perf_counter() - begun
-        return [*rows, {"clock": "virtual", "wall_s": wall_s, **together(bulk.completed(run.directory))}]
+        return [*rows, {"clock": "virtual", "wall_s": wall_s, **together(traffic_request.completed(run.directory))}]
 
     def pace(self) -> list[dict[str, Any]]:
         """UDP of packets of one size at one interval: what was sent in its time, against what was due."""
@@ -165,10 +165,10 @@ class TrafficBench:
         out = self._scratch / str(self._runs)
         out.mkdir()
         request = {
-            "format": bulk.FORMAT,
+            "format": traffic_request.FORMAT,
             "clock": "live",
             "cpus": [self._cpu],
-            "longest_ns": bulk.LONGEST_NS,
+            "longest_ns": traffic_request.LONGEST_NS,
             "flows": flows,
         }
         (out / "request.json").write_bytes(orjson.dumps(request))

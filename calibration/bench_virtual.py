@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.certify import BatchLab, verify_lab
-from generator import bulk
+from generator import traffic_request
 from labs import host
 from labs.compile import compile
 from labs.context import Context
@@ -59,7 +59,7 @@ class VirtualBench:
         """One case: packets over the bottleneck, bytes received, seconds of both clocks."""
         plan = dumbbell(case)
         flows = [
-            bulk.Flow(
+            traffic_request.Flow(
                 f"left{n % case.pairs + 1}", f"right{n % case.pairs + 1}", case.congestion, 0, None, case.duration_ns
             )
             for n in range(case.flows)
@@ -73,7 +73,7 @@ class VirtualBench:
         assert counted is not None
         return {
             "packets": sum(way["sent_packets"] for way in counted["links"]),
-            "received_bytes": sum(flow["received_bytes"] for flow in bulk.completed(finished.directory)),
+            "received_bytes": sum(flow["received_bytes"] for flow in traffic_request.completed(finished.directory)),
             "flows_s": case.duration_ns / NS_PER_SECOND,
             "virtual_s": finished.ended["virtual_ns"] / NS_PER_SECOND,
             "wall_s": wall_s,
@@ -131,7 +131,7 @@ class VirtualBench:
         """From the command to the end of a lab in which one segment crosses: boot, lab, packets, power-off."""
         self._say("boot")
         plan = dumbbell(BulkCase("1Gbit/s", 0))
-        program = program_of(plan, [bulk.Flow("left1", "right1", bytes=1)])
+        program = program_of(plan, [traffic_request.Flow("left1", "right1", bytes=1)])
         walls = []
         for number in range(5):
             begun = time.perf_counter()
@@ -169,8 +169,8 @@ class VirtualBench:
         return rows
 
 
-def program_of(plan: Plan, flows: list[bulk.Flow], expected_ns: int = 0) -> Program:
-    traffic = bulk.traffic(plan, flows, "virtual")
+def program_of(plan: Plan, flows: list[traffic_request.Flow], expected_ns: int = 0) -> Program:
+    traffic = traffic_request.transfers(plan, flows, "virtual")
     return Program(longest_ns=traffic["longest_ns"], expected_ns=expected_ns, traffic=traffic)
 
 

@@ -27,8 +27,8 @@ from calibration.expect import (
 )
 from calibration.expect import REASONS as REASONS_LIVE
 from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream, shared_streams
-from generator import bulk
-from generator.bulk import end
+from generator import traffic_request
+from generator.traffic_request import end
 from labs.plan import Plan
 from labs.runtime.program import Program
 from labs.stages import Direction
@@ -119,7 +119,7 @@ def program(plan: Plan, probing: Probing) -> Program:
     probes = [probe for probe in probing.probes if "flows" not in probe]
     request = {"clock": "virtual", "cpus": list(plan.host_cpus), "probes": probes}
     longest = max((flow["stop_ns"] for flow in flows), default=0) + 1
-    traffic = bulk.request(plan, flows, "virtual", longest) if flows else None
+    traffic = traffic_request.request(plan, flows, "virtual", longest) if flows else None
     return Program(request, longest_ns=longest, expected_ns=probing.duration_ns, traffic=traffic)
 
 
@@ -127,7 +127,7 @@ def answer(probing: Probing, run: Path) -> dict[str, Any]:
     """What the run of `program` found: a result for each of the probes, transfers among them."""
     found: dict[str, Any] = orjson.loads((run / "probe.json").read_bytes())
     results = iter(found["results"])
-    flows = iter(bulk.read(run) if any("flows" in probe for probe in probing.probes) else [])
+    flows = iter(traffic_request.read(run) if any("flows" in probe for probe in probing.probes) else [])
     together = [_transferred(probe, next(flows)) if "flows" in probe else next(results) for probe in probing.probes]
     return {**found, "results": together}
 

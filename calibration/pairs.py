@@ -70,7 +70,7 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     tells of TCP and not of the link: the row is shown only.
     """
     measured = transfer["goodput_bps"]
-    note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments sent again"
+    note = f"{transfer['congestion']}, {transfer['retransmitted_segments']} segments retransmitted"
     above, below = bounds.goodput_above * pair.goodput_bps, bounds.goodput_below * pair.goodput_bps
     if exact(bounds):
         # An acknowledgement covers two segments, and comes earlier or later by dither and jitter.

@@ -25,7 +25,7 @@ from calibration.expect import (
     ProbeEnds,
     serialisation_ns,
 )
-from generator.bulk import end
+from generator.traffic_request import end
 from labs.plan import Plan
 from labs.units import NS_PER_MS, NS_PER_SECOND
 

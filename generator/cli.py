@@ -1,7 +1,7 @@
 """The command `transfer`: bulk TCP over a lab, a run for each congestion control, in either clock.
 
-In: a description, variants, how long or how much. Out: a table, and for each variant a run directory with the record of
-its flows (traffic/) and their TCP_INFO over time (series.csv).
+In: a description, congestion controls, how long or how much. Out: a table, and for each congestion control a run
+directory with the record of its flows (traffic/) and their TCP_INFO over time (series.csv).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import click
 
-from generator import bulk
+from generator import traffic_request
 from labs import descriptions, rundir
 from labs.batch import LONGEST_NS
 from labs.batch import duration as time_of
@@ -78,36 +78,36 @@ def transfer_command(
         raise Refused(f'--sample "{sample}": write at least "0.1ms", or "0s" for none')
     if 0 in (lasting, size):
         raise Refused('there is nothing to send: write --for "10s" or --volume "100MB"')
-    variants = list(dict.fromkeys(word for word in cc.replace(",", " ").split()))
-    if not variants:
+    controls = list(dict.fromkeys(word for word in cc.replace(",", " ").split()))
+    if not controls:
         raise Refused('--cc: write the name of a congestion control, "cubic"')
     if not virtual:
         as_root(context)
 
-    def program(variant: str) -> Program:
+    def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
-        wanted = [bulk.Flow(end.source, end.sink, variant, bytes=size, duration_ns=lasting) for end in ends]
+        wanted = [traffic_request.Flow(end.source, end.sink, control, bytes=size, duration_ns=lasting) for end in ends]
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
-        request = bulk.traffic(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
+        request = traffic_request.transfers(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
         return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0)
 
     place = rundir.make(plan.lab)
-    programs = {variant: program(variant) for variant in variants}
+    programs = {control: program(control) for control in controls}
     try:
         with rundir.kept(place):
             if virtual:
                 in_virtual(context, plan, programs, place)
             else:
                 in_live(context, plan, programs, place)
-            found = {variant: flows_of(variant, place / variant) for variant in variants}
-            for variant in variants:
-                write_series(place / variant / "series.csv", found[variant])
+            result = {control: flows_of(control, place / control) for control in controls}
+            for control in controls:
+                write_series(place / control / "series.csv", result[control])
             rundir.give_back(place)
     except rundir.DiskFullError as error:
         raise Incomplete(str(error)) from None
     if as_json:
-        context.reporter.emit({"lab": plan.lab, "directory": str(place), "flows": found})
+        context.reporter.emit({"lab": plan.lab, "directory": str(place), "flows": result})
         return
     columns = [
         "congestion control",
@@ -115,11 +115,13 @@ def transfer_command(
         "received",
         "goodput",
         "fairness",
-        "sent again",
+        "retransmitted",
         "largest cwnd",
         "longest",
     ]
-    context.reporter.console.print(grid(f"Transfers over {plan.lab}", columns, [row(v, found[v]) for v in variants]))
+    context.reporter.console.print(
+        grid(f"Transfers over {plan.lab}", columns, [row(control, result[control]) for control in controls])
+    )
     context.reporter.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
 
 
@@ -131,15 +133,15 @@ def size_of(text: str) -> int:
 
 
 def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place: Path) -> None:
-    """Runs into PLACE/<variant>; each variant in a lab of its own, on all cores."""
+    """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores."""
     runtime = context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True))
     runtime.kernel()
     ended: list[str] = []
 
-    def job(variant: str) -> Callable[[threading.Event], None]:
+    def job(control: str) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
-            result = runtime.run(plan, programs[variant], place / variant, stop)
-            ended.append(variant)
+            result = runtime.run(plan, programs[control], place / control, stop)
+            ended.append(control)
             status.update(f"transfers over {plan.lab}: {len(ended)} of {len(programs)} have ended")
             if result.interrupted:
                 raise LabError(f"interrupted: what has ended is in {place}")
@@ -147,21 +149,21 @@ def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place
         return run
 
     with context.reporter.progress(f"transfers over {plan.lab}: {', '.join(programs)}") as status:
-        sweep([job(variant) for variant in programs])
+        sweep([job(control) for control in programs])
 
 
 def in_live(context: Context, plan: Plan, programs: dict[str, Program], place: Path) -> None:
     """The same, one after the other, each in a fresh lab."""
-    for variant, program in programs.items():
-        (place / variant).mkdir()
-        run_and_remove(context, plan, program, place / variant)
+    for control, program in programs.items():
+        (place / control).mkdir()
+        run_and_remove(context, plan, program, place / control)
 
 
-def flows_of(variant: str, run: Path) -> list[dict[str, Any]]:
+def flows_of(control: str, run: Path) -> list[dict[str, Any]]:
     try:
-        return bulk.completed(run)
+        return traffic_request.completed(run)
     except RuntimeError as error:
-        raise Refused(f"{variant}: {error}") from None
+        raise Refused(f"{control}: {error}") from None
 
 
 def write_series(path: Path, flows: list[dict[str, Any]]) -> None:
@@ -174,7 +176,7 @@ def write_series(path: Path, flows: list[dict[str, Any]]) -> None:
             writer.writerows([number, *(sample[name] for name in names)] for sample in flow["series"])
 
 
-def row(variant: str, flows: list[dict[str, Any]]) -> list[str]:
+def row(control: str, flows: list[dict[str, Any]]) -> list[str]:
     goodputs = [flow["goodput_bps"] for flow in flows]
     # Jain, Chiu, Hawe 1984.
     squares = sum(goodput**2 for goodput in goodputs)
@@ -182,7 +184,7 @@ def row(variant: str, flows: list[dict[str, Any]]) -> list[str]:
     cwnd = max((sample["cwnd_segments"] for flow in flows for sample in flow["series"]), default=0)
     longest = max(((flow["ended_ns"] or 0) - flow["started_ns"] for flow in flows), default=0)
     return [
-        variant,
+        control,
         str(len(flows)),
         about(sum(flow["received_bytes"] for flow in flows), "size"),
         about(sum(goodputs), "rate"),

@@ -40,31 +40,31 @@ def collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, 
     A table whose source is not there is left as it is: cleaning takes the sources away. ValueError for records that
     are not whole.
     """
-    found: dict[str, pl.DataFrame] = {}
+    result: dict[str, pl.DataFrame] = {}
     numbers = {flow["request"]: flow["number"] for flow in schedule["flows"] if flow.get("request") is not None}
     for name, (table, _) in SOURCES.items():
         path = directory / name
         if path.exists():
             frame = csv(path, tables.TABLES[table])
-            found[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
+            result[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
     records = traffic_records(directory / "traffic/traffic.json")
-    found["flows"] = frame_of(flow_rows(schedule["flows"], records, request), "flows")
+    result["flows"] = frame_of(flow_rows(schedule["flows"], records, request), "flows")
     if external.programs(dict(schedule)):
         for table, frame in external.rows(dict(schedule), directory).items():
-            found[table] = pl.concat([found[table], frame]) if table in found else frame
-    for table, frame in found.items():
+            result[table] = pl.concat([result[table], frame]) if table in result else frame
+    for table, frame in result.items():
         tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))
-    wrong = found["flows"].filter(pl.col("error").is_not_null()).select("name", "error").sort("name")
+    wrong = result["flows"].filter(pl.col("error").is_not_null()).select("name", "error").sort("name")
     return f"{wrong.item(0, 'name')}: {wrong.item(0, 'error')}" if wrong.height else None
 
 
 def traffic_records(path: Path) -> list[Row]:
     """What the generator wrote of each flow; nothing where it did not come to that, or not to its end."""
     try:
-        found: list[Row] = orjson.loads(path.read_bytes())["flows"]
+        result: list[Row] = orjson.loads(path.read_bytes())["flows"]
     except (FileNotFoundError, KeyError, orjson.JSONDecodeError):
         return []
-    return found
+    return result
 
 
 def flow_rows(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from generator import bulk
+from generator import traffic_request
 from labs.plan import Plan
 from labs.runtime.program import Program
 from labs.runtime.tests.lab import BINARY
@@ -48,13 +48,13 @@ def measured(plan: Plan, pairs: Sequence[Ends], directory: Path) -> tuple[list[f
 
 def _round_trips(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
     """One probe a pair, so that no packet waits for another pair's."""
-    addresses = bulk.addresses_of(plan)
+    addresses = traffic_request.addresses_of(plan)
 
     def probe(source: str, sink: str) -> dict[str, Any]:
         stream = {
             "name": f"{source} to {sink}",
-            "from": bulk.end(plan.lab, source, addresses[source]),
-            "to": bulk.end(plan.lab, sink, addresses[sink]),
+            "from": traffic_request.end(plan.lab, source, addresses[source]),
+            "to": traffic_request.end(plan.lab, sink, addresses[sink]),
             "packet_bytes": PACKET_BYTES,
             "interval_ns": _TURN_NS,
             "packets": 2,
@@ -66,7 +66,7 @@ def _round_trips(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
 
 
 def _streams(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
-    addresses = bulk.addresses_of(plan)
+    addresses = traffic_request.addresses_of(plan)
 
     def law(value: int) -> dict[str, Any]:
         return {"law": "constant", "value": value}
@@ -78,13 +78,13 @@ def _streams(plan: Plan, pairs: Sequence[Ends]) -> dict[str, Any]:
             "start_ns": turn * _TURN_NS,
             "stop_ns": turn * _TURN_NS + 2 * PACKETS * _GAP_NS,
             "socket": {},
-            "from": bulk.end(plan.lab, source, addresses[source]),
-            "to": bulk.end(plan.lab, sink, addresses[sink]),
+            "from": traffic_request.end(plan.lab, source, addresses[source]),
+            "to": traffic_request.end(plan.lab, sink, addresses[sink]),
             "work": work,
         }
         for turn, (source, sink) in enumerate(pairs)
     ]
-    return bulk.request(plan, flows, "virtual", (len(pairs) + 1) * _TURN_NS)
+    return traffic_request.request(plan, flows, "virtual", (len(pairs) + 1) * _TURN_NS)
 
 
 def _moved(path: Path, turns: int) -> list[set[Link]]:

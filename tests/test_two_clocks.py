@@ -22,7 +22,7 @@ from calibration.compare import compare
 from calibration.exact import INITIAL_SEGMENTS, SEGMENT_BYTES
 from calibration.expect import DIRECTIONS, Expectations, PairExpectation, Tolerances, expectations, serialisation_ns
 from calibration.probe import PROBE_BYTES, Probing, TimeBudget, plan_probes
-from generator import bulk
+from generator import traffic_request
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
@@ -85,8 +85,8 @@ def measured(clock: Clock, directory: Path, state: Path, runtime: type[NetnsRunt
     rates = [probe for probe in probing.probes if probe["kind"] == "saturate"]
     # Every kernel lets namespaces have Reno.
     ends, starts = (plan.pairs[0].source, plan.pairs[0].sink), [number * APART_NS for number in range(TRANSFERS)]
-    flows = [bulk.Flow(*ends, "reno", start_ns=start_ns, bytes=TRANSFER_BYTES) for start_ns in starts]
-    traffic = bulk.traffic(plan, flows, clock, longest_ns=60 * NS_PER_SECOND)
+    flows = [traffic_request.Flow(*ends, "reno", start_ns=start_ns, bytes=TRANSFER_BYTES) for start_ns in starts]
+    traffic = traffic_request.transfers(plan, flows, clock, longest_ns=60 * NS_PER_SECOND)
     request = {"clock": clock, "cpus": list(plan.host_cpus), "probes": round_trips + ROUNDS * rates}
     program = Program(request, longest_ns=traffic["longest_ns"], traffic=traffic)
     answer = run(plan, clock, program, directory, runtime(BINARY, state))
@@ -96,7 +96,7 @@ def measured(clock: Clock, directory: Path, state: Path, runtime: type[NetnsRunt
         for k in range(0, len(filled), len(rates))
     ]
     assert len(rounds) == ROUNDS
-    transfers = sorted(bulk.completed(directory), key=lambda each: int(each["completion_ns"]))
+    transfers = sorted(traffic_request.completed(directory), key=lambda each: int(each["completion_ns"]))
     transfer = transfers[TRANSFERS // 2]
     middle: dict[str, Rate] = {way: middle_of(told(rounds, way)) for way in DIRECTIONS}
     return Measured(round_trip["streams"][0]["delay"]["min_ns"], middle, transfer)

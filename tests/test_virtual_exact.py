@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from calibration.expect import ProbeEnds, expectations
-from generator.bulk import end
+from generator.traffic_request import end
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from generator import bulk, scenario
+from generator import scenario, traffic_request
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
@@ -42,10 +42,10 @@ def lab(**words: str) -> Plan:
     return compile(from_template("dumbbell", {"name": f"vt{os.getpid()}", **words}), host.virtual_facts())
 
 
-def ran(plan: Plan, flows: list[bulk.Flow], directory: Path, stop: threading.Event) -> Flows:
-    traffic = bulk.traffic(plan, flows, "virtual", sample_ns=SECOND // 20)
+def ran(plan: Plan, flows: list[traffic_request.Flow], directory: Path, stop: threading.Event) -> Flows:
+    traffic = traffic_request.transfers(plan, flows, "virtual", sample_ns=SECOND // 20)
     program = Program(longest_ns=traffic["longest_ns"], traffic=traffic)
-    return bulk.completed(VirtualRuntime(BINARY).run(plan, program, directory, stop).directory)
+    return traffic_request.completed(VirtualRuntime(BINARY).run(plan, program, directory, stop).directory)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def transfers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
     def job(variants: list[str]) -> Callable[[threading.Event], Flows]:
         # One after the other, each as if it were alone.
         flows = [
-            bulk.Flow("left1", "right1", variant, start_ns=number * TURN_NS, bytes=TRANSFER_BYTES)
+            traffic_request.Flow("left1", "right1", variant, start_ns=number * TURN_NS, bytes=TRANSFER_BYTES)
             for number, variant in enumerate(variants)
         ]
         return lambda stop: ran(plan, flows, place / variants[0], stop)
@@ -93,7 +93,7 @@ def jain(rates: list[float]) -> float:
 def test_two_reno_flows_share_a_bottleneck_fairly_on_ten_seeds_of_ten(tmp_path: Path) -> None:
     def job(seed: int) -> Callable[[threading.Event], Flows]:
         plan = lab(rate="100Mbit/s", rtt="20ms", pairs="2", seed=str(seed))
-        flows = [bulk.Flow(f"left{n}", f"right{n}", "reno", duration_ns=FAIR_NS) for n in (1, 2)]
+        flows = [traffic_request.Flow(f"left{n}", f"right{n}", "reno", duration_ns=FAIR_NS) for n in (1, 2)]
         return lambda stop: ran(plan, flows, tmp_path / f"{seed}", stop)
 
     fairness = {}

@@ -129,10 +129,10 @@ def unpack(archive: Path, place: Path) -> Path:
         raise LabError(f"{archive}: is no archive of an experiment, or not whole ({error})") from None
     except OSError as error:
         raise LabError(f"{error.filename or archive}: {error.strerror}") from None
-    found = list(place.glob(f"*/{DOCUMENT}"))
-    if len(found) != 1:
+    result = list(place.glob(f"*/{DOCUMENT}"))
+    if len(result) != 1:
         raise LabError(f"{archive}: holds no experiment ({DOCUMENT} is not in it)")
-    return found[0].parent
+    return result[0].parent
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Path, place: Path) -> None:

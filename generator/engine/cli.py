@@ -295,13 +295,13 @@ def parts_of(context: click.Context) -> Parts:
 
 
 def pairs(settings: Sequence[str]) -> dict[str, str]:
-    found = {}
+    result = {}
     for text in settings:
         key, equals, value = text.partition("=")
         if not (key and equals and value):
             raise Refused(f'--set "{text}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
-        found[key.strip()] = value.strip()
-    return found
+        result[key.strip()] = value.strip()
+    return result
 
 
 def facts_of(

@@ -46,12 +46,12 @@ class Finding:
 
 def virtual(before: Experiment, now: Experiment) -> list[Finding]:
     """One finding for each run and each certificate."""
-    found = []
+    result = []
     for entry in before.runs:
         differing = first_difference(before.place(entry), now.place(entry))
         what = f"run {entry.number} ({entry.name})"
-        found.append(Finding(what, "", differing or "", "different" if differing else "same"))
-    if any(each.verdict == "different" for each in found):
+        result.append(Finding(what, "", differing or "", "different" if differing else "same"))
+    if any(each.verdict == "different" for each in result):
         first, second = before.document, now.document
         for words, old, new in (
             ("virtual kernel", first.kernel_sha256, second.kernel_sha256),
@@ -59,8 +59,8 @@ def virtual(before: Experiment, now: Experiment) -> list[Finding]:
         ):
             if old != new:
                 why = "another one: its results may be others"
-                found.append(Finding(words, str(old)[:12], str(new)[:12], "shown", why))
-    return found
+                result.append(Finding(words, str(old)[:12], str(new)[:12], "shown", why))
+    return result
 
 
 def first_difference(before: Path, now: Path) -> str | None:
@@ -114,12 +114,12 @@ def live(before: Summary, now: Summary) -> list[Finding]:
     """One finding for each metric of each point that both have."""
     pairs = list(_pairs(before, now))
     level = SIGNIFICANCE / max(sum(len(old) > 1 and len(new) > 1 for _, _, _, old, new in pairs), 1)
-    found = []
+    result = []
     for point, metric, unit, old, new in pairs:
         verdict, why = judge(metric, old, new, level)
         what = f"{point}: {metric}" if point else metric
-        found.append(Finding(what, _mean(old, unit), _mean(new, unit), verdict, why))
-    return found
+        result.append(Finding(what, _mean(old, unit), _mean(new, unit), verdict, why))
+    return result
 
 
 def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float) -> tuple[Verdict, str]:
@@ -148,13 +148,13 @@ def _pairs(before: Summary, now: Summary) -> Iterator[tuple[str, str, str, list[
 
 
 def _samples(summary: Summary) -> dict[tuple[Any, str], tuple[str, list[float]]]:
-    found: dict[tuple[Any, str], tuple[str, list[float]]] = {}
+    result: dict[tuple[Any, str], tuple[str, list[float]]] = {}
     for run in summary["runs"]:
         for metric, measured in run["metrics"].items():
             if measured["value"] is not None:
                 key = point_of(run["parameters"]), metric
-                found.setdefault(key, (measured["unit"], []))[1].append(measured["value"])
-    return found
+                result.setdefault(key, (measured["unit"], []))[1].append(measured["value"])
+    return result
 
 
 def _mean(values: Sequence[float], unit: str) -> str:

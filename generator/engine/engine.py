@@ -255,10 +255,10 @@ class Engine:
 
     def _configure(self) -> str:
         self._drop_other_kernels()
-        found = verification.certify(
+        result = verification.certify(
             self._context, self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
         )
-        wrong = verification.refusals(found)
+        wrong = verification.refusals(result)
         if wrong and not self._experiment.document.unverified:
             more = f" (and {counted(len(wrong) - 1, 'other lab')})" if len(wrong) > 1 else ""
             raise UnverifiedLabError(
@@ -266,9 +266,9 @@ class Engine:
             )
         for line in wrong:
             self._tell(f"warning: {line}")
-        rows = sum(len(each.certificate.rows) for each in found)
+        rows = sum(len(each.certificate.rows) for each in result)
         verdict = f", {len(wrong)} of them not to be believed and run all the same" if wrong else " verified"
-        return f"{counted(len(found), 'lab')}{verdict}, {rows} comparisons"
+        return f"{counted(len(result), 'lab')}{verdict}, {rows} comparisons"
 
     def _drop_other_kernels(self) -> None:
         """Certificates of the virtual clock hold for the kernel and the node binary they were made with."""
@@ -306,10 +306,10 @@ class Engine:
         if self._stop is None or self._repeat is None:
             return []
         self._tables([entry for entry in self._experiment.runs if not self._has_tables(entry)])
-        found = stopping.values(self._parts.analyse(self._experiment.directory), self._stop.metric)
-        if not any(found.values()):
+        result = stopping.values(self._parts.analyse(self._experiment.directory), self._stop.metric)
+        if not any(result.values()):
             raise LabError(f'stop: no run has a "{self._stop.metric}": name a metric that its flows have')
-        self._tell(stopping.words(self._stop, found, self._parts.estimate))
+        self._tell(stopping.words(self._stop, result, self._parts.estimate))
         seeds: dict[stopping.Point, list[int]] = {}
         for entry in self._experiment.runs:
             seeds.setdefault(stopping.point_of(entry.parameters), []).append(entry.seed)
@@ -317,7 +317,7 @@ class Engine:
         virtual = self._experiment.virtual
         facts = host.virtual_facts() if virtual else host.facts()
         batch = []
-        for point, seed in stopping.further(self._stop, found, seeds, self._parts.estimate, self._workers):
+        for point, seed in stopping.further(self._stop, result, seeds, self._parts.estimate, self._workers):
             number = self._experiment.runs[-1].number + 1
             same = first[point]
             run = self._repeat(same.parameters, number, seed)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from generator import external, variants
+from generator import congestion, external
 from generator.engine.experiment import Job
 from labs.plan import Spinner
 from labs.runtime import cpu, memory
@@ -77,15 +77,15 @@ class Needs:
 
 def needs(jobs: Iterable[Job], virtual: bool) -> Needs:
     """What all of them need."""
-    found = Needs()
+    result = Needs()
     for job in jobs:
-        found.add(job, virtual)
-    return found
+        result.add(job, virtual)
+    return result
 
 
 def check(wanted: Needs, virtual: bool, directory: Path) -> int:
     """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing."""
-    variants.refuse(wanted.congestion, virtual)
+    congestion.refuse(wanted.congestion, virtual)
     tools(wanted)
     disk(wanted, directory)
     if not virtual:

@@ -18,13 +18,13 @@ POINTS_BESIDE = 6
 
 def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[Sheet]:
     """A column for each point of the parameters, a row for each metric, in the unit that the first point fills."""
-    found = summary["points"]
-    names = varying([point["parameters"] for point in found])
-    known = {metric for point in found for metric in point["metrics"]}
+    result = summary["points"]
+    names = varying([point["parameters"] for point in result])
+    known = {metric for point in result for metric in point["metrics"]}
     metrics = [metric for metric in (wanted or USUAL) if metric in known] or sorted(known)
     drawn = []
-    for first in range(0, len(found), POINTS_BESIDE):
-        block = found[first : first + POINTS_BESIDE]
+    for first in range(0, len(result), POINTS_BESIDE):
+        block = result[first : first + POINTS_BESIDE]
         heads = [" ".join(f"{point['parameters'].get(name, NONE)}" for name in names) or "value" for point in block]
         rows = [["runs", *(str(point["seeds"]) for point in block)]]
         for metric in metrics:

@@ -22,33 +22,33 @@ def point_of(parameters: Mapping[str, str | int]) -> Point:
 
 def values(summary: Summary, metric: str) -> dict[Point, list[float]]:
     """Each point's values of a metric, over its runs."""
-    found: dict[Point, list[float]] = {}
+    result: dict[Point, list[float]] = {}
     for run in summary["runs"]:
-        at = found.setdefault(point_of(run["parameters"]), [])
+        at = result.setdefault(point_of(run["parameters"]), [])
         value = run["metrics"].get(metric, {}).get("value")
         if value is not None:
             at.append(value)
-    return found
+    return result
 
 
-def reached(stop: Stop, found: Sequence[float], estimate: Estimate) -> bool:
+def reached(stop: Stop, result: Sequence[float], estimate: Estimate) -> bool:
     """Whether the half width of the interval is within the wanted share of the mean."""
-    if len(found) < max(stop.at_least, 2):
+    if len(result) < max(stop.at_least, 2):
         return False
-    mean, half = estimate(found, stop.confidence)
+    mean, half = estimate(result, stop.confidence)
     return not math.isnan(half) and half <= stop.within * abs(mean)
 
 
 def further(
     stop: Stop,
-    found: Mapping[Point, Sequence[float]],
+    result: Mapping[Point, Sequence[float]],
     seeds: Mapping[Point, Sequence[int]],
     estimate: Estimate,
     at_once: int,
 ) -> list[tuple[Point, int]]:
     """Points and seeds of the next batch; empty when every point is narrow enough or has been repeated enough."""
     taken = {point: list(each) for point, each in seeds.items()}
-    pending = [point for point in seeds if not reached(stop, found.get(point, ()), estimate)]
+    pending = [point for point in seeds if not reached(stop, result.get(point, ()), estimate)]
     batch: list[tuple[Point, int]] = []
     while len(batch) < at_once:
         open_points = [point for point in pending if len(taken[point]) < stop.at_most]
@@ -61,10 +61,10 @@ def further(
     return batch
 
 
-def words(stop: Stop, found: Mapping[Point, Sequence[float]], estimate: Estimate) -> str:
+def words(stop: Stop, result: Mapping[Point, Sequence[float]], estimate: Estimate) -> str:
     """How many points are there, in one line."""
-    done = sum(reached(stop, each, estimate) for each in found.values())
+    done = sum(reached(stop, each, estimate) for each in result.values())
     return (
         f"{stop.metric} within {stop.within:.3g} of its mean ({stop.confidence:.3g} confidence) at {done} of "
-        f"{len(found)} points, after {sum(map(len, found.values()))} runs"
+        f"{len(result)} points, after {sum(map(len, result.values()))} runs"
     )

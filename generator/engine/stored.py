@@ -29,9 +29,9 @@ def program(text: bytes, expected_ns: int) -> Program:
     document = orjson.loads(text)
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         raise ValueError(f"the program's format is not {FORMAT!r}")
-    found = {"prepare": [], "traffic": None, "events": [], "watch_ns": 0, **document}
-    for key in found.keys() ^ KINDS.keys():
-        raise ValueError(f"the program has {'an unknown' if key in found else 'no'} key {key[:MOST_SHOWN]!r}")
+    result = {"prepare": [], "traffic": None, "events": [], "watch_ns": 0, **document}
+    for key in result.keys() ^ KINDS.keys():
+        raise ValueError(f"the program has {'an unknown' if key in result else 'no'} key {key[:MOST_SHOWN]!r}")
     return Program(
-        expected_ns=expected_ns, **{key: read_typed(kind, found[key], f"program.{key}") for key, kind in KINDS.items()}
+        expected_ns=expected_ns, **{key: read_typed(kind, result[key], f"program.{key}") for key, kind in KINDS.items()}
     )

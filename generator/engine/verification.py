@@ -42,10 +42,10 @@ class Verified:
 
 def kinds(entries: Sequence[Entry]) -> dict[str, Entry]:
     """Each family of plans with its first run."""
-    found: dict[str, Entry] = {}
+    result: dict[str, Entry] = {}
     for entry in entries:
-        found.setdefault(entry.family, entry)
-    return found
+        result.setdefault(entry.family, entry)
+    return result
 
 
 def certify(
@@ -57,38 +57,38 @@ def certify(
     workers: int,
 ) -> list[Verified]:
     """Certificates for all that have none yet; all of them, in the order of the runs. `deployment`: live."""
-    found: list[Verified] = []
+    result: list[Verified] = []
     missing: list[Entry] = []
     for entry in kinds(entries).values():
         kept = _kept(experiment, entry)
         if kept is None:
             missing.append(entry)
         else:
-            found.append(Verified(entry, kept))
+            result.append(Verified(entry, kept))
     (experiment.directory / DIRECTORY).mkdir(exist_ok=True)
     if deployment is None:
-        found += _in_virtual(context, experiment, missing, parts, workers)
+        result += _in_virtual(context, experiment, missing, parts, workers)
     else:
         for entry in missing:
             deployment.ensure(experiment.job(entry).plan)
-            found.append(_one(context, experiment, entry, parts, threading.Event(), virtual=False))
-    by_family = {each.entry.family: each for each in found}
+            result.append(_one(context, experiment, entry, parts, threading.Event(), virtual=False))
+    by_family = {each.entry.family: each for each in result}
     for entry in entries:
         entry.certificate = name(by_family[entry.family].entry)
         entry.verified = not refusal(by_family[entry.family].certificate)
     experiment.save()
-    return sorted(found, key=lambda each: each.entry.number)
+    return sorted(result, key=lambda each: each.entry.number)
 
 
 def name(entry: Entry) -> str:
     return f"{DIRECTORY}/{entry.family[:_DIGITS]}.json"
 
 
-def refusals(found: Sequence[Verified]) -> list[str]:
+def refusals(result: Sequence[Verified]) -> list[str]:
     """A line for each lab that is not what its plan says, or that this host cannot show to be."""
     return [
         f"lab {each.certificate.lab} of run {each.entry.number}: {why}"
-        for each in found
+        for each in result
         if (why := refusal(each.certificate))
     ]
 

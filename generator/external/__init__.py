@@ -55,14 +55,14 @@ def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
 
     `document` is schedule.json, `directory` has commands.json and commands/.
     """
-    found: Rows = {"flows": [], "series": [], "goodput": []}
+    result: Rows = {"flows": [], "series": [], "goodput": []}
     flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
     path = directory / "commands.json"
     entries = orjson.loads(path.read_bytes())["commands"] if flows and path.exists() else []
     for flow in flows:
         for table, those in _rows(flow, entries, directory, document["series_ns"]).items():
-            found[table] += those
-    return {table: pl.DataFrame(those, schema=TABLES[table]) for table, those in found.items()}
+            result[table] += those
+    return {table: pl.DataFrame(those, schema=TABLES[table]) for table, those in result.items()}
 
 
 def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: int) -> Rows:

@@ -100,20 +100,20 @@ def rows(output: Output) -> Rows:
         return {"flows": [{**row, "error": f"iperf3: {told.get('error', 'no result')}"}]}
     if "udp" in streams[0]:
         return _udp(row, told, started_ns)
-    found: Rows = {"flows": [], "series": [], "goodput": []}
+    result: Rows = {"flows": [], "series": [], "goodput": []}
     for part, ahead in enumerate((True, False) if flow.get("bidirectional") else (True,)):
         mine = [index for index, stream in enumerate(streams) if stream["sender"]["sender"] is ahead]
         index = mine[flow["tool"]["stream"]]
         ends = {} if ahead else {"source": row["sink"], "sink": row["source"]}
         base = {**row, **ends, "part": part}
-        found["flows"].append(_tcp(base, told, streams[index], started_ns))
+        result["flows"].append(_tcp(base, told, streams[index], started_ns))
         key = {"flow": row["flow"], "part": part}
         # The receiver's bins are the server's for what the client sent, and the client's for the rest.
         far = told.get("server_output_json", {})
         sends, receives = (told, far) if ahead else (far, told)
-        found["series"] += _series(key, sends, index, _segment(told), started_ns)
-        found["goodput"] += _goodput(key, receives, index, started_ns)
-    return found
+        result["series"] += _series(key, sends, index, _segment(told), started_ns)
+        result["goodput"] += _goodput(key, receives, index, started_ns)
+    return result
 
 
 def _segment(told: dict[str, Any]) -> int:
@@ -148,10 +148,10 @@ def _of_stream(told: dict[str, Any], index: int, sender: bool) -> list[dict[str,
 def _series(
     key: dict[str, Any], told: dict[str, Any], index: int, segment_bytes: int, started_ns: int
 ) -> list[dict[str, Any]]:
-    found, again = [], 0
+    result, again = [], 0
     for entry in _of_stream(told, index, True):
         again += entry.get("retransmits", 0)
-        found.append(
+        result.append(
             {
                 **key,
                 "time_ns": started_ns + _ns(entry["end"]),
@@ -161,7 +161,7 @@ def _series(
                 "retransmitted_segments": again,
             }
         )
-    return found
+    return result
 
 
 def _goodput(

@@ -49,24 +49,24 @@ def _interval(value: object) -> Duration:
     """0, for none, needs no unit."""
     if not isinstance(value, bool) and str(value) == "0":
         return Duration(0)
-    found = Duration.parse(value, DAY_NS)
-    if 0 < found.ns < Duration.parse("100us").ns:
+    result = Duration.parse(value, DAY_NS)
+    if 0 < result.ns < Duration.parse("100us").ns:
         raise UnitError('is too short: write at least "100us", or 0 for none')
-    return found
+    return result
 
 
 def _confidence(value: object) -> Fraction:
-    found = Fraction.parse(value)
-    if not Fraction.parse("50%") <= found <= Fraction.parse("99.9%"):
+    result = Fraction.parse(value)
+    if not Fraction.parse("50%") <= result <= Fraction.parse("99.9%"):
         raise UnitError('a confidence is between 50% and 99.9%: write "95%"')
-    return found
+    return result
 
 
 def _within(value: object) -> Fraction:
-    found = Fraction.parse(value)
-    if not found.ppb:
+    result = Fraction.parse(value)
+    if not result.ppb:
         raise UnitError('no number of repetitions gets there: write more than 0%, like "5%"')
-    return found
+    return result
 
 
 def _title(title: str, *examples: str) -> WithJsonSchema:

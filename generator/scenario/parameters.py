@@ -103,7 +103,7 @@ def points(raw: Mapping[str, Any], places: Places, settings: Mapping[str, str]) 
             raise DescriptionError(f"--set {name}={text}: unknown parameter, {_nearest(name, names)}")
         given[name] = [_typed(each, f"--set {name}={text}") for each in split(text)]
     varying = dict.fromkeys(name for _, group in groups for name in group)
-    found: dict[tuple[Any, ...], Point] = {}
+    result: dict[tuple[Any, ...], Point] = {}
     all_axes = [
         {name: values for name, values in group.items() if name not in given} | given
         for _, group in groups or [(None, {})]
@@ -114,8 +114,8 @@ def points(raw: Mapping[str, Any], places: Places, settings: Mapping[str, str]) 
     for axes in all_axes:
         for values in itertools.product(*axes.values()):
             point = {**defaults, **dict(zip(axes, values, strict=True))}
-            found.setdefault(tuple(sorted(point.items(), key=lambda item: item[0])), point)
-    return list(found.values()), list(dict.fromkeys([*varying, *given]))
+            result.setdefault(tuple(sorted(point.items(), key=lambda item: item[0])), point)
+    return list(result.values()), list(dict.fromkeys([*varying, *given]))
 
 
 def _typed(text: str, where: str) -> str | int:

@@ -42,12 +42,12 @@ def expand(pattern: str) -> list[str]:
     if not _PIECE.fullmatch(pattern) or not pattern:
         raise PatternError('write names of nodes like "left1", "left[1-10]" or "left[1,3-5],right2"')
     names, end = [""], 0
-    for found in _BRACKETS.finditer(pattern):
-        numbers = _numbers(found[1])
+    for result in _BRACKETS.finditer(pattern):
+        numbers = _numbers(result[1])
         if len(names) * len(numbers) > MOST_MEMBERS:
             raise _too_many(len(names) * len(numbers))
-        names = [f"{name}{pattern[end : found.start()]}{number}" for name in names for number in numbers]
-        end = found.end()
+        names = [f"{name}{pattern[end : result.start()]}{number}" for name in names for number in numbers]
+        end = result.end()
     return [name + pattern[end:] for name in names]
 
 

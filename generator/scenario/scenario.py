@@ -110,11 +110,11 @@ def _scenario(
     file: File, text: str, raw: dict[str, Any], places: Places, own: dict[str, Any], own_places: Places
 ) -> Scenario:
     """`raw` is what holds, `own` what the file says."""
-    found, _ = parameters.points(raw, places, {})
+    result, _ = parameters.points(raw, places, {})
     _seeds(raw, places)
-    document, put, _ = document_of(raw, places, {**found[0], parameters.SEED: 1})
+    document, put, _ = document_of(raw, places, {**result[0], parameters.SEED: 1})
     name = document.name or file.name.removesuffix(".yaml").removesuffix(".scenario").lower().replace("_", "-")
-    known = {*(name for point in found for name in point)}
+    known = {*(name for point in result for name in point)}
     for index, each in enumerate(document.beside):
         for key, group in (("when", each.when), ("than", each.than or {})):
             for word in group:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from generator import bulk, external
+from generator import external, traffic_request
 from generator.scenario import estimate, flows
 from generator.scenario.crossings import Crossings
 from generator.scenario.events import events
@@ -80,7 +80,7 @@ class _Scheduler:
     def __init__(self, run: ScenarioRun, plan: Plan, clock: Clock) -> None:
         self._run, self._plan, self._clock = run, plan, clock
         self._document: ScenarioDescription = run.document
-        self._addresses = bulk.addresses_of(plan)
+        self._addresses = traffic_request.addresses_of(plan)
         self._forwarding = Forwarding(plan)
         self._crossings = Crossings(self._forwarding)
         self._parts = _Parts()
@@ -126,7 +126,7 @@ class _Scheduler:
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
         return {
-            **bulk.request(self._plan, self._parts.requests, self._clock, longest_ns),
+            **traffic_request.request(self._plan, self._parts.requests, self._clock, longest_ns),
             "sample_ns": self._document.sample.ns,
             "series_ns": self._document.series.ns,
         }
@@ -140,7 +140,7 @@ class _Scheduler:
         """Every member of a step in every round, in the order of members, then rounds."""
         error = self._error(index)
         flows.check(step, error)
-        found: list[Start] = []
+        result: list[Start] = []
         stream = random.Random(f"{self._run.seed} {step.name}")
         before_ns = 0
         members_of = self._members(step, error)
@@ -152,10 +152,10 @@ class _Scheduler:
             rounds = 1 if step.repeat is None else step.repeat.times
             for turn in range(rounds):
                 shown = f"{name} round {turn + 1}" if rounds > 1 else name
-                found.append(Start(source, sink, at_ns, shown, ranks))
+                result.append(Start(source, sink, at_ns, shown, ranks))
                 if step.repeat is not None:
                     at_ns += draw(step.repeat.every, stream)
-        return found
+        return result
 
     def _count(self, step: Step, members_of: Sequence[Member], error: flows.Error) -> None:
         """Refuses what is too much before any of it is made; `streams`, rounds and members multiply."""
@@ -279,7 +279,7 @@ class _Scheduler:
         return {**flow, "from": self._end(start.source), "to": self._end(start.sink), "work": work}
 
     def _end(self, node: str) -> dict[str, str]:
-        return bulk.end(self._plan.lab, node, self._addresses[node])
+        return traffic_request.end(self._plan.lab, node, self._addresses[node])
 
     def _add_external(
         self, step: Step, start: Start, said: flows.FlowSettings, stop_ns: int | None, described: list[dict[str, Any]]

@@ -35,7 +35,7 @@ from labs.sheet import grid
 from labs.spec import DescriptionError
 from labs.units import Duration, UnitError
 
-VARIANTS = "reno,cubic,bic,highspeed,scalable,htcp"
+CONGESTION_CONTROLS = "reno,cubic,bic,highspeed,scalable,htcp"
 LONGEST_CONSTRAINT = Duration.parse("10s")
 
 
@@ -51,7 +51,9 @@ def parameter_options(command: Function) -> Function:
 @click.option("--app", default="all", show_default=True, metavar="NAMES", help=f"{', '.join(APPLICATIONS)}, or all")
 @click.option("--topo", default="dumbbell", show_default=True, metavar="TOPOLOGY|FILE", help="elsewhere all pairs send")
 @parameter_options
-@click.option("--cc", default=VARIANTS, show_default=True, metavar="NAMES", help="congestion controls to compare")
+@click.option(
+    "--cc", default=CONGESTION_CONTROLS, show_default=True, metavar="NAMES", help="congestion controls to compare"
+)
 @click.option(
     "--normalise", default="reno", show_default=True, metavar="NAME", help="the one that others are divided by"
 )
@@ -92,9 +94,9 @@ def hstts_command(
     ewan hstts --app all --profile quick --runtime virtual
     ewan hstts --app BU --rtt Mix --m 20 --cc cubic,bbr --show
     """
-    variants, added = hstts.variants(cc, normalise)
+    controls, added = hstts.congestion_controls(cc, normalise)
     words = {key.upper(): value for key, value in given.items() if value is not None}
-    wanted = Wanted(hstts.names(app), topo, words, profile, variants, normalise, seeds)
+    wanted = Wanted(hstts.names(app), topo, words, profile, controls, normalise, seeds)
     built = hstts.build(wanted, context.reporter.note)
     limit = _constraint(constraint)
     if show:
@@ -112,7 +114,7 @@ def hstts_command(
         as_root(context)
     experiments = _prepared(planned, virtual, unverified)
     places, failed = _run(context, experiments, running.parts_of(click.get_current_context()), as_json)
-    _conclude(context, Suite(places, variants, normalise, limit.ns), as_json)
+    _conclude(context, Suite(places, controls, normalise, limit.ns), as_json)
     sys.exit(1 if failed else 0)
 
 
@@ -140,19 +142,19 @@ def _planned(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, st
 
 def _prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> dict[str, Prepared]:
     """Each application's experiment, checked whole and not begun; nothing is left where one of them cannot begin."""
-    found: dict[str, Prepared] = {}
+    result: dict[str, Prepared] = {}
     try:
         for each in planned:
             directory = rundir.make(each.scenario.name)
             jobs = engine.jobs(each.runs, virtual)
-            found[each.app] = engine.prepare(
+            result[each.app] = engine.prepare(
                 jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified
             )
     except BaseException:
-        for prepared in found.values():
+        for prepared in result.values():
             prepared.drop()
         raise
-    return found
+    return result
 
 
 def _run(
@@ -188,10 +190,12 @@ def _conclude(context: Context, suite: Suite, as_json: bool) -> None:
     """The table of the suite, and where each application's report is."""
     rows = suite.rows()
     if as_json:
-        found = {
+        result = {
             app: {"directory": str(place), "status": overview.status(place)} for app, place in suite.experiments.items()
         }
-        context.reporter.emit({"experiments": found, "normalised_to": suite.reference, "rows": overview.document(rows)})
+        context.reporter.emit(
+            {"experiments": result, "normalised_to": suite.reference, "rows": overview.document(rows)}
+        )
         return
     if rows:
         title = f"HSTTS: multiples of {suite.reference}'s, with 95 % confidence intervals over the seeds"

@@ -70,15 +70,15 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def variants(text: str, reference: str) -> tuple[tuple[str, ...], bool]:
+def congestion_controls(text: str, reference: str) -> tuple[tuple[str, ...], bool]:
     """Congestion controls in the order given, each once, and whether the reference had to be added as the first."""
-    found = tuple(dict.fromkeys(text.replace(",", " ").split()))
-    if not found:
+    result = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    if not result:
         raise DescriptionError('CC: write the names of congestion controls, "reno,cubic"')
-    for word, each in (("--normalise", reference), *(("CC", each) for each in found)):
+    for word, each in (("--normalise", reference), *(("CC", each) for each in result)):
         if not _CONGESTION.fullmatch(each):
             raise DescriptionError(f'{word} "{each}": write the kernel\'s name of a congestion control, like "cubic"')
-    return (found, False) if reference in found else ((reference, *found), True)
+    return (result, False) if reference in result else ((reference, *result), True)
 
 
 def build(wanted: Wanted, note: Tell = lambda line: None) -> list[Built]:
@@ -98,8 +98,8 @@ def _build(wanted: Wanted, profile: Profile, app: Application, note: Tell) -> Bu
         given = _for_one_source(given)
     folder = Path()
     if wanted.topology == "dumbbell":
-        found = parameters.resolve(given, profile.defaults(app.defaults), one_source=app.one_source)
-        who = ends.dumbbell(found)
+        result = parameters.resolve(given, profile.defaults(app.defaults), one_source=app.one_source)
+        who = ends.dumbbell(result)
     else:
         spec, plan = _lab(wanted.topology, given, profile, note)
         rate = ends.bottleneck([pair.bottleneck_bps for pair in plan.pairs])
@@ -107,14 +107,14 @@ def _build(wanted: Wanted, profile: Profile, app: Application, note: Tell) -> Bu
         alone = {word: text for word, text in given.items() if word not in ("RTT", "RATE")}
         defaults = parameters.Defaults(str(rate), str(rtt))
         parameters.elsewhere(given, defaults, wanted.topology)
-        found = parameters.elsewhere(alone, defaults, wanted.topology)
+        result = parameters.elsewhere(alone, defaults, wanted.topology)
         pairs = [(pair.source, pair.sink) for pair in plan.pairs]
-        who, folder = ends.elsewhere(spec.raw, pairs, found.background != "0"), spec.folder
+        who, folder = ends.elsewhere(spec.raw, pairs, result.background != "0"), spec.folder
         if app.one_source:
             who = ends.one(who)
     seeds = profile.seeds if wanted.seeds is None else wanted.seeds
-    case = Case(found, who, profile, app.sizes[wanted.profile], wanted.congestion, wanted.reference, seeds)
-    return Built(app.word, document.text(app, case), folder, found)
+    case = Case(result, who, profile, app.sizes[wanted.profile], wanted.congestion, wanted.reference, seeds)
+    return Built(app.word, document.text(app, case), folder, result)
 
 
 def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:

@@ -27,7 +27,8 @@ FACETS = ("pattern",)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A metric of an application; `reference` in ns; ratios with their interval, and `within` shares, by variant."""
+    """A metric of an application. `reference` in ns; `ratios` with their interval and shares `within`, by congestion
+    control."""
 
     app: str
     facet: str
@@ -42,7 +43,7 @@ class Suite:
     """`experiments`: application → its directory."""
 
     experiments: Mapping[str, Path]
-    variants: Sequence[str]
+    controls: Sequence[str]
     reference: str
     constraint_ns: int
 
@@ -57,7 +58,7 @@ class Suite:
         summary = orjson.loads(path.read_bytes())
         rows: dict[tuple[str, str], Row] = {}
         for point in summary["points"]:
-            variant = str(point["parameters"].get("congestion", self.reference))
+            control = str(point["parameters"].get("congestion", self.reference))
             facet = " ".join(str(point["parameters"][key]) for key in FACETS if key in point["parameters"])
             for metric in APPLICATIONS[app].overview:
                 if metric == RESPONSES_IN_TIME:
@@ -66,15 +67,15 @@ class Suite:
                     continue
                 row = rows.setdefault((facet, metric), Row(app, facet, metric, None))
                 own = point["metrics"].get(metric)
-                if variant == self.reference and own is not None:
+                if control == self.reference and own is not None:
                     rows[facet, metric] = row = Row(app, facet, metric, own["mean"], row.ratios, row.within)
                 ratio = point["normalised"].get(metric)
                 if ratio is not None:
-                    row.ratios[variant] = {key: ratio.get(key) for key in ("ratio", "low", "high")}
+                    row.ratios[control] = {key: ratio.get(key) for key in ("ratio", "low", "high")}
         return list(rows.values())
 
     def _in_time(self, directory: Path) -> dict[str, float]:
-        """The share of the load's responses that kept to the constraint, by variant."""
+        """The share of the load's responses that kept to the constraint, by congestion control."""
         experiment = Experiment.load(directory)
         counts: dict[str, list[int]] = {}
         for run in experiment.runs:
@@ -86,10 +87,10 @@ class Suite:
             both = counts.setdefault(str(run.parameters.get("congestion", self.reference)), [0, 0])
             both[0] += times.filter(pl.col("duration_ns") <= self.constraint_ns).height
             both[1] += times.height
-        return {variant: kept / all_ for variant, (kept, all_) in counts.items() if all_}
+        return {control: kept / all_ for control, (kept, all_) in counts.items() if all_}
 
     def columns(self) -> list[str]:
-        others = [variant for variant in self.variants if variant != self.reference]
+        others = [control for control in self.controls if control != self.reference]
         return ["application", "metric", self.reference, *others]
 
     def text(self, row: Row) -> list[str]:
@@ -97,23 +98,23 @@ class Suite:
         names = {RESPONSES_IN_TIME: f"responses within {about(self.constraint_ns, 'time')}"}
         shown = names.get(row.metric) or SHOWN.get(row.metric, row.metric)
         cells = [f"{row.app} {row.facet}".strip(), shown]
-        for variant in self.columns()[2:]:
+        for control in self.columns()[2:]:
             if row.metric == RESPONSES_IN_TIME:
-                share = row.within.get(variant)
+                share = row.within.get(control)
                 cells.append("–" if share is None else f"{share:.1%}")
-            elif variant == self.reference:
+            elif control == self.reference:
                 cells.append("–" if row.reference is None else about(row.reference, "time"))
             else:
-                cells.append(_ratio(row.ratios.get(variant)))
+                cells.append(_ratio(row.ratios.get(control)))
         return cells
 
 
-def _ratio(found: Mapping[str, float | None] | None) -> str:
+def _ratio(result: Mapping[str, float | None] | None) -> str:
     """`0.970 ± 0.020`; without an interval where there is one seed."""
-    if found is None or found["ratio"] is None:
+    if result is None or result["ratio"] is None:
         return "–"
-    low, high = found["low"], found["high"]
-    return f"{found['ratio']:.3f}" + ("" if low is None or high is None else f" ± {(high - low) / 2:.3f}")
+    low, high = result["low"], result["high"]
+    return f"{result['ratio']:.3f}" + ("" if low is None or high is None else f" ± {(high - low) / 2:.3f}")
 
 
 def document(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -18,11 +18,11 @@ ROOM = 8 << 20
 
 
 def member(name: str, content: bytes = b"{}", **fields: object) -> tuple[tarfile.TarInfo, bytes]:
-    found = tarfile.TarInfo(name)
-    found.size = len(content)
+    result = tarfile.TarInfo(name)
+    result.size = len(content)
     for key, value in fields.items():
-        setattr(found, key, value)
-    return found, content
+        setattr(result, key, value)
+    return result, content
 
 
 def packed(place: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
@@ -107,7 +107,7 @@ def test_a_hostile_archive_is_refused(
         archive.unpack(path, place)
     assert message in str(refusal.value)
     assert set(tmp_path.iterdir()) <= {path, place}
-    assert sum(found.stat().st_size for found in place.rglob("*") if found.is_file()) <= ROOM
+    assert sum(result.stat().st_size for result in place.rglob("*") if result.is_file()) <= ROOM
 
 
 def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:

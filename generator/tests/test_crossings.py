@@ -48,8 +48,8 @@ def test_the_links_of_the_path_that_the_routes_take() -> None:
 
 
 def test_of_messages_all_links_between_ranks_together() -> None:
-    found = recorded("{name: load, ranks: 'host[1-2]', messages: {pattern: barrier, iterations: 3}}")
-    assert {key: set(links) for key, links in found.items()} == {(None, None, "load"): {*AROUND, *BACK}}
+    result = recorded("{name: load, ranks: 'host[1-2]', messages: {pattern: barrier, iterations: 3}}")
+    assert {key: set(links) for key, links in result.items()} == {(None, None, "load"): {*AROUND, *BACK}}
 
 
 @pytest.mark.parametrize(

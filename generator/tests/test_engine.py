@@ -15,7 +15,7 @@ import orjson
 import polars as pl
 import pytest
 
-from generator import records, scenario, variants
+from generator import congestion, records, scenario
 from generator.engine import (
     Facts,
     Parts,
@@ -73,17 +73,17 @@ B: stopping.Point = (("cc", "bic"),)
 
 
 def test_points_that_are_narrow_enough_are_not_repeated() -> None:
-    found = {A: [100.0, 101.0, 99.0], B: [100.0, 130.0, 70.0]}
+    result = {A: [100.0, 101.0, 99.0], B: [100.0, 130.0, 70.0]}
     seeds = {A: [1, 2, 3], B: [1, 2, 3]}
-    assert stopping.further(STOP, found, seeds, half_of_range, at_once=2) == [(B, 4), (B, 5)]
+    assert stopping.further(STOP, result, seeds, half_of_range, at_once=2) == [(B, 4), (B, 5)]
 
 
 def test_as_many_runs_as_fit_at_once_and_no_more_than_allowed() -> None:
-    found = {A: [1.0, 9.0], B: [1.0, 9.0]}
+    result = {A: [1.0, 9.0], B: [1.0, 9.0]}
     seeds = {A: [1, 2], B: [1, 2]}
-    assert stopping.further(STOP, found, seeds, half_of_range, at_once=4) == [(A, 3), (B, 3), (A, 4), (B, 4)]
-    assert stopping.further(STOP, found, {A: [1, 2, 3, 4, 5, 6], B: [1, 2, 3, 4, 5]}, half_of_range, 4) == [(B, 6)]
-    assert stopping.further(STOP, found, {A: list(range(6)), B: list(range(6))}, half_of_range, 4) == []
+    assert stopping.further(STOP, result, seeds, half_of_range, at_once=4) == [(A, 3), (B, 3), (A, 4), (B, 4)]
+    assert stopping.further(STOP, result, {A: [1, 2, 3, 4, 5, 6], B: [1, 2, 3, 4, 5]}, half_of_range, 4) == [(B, 6)]
+    assert stopping.further(STOP, result, {A: list(range(6)), B: list(range(6))}, half_of_range, 4) == []
 
 
 def test_one_value_is_never_enough() -> None:
@@ -222,22 +222,22 @@ def test_columns_that_are_not_the_tables_are_refused(tmp_path: Path) -> None:
         records.collect(tmp_path, {"flows": []}, None)
 
 
-def test_the_virtual_kernel_has_the_variants_of_the_papers() -> None:
+def test_the_virtual_kernel_has_the_congestion_controls_of_the_papers() -> None:
     assert {"reno", "cubic", "bic", "highspeed", "scalable", "htcp", "westwood", "vegas", "bbr"} <= set(
-        variants.in_virtual()
+        congestion.in_virtual()
     )
 
 
-def test_the_refusal_of_a_variant_hints_at_the_virtual_clock() -> None:
-    missing = [name for name in variants.in_virtual() if name not in variants.in_live(variants.in_virtual())]
+def test_the_refusal_of_a_congestion_control_hints_at_the_virtual_clock() -> None:
+    missing = [name for name in congestion.in_virtual() if name not in congestion.in_live(congestion.in_virtual())]
     if missing:
         with pytest.raises(LabError, match=f"{missing[0]}: this kernel lets nodes have .*reno.*--runtime virtual"):
-            variants.refuse(missing[:1], virtual=False)
+            congestion.refuse(missing[:1], virtual=False)
         with pytest.raises(LabError, match=f"--runtime virtual, whose kernel has {missing[0]}$"):
-            variants.refuse([missing[0], "vegan"], virtual=False)
+            congestion.refuse([missing[0], "vegan"], virtual=False)
     with pytest.raises(LabError, match=r"vegan: this kernel lets nodes have [^:]*$"):
-        variants.refuse(["reno", "vegan"], virtual=False)
-    variants.refuse(["reno"], virtual=False)
+        congestion.refuse(["reno", "vegan"], virtual=False)
+    congestion.refuse(["reno"], virtual=False)
 
 
 def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import orjson
 import polars as pl
 import pytest
 
-from generator import bulk
+from generator import traffic_request
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
@@ -41,7 +41,7 @@ def plan() -> Plan:
 
 def end(plan: Plan, node: str) -> dict[str, str]:
     address = next(node_.interfaces[0].addresses[0] for node_ in plan.nodes if node_.name == node)
-    return bulk.end(plan.lab, node, address.partition("/")[0])
+    return traffic_request.end(plan.lab, node, address.partition("/")[0])
 
 
 def flow(plan: Plan, work: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -51,15 +51,19 @@ def flow(plan: Plan, work: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def ran(plan: Plan, flows: list[dict[str, Any]], directory: Path) -> Path:
     """The directory of the traffic's results."""
-    traffic = {**bulk.request(plan, flows, "virtual", 60_000 * MS), "sample_ns": 100 * MS, "series_ns": 100 * MS}
+    traffic = {
+        **traffic_request.request(plan, flows, "virtual", 60_000 * MS),
+        "sample_ns": 100 * MS,
+        "series_ns": 100 * MS,
+    }
     program = Program(longest_ns=60_000 * MS, traffic=traffic)
     return VirtualRuntime(BINARY).run(plan, program, directory).directory / "traffic"
 
 
 def records(traffic: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = orjson.loads((traffic / "traffic.json").read_bytes())["flows"]
-    assert all(record["error"] is None for record in found), found
-    return found
+    result: list[dict[str, Any]] = orjson.loads((traffic / "traffic.json").read_bytes())["flows"]
+    assert all(record["error"] is None for record in result), result
+    return result
 
 
 def test_packets_leave_at_their_instants_and_all_wait_equally_long(plan: Plan, tmp_path: Path) -> None:

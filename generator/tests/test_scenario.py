@@ -51,7 +51,7 @@ def flows(schedule: Schedule) -> list[Any]:
 
 
 def test_a_sweep_is_every_combination_of_each_seed_in_order() -> None:
-    found = parse(
+    result = parse(
         HEAD
         + """
 parameters: {streams: 1, congestion: cubic}
@@ -60,7 +60,7 @@ seeds: 2
 steps: [{name: a, from: left1, to: right1, streams: "${streams}", congestion: "${congestion}", bulk: 1MB}]
 """
     )
-    runs = found.runs()
+    runs = result.runs()
     assert [run.number for run in runs] == list(range(1, 9))
     assert [run.name for run in runs][:3] == [
         "streams=1 congestion=reno seed=1",
@@ -488,10 +488,10 @@ def test_there_are_scenarios() -> None:
 
 @pytest.mark.parametrize("file", LIBRARY, ids=lambda file: file.name)
 def test_every_ready_scenario_compiles_in_all_of_its_scales(file: Path) -> None:
-    found = scenario.load(file)
-    assert found.name == file.name.removesuffix(".scenario.yaml")
-    for scale in (None, *found.scales):
-        runs = found.runs(scale=scale)
+    result = scenario.load(file)
+    assert result.name == file.name.removesuffix(".scenario.yaml")
+    for scale in (None, *result.scales):
+        runs = result.runs(scale=scale)
         assert len({run.name for run in runs}) == len(runs)
         last = runs[-1]
         one, two = planned(last), planned(replace(last))

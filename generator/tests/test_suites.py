@@ -61,10 +61,10 @@ def first(one: Built) -> tuple[scenario.ScenarioRun, Plan]:
     ],
 )
 def test_what_is_not_given_follows(given: dict[str, str], rate: int, access: int, k: int, m: int, cg: Exact) -> None:
-    found = resolved(**given)
-    assert found.access is not None
-    assert (found.rate.bps, found.access.bps) == (rate, access)
-    assert (found.k, found.m, found.cg) == (Exact(k), m, cg)
+    result = resolved(**given)
+    assert result.access is not None
+    assert (result.rate.bps, result.access.bps) == (rate, access)
+    assert (result.k, result.m, result.cg) == (Exact(k), m, cg)
 
 
 def test_reverse_pairs_are_as_many_as_the_level_says() -> None:
@@ -133,12 +133,12 @@ def test_only_a_dumbbell_has_a_bottleneck_with_sources() -> None:
 @pytest.mark.parametrize("app", list(APPLICATIONS))
 def test_every_application_is_a_scenario(app: str, profile: str) -> None:
     (one,) = hstts.build(Wanted((app,), "dumbbell", {"B": "WMII"}, profile, ("reno", "cubic"), seeds=2))
-    found = scenario.parse(one.text, one.file)
-    runs = found.runs()
+    result = scenario.parse(one.text, one.file)
+    runs = result.runs()
     assert len(runs) == 2 * 2 * (3 if app == "PA" else 1)
     assert {run.parameters["congestion"] for run in runs} == {"reno", "cubic"}
-    assert found.normalise == {"by": "congestion", "to": "reno"}
-    assert found.name == f"hstts-{app.lower()}"
+    assert result.normalise == {"by": "congestion", "to": "reno"}
+    assert result.name == f"hstts-{app.lower()}"
 
 
 def test_bulk_is_one_volume_a_source_and_reverse_pairs_do_the_same() -> None:
@@ -249,8 +249,8 @@ def test_elsewhere_all_pairs_send() -> None:
 
 def test_the_whole_suite_takes_what_each_application_can_have() -> None:
     apps = hstts.names("all")
-    found = hstts.build(Wanted(apps, "dumbbell", {"CG": "0.8", "NS": "5", "R": "0.8", "RATE": "1G"}))
-    assert [(each.app, each.parameters.m, each.parameters.streams) for each in found] == [
+    result = hstts.build(Wanted(apps, "dumbbell", {"CG": "0.8", "NS": "5", "R": "0.8", "RATE": "1G"}))
+    assert [(each.app, each.parameters.m, each.parameters.streams) for each in result] == [
         ("TU", 1, 5),
         ("WM", 8, 5),
         ("PP", 8, 5),
@@ -259,16 +259,16 @@ def test_the_whole_suite_takes_what_each_application_can_have() -> None:
     ]
 
 
-def test_names_of_applications_and_variants() -> None:
+def test_names_of_applications_and_congestion_controls() -> None:
     assert hstts.names("bu, tu") == ("BU", "TU")
     with pytest.raises(
         DescriptionError, match=r'^APP "XX": write one of TU, WM, PP, BU, PA, several with commas, or all$'
     ):
         hstts.names("XX")
-    assert hstts.variants("cubic,bic", "reno") == (("reno", "cubic", "bic"), True)
-    assert hstts.variants("cubic,reno,cubic", "reno") == (("cubic", "reno"), False)
+    assert hstts.congestion_controls("cubic,bic", "reno") == (("reno", "cubic", "bic"), True)
+    assert hstts.congestion_controls("cubic,reno,cubic", "reno") == (("cubic", "reno"), False)
     with pytest.raises(DescriptionError, match=r'^CC "RENO": write the kernel\'s name of a congestion control'):
-        hstts.variants("cubic,RENO", "reno")
+        hstts.congestion_controls("cubic,RENO", "reno")
 
 
 def test_every_module_of_the_package_is_an_application() -> None:
@@ -282,12 +282,12 @@ def test_every_module_of_the_package_is_an_application() -> None:
 def test_every_application_has_its_metrics_its_overview_and_its_row_in_the_manual(app: Application) -> None:
     """Before any run: the table of the suite is made when all runs have ended."""
     (one,) = hstts.build(Wanted((app.word,), "dumbbell", {}))
-    found = scenario.parse(one.text, one.file)
-    assert found.metrics[: len(app.metrics)] == app.metrics
-    kinds = {step.kind for run in found.runs(seeds=1) for step in run.document.steps}
+    result = scenario.parse(one.text, one.file)
+    assert result.metrics[: len(app.metrics)] == app.metrics
+    kinds = {step.kind for run in result.runs(seeds=1) for step in run.document.steps}
     for metric in (*app.metrics, *app.overview):
         assert metric == RESPONSES_IN_TIME or METRICS[metric].step in (None, *kinds), metric
-    assert set(app.sizes["quick"]) <= set(found.parameters)
+    assert set(app.sizes["quick"]) <= set(result.parameters)
     assert f"\n| {app.word} | " in PAGE.read_text()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from generator import bulk
+from generator import traffic_request
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
@@ -40,14 +40,14 @@ def lab(**words: str) -> Plan:
 
 def flow(plan: Plan, work: dict[str, Any], **more: Any) -> Flow:
     """From left1 to right1."""
-    transfer = bulk.traffic(plan, [bulk.Flow("left1", "right1")], "virtual")["flows"][0]
+    transfer = traffic_request.transfers(plan, [traffic_request.Flow("left1", "right1")], "virtual")["flows"][0]
     return {**transfer, "stop_ns": None, "work": work, **more}
 
 
 def run(plan: Plan, flows: list[Flow], directory: Path, **more: Any) -> list[dict[str, Any]]:
-    traffic = {**bulk.request(plan, flows, "virtual", 600 * SECOND), **more}
+    traffic = {**traffic_request.request(plan, flows, "virtual", 600 * SECOND), **more}
     program = Program(longest_ns=600 * SECOND, traffic=traffic)
-    return bulk.read(VirtualRuntime(BINARY).run(plan, program, directory).directory)
+    return traffic_request.read(VirtualRuntime(BINARY).run(plan, program, directory).directory)
 
 
 def test_a_transfer_limited_by_the_window_takes_volume_over_window_times_rtt(tmp_path: Path) -> None:

@@ -75,9 +75,9 @@ def test_what_is_too_much_is_refused_before_it_is_made(
 
 
 def test_the_command_line_asks_for_no_more_seeds_than_runs() -> None:
-    found = scenario.parse(LAB + steps(f"{ALL}, bulk: 1MB"), Path("x.scenario.yaml"))
+    result = scenario.parse(LAB + steps(f"{ALL}, bulk: 1MB"), Path("x.scenario.yaml"))
     with pytest.raises(DescriptionError, match="stands for 1 points of 10000000000 seeds: write at most 10000 runs"):
-        found.runs(seeds=10**10)
+        result.runs(seeds=10**10)
 
 
 def test_a_list_of_names_is_bounded_and_looked_up_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Bulk TCP transfers as a request for `ewan-node traffic`, for the programs of both clocks. Pure but for `read`.
+"""Requests for `ewan-node traffic`, for the programs of both clocks, and what it writes. Pure but for `read`.
 
 In: a plan and who sends to whom, with which congestion control, when and how much. Out: the request
 (generator/src/traffic executes it); from the directory that it wrote into, each flow's record with its series.
@@ -37,7 +37,7 @@ class Flow:
     duration_ns: int | None = None
 
 
-def traffic(
+def transfers(
     plan: Plan,
     flows: Sequence[Flow],
     clock: Clock,
@@ -46,7 +46,8 @@ def traffic(
     series_ns: int = 0,
     longest_ns: int = LONGEST_NS,
 ) -> dict[str, Any]:
-    """All flows side by side. `sample_ns`: between two looks at TCP_INFO; `series_ns`: width of goodput bins; 0: none.
+    """Bulk TCP transfers side by side. `sample_ns`: between two looks at TCP_INFO; `series_ns`: width of the bins of
+    goodput; 0: none.
 
     What still runs after `longest_ns` is ended. The flow number n (from 0) is called "n source to sink".
     """
@@ -86,12 +87,12 @@ def end(lab: str, node: str, address: str) -> dict[str, str]:
 
 def addresses_of(plan: Plan) -> dict[str, str]:
     """Each node's first address, IPv4 if it has one; nodes in the middle of a link have none."""
-    found = {}
+    result = {}
     for node in plan.nodes:
         plain = [ipaddress.ip_interface(text).ip for each in node.interfaces for text in each.addresses]
         if plain:
-            found[node.name] = str(min(plain, key=lambda address: address.version))
-    return found
+            result[node.name] = str(min(plain, key=lambda address: address.version))
+    return result
 
 
 def read(run: Path) -> list[dict[str, Any]]:

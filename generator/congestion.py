@@ -48,8 +48,8 @@ def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
     listed = {name for file in ("available", "allowed") for name in _words(proc / f"tcp_{file}_congestion_control")}
     command = [sys.executable, "-c", _TRIAL, *sorted(listed | set(wanted))]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = tried.stdout.split() if tried.returncode == 0 else _words(proc / "tcp_allowed_congestion_control")
-    return tuple(sorted(found))
+    result = tried.stdout.split() if tried.returncode == 0 else _words(proc / "tcp_allowed_congestion_control")
+    return tuple(sorted(result))
 
 
 def refuse(wanted: Iterable[str], virtual: bool) -> None:
