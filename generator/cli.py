@@ -126,6 +126,7 @@ def transfer_command(
 
 
 def size_of(text: str) -> int:
+    """`--volume` in bytes."""
     try:
         return Size.parse(text).bytes
     except UnitError as error:
@@ -160,6 +161,7 @@ def in_live(context: Context, plan: Plan, programs: dict[str, Program], place: P
 
 
 def flows_of(control: str, run: Path) -> list[dict[str, Any]]:
+    """The records of a run's flows; the command fails where one of them did not run as it should."""
     try:
         return traffic_request.completed(run)
     except RuntimeError as error:
@@ -177,6 +179,7 @@ def write_series(path: Path, flows: list[dict[str, Any]]) -> None:
 
 
 def row(control: str, flows: list[dict[str, Any]]) -> list[str]:
+    """A row of the table: what all flows of a run did together."""
     goodputs = [flow["goodput_bps"] for flow in flows]
     # Jain, Chiu, Hawe 1984.
     squares = sum(goodput**2 for goodput in goodputs)

@@ -85,6 +85,7 @@ def flow_rows(
 
 
 def flow_row(flow: Mapping[str, Any], record: Mapping[str, Any], work: Mapping[str, Any]) -> Row:
+    """The row of one direction, or of one rank, of a flow."""
     part = record["part"]
     source, sink = flow["source"], flow["sink"]
     if members := flow.get("members"):

@@ -257,6 +257,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
 
 
 def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
+    """What differs between an experiment and its repetition; nothing where one of the two has no results."""
     if before.virtual:
         return compare.virtual(before, now)
     summaries = [each.directory / "summary.json" for each in (before, now)]
@@ -266,6 +267,7 @@ def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
 
 
 def show_findings(context: Context, findings: Sequence[compare.Finding], virtual: bool) -> None:
+    """The table of a comparison."""
     rows = [
         [each.what, each.before, each.now, f"[{COLOURS[each.verdict]}]{each.verdict}[/]", each.why] for each in findings
     ]
@@ -295,6 +297,7 @@ def parts_of(context: click.Context) -> Parts:
 
 
 def pairs(settings: Sequence[str]) -> dict[str, str]:
+    """`--set KEY=VALUE` by key."""
     result = {}
     for text in settings:
         key, equals, value = text.partition("=")

@@ -37,6 +37,8 @@ Verdict = Literal["same", "within noise", "different", "shown"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One comparison: of what, both values in words, and the verdict with its reason."""
+
     what: str
     before: str
     now: str
@@ -103,6 +105,7 @@ def _amount(value: object, column: str) -> str:
 
 
 def line(before: Path, now: Path) -> str:
+    """The first line in which two text files differ."""
     left, right = (path.read_text(errors="replace").splitlines() for path in (before, now))
     for number, (old, new) in enumerate(zip(left, right, strict=False), 1):
         if old != new:

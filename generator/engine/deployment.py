@@ -50,6 +50,7 @@ class Deployment:
             raise
 
     def close(self) -> None:
+        """Takes the lab down that is up, if there is one."""
         if self._up is not None:
             lab, self._up = self._up.lab, None
             self._labs.down(lab)

@@ -374,4 +374,5 @@ class Engine:
 
 
 def counted(number: int, what: str) -> str:
+    """`1 run`, `2 runs`."""
     return f"{number} {what}{'' if number == 1 else 's'}"

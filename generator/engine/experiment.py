@@ -121,9 +121,11 @@ class Experiment:
         return self.document.runs
 
     def place(self, entry: Entry) -> Path:
+        """The directory of a run."""
         return self.directory / entry.directory
 
     def save(self) -> None:
+        """Replaces experiment.json in one step; the reserve makes room where the disk is full."""
         with self._lock:
             text = records.to_json(self.document)
             new = self.directory / f".{DOCUMENT}"
@@ -135,6 +137,7 @@ class Experiment:
             new.replace(self.directory / DOCUMENT)
 
     def finish(self, status: State) -> None:
+        """The experiment's last state."""
         self.document.status, self.document.ended = status, now()
         self.save()
         (self.directory / RESERVE).unlink(missing_ok=True)
@@ -218,6 +221,7 @@ class Experiment:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
+    """LabError where there is no such directory, or another engine is at work in it."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -233,6 +237,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def now() -> str:
+    """This moment in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

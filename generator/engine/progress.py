@@ -46,6 +46,7 @@ class Board:
         self._lock = threading.Lock()
 
     def begin(self, number: int, expected_ns: int) -> None:
+        """A run begins, which is expected to take `expected_ns` of its own clock."""
         with self._lock:
             self._at_work[number] = _Work(expected_ns, 0, time.monotonic_ns())
 
@@ -56,6 +57,7 @@ class Board:
                 self._at_work[number].passed_ns = progress.virtual_ns or 0
 
     def end(self, number: int) -> None:
+        """A run has ended, whatever became of it."""
         with self._lock:
             work = self._at_work.pop(number)
             self._ended += 1
@@ -64,6 +66,7 @@ class Board:
             self._ended_wall_ns += time.monotonic_ns() - work.begun_ns
 
     def words(self) -> str:
+        """How many runs have ended, and about how much wall time is left."""
         with self._lock:
             text = f"{self._what}: {self._ended} of {self._total} runs have ended"
             left_ns = self._left_ns()

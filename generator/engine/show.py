@@ -84,4 +84,5 @@ def beside(summary: Summary) -> Sheet | None:
 
 
 def settings(parameters: Mapping[str, Any]) -> str:
+    """`name=value` of each parameter."""
     return " ".join(f"{name}={value}" for name, value in parameters.items())

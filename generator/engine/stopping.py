@@ -17,6 +17,7 @@ Estimate = Callable[[Sequence[float], float], tuple[float, float]]
 
 
 def point_of(parameters: Mapping[str, str | int]) -> Point:
+    """Parameters as a key: the same for all seeds."""
     return tuple(sorted(parameters.items()))
 
 

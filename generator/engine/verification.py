@@ -35,6 +35,8 @@ class UnverifiedLabError(LabError):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
+    """A lab's certificate, with the first run that uses it."""
+
     entry: Entry
     """The run whose plan was verified."""
     certificate: Certificate
@@ -81,6 +83,7 @@ def certify(
 
 
 def name(entry: Entry) -> str:
+    """The path of a run's certificate within the experiment's directory."""
     return f"{DIRECTORY}/{entry.family[:_DIGITS]}.json"
 
 
@@ -120,6 +123,7 @@ def _kept(experiment: Experiment, entry: Entry) -> Certificate | None:
 
 
 def forget(experiment: Experiment, entry: Entry) -> None:
+    """Removes a certificate, so that the lab is verified again."""
     experiment.files.pop(name(entry), None)
     (experiment.directory / name(entry)).unlink(missing_ok=True)
 

@@ -21,6 +21,8 @@ Key = tuple[str | None, str | None, str]
 
 
 class Crossings:
+    """Collects the links that the flows of a run cross, by source, sink and role."""
+
     def __init__(self, forwarding: Forwarding) -> None:
         self._forwarding = forwarding
         self._hops: dict[Key, dict[Hop, None]] = {}

@@ -40,6 +40,7 @@ class FlowDemand:
 def load(
     forwarding: Forwarding, step: Step, said: FlowSettings, source: str, sink: str, start_ns: int, stop_ns: int | None
 ) -> FlowDemand:
+    """What one transfer of a step asks of the links on its path."""
     rtt_ns = forwarding.rtt_ns(source, sink)
     amount, pause_ns = _demand(step, rtt_ns)
     counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))

@@ -124,11 +124,15 @@ def _at_once() -> TimeLaw:
 
 
 class Repeat(Model):
+    """How often each member of a step starts."""
+
     times: Annotated[int, Count(1, 100_000)] = Field(description="how often in all", examples=[3])
     every: TimeLaw = Field(description="from one start to the next, a duration or a law", examples=["10s"])
 
 
 class Bulk(Model):
+    """A transfer of a volume, or of as much as fits in the step's time."""
+
     volume: VolumeText | None = Field(
         None, description="what each member sends, all its streams together; as much as fits in `for` if absent"
     )
@@ -140,6 +144,8 @@ class Bulk(Model):
 
 
 class Arrivals(Model):
+    """TCP connections that arrive at random times, each of which sends a random volume."""
+
     count: Annotated[int, Count(1, 10_000_000)] | None = Field(
         None, description="how many; as many as arrive in `for` if absent", examples=[3000]
     )
@@ -148,6 +154,8 @@ class Arrivals(Model):
 
 
 class Requests(Model):
+    """A session: request, response, thinking, and again."""
+
     count: Annotated[int, Count(1, 10_000_000)] | None = Field(
         None, description="requests of a session; as many as fit in `for` if absent", examples=[100]
     )
@@ -162,6 +170,8 @@ class Requests(Model):
 
 
 class Udp(Model):
+    """A stream of packets at exact times."""
+
     count: Annotated[int, Count(1, 2**40)] | None = Field(
         None, description="packets; as many as fit in `for` if absent", examples=[1000]
     )
@@ -186,6 +196,8 @@ Pattern = Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"]
 
 
 class Messages(Model):
+    """Message passing between ranks."""
+
     pattern: Pattern = Field(
         description="ping-pong: of ranks 1 and 2, 3 and 4 …; all-to-all: everybody sends to everybody; "
         "neighbour-exchange: each with both neighbours in a ring; barrier: 1 byte, until all are there"
@@ -203,6 +215,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Step(Socket):
+    """One key of `steps`: who sends what to whom, when and how."""
+
     what: ClassVar[str] = "key of a step"
     name: Name = Field(description="in tables and in the names of its flows", examples=["forward"])
     role: ROLE | None = Field(None, description="what metrics count it as; load if absent")
@@ -276,6 +290,8 @@ class Event(Direction):
 
 
 class Stop(Model):
+    """Until when runs are repeated with further seeds."""
+
     metric: Metric = Field(description="whose mean over the seeds is to be known")
     within: WithinText = Field(description="half width of the confidence interval, of the mean")
     confidence: ConfidenceText = Field(Fraction.parse("95%"), description="95 % if absent")
@@ -290,11 +306,15 @@ class Stop(Model):
 
 
 class Normalise(Model):
+    """The reference that metrics are divided by."""
+
     by: Text = Field(description="a parameter of the sweep", examples=["congestion"])
     to: Parameter = Field(description="its value that all others are divided by", examples=["reno"])
 
 
 class Beside(Model):
+    """A published value that is shown beside the measured one."""
+
     source: Text = Field(description="where the value was published", examples=['"NXE, table 4"'])
     when: dict[str, Parameter] = Field({}, description="parameters that it is for; all if absent")
     metric: Metric = Field(description="what it is of")
@@ -309,6 +329,8 @@ class Beside(Model):
 
 
 class Scale(Model):
+    """Keys that replace the scenario's own."""
+
     what: ClassVar[str] = "key of a scale"
     about: str | None = Field(None, description="what differs", examples=["a tenth of the volume"])
     parameters: dict[str, Parameter] = Field({}, description="these instead", examples=["{volume: 1Gbit}"])
@@ -318,6 +340,8 @@ class Scale(Model):
 
 
 class ScenarioDescription(Model):
+    """All keys of a scenario's file."""
+
     name: Name | None = Field(None, description="the file's if absent", examples=["parallel-streams"])
     title: str | None = Field(None, description="one line, for people; the name if absent")
     about: str | None = Field(None, description="what it is for, in the report")

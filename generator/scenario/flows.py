@@ -54,6 +54,8 @@ class FlowSettings:
 
 
 def settings(step: Step, defaults: Socket) -> FlowSettings:
+    """What holds for a step, from its own words and those of `defaults`."""
+
     def said(key: str) -> Any:
         own = getattr(step, key)
         return own if own is not None else None if key in FOREIGN[step.kind] else getattr(defaults, key)
@@ -104,6 +106,7 @@ def check(step: Step, error: Error) -> None:
 
 
 def check_buffers(said: Socket, error: Error) -> None:
+    """Refuses sizes of buffers and windows that sockets do not take; errors point to the key."""
     for key, (low, high) in _BUFFERS.items():
         size: Size | None = getattr(said, key)
         if size is not None and not low <= size.bytes <= high:

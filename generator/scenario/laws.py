@@ -53,29 +53,39 @@ _MOST = "no draw is larger; no such bound if absent"
 
 
 class Uniform(Model, Generic[Quantity]):
+    """From `low` to `high`, each as likely."""
+
     low: Quantity = Field(description="the least")
     high: Quantity = Field(description="the most")
     most: Quantity | None = Field(None, description=_MOST)
 
 
 class Exponential(Model, Generic[Quantity]):
+    """Times between arrivals by Poisson."""
+
     mean: Quantity = Field(description="its mean")
     most: Quantity | None = Field(None, description=_MOST)
 
 
 class Shaped(Model, Generic[Quantity]):
+    """A law with a mean and a shape: Pareto, Weibull or gamma."""
+
     mean: Quantity = Field(description="its mean; Pareto's scale is mean·(shape-1)/shape")
     shape: ShapeText = Field(description="above 1 for pareto, above 0 for weibull and gamma")
     most: Quantity | None = Field(None, description=_MOST)
 
 
 class Normal(Model, Generic[Quantity]):
+    """Normal, with draws below 0 set to 0."""
+
     mean: Quantity = Field(description="its mean")
     deviation: Quantity = Field(description="its standard deviation; draws below 0 become 0")
     most: Quantity | None = Field(None, description=_MOST)
 
 
 class Law(OneOf, Generic[Quantity]):
+    """One of the laws, of times or of sizes."""
+
     what: ClassVar[str] = "law"
     model_config = ConfigDict(json_schema_extra={"words": "law"})
     constant: Quantity | None = Field(None, description="always the same; `10ms` alone says it too")

@@ -57,6 +57,7 @@ class Scenario:
 
     @property
     def description(self) -> str:
+        """What the scenario is for, in the author's words."""
         return self.about
 
     def runs(

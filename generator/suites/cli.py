@@ -36,6 +36,7 @@ from labs.spec import DescriptionError
 from labs.units import Duration, UnitError
 
 CONGESTION_CONTROLS = "reno,cubic,bic,highspeed,scalable,htcp"
+_LISTED = ", ".join(f"{app.word} {app.title}" for app in APPLICATIONS.values())
 LONGEST_CONSTRAINT = Duration.parse("10s")
 
 
@@ -48,7 +49,7 @@ def parameter_options(command: Function) -> Function:
 
 
 @click.command("hstts")
-@click.option("--app", default="all", show_default=True, metavar="NAMES", help=f"{', '.join(APPLICATIONS)}, or all")
+@click.option("--app", default="all", show_default=True, metavar="NAMES", help=f"{_LISTED}, or all")
 @click.option("--topo", default="dumbbell", show_default=True, metavar="TOPOLOGY|FILE", help="elsewhere all pairs send")
 @parameter_options
 @click.option(
@@ -85,9 +86,8 @@ def hstts_command(
 ) -> None:
     """Compare congestion controls as the HSTTS poster does (Guillier and Vicat-Blanc Primet).
 
-    Applications: TU tuning, WM web surfing, PP peer to peer, BU bulk data, PA parallel (messages). Of C, C_a, K, M and
-    C_g give as many as you like: the others follow (K = C/C_a, C_g = M·C_a/C), and a contradiction is refused. Values
-    outside the poster's are run, with a note. docs/hstts.md says what each application does.
+    Of C, C_a, K, M and C_g give as many as you like: the others follow (K = C/C_a, C_g = M·C_a/C), and a contradiction
+    is refused. Values outside the poster's are run, with a note. docs/hstts.md says what each application does.
 
     \b
     ewan hstts --app BU --rtt 20ms --rate 1G --cg 1.0 --r 1.0 --runtime virtual

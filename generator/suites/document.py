@@ -18,7 +18,7 @@ BACKGROUND_FILE = "100kB"  # mean; with its law as the files of the JGN2 experim
 BACKGROUND_CONGESTION = "cubic"
 NETWORK = ("utilisation", "mean queueing delay", "queue loss", "link loss", "total loss", "retransmissions")
 """Metrics that every application's table has after its own."""
-WIDTH = 110
+WIDTH = 110  # of the lines of `about`
 
 
 def text(application: Application, case: Case) -> str:
@@ -29,7 +29,7 @@ def text(application: Application, case: Case) -> str:
         default_flow_style=None,
         sort_keys=False,
         allow_unicode=True,
-        width=WIDTH,
+        width=float("inf"),  # a list is not broken within a name
     )
 
 

@@ -90,6 +90,7 @@ class Suite:
         return {control: kept / all_ for control, (kept, all_) in counts.items() if all_}
 
     def columns(self) -> list[str]:
+        """Heads of the table: the reference first, then the others."""
         others = [control for control in self.controls if control != self.reference]
         return ["application", "metric", self.reference, *others]
 
