@@ -135,7 +135,7 @@ def test_the_table_has_a_row_for_each_point_and_the_papers_number(
 ) -> None:
     directory, result = finished
     assert "aggregate goodput" in result.stdout and "reno" in result.stdout and "cubic" in result.stdout
-    assert "a paper" in result.stdout and "9Mbit/s" in result.stdout
+    assert "a paper" in result.stdout and "9 Mbit/s" in result.stdout
     assert result.stdout.rstrip().endswith(f"report: {directory.relative_to(directory.parents[1])}/report.html")
     assert (directory / "report.html").stat().st_size > 1000
 

@@ -6,6 +6,7 @@ long they took together.
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -46,4 +47,7 @@ class Durations:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Who runs the tests in the background has SIGINT ignored, and so would have every program that they send one.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Durations(), "ewan-durations")
