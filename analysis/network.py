@@ -24,6 +24,11 @@ Ways = Mapping[tuple[str | None, str | None], Collection[Link]]
 """The link directions that the load's payload crosses from one node to another; see `load.RunResults.ways`."""
 
 
+def crossed(ways: Ways) -> set[Link]:
+    """The link directions that any of the load's payload crosses."""
+    return {link for way in ways.values() for link in way}
+
+
 class Losses(NamedTuple):
     """Shares of packets: dropped by queues of those that came to one, lost on purpose by links, and both together."""
 
@@ -112,9 +117,9 @@ def _within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDA
     return (index >= 0) & (moments <= ends[np.maximum(index, 0)])
 
 
-def bottleneck(uses: Sequence[LinkUse], crossed: Collection[Link] = ()) -> LinkUse | None:
-    """The busiest of the link directions that the load crosses; of equally busy ones that with the longest wait."""
-    own = [use for use in uses if not crossed or (use.link, use.direction) in crossed]
+def bottleneck(uses: Sequence[LinkUse], among: Collection[Link] = ()) -> LinkUse | None:
+    """The busiest of these link directions, or of all; of equally busy ones that with the longest wait."""
+    own = [use for use in uses if not among or (use.link, use.direction) in among]
     return max(own, key=lambda use: (round(use.utilisation, 2), use.queueing_ns or 0.0), default=None)
 
 
@@ -134,8 +139,7 @@ def uncounted_bottleneck(
             if link not in counted and link in rates_bps:
                 sizes[link] = sizes.get(link, 0) + (size or 0)
     shares = {link: size * BYTE_NS / time_ns / rates_bps[link] for link, size in sizes.items()}
-    crossed = {link for way in ways.values() for link in way}
-    busiest = bottleneck(uses, crossed)
+    busiest = bottleneck(uses, crossed(ways))
     # Of equally busy ones that over which most of the load goes, a switch's port before a host's link; then the first.
     found = max(shares, key=lambda link: (round(shares[link], 2), sizes[link]), default=None)
     return found if found and (busiest is None or shares[found] > busiest.utilisation) else None
@@ -159,8 +163,7 @@ def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> Losses | 
             found.append(Losses(*(_either(shares) for shares in zip(*known, strict=True))))
             weights.append(received or 0)
     if not found:
-        crossed = {link for way in ways.values() for link in way}
-        slowest = bottleneck(uses, crossed)
+        slowest = bottleneck(uses, crossed(ways))
         return None if slowest is None or slowest.total_loss is None else slowest.losses
     weighed = weights if any(weights) else None
     queue, link, total = (float(np.average(shares, weights=weighed)) for shares in zip(*found, strict=True))

@@ -76,7 +76,7 @@ class RunData:
     @cached_property
     def slowest(self) -> LinkUse | None:
         """The busiest emulated link that the load crosses."""
-        return network.bottleneck(self.uses, {link for way in self.ways.values() for link in way})
+        return network.bottleneck(self.uses, network.crossed(self.ways))
 
     @cached_property
     def plain_bottleneck(self) -> Link | None:

@@ -24,7 +24,7 @@ from calibration.compare import compare
 from labs import routes
 from labs.plan import Plan, digest
 from labs.record import Certificate, MachineFacts, host_facts
-from labs.runtime import kernel
+from labs.record.experiment import checksum
 from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Versioned
 
 
@@ -120,7 +120,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: expect.Tolerances | None) -> C
             memory_bytes=run.cost.memory_bytes,
             clock_source="virtual",
             hypervisor=False,
-            versions={"kernel_sha256": kernel.digest(run.kernel)},
+            versions={"kernel_sha256": checksum(run.kernel)},
         ),
         tolerances={**dataclasses.asdict(bounds), "reasons": exact.REASONS},
         rows=rows,

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 from labs.record import host_facts
-from labs.runtime import kernel
+from labs.record.experiment import checksum
 from labs.runtime.progress import Progress
 from labs.runtime.virtual import Run
 from labs.units import NS_PER_SECOND, about
@@ -23,7 +23,7 @@ def wall(result: Run, started: str) -> dict[str, Any]:
         "started": started,
         "host": host_facts({}),
         "kernel": str(result.kernel),
-        "kernel_sha256": kernel.digest(result.kernel),
+        "kernel_sha256": checksum(result.kernel),
         "ratio": cost.wall_ns / cost.virtual_ns if cost.virtual_ns else None,
         **dataclasses.asdict(cost),
     }

@@ -19,29 +19,28 @@ from typing import NamedTuple
 
 from tests.tiers import ALONE, TIERS
 
-TESTS_FAILED = 1
-"""pytest's exit status for it; others are errors of its own, or Ctrl-C."""
 CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
 """Optimised as the product is, with checks of overflows and debug assertions."""
 PURE_CRATES = ["--lib", "--bins", "--test", "properties", "--test", "simulate"]
 
 
 class Stage(NamedTuple):
-    """A name, what is run, and what is run where that failed."""
+    """A name, what is run, and what is run where tests of it failed, which the exit status `failed` says."""
 
     name: str
     command: list[str]
     again: list[str]
+    failed: int
 
 
 def cargo(name: str, *options: str) -> Stage:
     command = [*CARGO, *options]
-    return Stage(name, command, [*command, "--", "--test-threads=1"])
+    return Stage(name, command, [*command, "--", "--test-threads=1"], failed=101)
 
 
 def pytest(name: str, marks: str, *options: str) -> Stage:
     command = [sys.executable, "-m", "pytest", "-m", marks, "-o", f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"]
-    return Stage(name, [*command, *options], [*command, "--last-failed"])
+    return Stage(name, [*command, *options], [*command, "--last-failed"], failed=1)
 
 
 def stages(what: str) -> list[Stage]:
@@ -75,14 +74,14 @@ def main(words: list[str], run: Callable[[list[str]], int] = subprocess.call) ->
         print(f"tests: {stage.name}", flush=True)
         begin = time.monotonic()
         status, note = run(stage.command), ""
-        if status == TESTS_FAILED or (status and stage.command[0] == "cargo"):
+        if status == stage.failed:
             print(f"tests: {stage.name}: once more, what failed", flush=True)
             status, note = run(stage.again), "; at the second try"
         failed += [stage.name] if status else []
         outcome = "failed" if status else "passed"
         lines.append(f"  {stage.name:<20}{time.monotonic() - begin:6.0f} s  {outcome}{note}")
-        if status not in (0, TESTS_FAILED, 101):
-            break
+        if status not in (0, stage.failed):
+            break  # an error of the runner itself, or Ctrl-C
     print("\n".join(["tests: wall time", *lines]), flush=True)
     return 1 if failed else 0
 

@@ -15,13 +15,16 @@ import pytest
 TIERS = ("containers", "live", "machines", "virtual")
 """The marks. A test with several belongs to the first one; a test without any is pure: it starts no lab."""
 PURE = "pure"
+TIER = "tier"
+"""The property by which a test's report tells its tier, also from another process."""
 ALONE = ("containers", "live")
 """Timing and the names of labs are the machine's: such tests run one after the other, with nothing beside them."""
 
 
 def tier_of(marks: Iterable[str]) -> str:
-    """The tier of a test with these marks (and other words)."""
-    return next((tier for tier in TIERS if tier in set(marks)), PURE)
+    """The tier of a test with these marks."""
+    own = set(marks)
+    return next((tier for tier in TIERS if tier in own), PURE)
 
 
 class Durations:
@@ -31,8 +34,11 @@ class Durations:
         self.seconds: dict[str, float] = defaultdict(float)
         self.tests: dict[str, set[str]] = defaultdict(set)
 
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        item.user_properties.append((TIER, tier_of(mark.name for mark in item.iter_markers())))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        tier = tier_of(report.keywords)
+        tier = str(dict(report.user_properties)[TIER])
         self.seconds[tier] += report.duration
         self.tests[tier].add(report.nodeid)
 

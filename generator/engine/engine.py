@@ -26,7 +26,7 @@ from labs import host, rundir
 from labs.compile import compile as compile_spec
 from labs.context import Context
 from labs.plan import Plan, digest
-from labs.record.experiment import Clock, Entry, Stage, StageName
+from labs.record.experiment import Clock, Entry, Stage, StageName, checksum
 from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -240,10 +240,10 @@ class Engine:
     def _deploy(self) -> str:
         if self._deployment is None:
             image = kernel.kernel(self._tell)
-            self._experiment.document.kernel_sha256 = kernel.digest(image)
-            self._experiment.document.binary_sha256 = kernel.digest(node_binary(self._context.binary))
+            self._experiment.document.kernel_sha256 = checksum(image)
+            self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
             return f"virtual kernel {image.name}"
-        self._experiment.document.binary_sha256 = kernel.digest(node_binary(self._context.binary))
+        self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
         if not waiting:
             return "nothing is to be run"

@@ -10,11 +10,11 @@ its results when its tables are made.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ from labs.reading import read_bytes
 from labs.record import experiment as records
 from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, StageName, State
 from labs.runtime.base import LabError
+from labs.runtime.locks import lock
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.spec.values import LONGEST_NAME, NAME
@@ -227,10 +228,7 @@ def locked(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise LabError(f"{directory}: {error.strerror}: name a directory of results/") from None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LabError(f"{directory}: another `ewan run` is at work there: wait for its end") from None
+        lock(descriptor, time.monotonic(), f"{directory}: another `ewan run` is at work there: wait for its end")
         yield
     finally:
         os.close(descriptor)

@@ -5,7 +5,6 @@ In: the environment, images/kernel/build.sh. Out: its path, or LabError with one
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Callable
@@ -56,9 +55,3 @@ def kernel(tell: Callable[[str], None]) -> Path:
         raise LabError(why)
     tell(f"warning: {why}; the kernel built before serves")
     return older
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of the kernel's file: names it in records."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -75,7 +75,7 @@ pub fn requests(
     times: u64,
     at: &str,
 ) {
-    if of_netem(now) != of_netem(then) {
+    if kinds::OfNetem::from(now) != kinds::OfNetem::from(then) {
         let seed = then.seed.wrapping_add(GOLDEN.wrapping_mul(times + 1));
         let fresh = Direction { seed, ..then.clone() };
         let root = Place { index, parent: TC_H_ROOT, handle: ROOT };
@@ -110,24 +110,6 @@ pub fn requests(
     if now.queue != then.queue {
         kinds::queue(batch, 0, Place { index, parent: RATE | FIRST, handle: QUEUE }, then, packet, at);
     }
-}
-
-/// A direction as far as netem makes it: without what the levels below do, and without what never changes.
-fn of_netem(direction: &Direction) -> impl PartialEq + '_ {
-    let Direction {
-        framing: _,
-        rate_bps: _,
-        loss,
-        corrupt_ppb,
-        duplicate_ppb,
-        queue: _,
-        delay,
-        reorder,
-        seed: _,
-        store_packets: _,
-        store_bytes: _,
-    } = direction;
-    (loss, corrupt_ppb, duplicate_ppb, delay, reorder)
 }
 
 #[cfg(test)]

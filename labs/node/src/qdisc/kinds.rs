@@ -95,26 +95,44 @@ fn words<const N: usize>(words: [u32; N]) -> Vec<u8> {
     words.into_iter().flat_map(u32::to_ne_bytes).collect()
 }
 
-/// What netem's generator decides.
-pub fn is_random(direction: &Direction) -> bool {
-    let Direction {
-        framing: _,
-        rate_bps: _,
-        loss,
-        corrupt_ppb,
-        duplicate_ppb,
-        queue: _,
-        delay,
-        reorder: _,
-        seed: _,
-        store_packets: _,
-        store_bytes: _,
-    } = direction;
-    let spread = match delay {
-        Delay::Constant { .. } => false,
-        Delay::Uniform { .. } | Delay::Normal { .. } | Delay::Pareto { .. } | Delay::Table { .. } => true,
-    };
-    *loss != Loss::None {} || *corrupt_ppb > 0 || *duplicate_ppb > 0 || spread
+/// A direction as far as netem makes it: without what the levels below do, and without what never changes.
+#[derive(PartialEq)]
+pub struct OfNetem<'a> {
+    loss: &'a Loss,
+    corrupt_ppb: Ppb,
+    duplicate_ppb: Ppb,
+    delay: &'a Delay,
+    reorder: bool,
+}
+
+impl<'a> From<&'a Direction> for OfNetem<'a> {
+    fn from(direction: &'a Direction) -> Self {
+        let &Direction {
+            framing: _,
+            rate_bps: _,
+            ref loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            queue: _,
+            ref delay,
+            reorder,
+            seed: _,
+            store_packets: _,
+            store_bytes: _,
+        } = direction;
+        OfNetem { loss, corrupt_ppb, duplicate_ppb, delay, reorder }
+    }
+}
+
+impl OfNetem<'_> {
+    /// Whether netem's generator decides any of it.
+    pub fn is_random(&self) -> bool {
+        let spread = match self.delay {
+            Delay::Constant { .. } => false,
+            Delay::Uniform { .. } | Delay::Normal { .. } | Delay::Pareto { .. } | Delay::Table { .. } => true,
+        };
+        *self.loss != Loss::None {} || self.corrupt_ppb > 0 || self.duplicate_ppb > 0 || spread
+    }
 }
 
 /// netem(8). Losses of the Gilbert-Elliott chain follow the state that a packet finds, not the one it leaves behind:

@@ -198,7 +198,7 @@ fn redirect(batch: &mut Batch, entry: u32, exit: u32, at: &str) {
 
 /// What a kernel link does without on this kernel.
 pub fn warning(link: &Link) -> Option<String> {
-    let random = [&link.forward, &link.backward].into_iter().any(kinds::is_random);
+    let random = [&link.forward, &link.backward].into_iter().any(|way| kinds::OfNetem::from(way).is_random());
     let release = nix::sys::utsname::uname().ok()?.release().to_string_lossy().into_owned();
     (random && !takes_seed(&release)).then(|| {
         "this kernel's netem takes no seed (Linux 6.6 does): losses and jitter differ from run to run".to_owned()
