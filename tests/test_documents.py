@@ -23,8 +23,6 @@ from labs.spec import parse
 from tests.conftest import ROOT, Ewan
 from tests.documents import DOCUMENTS, Command, commands, of_ewan, yaml_blocks
 
-pytestmark = pytest.mark.live
-
 ONLY_PARSED = {
     r"^(git|cd) ": "downloads the project",
     r"^sudo ": "needs containers: tests/containers run the same",
@@ -117,6 +115,7 @@ def parsed(words: list[str], mention: bool) -> None:
             raise AssertionError(f"ewan {' '.join(words)}: {error.message}") from None
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("command", RUN, ids=str)
 def test_a_command_ends_as_the_document_says(ewan: Ewan, place: Path, command: Command) -> None:
     lines = of_ewan(command.words)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import pytest
 
-TIERS = ("containers", "live", "machines", "virtual")
-"""The marks. A test with several belongs to the first one; a test without any is pure: it starts no lab."""
+TIERS = ("containers", "live", "machines", "virtual", "torture")
+"""The marks. A test with several belongs to the first one; a test without any is pure: no lab, and quick."""
 PURE = "pure"
 TIER = "tier"
 """The property by which a test's report tells its tier, also from another process."""

@@ -136,7 +136,7 @@ class DockerEngine:
             f"--host {self.host}",
         ]
         if oci_runtime.lacking():
-            options.append(f"--add-runtime less={oci_runtime.__file__} --default-runtime less")
+            options.append(f"--add-runtime less={oci_runtime.install(self.run)} --default-runtime less")
         return " && ".join([*steps, "ip link set lo up", f"exec dockerd {' '.join(options)}"])
 
     @property

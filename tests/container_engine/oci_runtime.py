@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """runc for hosts whose root lacks capabilities: takes out of a container's configuration what cannot be given.
 
 Docker asks for every capability in privileged containers and in `exec`; runc then fails where the bounding set has
-fewer. Called by dockerd in place of runc, with runc's arguments; changes the bundle's config.json, and the file of
-`exec --process`, then becomes runc. Only for the engine of the tests.
+fewer. Called by the engine in place of runc, with runc's arguments; changes the bundle's config.json, and the file of
+`exec --process`, then becomes runc. Only for the engines of the tests.
 """
 
 import json
@@ -36,6 +35,17 @@ def lacking() -> list[str]:
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     have = bounding_set()
     return [f"CAP_{name}" for number, name in enumerate(NAMES[: last + 1]) if not have >> number & 1]
+
+
+def install(place: Path) -> Path:
+    """Writes the program that an engine calls into a directory; returns its path.
+
+    An engine calls it several times for each container, so it starts this very interpreter, and without packages.
+    """
+    program = place / "oci-runtime"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} "$@"\n')
+    program.chmod(0o755)
+    return program
 
 
 def without(process: dict[str, object], lost: list[str]) -> None:

@@ -32,7 +32,7 @@ def configured(place: Path) -> Iterator[dict[str, str]]:
     settings, storage = place / "containers.conf", place / "storage.conf"
     lines = ["[engine]", 'cgroup_manager = "cgroupfs"', 'events_logger = "file"']
     if oci_runtime.lacking():
-        lines += ['runtime = "less"', "[engine.runtimes]", f'less = ["{oci_runtime.__file__}"]']
+        lines += ['runtime = "less"', "[engine.runtimes]", f'less = ["{oci_runtime.install(place)}"]']
     settings.write_text("\n".join([*lines, ""]))
     storage.write_text(f'[storage]\ndriver = "overlay"\ngraphroot = "{STORAGE}"\nrunroot = "{run}"\n')
     environment = {

@@ -19,6 +19,7 @@ from labs.plan import Plan
 from labs.spec import parse
 from tests.paths import PACKET_BYTES, Ends, measured
 
+TIER = "virtual"
 QUICK = 30
 LONG = 3000
 

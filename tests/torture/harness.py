@@ -19,6 +19,8 @@ class Torture(Protocol):
 
     __name__: str
     __doc__: str | None
+    TIER: str
+    """The mark of its test, which says what a trial starts (tests/tiers.py)."""
     QUICK: int
     """Trials in `make test`; 0 where it is run by hand only."""
     LONG: int

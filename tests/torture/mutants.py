@@ -32,6 +32,7 @@ from labs.spec import load
 from tests.forked import ROOT, Call, Done, Server
 from tests.torture import mutations, readers
 
+TIER = "torture"
 QUICK = 600
 LONG = 60_000
 

@@ -23,6 +23,7 @@ import orjson
 from generator.engine import archive
 from generator.engine.experiment import STAGES
 
+TIER = "virtual"
 QUICK = 7
 LONG = 400
 

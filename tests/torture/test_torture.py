@@ -6,13 +6,13 @@ import pytest
 
 from tests.torture import harness
 
-pytestmark = pytest.mark.live
-
 TORTURES = {name: torture for name, torture in harness.tortures().items() if torture.QUICK}
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", TORTURES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=getattr(pytest.mark, torture.TIER)) for name, torture in TORTURES.items()]
+)
 def test_nothing_fails(name: str) -> None:
     torture = TORTURES[name]
     tally = harness.run(torture, iter(range(torture.QUICK)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from labs.runtime.tests.lab import traces
 from tests.torture.commands import TOPOLOGY, run, start
 
+TIER = "live"
 QUICK = 2
 LONG = 100
 

@@ -22,6 +22,7 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from tests.conftest import ROOT
 
+TIER = "virtual"
 QUICK = 0
 LONG = 200
 
