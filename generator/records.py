@@ -17,9 +17,8 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from generator import external
+from generator.rows import Row, frame_of
 from labs.record import tables
-
-Row = dict[str, Any]
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
 SOURCES = {
@@ -136,11 +135,3 @@ def renumbered(frame: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
     if all(index == number for index, number in numbers.items()):
         return frame
     return frame.with_columns(pl.col("flow").replace_strict(dict(numbers), return_dtype=pl.Int64()))
-
-
-def frame_of(rows: Iterable[Mapping[str, Any]], table: str) -> pl.DataFrame:
-    """Columns that no row has are null; ValueError for a value that the table has no column for."""
-    schema, there = tables.TABLES[table], list(rows)
-    if unknown := {column for row in there for column in row} - schema.keys():
-        raise ValueError(f"table {table}: {', '.join(sorted(unknown))}: no column of labs/record/columns.py")
-    return pl.DataFrame([{column: row.get(column) for column in schema} for row in there], schema=schema, orient="row")

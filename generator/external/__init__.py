@@ -14,8 +14,8 @@ import orjson
 import polars as pl
 
 from generator.external import ditg, iperf3
-from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Row, Rows, Tool, Transfer
-from labs.record.tables import TABLES
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
+from generator.rows import Row, Rows, frame_of
 
 if TYPE_CHECKING:
     from generator.scenario.fields import Step
@@ -53,16 +53,22 @@ def programs(document: dict[str, Any]) -> tuple[str, ...]:
 def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
     """The rows of all external generators' flows of a run; what did not run, or said nothing, has an `error`.
 
-    `document` is schedule.json, `directory` has commands.json and commands/.
+    `document` is schedule.json, `directory` has commands.json and commands/. ValueError for a tool that gives a row of
+    another table, or one with a key that is no column of its table: the tool's module is wrong then.
     """
-    result: Rows = {"flows": [], "series": [], "goodput": []}
+    result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in ("flows", "series", "goodput")}
     flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
     path = directory / "commands.json"
     entries = orjson.loads(path.read_bytes())["commands"] if flows and path.exists() else []
     for flow in flows:
         for table, those in _rows(flow, entries, directory, document["series_ns"]).items():
-            result[table] += those
-    return {table: pl.DataFrame(those, schema=TABLES[table]) for table, those in result.items()}
+            if table not in result:
+                raise ValueError(f"{flow['generator']}: rows of a table {table!r}: only of {', '.join(result)}")
+            try:
+                result[table].append(frame_of(those, table))
+            except ValueError as error:
+                raise ValueError(f"{flow['generator']}: {error}") from None
+    return {table: pl.concat(frames) for table, frames in result.items()}
 
 
 def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: int) -> Rows:

@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, assert_never
 
-from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Row, Rows, Tool, Transfer
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
+from generator.rows import Row, Rows
 from generator.scenario.laws import Either, amount, mean
 from labs.runtime.program import Command
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale

@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Rows, Tool, Transfer
+from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
+from generator.rows import Rows
 from generator.scenario.laws import amount, mean
 from labs.runtime.program import Command
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale

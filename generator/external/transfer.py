@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from generator.rows import Row, Rows
 from labs.runtime.program import Command
 from labs.units import NS_PER_MS
 
@@ -48,11 +49,6 @@ class Made:
     commands: tuple[Command, ...]
     client: int
     tool: dict[str, Any] = field(default_factory=dict)
-
-
-Row = dict[str, Any]
-Rows = dict[str, list[Row]]
-"""Rows of a run's tables (labs/record/columns.py) by the name of the table; what is left out is null."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from generator.engine import (
 )
 from generator.engine.experiment import Experiment, Job
 from generator.engine.progress import Board
+from generator.rows import frame_of
 from generator.scenario import Stop
 from generator.tests.origins import origin
 from labs import routes
@@ -124,7 +125,7 @@ def test_the_first_difference_is_named(tmp_path: Path) -> None:
         rows = [{"flow": 0, "part": 0, "number": n, "start_ns": n * 10, "duration_ns": 5} for n in range(3)]
         if name == "now":
             rows[2]["duration_ns"] = 6
-        tables.write(place, "exchanges", records.frame_of(rows, "exchanges"))
+        tables.write(place, "exchanges", frame_of(rows, "exchanges"))
         (place / "wall.json").write_text(name)
     before, now = tmp_path / "before", tmp_path / "now"
     assert compare.first_difference(before, now) == ("exchanges.parquet: row 2, duration_ns: 5 ns before, 6 ns now"), (

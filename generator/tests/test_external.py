@@ -5,7 +5,9 @@ The capture is of tools/tools.scenario.yaml in the virtual clock: commands.json,
 
 from __future__ import annotations
 
+import dataclasses
 import pkgutil
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast, get_args
@@ -15,6 +17,7 @@ import polars as pl
 import pytest
 
 from generator import external, scenario
+from generator.rows import Rows
 from generator.scenario import Schedule
 from generator.scenario.fields import GENERATOR, KINDS, Step
 from generator.scenario.flows import FOREIGN
@@ -123,6 +126,24 @@ def test_ditg_through_a_full_link_waits_in_the_queue_and_loses(rows: dict[str, p
     assert row["received_packets"] == pytest.approx(0.3 * LINK_BPS / 8 / 1066 + QUEUE_PACKETS, abs=4)
     queueing = QUEUE_PACKETS * 1066 * 8 / LINK_BPS * 1000
     assert (row["delay_max_ns"] - row["delay_min_ns"]) / 1000**2 == pytest.approx(queueing, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"flows": [{"sedn_packets": 1}]}, "iperf3: table flows: sedn_packets: no column"),
+        ({"goodput": [{"flow": 0}, {"flow": 0, "bytes": 1}]}, "iperf3: table goodput: bytes: no column"),
+        ({"exchange": []}, "iperf3: rows of a table 'exchange'"),
+    ],
+)
+def test_a_row_that_no_table_has_room_for_names_the_tool_and_the_key(
+    schedule: Schedule, monkeypatch: pytest.MonkeyPatch, given: Rows, words: str
+) -> None:
+    """Nothing that a tool's module says is dropped unseen."""
+    wrong = dataclasses.replace(external.TOOLS["iperf3"], rows=lambda output: given)
+    monkeypatch.setattr(external, "TOOLS", {**external.TOOLS, "iperf3": wrong})
+    with pytest.raises(ValueError, match=re.escape(words)):
+        external.rows(schedule.document, TOOLS)
 
 
 def test_what_did_not_run_says_so(schedule: Schedule, tmp_path: Path) -> None:
