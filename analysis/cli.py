@@ -15,7 +15,7 @@ from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
-from labs.record.experiment import Document
+from labs.record.experiment import DOCUMENT, Document
 from labs.record.metrics import METRICS, RANKED
 from labs.sheet import Sheet
 from labs.units.shown import fitting, interval_in
@@ -31,13 +31,13 @@ from labs.units.shown import fitting, interval_in
 def report_command(context: Context, run: Path | None, flent_directory: Path | None) -> None:
     """Make the report of an experiment: report.html in its directory, each figure as SVG and CSV.
 
-    RUN is a directory that `ewan run` or `ewan hstts` made; the newest when none is named.
+    RUN is a directory that `ewan run` or `ewan hstts` made; of the experiment that ended last when none is named.
 
     \b
     ewan report results/20260102T030405Z-parallel-streams
     ewan report --flent out/flent
     """
-    directory = run or newest()
+    directory = run or ended_last()
     try:
         summary.analyse(directory)
         page = report.write(directory)
@@ -53,11 +53,26 @@ def report_command(context: Context, run: Path | None, flent_directory: Path | N
         context.reporter.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)
 
 
-def newest() -> Path:
-    found = sorted(path.parent for path in rundir.RESULTS.glob("*/experiment.json"))
+def ended_last() -> Path:
+    """The experiment in results/ that ended last; where none has ended, the one that began last.
+
+    Refused where there is none that can be read.
+    """
+    found: dict[Path, tuple[bool, str, int, Path]] = {}
+    unreadable = None
+    for path in sorted(rundir.RESULTS.glob(f"*/{DOCUMENT}")):
+        try:
+            document = load.experiment(path.parent).document
+        except load.LoadError as error:
+            unreadable = error
+            continue
+        # The document tells whole seconds; it is written for the last time at the end.
+        moment = document.ended or document.started
+        found[path.parent] = (document.ended is not None, moment, path.stat().st_mtime_ns, path)
     if not found:
-        raise Refused(f"there is no experiment in {rundir.RESULTS}/: make run SCENARIO=parallel-streams makes one")
-    return found[-1]
+        empty = f"there is no experiment in {rundir.RESULTS}/: make run SCENARIO=parallel-streams makes one"
+        raise Refused(str(unreadable or empty))
+    return max(found, key=lambda directory: found[directory])
 
 
 @click.command("runs")
@@ -67,7 +82,7 @@ def newest() -> Path:
 def runs_command(context: Context, as_json: bool) -> None:
     """List the experiments in results/: when, what, how far, whether verified, with what result."""
     places = sorted(path for path in rundir.RESULTS.glob("*") if path.is_dir())
-    rows = [describe(path) for path in places if (path / "experiment.json").exists()]
+    rows = [describe(path) for path in places if (path / DOCUMENT).exists()]
     if as_json:
         context.reporter.emit(rows)
         return

@@ -42,11 +42,50 @@ def test_report_names_the_page_it_made(results: Path) -> None:
     assert len(list(Path("out").glob("*.flent.gz"))) == 1
 
 
-def test_report_takes_the_newest_experiment(results: Path) -> None:
-    make(results)
-    newest = make(results, "20270102T030405Z-synthetic")
+def end(directory: Path, ended: str | None, started: str = "2026-01-02T03:04:05+00:00") -> None:
+    """Says when an experiment began and ended."""
+    path = directory / "experiment.json"
+    document = {**json.loads(path.read_text()), "started": started, "ended": ended}
+    path.write_text(json.dumps({**document, "status": "complete" if ended else "running"}))
+
+
+def test_report_takes_the_experiment_that_ended_last(results: Path) -> None:
+    """HSTTS makes all directories before its first run, and they sort by the applications' names."""
+    first, last, still = (make(results, f"20260102T030405Z-hstts-{app}") for app in ("bu", "tu", "wm"))
+    end(last, "2026-01-02T03:10:00+00:00")
+    end(first, "2026-01-02T03:10:01+00:00")
+    end(still, None, "2026-01-02T03:11:00+00:00")
+    broken = results / "20270102T030406Z-broken"
+    broken.mkdir()
+    (broken / "experiment.json").write_text("{")
     assert report().exit_code == 0
-    assert (newest / "report.html").exists()
+    assert [path.parent for path in results.glob("*/report.html")] == [first]
+
+
+def test_report_takes_the_later_of_two_that_ended_in_one_second(results: Path) -> None:
+    first, last = (make(results, f"20260102T030405Z-hstts-{app}") for app in ("tu", "bu"))
+    for number, directory in enumerate((first, last)):
+        end(directory, "2026-01-02T03:10:00+00:00")
+        os.utime(directory / "experiment.json", ns=(0, number))
+    assert report().exit_code == 0
+    assert [path.parent for path in results.glob("*/report.html")] == [last]
+
+
+def test_report_takes_what_began_last_where_nothing_has_ended(results: Path) -> None:
+    later, sooner = (make(results, f"20260102T030405Z-{name}") for name in ("a", "b"))
+    end(later, None, "2026-01-02T03:04:07+00:00")
+    end(sooner, None, "2026-01-02T03:04:06+00:00")
+    assert report().exit_code == 0
+    assert [path.parent for path in results.glob("*/report.html")] == [later]
+
+
+def test_report_says_what_is_wrong_with_the_only_experiment(results: Path) -> None:
+    place = results / "20260102T030405Z-broken"
+    place.mkdir(parents=True)
+    (place / "experiment.json").write_text("{")
+    answer = report()
+    assert answer.exit_code == 2
+    assert f"{place.name}/experiment.json: is damaged" in answer.stderr
 
 
 def test_report_of_something_else_is_one_line_and_status_2(results: Path) -> None:

@@ -1,7 +1,7 @@
 """The command `hstts`: the High Speed Transport protocol Test Suite on a verified lab, in either clock.
 
 In: applications, a topology, the poster's parameters, congestion controls. Out: an experiment's directory with its
-report for each application, and one table of all of them against the reference.
+report for each application, one table of all of them against the reference, and which directories were made.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from labs.sheet import grid
 from labs.spec import DescriptionError
 from labs.units import Duration, UnitError
 
+REPORT = "report.html"
 CONGESTION_CONTROLS = "reno,cubic,bic,highspeed,scalable,htcp"
 _LISTED = ", ".join(f"{app.word} {app.title}" for app in APPLICATIONS.values())
 LONGEST_CONSTRAINT = Duration.parse("10s")
@@ -114,7 +115,9 @@ def hstts_command(
         as_root(context)
     experiments = _prepared(planned, virtual, unverified)
     places, failed = _run(context, experiments, running.parts_of(click.get_current_context()), as_json)
-    _conclude(context, Suite(places, controls, normalise, limit.ns), as_json)
+    if missing := [app for app in experiments if app not in places]:
+        context.reporter.tell(f"not begun, and their directories removed: {', '.join(missing)}")
+    conclude(context, Suite(places, controls, normalise, limit.ns), as_json)
     sys.exit(1 if failed else 0)
 
 
@@ -186,8 +189,8 @@ def _run(
     return places, failed
 
 
-def _conclude(context: Context, suite: Suite, as_json: bool) -> None:
-    """The table of the suite, and where each application's report is."""
+def conclude(context: Context, suite: Suite, as_json: bool) -> None:
+    """The table of the suite, and the directory of each application that was begun."""
     rows = suite.rows()
     if as_json:
         result = {
@@ -201,9 +204,9 @@ def _conclude(context: Context, suite: Suite, as_json: bool) -> None:
         title = f"HSTTS: multiples of {suite.reference}'s, with 95 % confidence intervals over the seeds"
         context.reporter.console.print(grid(title, suite.columns(), [suite.text(row) for row in rows], most=len(rows)))
     for app, place in suite.experiments.items():
-        report = place / "report.html"
+        report = f"  report: {REPORT}" if (place / REPORT).exists() else ""
         context.reporter.console.print(
-            f"{app}  {overview.status(place)}  {report if report.exists() else place}", soft_wrap=True
+            f"{app}  {overview.status(place)}  directory: {place}{report}", soft_wrap=True, markup=False
         )
 
 

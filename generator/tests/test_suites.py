@@ -13,6 +13,7 @@ import pytest
 from generator import scenario
 from generator.engine.experiment import Experiment
 from generator.suites import applications as package
+from generator.suites import cli as suite_cli
 from generator.suites import hstts, overview
 from generator.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Traffic
 from generator.suites.applications import APPLICATIONS
@@ -22,6 +23,7 @@ from generator.suites.profiles import PROFILES
 from generator.tests.origins import origin
 from labs import host
 from labs.compile import compile as compile_spec
+from labs.context import Context
 from labs.plan import Plan
 from labs.record.metrics import METRICS
 from labs.spec import DescriptionError
@@ -326,6 +328,19 @@ def test_the_overview_has_the_rows_of_each_application(tmp_path: Path) -> None:
     rows = overview.Suite({"WM": tmp_path}, ("reno",), "reno", 10**9).rows()
     assert [row.metric for row in rows] == list(APPLICATIONS["WM"].overview)
     assert [row.reference for row in rows] == [1e9, 1e9, None, 1e9]
+
+
+def test_the_last_lines_name_the_directories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    places = {app: tmp_path / f"20260102T030405Z-hstts-{app.lower()}" for app in ("BU", "TU")}
+    for place in places.values():
+        place.mkdir()
+        Experiment.create(place, origin(), "virtual").finish("complete")
+    (places["BU"] / "report.html").touch()
+    suite_cli.conclude(Context.of({}), overview.Suite(places, ("reno",), "reno", 10**9), as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        f"BU  complete  directory: {places['BU']}  report: report.html",
+        f"TU  complete  directory: {places['TU']}",
+    ]
 
 
 def test_the_page_has_the_ranges() -> None:
