@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from labs.reading import read_bytes
-from labs.record import Certificate, from_json, tables
+from labs.record import Certificate, from_json, paths, tables
 from labs.record import experiment as records
 from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage
+from labs.record.paths import CrossedPath
 from labs.typed import read_typed
 
 SCHEDULE = "schedule.json"
@@ -35,25 +36,6 @@ Link = tuple[str, str]
 
 class LoadError(ValueError):
     """What cannot be read, in one line that begins with the path."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Hop:
-    """A direction of a link; `rate_bps` is None for a plain link without a rate."""
-
-    link: str
-    direction: Literal["forward", "backward"]
-    rate_bps: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """What the schedule says of a path (generator/scenario/crossings.py)."""
-
-    source: str | None
-    sink: str | None
-    role: str
-    hops: tuple[_Hop, ...]
 
 
 @dataclass(frozen=True)
@@ -121,23 +103,20 @@ class RunResults:
 
     def changes_ns(self) -> list[int]:
         """When links were changed, in ns since T0; LoadError where the file of events is none."""
-        events = self._typed(tuple[dict[str, Any], ...], EVENTS, "events")
-        times = [self._checked(int | None, event.get("applied_ns"), EVENTS, "events.applied_ns") for event in events]
+        data = self.document(EVENTS).get("events", [])
+        try:
+            events = read_typed(tuple[dict[str, Any], ...], data, "events")
+            times = [read_typed(int | None, event.get("applied_ns"), "events.applied_ns") for event in events]
+        except ValueError as error:
+            raise LoadError(f"{self.directory / EVENTS}: {error}") from None
         return [time for time in times if time is not None]
 
-    def _paths(self) -> list[_Path]:
-        paths: tuple[_Path, ...] = self._typed(tuple[_Path, ...], SCHEDULE, "paths")
-        return [path for path in paths if path.role == "load"]
-
-    def _typed(self, kind: Any, name: str, key: str) -> Any:
-        """A list in a JSON file of the run, as its type; empty where it is not there."""
-        return self._checked(kind, self.document(name).get(key, []), name, key)
-
-    def _checked(self, kind: Any, value: Any, name: str, where: str) -> Any:
+    def _paths(self) -> list[CrossedPath]:
+        data = self.document(SCHEDULE).get("paths", [])
         try:
-            return read_typed(kind, value, where)
+            return [path for path in paths.from_data(data) if path.role == "load"]
         except ValueError as error:
-            raise LoadError(f"{self.directory / name}: {error}") from None
+            raise LoadError(f"{self.directory / SCHEDULE}: {error}") from None
 
     @property
     def measured(self) -> bool:

@@ -14,8 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from labs.record import Certificate, MachineFacts, Row, tables, to_json
+from labs.record import Certificate, MachineFacts, Row, paths, tables, to_json
 from labs.record.experiment import FORMAT, STAGES, checksum
+from labs.record.paths import CrossedLink, CrossedPath
 
 SECOND = 1_000_000_000
 BIN = SECOND // 10
@@ -204,18 +205,13 @@ def write_run(
 
 def schedule(flows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What a run's schedule tells the analysis: the links that the flows cross."""
-    direction = {"load": "forward", "reverse": "backward"}
+    hops: dict[str, tuple[CrossedLink, ...]] = {
+        "load": (CrossedLink("core", "forward", None),),
+        "reverse": (CrossedLink("core", "backward", None),),
+    }
     ends = {(each["source"], each["sink"], each["role"]) for each in flows}
-    paths = [
-        {
-            "source": source,
-            "sink": sink,
-            "role": role,
-            "hops": [{"link": "core", "direction": direction[role], "rate_bps": None}],
-        }
-        for source, sink, role in sorted(ends)
-    ]
-    return {"format": "ewan-schedule/2", "paths": paths}
+    crossed = [CrossedPath(source, sink, role, hops[role]) for source, sink, role in sorted(ends)]
+    return {"format": "ewan-schedule/2", "paths": paths.to_data(crossed)}
 
 
 def arrivals(row: dict[str, Any], draw: random.Random) -> list[dict[str, Any]]:

@@ -15,14 +15,15 @@ from typing import Any, Literal
 
 from generator import external, traffic_request
 from generator.scenario import estimate, flows
-from generator.scenario.crossings import Crossings
 from generator.scenario.events import events
 from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
+from generator.scenario.flow_paths import FlowPaths
 from generator.scenario.laws import draw
 from generator.scenario.patterns import PatternError, members
 from generator.scenario.runs import ScenarioRun
 from labs.forwarding import Forwarding
 from labs.plan import Plan
+from labs.record import paths
 from labs.runtime.program import Command, Program
 from labs.shell import argv
 from labs.spec.source import Path
@@ -82,7 +83,7 @@ class _Scheduler:
         self._document: ScenarioDescription = run.document
         self._addresses = traffic_request.addresses_of(plan)
         self._forwarding = Forwarding(plan)
-        self._crossings = Crossings(self._forwarding)
+        self._paths = FlowPaths(self._forwarding)
         self._parts = _Parts()
         self._flows = self._exchanges = 0
 
@@ -118,7 +119,7 @@ class _Scheduler:
             "begin_ns": begin_ns,
             "longest_ns": longest_ns,
             "series_ns": self._document.series.ns,
-            "paths": self._crossings.document(),
+            "paths": paths.to_data(self._paths.found()),
             "flows": [{"number": number, **flow} for number, flow in enumerate(described)],
             "commands": parts.told,
         }
@@ -236,7 +237,7 @@ class _Scheduler:
                 # What `defaults` say is wrong there, or right for other steps: the step can say otherwise.
                 raise error((key,), f"{said.generator} {why}")
         for start in starts:
-            self._crossings.add(step, start.source, start.sink, start.members)
+            self._paths.add(step, start.source, start.sink, start.members)
             stop_ns = None if step.for_ is None else start.at_ns + step.for_.ns
             described = [self._describe(step, start, said, volume) for _, volume in works]
             for number, flow in enumerate(described):

@@ -7,11 +7,12 @@ messages, which many ranks may send to each other, all of their links together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from generator.scenario.fields import Pattern, Step
 from labs.forwarding import Forwarding
 from labs.plan import Hop
+from labs.record.paths import CrossedLink, CrossedPath
 
 BOTH_WAYS = ("bidirectional", "requests")
 """Kinds of steps in which the sink sends payload too."""
@@ -20,7 +21,7 @@ Key = tuple[str | None, str | None, str]
 """Source, sink and role; messages have neither source nor sink."""
 
 
-class Crossings:
+class FlowPaths:
     """Collects the links that the flows of a run cross, by source, sink and role."""
 
     def __init__(self, forwarding: Forwarding) -> None:
@@ -46,20 +47,17 @@ class Crossings:
         for sender, receiver in sorted(partners(pattern, len(ranks))):
             hops |= dict.fromkeys(self._forwarding.path(ranks[sender], ranks[receiver]).hops)
 
-    def document(self) -> list[dict[str, Any]]:
-        """`rate_bps` of a hop is None where a plain link has no rate."""
-        return [
-            {
-                "source": source,
-                "sink": sink,
-                "role": role,
-                "hops": [
-                    {"link": hop.link, "direction": hop.direction, "rate_bps": self._forwarding.rate_bps(hop)}
-                    for hop in hops
-                ],
-            }
+    def found(self) -> tuple[CrossedPath, ...]:
+        """All that was collected, in the order in which it came."""
+        return tuple(
+            CrossedPath(
+                source,
+                sink,
+                role,
+                tuple(CrossedLink(hop.link, hop.direction, self._forwarding.rate_bps(hop)) for hop in hops),
+            )
             for (source, sink, role), hops in self._hops.items()
-        ]
+        )
 
 
 def partners(pattern: Pattern, ranks: int) -> set[tuple[int, int]]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from analysis import load
-from generator.scenario.crossings import partners
 from generator.scenario.fields import Pattern
+from generator.scenario.flow_paths import partners
 from generator.tests.test_scenario import parse, planned
+from labs.record import paths
 from labs.record.experiment import checksum
+from labs.record.paths import CrossedLink, CrossedPath
 
 LAB = """
 lab:
@@ -30,12 +32,12 @@ BACK = [("ring2", "forward"), ("ring3", "forward"), ("ring4", "forward")]
 
 def recorded(step: str) -> dict[tuple[str | None, str | None, str], list[tuple[str, str]]]:
     (run,) = parse(LAB + f"  - {step}\n").runs()
-    paths = planned(run).document["paths"]
+    recorded_paths = planned(run).document["paths"]
     return {
         (path["source"], path["sink"], path["role"]): [
             (hop["link"], hop["direction"]) for hop in path["hops"] if hop["link"].startswith("ring")
         ]
-        for path in paths
+        for path in recorded_paths
     }
 
 
@@ -65,13 +67,41 @@ def test_who_sends_to_whom_in_a_pattern(pattern: Pattern, expected: set[tuple[in
     assert partners(pattern, 4) == expected
 
 
+PATHS = (
+    CrossedPath("b", "a", "load", (CrossedLink("core", "forward", 10), CrossedLink("b-r1", "backward", None))),
+    CrossedPath(None, None, "background", ()),
+)
+
+
+def test_paths_are_read_back_and_their_keys_are_sorted() -> None:
+    """The bytes of a schedule's paths, which experiments' checksums are of."""
+    text = orjson.dumps(paths.to_data(PATHS), option=orjson.OPT_SORT_KEYS)
+    assert text == (
+        b'[{"hops":[{"direction":"forward","link":"core","rate_bps":10},'
+        b'{"direction":"backward","link":"b-r1","rate_bps":null}],"role":"load","sink":"a","source":"b"},'
+        b'{"hops":[],"role":"background","sink":null,"source":null}]'
+    )
+    assert paths.from_data(orjson.loads(text)) == PATHS
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"direction": "sideways"}, r"paths\[0\]\.hops\[0\]\.direction is 'sideways'"),
+        ({"rate_bps": 1.5}, r"paths\[0\]\.hops\[0\]\.rate_bps is 1\.5"),
+        ({"rate": 1}, r"paths\[0\]\.hops\[0\] has an unknown key 'rate'"),
+    ],
+)
+def test_a_wrong_path_is_named(change: dict[str, Any], says: str) -> None:
+    data = paths.to_data(PATHS)
+    data[0]["hops"][0] |= change
+    with pytest.raises(ValueError, match=says):
+        paths.from_data(data)
+
+
 def test_the_analysis_reads_the_loads_paths(tmp_path: Path) -> None:
-    hops: list[dict[str, Any]] = [{"link": "core", "direction": "forward", "rate_bps": 10}]
-    paths = [
-        {"source": "a", "sink": "b", "role": "load", "hops": hops},
-        {"source": "b", "sink": "a", "role": "background", "hops": []},
-    ]
-    (tmp_path / "schedule.json").write_text(json.dumps({"paths": paths}))
+    (tmp_path / "schedule.json").write_bytes(orjson.dumps({"paths": paths.to_data(PATHS)}))
     files = {"schedule.json": checksum(tmp_path / "schedule.json")}
     run = load.RunResults(1, "one", {}, 1, "complete", None, tmp_path, None, None, tmp_path, files)
-    assert run.ways() == {("a", "b"): (("core", "forward"),)}
+    assert run.ways() == {("b", "a"): (("core", "forward"), ("b-r1", "backward"))}
+    assert run.rates_bps() == {("core", "forward"): 10}
