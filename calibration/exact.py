@@ -16,22 +16,20 @@ from typing import Any
 import orjson
 
 from calibration.expect import (
-    BYTE_NS,
     ENOUGH,
     Expectations,
     LinkExpectation,
     PairExpectation,
     Tolerances,
-    framed_bytes,
     serialisation_ns,
 )
 from calibration.expect import REASONS as REASONS_LIVE
 from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream, shared_streams
+from calibration.slow_start import SEGMENT_BYTES, full_round_trip_ns, segment_ns, slow_start_ns
 from generator import traffic_request
 from generator.traffic_request import end
 from labs.plan import Plan
 from labs.runtime.program import Program
-from labs.stages import Direction
 
 TOLERANCES = Tolerances(
     delay_ns=0,
@@ -76,8 +74,6 @@ BURST_NS = 100_000
 """Of a token bucket."""
 BUSY_SAMPLES = 8
 """Of the part of a transfer over which its goodput is counted: two round trips."""
-SEGMENT_BYTES = 1500
-INITIAL_SEGMENTS = 10  # RFC 6928
 SERVED_PACKETS = 400
 """Packets that a link sends while it is measured, at least."""
 
@@ -250,7 +246,7 @@ def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, bud
             probing.skip(pair.key, "TCP goodput", f"a transfer takes {packets} packets")
             continue
         left -= packets
-        part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * _segment_ns(pair))
+        part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * segment_ns(pair))
         flow = {
             "name": pair.key,
             "from": end(lab, pair.ends.source, pair.ends.source_address),
@@ -267,24 +263,10 @@ def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, bud
         start += 2 * round(duration)
 
 
-def _segment_ns(pair: PairExpectation) -> float:
-    return SEGMENT_BYTES * BYTE_NS / pair.bottleneck_bps
-
-
 def _transfer(pair: PairExpectation) -> tuple[float, int]:
     """How long slow start takes to fill the pipe and the queue, and what then is seen of a link that is never idle; and
     about how many packets all of that is."""
-    segment, empty = _segment_ns(pair), pair.round_trip_ns(SEGMENT_BYTES)
-    queues = (direction for direction in pair.directions if direction.rate_bps == pair.bottleneck_bps)
-    full = empty + max((_queue_ns(direction) for direction in queues), default=0.0)
-    doublings = math.ceil(math.log2(max(full / segment / INITIAL_SEGMENTS, 1)))
+    segment, full = segment_ns(pair), full_round_trip_ns(pair)
     busy = 2 * full + 400 * segment
     # Slow start sends twice what fits in the end.
-    return (doublings + 1) * empty + busy, math.ceil((2 * full + busy) / segment)
-
-
-def _queue_ns(direction: Direction) -> float:
-    size = framed_bytes(direction.framing, SEGMENT_BYTES)
-    limits = direction.queue.limit_bytes, direction.queue.limit_packets
-    held = min(limit * unit for limit, unit in zip(limits, (1, size), strict=True) if limit is not None)
-    return held * BYTE_NS / direction.rate_bps
+    return slow_start_ns(pair) + busy, math.ceil((2 * full + busy) / segment)

@@ -25,6 +25,7 @@ from calibration.expect import (
     ProbeEnds,
     serialisation_ns,
 )
+from calibration.slow_start import full_round_trip_ns, slow_start_ns
 from generator.traffic_request import end
 from labs.plan import Plan
 from labs.units import NS_PER_MS, NS_PER_SECOND
@@ -33,6 +34,8 @@ MS = NS_PER_MS
 SECOND = NS_PER_SECOND
 PROBE_BYTES = 100
 """Size of an IP packet that measures delay or loss: small, so that its serialisation time matters little."""
+RECOVERY_ROUND_TRIPS = 6
+"""For so many round trips Reno sends again what slow start lost; then at least so many are judged."""
 SENDER = " sender "
 """Follows the link's key in the name of a stream that is one of several which fill the link together."""
 
@@ -58,7 +61,10 @@ class TimeBudget:
     packets_per_second: int = 120_000
     """What this host is asked to send at once; a single link that needs more is tried alone."""
     transfers: int = 3
-    tcp_ns: int = 5 * SECOND
+    filling_longest_ns: int = 10 * SECOND
+    tcp_ns: int = SECOND
+    """The part of a transfer that is judged, at least; it follows slow start and the recovery of its losses."""
+    tcp_longest_ns: int = 5 * SECOND
 
 
 @dataclass(slots=True)
@@ -262,7 +268,10 @@ def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, bud
             probing.skip(pair.key, "TCP goodput", f"only {budget.transfers} transfers are made")
             continue
         seen.add(bottleneck)
-        duration = min(max(budget.tcp_ns, 30 * round(pair.rtt_ns)), 3 * budget.tcp_ns)
+        recovery = RECOVERY_ROUND_TRIPS * full_round_trip_ns(pair)
+        filling = min(round(slow_start_ns(pair) + recovery), budget.filling_longest_ns)
+        judged = min(max(round(recovery), budget.tcp_ns), budget.tcp_longest_ns)
+        duration = filling + judged
         if pair.goodput_bps * duration / BYTE_NS < 100_000:
             probing.skip(pair.key, "TCP goodput", "too slow for a transfer of a few seconds")
             continue
@@ -275,7 +284,7 @@ def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, bud
             # (HyStart) ends at the first late packet and then needs many seconds.
             "congestion": "reno",
             "duration_ns": duration,
-            "steady_ns": duration * 3 // 10,
+            "steady_ns": judged,
             "connect_timeout_ns": round(3 * pair.rtt_ns) + 3 * SECOND,
         }
         probing.probes.append(tcp)

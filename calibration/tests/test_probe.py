@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_what_takes_too_long_is_said() -> None:
     probing = planned(plan(rate_bps=8_000))
     assert probing.skipped["core forward", "queue limit"].startswith("filling this queue takes")
     assert probing.skipped["left to right", "TCP goodput"] == "too slow for a transfer of a few seconds"
+
+
+@pytest.mark.parametrize("rate_bps", [10_000_000, 1_000_000_000])
+def test_a_transfer_is_judged_after_slow_start_and_its_losses(rate_bps: int) -> None:
+    """100 ms and a queue as long: after the time that is not judged, the window that doubled has filled both."""
+    queue = Queue(None, rate_bps // 80, DROP_TAIL)
+    (transfer,) = (each for each in planned(plan(rate_bps=rate_bps, queue=queue)).probes if each["kind"] == "tcp")
+    filling = transfer["duration_ns"] - transfer["steady_ns"]
+    doublings = math.log2(2 * 100 * MS / (1500 * 8e9 / rate_bps) / 10)
+    assert (doublings + 6 * 2) * 100 * MS <= filling <= (doublings + 6 * 2 + 3) * 100 * MS
+    assert transfer["steady_ns"] >= 10 * 100 * MS
 
 
 def test_an_error_of_the_binary_is_one_line(tmp_path: Path) -> None:
