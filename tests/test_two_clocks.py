@@ -19,9 +19,9 @@ import orjson
 import pytest
 
 from calibration.compare import compare
-from calibration.exact import INITIAL_SEGMENTS, SEGMENT_BYTES
 from calibration.expect import DIRECTIONS, Expectations, PairExpectation, Tolerances, expectations, serialisation_ns
 from calibration.probe import PROBE_BYTES, Probing, TimeBudget, plan_probes
+from calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
 from generator import traffic_request
 from labs import host
 from labs.compile import compile
