@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
@@ -32,7 +32,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
         raise ValueError("no values, so no mean")
     if len(values) == 1:
         return float(values[0]), math.inf
-    quantile = float(student.ppf(0.5 + confidence / 2, len(values) - 1))
+    quantile = float(stdtrit(len(values) - 1, 0.5 + confidence / 2))
     return fmean(values), quantile * stdev(values) / math.sqrt(len(values))
 
 

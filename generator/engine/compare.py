@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
-from scipy import stats
 
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Summary
@@ -132,6 +131,8 @@ def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float)
     first, second = math.fsum(old) / len(old), math.fsum(new) / len(new)
     share = abs(first - second) / max(abs(first), abs(second))
     if len(old) > 1 and len(new) > 1 and (len(set(old)) > 1 or len(set(new)) > 1):
+        from scipy import stats  # a second, which commands that compare nothing need not wait for
+
         p = float(stats.ttest_ind(old, new, equal_var=False).pvalue)
         return ("different" if p < level else "within noise"), f"Welch: p = {p:.2g}, different below {level:.2g}"
     if metric not in METRICS or not METRICS[metric].comparable:

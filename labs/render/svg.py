@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-import networkx as nx
-
 from labs.plan import Link, Plan
 from labs.stages import DelayTable, Direction
 from labs.units import Duration, Rate
@@ -166,6 +164,8 @@ def _positions(routers: list[str], core: list[tuple[str, str]]) -> list[tuple[in
 
 def _by_neighbourhood(routers: list[str], core: list[tuple[str, str]]) -> list[str]:
     """Depth first, so that neighbours stand side by side."""
+    import networkx as nx  # a tenth of a second, which commands that draw nothing need not wait for
+
     graph: nx.Graph[str] = nx.Graph(core)
     graph.add_nodes_from(routers)
     return list(nx.dfs_preorder_nodes(graph, routers[0]))

@@ -62,7 +62,7 @@ class Lab:
 
     def ping_ms(self, source: str, sink: str, family: str = "-4", count: int = PINGS) -> tuple[int, float]:
         """How many of `count` pings were answered, and the shortest round trip."""
-        text = self.do(source, f"ping {family} -i 0.05 -c {count} {sink}")
+        text = self.do(source, f"ping {family} -i 0.01 -c {count} {sink}")
         received, shortest = re.search(r"(\d+) received", text), re.search(r"= ([\d.]+)/", text)
         assert received and shortest, text
         return int(received[1]), float(shortest[1])
