@@ -1,7 +1,6 @@
 """What a person writes: the lab description, from a file or the command line, typed and with no default applied."""
 
 from labs.spec.description import (
-    DescriptionError,
     Spec,
     from_data,
     from_template,
@@ -13,6 +12,7 @@ from labs.spec.description import (
     text_of,
     translate,
 )
+from labs.spec.source import DescriptionError
 
 __all__ = [
     "DescriptionError",

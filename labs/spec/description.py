@@ -20,20 +20,6 @@ from labs.spec.fields import Description, Direction, Model, Topology
 from labs.spec.source import DescriptionError, Path, Places, nearest, read_yaml
 from labs.spec.source import Place as _Place
 
-__all__ = [
-    "DescriptionError",
-    "Spec",
-    "from_data",
-    "from_template",
-    "json_schema",
-    "load",
-    "markdown",
-    "override",
-    "parse",
-    "text_of",
-    "translate",
-]
-
 MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 """Bytes of a file of delays or losses, and of all that a description names."""
 
