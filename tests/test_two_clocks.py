@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -26,6 +28,7 @@ from generator import traffic_request
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
+from labs.runtime.containerlab import ContainerlabRuntime
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.tests.lab import BINARY, own_state
@@ -42,7 +45,8 @@ DESCRIPTION = {"name": f"tc{os.getpid()}", "rate": "100Mbit/s", "rtt": "20ms", "
 RATE_BPS = 100_000_000
 TRANSFER_BYTES = 20_000_000
 # One after the other, and long apart beside what each takes.
-TRANSFERS, APART_NS = 3, 5 * NS_PER_SECOND
+TRANSFERS, APART_NS = 3, 3 * NS_PER_SECOND
+LIVE_RUNTIMES = {"netns": NetnsRuntime, "containerlab": ContainerlabRuntime}
 ROUNDS = 8
 ROUND = TimeBudget(steady_ns=400 * NS_PER_MS)
 LIVE = Tolerances()
@@ -73,10 +77,11 @@ def the_pair() -> PairExpectation:
     return pair
 
 
-def measured(clock: Clock, directory: Path, state: Path, runtime: type[NetnsRuntime] = NetnsRuntime) -> Measured:
+@cache
+def measured(clock: Clock, runtime: Literal["netns", "containerlab"] = "netns") -> Measured:
     """Round trips, and the rate in several rounds, as a live verification measures them; then transfers.
 
-    `runtime`: of the live clock.
+    `runtime`: of the live clock. Measured once, for all tests that compare.
     """
     plan = plan_in(clock)
     expected = expectations(plan)
@@ -89,14 +94,16 @@ def measured(clock: Clock, directory: Path, state: Path, runtime: type[NetnsRunt
     traffic = traffic_request.transfers(plan, flows, clock, longest_ns=60 * NS_PER_SECOND)
     request = {"clock": clock, "cpus": list(plan.host_cpus), "probes": round_trips + ROUNDS * rates}
     program = Program(request, longest_ns=traffic["longest_ns"], traffic=traffic)
-    answer = run(plan, clock, program, directory, runtime(BINARY, state))
+    with own_state("clocks") as state, TemporaryDirectory() as place:
+        directory = Path(place) / "run"
+        answer = run(plan, clock, program, directory, LIVE_RUNTIMES[runtime](BINARY, state))
+        transfers = sorted(traffic_request.completed(directory), key=lambda each: int(each["completion_ns"]))
     (round_trip,), filled = answer["results"][:1], answer["results"][1:]
     rounds = [
         rates_of(expected, Probing(rates, probing.skipped), {"results": filled[k : k + len(rates)]})
         for k in range(0, len(filled), len(rates))
     ]
     assert len(rounds) == ROUNDS
-    transfers = sorted(traffic_request.completed(directory), key=lambda each: int(each["completion_ns"]))
     transfer = transfers[TRANSFERS // 2]
     middle: dict[str, Rate] = {way: middle_of(told(rounds, way)) for way in DIRECTIONS}
     return Measured(round_trip["streams"][0]["delay"]["min_ns"], middle, transfer)
@@ -138,12 +145,10 @@ def run(plan: Plan, clock: Clock, program: Program, directory: Path, live: Netns
 
 
 @pytest.fixture(scope="module")
-def clocks(tmp_path_factory: pytest.TempPathFactory) -> dict[Clock, Measured]:
+def clocks() -> dict[Clock, Measured]:
     """One after the other: side by side they would take each other's CPU."""
-    place = tmp_path_factory.mktemp("clocks")
     both: tuple[Clock, ...] = ("virtual", "live")
-    with own_state("clocks") as state:
-        return {clock: measured(clock, place / clock, state) for clock in both}
+    return {clock: measured(clock) for clock in both}
 
 
 def test_the_links_are_of_different_kinds() -> None:
