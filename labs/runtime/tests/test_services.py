@@ -26,7 +26,6 @@ pytestmark = pytest.mark.live
 
 LAB = f"rs{os.getpid()}"
 SEE = "ls /sys/class/net; getent hosts right; cat words"
-STAY = "mkfifo wait; read x < wait"  # the shell itself waits, with the directory among its arguments
 
 
 def setup(name: str, script: str, **files: str) -> Service:
@@ -38,6 +37,11 @@ def daemon(name: str, script: str) -> Service:
     return Service(name, "daemon", ("sh", "-c", script, "{run}"), {}, "up")
 
 
+def stay(up: str) -> str:
+    """A script that makes this file and stays. The shell itself waits, and starts nothing more once it is up."""
+    return f"mkfifo wait; : > {up}; read x < wait"
+
+
 def with_services(plan: Plan, node: str, *services: Service) -> Plan:
     nodes = (replace(each, services=services) if each.name == node else each for each in plan.nodes)
     return replace(plan, nodes=tuple(nodes))
@@ -46,8 +50,8 @@ def with_services(plan: Plan, node: str, *services: Service) -> Plan:
 def serving() -> Plan:
     """`small` with a daemon in two nodes, and before it in one of them something that comes to its end."""
     look = setup("look", SEE, words="{run}\n")
-    plan = with_services(small(LAB), "router", look, daemon("stay", f": > up; {STAY}"))
-    return with_services(plan, "left", daemon("stay", f": > {{run}}/up; {STAY}"))
+    plan = with_services(small(LAB), "router", look, daemon("stay", stay("up")))
+    return with_services(plan, "left", daemon("stay", stay("{run}/up")))
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def test_services_run_in_their_node_and_end_with_the_lab(runtime: NetnsRuntime, 
 def test_a_lab_whose_service_fails_is_refused_in_one_line_and_leaves_nothing(
     runtime: NetnsRuntime, state: Path, service: Service, said: str
 ) -> None:
-    before = daemon("stay", f": > up; {STAY}")
+    before = daemon("stay", stay("up"))
     with pytest.raises(LabError) as refused:
         runtime.up(with_services(small(LAB), "router", before, service))
     assert str(refused.value) == f"node router: {said}"
