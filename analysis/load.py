@@ -15,10 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from labs.reading import read_bytes
-from labs.record import Certificate, from_json, paths, tables
-from labs.record import experiment as records
-from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage
+from labs.record import Certificate, from_json, journal, paths, tables
+from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage, intact
 from labs.record.paths import CrossedPath
 from labs.typed import read_typed
 
@@ -60,18 +58,14 @@ class RunResults:
     def table(self, name: str) -> pl.DataFrame:
         """A table of labs.record.tables, without rows where the run has none; LoadError where it is damaged."""
         if name not in self.kept:
-            self._check(f"{name}.parquet")
+            if why := damage(self.root, self._name(f"{name}.parquet"), self.files):
+                raise LoadError(why)
             try:
                 self.kept[name] = tables.read(self.directory, name)
             except (OSError, ValueError) as error:
                 reason = str(error).splitlines()[0]
                 raise LoadError(f"{self.directory / name}.parquet: not readable ({reason})") from None
         return self.kept[name]
-
-    def _check(self, name: str) -> None:
-        """LoadError for a file of the run whose bytes are not those that were written."""
-        if why := damage(self.root, self._name(name), self.files):
-            raise LoadError(why)
 
     def _name(self, name: str) -> str:
         """A file of the run, as the experiment's checksums have it."""
@@ -82,10 +76,8 @@ class RunResults:
         self.kept.clear()
 
     def document(self, name: str) -> dict[str, Any]:
-        """A JSON file of the run's directory; empty where it is not there."""
-        path = self.directory / name
-        self._check(name)
-        return _json(path) if path.exists() else {}
+        """A JSON file of the run's directory; empty where it is not there. LoadError where it is damaged."""
+        return _json(self.root, self._name(name), self.files) or {}
 
     def ways(self) -> dict[tuple[str | None, str | None], tuple[Link, ...]]:
         """The links, with directions, that the load's payload crosses, in order, by source and sink, as scheduled.
@@ -190,10 +182,12 @@ class ExperimentResults:
         found = {}
         for path in sorted((self.directory / "certificates").glob("*.json")):
             name = str(path.relative_to(self.directory))
-            if why := damage(self.directory, name, self.document.files):
-                raise LoadError(why)
             try:
-                found[name] = from_json(path.read_bytes())
+                content = intact(self.directory, name, self.document.files)
+                if content is not None:
+                    found[name] = from_json(content)
+            except DocumentError as error:
+                raise LoadError(str(error)) from None
             except (OSError, ValueError) as error:
                 raise LoadError(f"{path}: {error}") from None
         return found
@@ -211,18 +205,23 @@ def experiment(directory: Path) -> ExperimentResults:
         what = "no experiment.json is in it" if directory.is_dir() else "there is no such directory"
         raise LoadError(f"{directory}: {what}: name one that ewan run or ewan hstts made (see ewan runs)")
     try:
-        return ExperimentResults(directory, records.from_json(read_bytes(path), directory))
+        return ExperimentResults(directory, journal.load(directory))
     except OSError as error:
         raise LoadError(f"{path}: not readable ({error})") from None
     except DocumentError as error:
         raise LoadError(str(error)) from None
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(directory: Path, name: str, files: Mapping[str, str]) -> dict[str, Any] | None:
+    """The JSON object in a file of an experiment, by its path there; None where there is no such file."""
+    path = directory / name
     try:
-        found = json.loads(read_bytes(path))
+        content = intact(directory, name, files)
+        found = None if content is None else json.loads(content)
+    except DocumentError as error:
+        raise LoadError(str(error)) from None
     except (OSError, ValueError, RecursionError) as error:
         raise LoadError(f"{path}: not readable ({error})") from None
-    if not isinstance(found, dict):
+    if found is not None and not isinstance(found, dict):
         raise LoadError(f"{path}: no JSON object")
     return found

@@ -24,7 +24,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.sheet": (),
     "labs.streams": (),
     "labs.reporter": (),
-    "labs.record": ("labs.record", "labs.typed"),
+    "labs.record": ("labs.record", "labs.reading", "labs.typed"),
     "labs.stages": ("labs.units", "labs.typed", "labs.stages"),
     "labs.plan": ("labs.stages", "labs.typed"),
     "labs.forwarding": ("labs.plan", "labs.stages"),

@@ -1,4 +1,4 @@
-"""Experiments: `ewan run` and `ewan rerun` from a scenario to its archive, and all that may come in between.
+"""Experiments: `ewan run` and `ewan rerun` from a scenario to its archive.
 
 Real runs, most of them in the virtual clock, where seconds of traffic take less than one.
 """
@@ -9,14 +9,9 @@ import fcntl
 import os
 import random
 import shutil
-import signal
 import subprocess
-import sys
 import tarfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import polars as pl
@@ -29,60 +24,12 @@ from labs.record import tables
 from labs.record.experiment import INPUTS
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
-from tests.conftest import ROOT, Ewan
+from tests.conftest import Ewan
+from tests.experiments import document, only, vouch, written
 
 pytestmark = pytest.mark.virtual
 
-SCENARIO = """
-name: {name}
-title: Two flows on one link
-about: |
-  Two transfers share a link.
-lab: {{topology: {{dumbbell: {{pairs: 2}}}}, rtt: 20ms, wan: {{rate: 10Mbit/s}}}}
-parameters: {{cc: reno, length: 2s}}
-sweep: {{cc: [{variants}]}}
-seeds: {seeds}
-sample: 100ms
-series: 100ms
-watch: 100ms
-longest: {longest}
-steps:
-  - {{name: load, from: "left[1-2]", to: "right[1-2]", congestion: "${{cc}}", for: "${{length}}", bulk: {{}}}}
-{more}
-"""
-
 BESIDE = "beside: [{source: a paper, when: {cc: reno}, metric: aggregate goodput, value: 9Mbit/s}]"
-
-
-def written(place: Path, more: str = "", variants: str = "reno", seeds: int = 1, longest: str = "30s") -> str:
-    """A scenario's file, whose labs have a name that no user's has."""
-    path = place / "two.scenario.yaml"
-    text = SCENARIO.format(name=f"t{os.getpid() % 10000}", variants=variants, seeds=seeds, longest=longest, more=more)
-    path.write_text(text)
-    return str(path)
-
-
-def only(place: Path) -> Path:
-    """The one experiment in results/."""
-    (found,) = (place / "results").iterdir()
-    return found
-
-
-def document(directory: Path) -> dict[str, Any]:
-    content: dict[str, Any] = orjson.loads((directory / "experiment.json").read_bytes())
-    return content
-
-
-def vouch(directory: Path, *names: str) -> None:
-    """The experiment records the present bytes of these files."""
-    changed = Experiment.load(directory)
-    for name in names:
-        changed.record(directory / name)
-    changed.save()
-
-
-def statuses(directory: Path) -> list[str]:
-    return [run["status"] for run in document(directory)["runs"]]
 
 
 @pytest.fixture(scope="module")
@@ -228,58 +175,6 @@ def test_resuming_what_is_complete_does_nothing_and_a_stage_can_be_repeated(
     assert {path: path.read_bytes() for path in before} == before
 
 
-class Engine:
-    """`ewan run` as a process of its own."""
-
-    def __init__(self, place: Path, *arguments: str, state: Path | None = None) -> None:
-        self.place = place
-        command = [sys.executable, str(ROOT / "ewan.py"), "run", *arguments]
-        environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "200"}
-        if state is not None:
-            environment["EWAN_STATE"] = str(state)
-        self.process = subprocess.Popen(
-            command, cwd=place, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-
-    def until(self, complete: int) -> Path:
-        """Waits till so many runs have ended; the experiment's directory."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self.process.poll() is None:
-            found = list(self.place.glob("results/*/experiment.json"))
-            if found and statuses(found[0].parent).count("complete") >= complete:
-                return found[0].parent
-            time.sleep(0.05)
-        raise AssertionError(f"it did not come so far: {self.process.communicate()[1]}")
-
-    def end(self) -> tuple[int, str]:
-        said = self.process.communicate(timeout=60)[1]
-        return self.process.returncode, said
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path, how: signal.Signals) -> None:
-    engine = Engine(tmp_path, written(tmp_path, seeds=12), "--set", "length=20s", "--runtime", "virtual")
-    directory = engine.until(complete=1)
-    engine.process.send_signal(how)
-    status, said = engine.end()
-    if how == signal.SIGKILL:
-        assert status == -signal.SIGKILL
-    else:
-        assert status == 2 and document(directory)["status"] == "incomplete"
-        where = directory.relative_to(tmp_path)
-        assert said.splitlines()[-1] == (
-            f"ewan: interrupted: what has ended is in {where}: ewan run --resume {where} goes on"
-        )
-    kept = {run["directory"] for run in document(directory)["runs"] if run["status"] == "complete"}
-    assert 0 < len(kept) < 12
-    written_at = {name: (directory / name / "wall.json").stat().st_mtime_ns for name in kept}
-    result = ewan("run", "--resume", str(directory), cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert statuses(directory) == ["complete"] * 12
-    for name, at in written_at.items():
-        assert (directory / name / "wall.json").stat().st_mtime_ns == at, "it was not run again"
-
-
 def test_two_at_once_in_one_directory_are_refused(
     ewan: Ewan, finished: tuple[Path, subprocess.CompletedProcess[str]]
 ) -> None:
@@ -292,72 +187,6 @@ def test_two_at_once_in_one_directory_are_refused(
         os.close(descriptor)
     assert result.returncode == 2
     assert result.stderr == f"ewan: {directory}: another `ewan run` is at work there: wait for its end\n"
-
-
-def test_two_at_once_in_directories_of_their_own_both_end(tmp_path: Path) -> None:
-    scenario = written(tmp_path)
-    both = [Engine(tmp_path, scenario, "--runtime", "virtual") for _ in range(2)]
-    assert [engine.end()[0] for engine in both] == [0, 0]
-    first, second = (tmp_path / "results").iterdir()
-    for path in first.glob("runs/*/*.parquet"):
-        assert (second / path.relative_to(first)).read_bytes() == path.read_bytes()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that 64 MB fill."""
-    assert os.geteuid() == 0, "this test mounts a small file system: run it as root"
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", place], check=True)
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
-
-
-def test_a_full_disk_ends_it_in_one_line_and_what_was_measured_is_kept(ewan: Ewan, small_disk: Path) -> None:
-    fill = '  - {name: fill, at: 1s, on: left1, run: "cat /dev/zero > $EWAN_OUT/zeros || true"}'
-    result = ewan("run", written(small_disk, fill, seeds=8), "--runtime", "virtual", cwd=small_disk)
-    directory = only(small_disk)
-    assert result.returncode == 1, result.stderr
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith(f"ewan: no space left in {directory.relative_to(small_disk)}: make room there"), (
-        result.stderr
-    )
-    assert "Traceback" not in result.stderr
-    assert document(directory)["status"] == "incomplete"
-    assert "waiting" in statuses(directory), "it did not go on"
-
-
-def test_a_flow_that_cannot_connect_leaves_the_others_and_says_which(ewan: Ewan, tmp_path: Path) -> None:
-    more = """
-  - {name: cut, on: right2, run: "ip link set dev eth0 down"}
-  - {name: late, at: 1s, from: left2, to: right2, for: 1s, bulk: {}}
-"""
-    text = written(tmp_path, more, longest="6s")
-    Path(text).write_text(Path(text).read_text().replace('"left[1-2]", to: "right[1-2]"', "left1, to: right1"))
-    result = ewan("run", text, "--runtime", "virtual", cwd=tmp_path)
-    assert result.returncode == 1, result.stderr
-    directory = only(tmp_path)
-    assert document(directory)["status"] == "incomplete"
-    (run,) = document(directory)["runs"]
-    assert run["status"] == "incomplete" and "late left2 to right2" in run["error"]
-    assert f"is incomplete: {run['error']}" in result.stderr
-    flows = tables.read(directory / "runs/001", "flows")
-    fine, cut = flows.rows(named=True)
-    assert fine["error"] is None and fine["received_bytes"] > 1e6
-    assert cut["error"] is not None and not cut["received_bytes"]
-    assert (directory / "report.html").exists(), "what was measured is shown"
-
-
-def test_a_node_that_stalls_fails_its_run_alone(ewan: Ewan, tmp_path: Path) -> None:
-    more = '  - {name: busy, at: 1s, on: left1, run: "test $((EWAN)) -eq 0 && exec sha256sum /dev/zero"}'
-    text = written(tmp_path, more)
-    result = ewan("run", text, "--runtime", "virtual", cwd=tmp_path)
-    assert result.returncode == 1, result.stderr
-    (run,) = document(only(tmp_path))["runs"]
-    assert run["status"] == "failed" and "virtual time has stood still" in run["error"]
 
 
 @pytest.mark.parametrize(
@@ -420,31 +249,6 @@ def test_live_runs_share_a_lab_that_is_gone_afterwards_and_repeat_within_noise(
     verdicts = {each["verdict"] for each in orjson.loads(again.stdout)["findings"]}
     assert again.returncode == (1 if "different" in verdicts else 0)
     assert verdicts & {"within noise", "same"}
-
-
-@pytest.mark.live
-def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state: Path, tmp_path: Path) -> None:
-    scenario = written(tmp_path)
-    arguments = (scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")
-    engine = Engine(tmp_path, *arguments, state=state)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("results/*/runs/001/traffic/request.json")):
-        assert time.monotonic() < deadline and engine.process.poll() is None
-        time.sleep(0.05)
-    engine.process.kill()
-    engine.end()
-    directory = only(tmp_path)
-    assert len(list(state.glob("*/manifest.json"))) == 1, "its lab is still up"
-    # The same in less time.
-    for name in ("program.json", "schedule.json"):
-        path = directory / "runs/001" / name
-        path.write_text(path.read_text().replace("60000000000", "1000000000").replace("30000000000", "9000000000"))
-    vouch(directory, "runs/001/program.json", "runs/001/schedule.json")
-    result = ewan("run", "--resume", str(directory), cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert statuses(directory) == ["complete"]
-    assert tables.read(directory / "runs/001", "flows")["ended_ns"].max() < 2e9  # type: ignore[operator]
-    assert not list(state.glob("*/manifest.json"))
 
 
 def test_another_file_is_no_experiment(ewan: Ewan, tmp_path: Path) -> None:

@@ -72,4 +72,4 @@ class Deployment:
 
     def _remember(self, lab: Deployed | None) -> None:
         self._experiment.document.deployed = lab
-        self._experiment.save()
+        self._experiment.save_lab()

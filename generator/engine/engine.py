@@ -325,8 +325,8 @@ class Engine:
             more = job(run, plan, run.schedule(plan, _clock(virtual)))
             more.entry.certificate, more.entry.verified = same.certificate, same.verified
             self._experiment.add(more)
+            self._experiment.save_run(more.entry)
             batch.append(more.entry)
-        self._experiment.save()
         return batch
 
     def _has_tables(self, entry: Entry) -> bool:
@@ -343,7 +343,7 @@ class Engine:
             if entry.status == "waiting":
                 continue
             job = self._experiment.job(entry)
-            self._experiment.check(entry)  # what is not made anew here must be what it was
+            self._experiment.check_results(entry)  # what is not made anew here must be what it was
             try:
                 why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic)
                 if why is not None and entry.status == "complete":
@@ -352,7 +352,7 @@ class Engine:
             except ValueError as error:
                 entry.status, entry.error = "incomplete", entry.error or f"its records are not whole: {error}"
             self._experiment.record_results(entry)
-        self._experiment.save()
+            self._experiment.save_run(entry)
         return kept
 
     def _analyse(self) -> str:

@@ -67,7 +67,7 @@ def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[J
             raise DiskFullError(f"no space left in {experiment.directory}: make room there") from None
     finally:
         board.end(entry.number)
-        experiment.save()
+        experiment.save_run(entry)
     if entry.error is not None and is_full(entry.error):
         raise DiskFullError(f"no space left in {experiment.directory}: make room there")
 

@@ -2,9 +2,9 @@
 
 In: runs with their plans and schedules. Out: DIR/experiment.json, DIR/runs/NNN/{plan,program,schedule}.json, which are
 all that execution needs: whoever resumes or repeats an experiment reads no scenario. The document is replaced in one
-step whenever something ends, so that a reader, and whoever goes on after a crash, finds a whole one. It is there when
-all runs are in it, and holds the SHA-256 of every file that is read again: of what a run executes from the start, of
-its results when its tables are made.
+step at each stage, and what becomes of a run meanwhile is added to a journal beside it, so that a reader, and whoever
+goes on after a crash, finds all of it whole. It is there when all runs are in it, and holds the SHA-256 of every file
+that is read again: of what a run executes from the start, of its results when its tables are made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,9 +27,10 @@ from generator.engine import stored
 from labs import plan as plans
 from labs import rundir
 from labs.plan import Plan
-from labs.reading import read_bytes
 from labs.record import experiment as records
+from labs.record import journal
 from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, StageName, State
+from labs.record.journal import Change, LabChange, RunChange
 from labs.runtime.base import LabError
 from labs.runtime.locks import lock
 from labs.runtime.occupied import occupied
@@ -71,11 +72,17 @@ class Job:
 
 
 class Experiment:
-    """The document and its runs; `save` after every change. Several threads may change different entries."""
+    """The document and its runs. Several threads may change different entries.
+
+    After a change of one run `save_run`, of the lab that is up `save_lab`, of anything else `save`, which takes as long
+    as there are runs.
+    """
 
     def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory
         self.document = document
+        self._journal = journal.Journal(directory)
+        self._of_runs = journal.of_runs(document.files)
         self._lock = threading.Lock()
 
     @classmethod
@@ -91,7 +98,7 @@ class Experiment:
         """LabError where there is none, or one of another version; `shown` stands for the directory in messages."""
         path = directory / DOCUMENT
         try:
-            document = records.from_json(read_bytes(path), shown or directory)
+            document = journal.load(directory, shown)
         except (FileNotFoundError, NotADirectoryError):
             if directory.is_dir() and {path.name for path in directory.iterdir()} <= BEGINNING:
                 raise LabError(f"{directory}: the experiment had not begun when it ended: run it once more") from None
@@ -130,12 +137,32 @@ class Experiment:
         with self._lock:
             text = records.to_json(self.document)
             new = self.directory / f".{DOCUMENT}"
-            try:
-                new.write_bytes(text)
-            except OSError:
-                (self.directory / RESERVE).unlink(missing_ok=True)
-                new.write_bytes(text)
+            self._with_reserve(lambda: new.write_bytes(text))
             new.replace(self.directory / DOCUMENT)
+            self._journal.begin(text)
+
+    def save_run(self, entry: Entry) -> None:
+        """Writes what became of a run; in the document from the next `save` on."""
+        self._add(RunChange(run=entry, files={name: self.files[name] for name in self._recorded(entry)}))
+
+    def save_lab(self) -> None:
+        """The same for the live lab that is up."""
+        document = self.document
+        self._add(LabChange(deployed=document.deployed, runtime=document.runtime, host=document.host))
+
+    def _add(self, change: Change) -> None:
+        if not self._journal.begun:
+            self.save()
+            return
+        with self._lock:
+            self._with_reserve(lambda: self._journal.add(change))
+
+    def _with_reserve(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except OSError:
+            (self.directory / RESERVE).unlink(missing_ok=True)
+            write()
 
     def finish(self, status: State) -> None:
         """The experiment's last state."""
@@ -144,23 +171,34 @@ class Experiment:
         (self.directory / RESERVE).unlink(missing_ok=True)
 
     def add(self, job: Job) -> None:
-        """A run that is to be executed; saved with the next `save`."""
+        """A run that is to be executed; saved with the next `save`, or `save_run`."""
         place = self.place(job.entry)
         place.mkdir(parents=True, exist_ok=True)
         contents = (plans.to_json(job.plan), job.program.to_json(), orjson.dumps(job.schedule, option=_OPTIONS))
         for name, content in zip(INPUTS, contents, strict=True):
             (place / name).write_bytes(content)
-            self.files[f"{job.entry.directory}/{name}"] = hashlib.sha256(content).hexdigest()
+            self._vouch(f"{job.entry.directory}/{name}", hashlib.sha256(content).hexdigest())
         self.runs.append(job.entry)
 
     @property
-    def files(self) -> dict[str, str]:
+    def files(self) -> Mapping[str, str]:
         """Of each file that the document vouches for, by its path in the directory: the SHA-256."""
         return self.document.files
 
     def record(self, path: Path) -> None:
         """The document vouches for a file's present bytes; saved with the next `save`."""
-        self.files[path.relative_to(self.directory).as_posix()] = records.checksum(path)
+        self._vouch(path.relative_to(self.directory).as_posix(), records.checksum(path))
+
+    def disown(self, name: str) -> None:
+        """The document no longer vouches for a file, if it did; `name`: its path in the directory."""
+        self.document.files.pop(name, None)
+        for run in journal.of_runs([name]):
+            self._of_runs.get(run, {}).pop(name, None)
+
+    def _vouch(self, name: str, checksum: str) -> None:
+        self.document.files[name] = checksum
+        for run, names in journal.of_runs([name]).items():
+            self._of_runs.setdefault(run, {}).update(names)
 
     def record_results(self, entry: Entry) -> None:
         """All that a run left and that stays."""
@@ -172,30 +210,44 @@ class Experiment:
                 self.record(path)
 
     def _recorded(self, entry: Entry) -> list[str]:
-        # `list` is one step: other threads may record files of other runs meanwhile.
-        return sorted(name for name in list(self.files) if name.startswith(f"{entry.directory}/"))
+        """The names of a run's files that the document vouches for, sorted."""
+        return sorted(self._of_runs.get(entry.directory, ()))
 
-    def check(self, entry: Entry | None = None) -> None:
-        """LabError for the first file, of a run or of all, whose bytes are not those that were recorded."""
-        for name in sorted(self.files) if entry is None else self._recorded(entry):
+    def check(self) -> None:
+        """LabError for the first file whose bytes are not those that were recorded."""
+        self._check(sorted(self.files))
+
+    def check_results(self, entry: Entry) -> None:
+        """The same for what a run left; `job` checks what it executes."""
+        self._check(name for name in self._recorded(entry) if name.rpartition("/")[2] not in INPUTS)
+
+    def _check(self, names: Iterable[str]) -> None:
+        for name in names:
             if why := records.damage(self.directory, name, self.files):
                 raise LabError(why)
 
     def job(self, entry: Entry) -> Job:
         """What a run executes, as it was stored; LabError where that is not there."""
-        place = self.place(entry)
-        for name in INPUTS:
-            if records.damage(self.directory, f"{entry.directory}/{name}", self.files):
-                raise LabError(f"run {entry.number}: {place / name}: is damaged or missing: {AGAIN}")
+        contents = {name: self._input(entry, name) for name in INPUTS}
         try:
-            plan = plans.from_json(read_bytes(place / "plan.json"))
-            program = stored.program(read_bytes(place / "program.json"), entry.expected_ns)
-            schedule = read_typed(dict[str, Any], orjson.loads(read_bytes(place / "schedule.json")), "schedule")
+            plan = plans.from_json(contents["plan.json"])
+            program = stored.program(contents["program.json"], entry.expected_ns)
+            schedule = read_typed(dict[str, Any], orjson.loads(contents["schedule.json"]), "schedule")
+        except ValueError as error:
+            raise LabError(f"run {entry.number}: {self.place(entry)}: is damaged ({error}): {AGAIN}") from None
+        return Job(entry, plan, program, schedule)
+
+    def _input(self, entry: Entry, name: str) -> bytes:
+        """The bytes of a file that a run executes, read once; LabError where they are not those that were written."""
+        try:
+            content = records.intact(self.directory, f"{entry.directory}/{name}", self.files)
         except OSError as error:
             raise LabError(f"run {entry.number}: {error.filename}: {error.strerror}: {AGAIN}") from None
-        except ValueError as error:
-            raise LabError(f"run {entry.number}: {place}: is damaged ({error}): {AGAIN}") from None
-        return Job(entry, plan, program, schedule)
+        except DocumentError:
+            content = None
+        if content is None:
+            raise LabError(f"run {entry.number}: {self.place(entry) / name}: is damaged or missing: {AGAIN}")
+        return content
 
     def forget(self, entry: Entry) -> None:
         """Removes what an earlier attempt left, so that it is run as the first time."""
@@ -206,7 +258,7 @@ class Experiment:
         kept = {f"{entry.directory}/{name}" for name in INPUTS}
         for name in self._recorded(entry):
             if name not in kept:
-                del self.files[name]
+                self.disown(name)
         entry.status, entry.error = "waiting", None
 
     def wanting(self) -> list[Entry]:

@@ -124,7 +124,7 @@ def _kept(experiment: Experiment, entry: Entry) -> Certificate | None:
 
 def forget(experiment: Experiment, entry: Entry) -> None:
     """Removes a certificate, so that the lab is verified again."""
-    experiment.files.pop(name(entry), None)
+    experiment.disown(name(entry))
     (experiment.directory / name(entry)).unlink(missing_ok=True)
 
 

@@ -354,7 +354,7 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
     assert len(written) == 2 * len(tables.TABLES)
     left = Experiment.load(tmp_path)
     for path in written:
-        del left.files[path.relative_to(tmp_path).as_posix()]
+        left.disown(path.relative_to(tmp_path).as_posix())
         path.write_bytes(b"cut off")
     left.document.stages["logs"].status = "running"
     left.save()

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, get_args
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from labs.reading import read_bytes
 from labs.record import MachineFacts
 
 FORMAT = "ewan-experiment/2"
@@ -149,20 +150,25 @@ class Document(Origin):
     @field_validator("files")
     @classmethod
     def _inside(cls, files: dict[str, str]) -> dict[str, str]:
-        if any(name.startswith("/") or ".." in name.split("/") or "\0" in name for name in files):
-            raise ValueError("files name one outside of the experiment")
-        return files
+        return inside(files)
 
     def described(self) -> dict[str, Any]:
         """The keys that are there of those of `Described`."""
         return {key: getattr(self, key) for key in Described.model_fields if key in self.model_fields_set}
 
 
+def inside(files: dict[str, str]) -> dict[str, str]:
+    """The same; ValueError where a name leads out of the experiment's directory."""
+    if any(name.startswith("/") or ".." in name.split("/") or "\0" in name for name in files):
+        raise ValueError("files name one outside of the experiment")
+    return files
+
+
 def begin(origin: Origin, clock: Clock, unverified: bool, started: str) -> Document:
     """The document of an experiment that begins, without runs."""
     return Document(
         format=FORMAT,
-        **_written(origin),
+        **to_plain(origin),
         clock=clock,
         unverified=unverified,
         started=started,
@@ -176,11 +182,11 @@ def begin(origin: Origin, clock: Clock, unverified: bool, started: str) -> Docum
 
 def to_json(document: Document) -> bytes:
     """Its bytes: sorted keys, of which those that were not set are left out."""
-    return orjson.dumps(document, default=_written, option=_OPTIONS)
+    return orjson.dumps(document, default=to_plain, option=_OPTIONS)
 
 
-def _written(value: Any) -> dict[str, Any]:
-    """The keys that are written of a model or a dataclass."""
+def to_plain(value: Any) -> dict[str, Any]:
+    """The keys that are written of a model or a dataclass, for `orjson`."""
     if isinstance(value, BaseModel):
         return {key: getattr(value, key) for key in value.model_fields_set}
     if dataclasses.is_dataclass(value):
@@ -252,12 +258,33 @@ def checksum(path: Path) -> str:
 def damage(directory: Path, name: str, files: Mapping[str, str]) -> str:
     """What is wrong with a file of an experiment; empty where its bytes are those that were recorded, and where it is
     neither there nor recorded."""
+    path = directory / name
+    return _damage(directory, name, files, checksum(path) if path.exists() and name in files else None)
+
+
+def intact(directory: Path, name: str, files: Mapping[str, str]) -> bytes | None:
+    """The bytes of a file of an experiment, read once; None where it is neither there nor recorded.
+
+    DocumentError for what `damage` finds wrong, OSError where it cannot be read.
+    """
+    try:
+        content = read_bytes(directory / name)
+    except FileNotFoundError:
+        content = None
+    found = None if content is None else hashlib.sha256(content).hexdigest()
+    if why := _damage(directory, name, files, found):
+        raise DocumentError(why)
+    return content
+
+
+def _damage(directory: Path, name: str, files: Mapping[str, str], found: str | None) -> str:
+    """The same as `damage`; `found`: the checksum of the file's bytes."""
     path, remedy = directory / name, _remedy(directory, name)
     if not path.exists():
         return f"{path}: is missing: {remedy}" if name in files else ""
     if name not in files:
         return f"{path}: {DOCUMENT} does not record it, its writing was interrupted: {remedy}"
-    if checksum(path) != files[name]:
+    if found != files[name]:
         return f"{path}: is damaged, its bytes are not those that {DOCUMENT} records: {remedy}"
     return ""
 

@@ -27,6 +27,7 @@ from generator.engine.experiment import Experiment
 from generator.tests.origins import origin
 from labs.compile import HostFacts, compile
 from labs.plan import to_json
+from labs.record.journal import JOURNAL
 from labs.runtime.binary import BUILT
 from labs.spec import load
 from tests.forked import ROOT, Call, Done, Server
@@ -211,6 +212,8 @@ def stored() -> Path:
         made.add(job)
     made.save()
     archive.pack(directory, "x")
+    for entry in made.runs:
+        made.save_run(entry)
     return directory
 
 
@@ -231,10 +234,11 @@ def packed(draw: random.Random, place: Path) -> tuple[Done, Path]:
 def directory(draw: random.Random, place: Path) -> tuple[Done, Path]:
     """A file of an experiment's directory, before it is repeated."""
     shutil.copytree(stored(), place / "x")
-    inputs = [place / "x/experiment.json", *sorted(place.glob("x/runs/*/*.json"))]
-    file = inputs[0] if draw.random() < 0.6 else draw.choice(inputs)
-    file.write_bytes(mutations.mutated(file.read_bytes(), draw, structured=True))
-    if file.name != "experiment.json":
+    inputs = [place / "x/experiment.json", place / f"x/{JOURNAL}", *sorted(place.glob("x/runs/*/*.json"))]
+    file = draw.choice(inputs[:2]) if draw.random() < 0.6 else draw.choice(inputs)
+    file.write_bytes(mutations.mutated(file.read_bytes(), draw, structured=file.suffix == ".json"))
+    if file not in inputs[:2]:
+        (place / f"x/{JOURNAL}").unlink()
         synthetic.vouch(place / "x")
     done = read_by("experiment", place / "x")
     return done, file

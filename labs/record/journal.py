@@ -1,0 +1,147 @@
+"""What has become of an experiment since its experiment.json was last replaced: one line of JSON a change, beside it.
+
+In: a run's entry with the checksums of its files, or the live lab that is up. Out: experiment.journal, and the document
+with the changes made in it. What is written while runs end thus grows with their number, where the whole document each
+time would grow with its square. The first line names the document, by the SHA-256 of its bytes, that the changes
+follow: those of an earlier one are in the present one already and are not made again. A last line that was not written
+whole says nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import orjson
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator
+
+from labs.reading import read_bytes
+from labs.record import MachineFacts
+from labs.record.experiment import DOCUMENT, Deployed, Document, DocumentError, Entry, from_json, inside, to_plain
+
+JOURNAL = "experiment.journal"
+FORMAT = "ewan-journal/1"
+MOST_TRIES = 100
+"""Readings of a document that is replaced while it is read."""
+
+
+class _Change(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class RunChange(_Change):
+    """What became of a run, or a further one. `files`: the checksums of all of its files that are vouched for."""
+
+    run: Entry
+    files: dict[str, str]
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, files: dict[str, str]) -> dict[str, str]:
+        return inside(files)
+
+
+class LabChange(_Change):
+    """The live lab that is up, if there is one; who made it, and on what."""
+
+    deployed: Deployed | None
+    runtime: str
+    host: MachineFacts
+
+
+Change = RunChange | LabChange
+_CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+
+
+class Journal:
+    """Of one directory, for one writer."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / JOURNAL
+        self._document: str | None = None
+        self._bytes = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is known which document the changes follow."""
+        return self._document is not None
+
+    def begin(self, document: bytes) -> None:
+        """The document was replaced by one of these bytes: the changes so far are in it."""
+        self._path.unlink(missing_ok=True)
+        self._document, self._bytes = hashlib.sha256(document).hexdigest(), 0
+
+    def add(self, change: Change) -> None:
+        """Writes a change at the end; after an OSError what was there before is whole, and it can be tried again."""
+        assert self._document is not None, "the document was written before"
+        head = {"format": FORMAT, "document": self._document}
+        lines = [change] if self._bytes else [head, change]
+        text = b"".join(orjson.dumps(line, default=to_plain, option=_OPTIONS) for line in lines)
+        with self._path.open("ab") as file:
+            file.truncate(self._bytes)
+            file.write(text)
+        self._bytes += len(text)
+
+
+_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+def load(directory: Path, shown: Path | None = None) -> Document:
+    """The document of an experiment with all changes since; OSError where it cannot be read, DocumentError where it is
+    none. `shown` stands for the directory in errors."""
+    path, place = directory / DOCUMENT, shown or directory
+    for _ in range(MOST_TRIES):
+        before = path.stat()
+        text = read_bytes(path)
+        try:
+            lines = read_bytes(directory / JOURNAL).split(b"\n")[:-1]
+        except FileNotFoundError:
+            lines = []
+        after = path.stat()
+        if (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns):
+            break
+    document = from_json(text, place)
+    apply(document, _changes(lines, text, place))
+    return document
+
+
+def _changes(lines: list[bytes], document: bytes, place: Path) -> Iterator[Change]:
+    """Those that follow the document."""
+    for number, line in enumerate(lines, 1):
+        try:
+            if number > 1:
+                yield _CHANGE.validate_json(line)
+            elif orjson.loads(line) != {"format": FORMAT, "document": hashlib.sha256(document).hexdigest()}:
+                return
+        except (ValidationError, orjson.JSONDecodeError):
+            remedy = f"remove it, and `ewan run --resume {place}` does anew what it tells of"
+            raise DocumentError(f"{place / JOURNAL}: line {number} is damaged: {remedy}") from None
+
+
+def apply(document: Document, changes: Iterable[Change]) -> None:
+    """Makes the changes in the document, in order."""
+    by_number: dict[int, int] = {}
+    by_run: dict[str, dict[str, None]] = {}
+    for change in changes:
+        if isinstance(change, LabChange):
+            document.deployed, document.runtime, document.host = change.deployed, change.runtime, change.host
+            continue
+        if not by_number:
+            by_number = {entry.number: index for index, entry in enumerate(document.runs)}
+            by_run = of_runs(document.files)
+        place = by_number.setdefault(change.run.number, len(document.runs))
+        document.runs[place : place + 1] = [change.run]
+        for name in by_run.get(change.run.directory, ()):
+            del document.files[name]
+        document.files.update(change.files)
+        by_run[change.run.directory] = dict.fromkeys(change.files)
+
+
+def of_runs(files: Iterable[str]) -> dict[str, dict[str, None]]:
+    """The names of the files of each run, by its directory; of names within the experiment's directory."""
+    result: dict[str, dict[str, None]] = {}
+    for name in files:
+        if name.startswith("runs/"):
+            result.setdefault("/".join(name.split("/", 2)[:2]), {})[name] = None
+    return result

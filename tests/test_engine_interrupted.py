@@ -1,0 +1,136 @@
+"""Experiments that are interrupted, killed or disturbed, or of which a part fails: what is kept, and how they go on.
+
+Real runs, most of them in the virtual clock.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from labs.record import tables
+from tests.conftest import Ewan
+from tests.experiments import RunProcess, document, only, statuses, vouch, written
+
+pytestmark = pytest.mark.virtual
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path, how: signal.Signals) -> None:
+    engine = RunProcess(tmp_path, written(tmp_path, seeds=12), "--set", "length=20s", "--runtime", "virtual")
+    directory = engine.until(complete=1)
+    engine.process.send_signal(how)
+    status, said = engine.end()
+    if how == signal.SIGKILL:
+        assert status == -signal.SIGKILL
+    else:
+        assert status == 2 and document(directory)["status"] == "incomplete"
+        where = directory.relative_to(tmp_path)
+        assert said.splitlines()[-1] == (
+            f"ewan: interrupted: what has ended is in {where}: ewan run --resume {where} goes on"
+        )
+    kept = {run["directory"] for run in document(directory)["runs"] if run["status"] == "complete"}
+    assert 0 < len(kept) < 12
+    written_at = {name: (directory / name / "wall.json").stat().st_mtime_ns for name in kept}
+    result = ewan("run", "--resume", str(directory), cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert statuses(directory) == ["complete"] * 12
+    for name, at in written_at.items():
+        assert (directory / name / "wall.json").stat().st_mtime_ns == at, "it was not run again"
+
+
+def test_two_at_once_in_directories_of_their_own_both_end(tmp_path: Path) -> None:
+    scenario = written(tmp_path)
+    both = [RunProcess(tmp_path, scenario, "--runtime", "virtual") for _ in range(2)]
+    assert [engine.end()[0] for engine in both] == [0, 0]
+    first, second = (tmp_path / "results").iterdir()
+    for path in first.glob("runs/*/*.parquet"):
+        assert (second / path.relative_to(first)).read_bytes() == path.read_bytes()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that 64 MB fill."""
+    assert os.geteuid() == 0, "this test mounts a small file system: run it as root"
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_full_disk_ends_it_in_one_line_and_what_was_measured_is_kept(ewan: Ewan, small_disk: Path) -> None:
+    fill = '  - {name: fill, at: 1s, on: left1, run: "cat /dev/zero > $EWAN_OUT/zeros || true"}'
+    result = ewan("run", written(small_disk, fill, seeds=8), "--runtime", "virtual", cwd=small_disk)
+    directory = only(small_disk)
+    assert result.returncode == 1, result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"ewan: no space left in {directory.relative_to(small_disk)}: make room there"), (
+        result.stderr
+    )
+    assert "Traceback" not in result.stderr
+    assert document(directory)["status"] == "incomplete"
+    assert "waiting" in statuses(directory), "it did not go on"
+
+
+def test_a_flow_that_cannot_connect_leaves_the_others_and_says_which(ewan: Ewan, tmp_path: Path) -> None:
+    more = """
+  - {name: cut, on: right2, run: "ip link set dev eth0 down"}
+  - {name: late, at: 1s, from: left2, to: right2, for: 1s, bulk: {}}
+"""
+    text = written(tmp_path, more, longest="6s")
+    Path(text).write_text(Path(text).read_text().replace('"left[1-2]", to: "right[1-2]"', "left1, to: right1"))
+    result = ewan("run", text, "--runtime", "virtual", cwd=tmp_path)
+    assert result.returncode == 1, result.stderr
+    directory = only(tmp_path)
+    assert document(directory)["status"] == "incomplete"
+    (run,) = document(directory)["runs"]
+    assert run["status"] == "incomplete" and "late left2 to right2" in run["error"]
+    assert f"is incomplete: {run['error']}" in result.stderr
+    flows = tables.read(directory / "runs/001", "flows")
+    fine, cut = flows.rows(named=True)
+    assert fine["error"] is None and fine["received_bytes"] > 1e6
+    assert cut["error"] is not None and not cut["received_bytes"]
+    assert (directory / "report.html").exists(), "what was measured is shown"
+
+
+def test_a_node_that_stalls_fails_its_run_alone(ewan: Ewan, tmp_path: Path) -> None:
+    more = '  - {name: busy, at: 1s, on: left1, run: "test $((EWAN)) -eq 0 && exec sha256sum /dev/zero"}'
+    text = written(tmp_path, more)
+    result = ewan("run", text, "--runtime", "virtual", cwd=tmp_path)
+    assert result.returncode == 1, result.stderr
+    (run,) = document(only(tmp_path))["runs"]
+    assert run["status"] == "failed" and "virtual time has stood still" in run["error"]
+
+
+@pytest.mark.live
+def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state: Path, tmp_path: Path) -> None:
+    scenario = written(tmp_path)
+    arguments = (scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")
+    engine = RunProcess(tmp_path, *arguments, state=state)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("results/*/runs/001/traffic/request.json")):
+        assert time.monotonic() < deadline and engine.process.poll() is None
+        time.sleep(0.05)
+    engine.process.kill()
+    engine.end()
+    directory = only(tmp_path)
+    assert len(list(state.glob("*/manifest.json"))) == 1, "its lab is still up"
+    # The same in less time.
+    for name in ("program.json", "schedule.json"):
+        path = directory / "runs/001" / name
+        path.write_text(path.read_text().replace("60000000000", "1000000000").replace("30000000000", "9000000000"))
+    vouch(directory, "runs/001/program.json", "runs/001/schedule.json")
+    result = ewan("run", "--resume", str(directory), cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert statuses(directory) == ["complete"]
+    assert tables.read(directory / "runs/001", "flows")["ended_ns"].max() < 2e9  # type: ignore[operator]
+    assert not list(state.glob("*/manifest.json"))
