@@ -17,7 +17,7 @@ from labs.compile.stages.direction import compile_direction, described, obstacle
 from labs.plan import Link, Plan
 from labs.spec import fields, from_template
 from labs.spec.source import DescriptionError, Path, Place, Places
-from labs.stages import Change, DropTail, Queue, Red
+from labs.stages import Change, Direction, DropTail, Queue, Red
 from labs.stages.delay import nominal_ns
 from labs.units import Duration, Rate, Size, UnitError, about
 
@@ -72,7 +72,7 @@ def wanted(words: Mapping[str, str]) -> Wanted:
 def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> Change:
     """What changes in one direction, or DescriptionError."""
     now = link.forward if heading == "forward" else link.backward
-    way = settings(_PATH, Rate(now.rate_bps), [(_PATH, described(now)), (_PATH, asked.keys)])
+    way = settings(_PATH, Rate(now.rate_bps), [(_PATH, _kept(now, asked.keys)), (_PATH, asked.keys)])
     delay_ns = way.delay_ns if way.delay_ns is not None else nominal_ns(now.delay)
     longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
     at = LinkContext(asked.places, link.name, link.role, delay_ns, _mtu(plan, link), longest_ns)
@@ -94,6 +94,17 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
             )
         _check_kernel_queue(link, asked.words, then.queue, now.queue)
     return Change(**{key: getattr(then, key) for word in asked.words for key in WORDS[word]})
+
+
+def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
+    """The settings of the direction as it is that a change starts from.
+
+    `jitter=0ms` asks for a constant delay: how the jitter was spread until then is not kept.
+    """
+    keys = described(now)
+    if asked.jitter is None or asked.jitter.ns > 0:
+        return keys
+    return keys.model_copy(update={"distribution": None, "reorder": None})
 
 
 def _mtu(plan: Plan, link: Link) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
@@ -9,7 +11,7 @@ from labs.change import as_it_is, compile_change, delay_until, wanted
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.spec import DescriptionError, from_template
-from labs.stages import Change, Codel, ConstantDelay, DropTail, NormalDelay, Queue, Red
+from labs.stages import Change, Codel, ConstantDelay, DelayTable, DropTail, NormalDelay, Queue, Red
 from labs.stages.change import words as change_words
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -38,6 +40,27 @@ def test_a_rate_alone_changes_the_rate_alone() -> None:
 def test_a_delay_keeps_the_jitter_that_there_is() -> None:
     assert change("delay=20ms") == Change(delay=ConstantDelay(20_000_000))
     assert change("delay=20ms", jitter="1ms") == Change(delay=NormalDelay(20_000_000, 1_000_000))
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "normal", "pareto"])
+@pytest.mark.parametrize("reorder", ["true", "false"])
+def test_no_jitter_means_a_constant_delay_whatever_the_distribution_was(distribution: str, reorder: str) -> None:
+    spread = {"jitter": "1ms", "distribution": distribution, "reorder": reorder}
+    assert change("jitter=0ms", **spread) == Change(delay=ConstantDelay(50_000_000))
+    assert change("jitter=0ms delay=20ms", **spread) == Change(delay=ConstantDelay(20_000_000))
+    assert change("jitter=0ms delay=0ms", **spread) == Change(delay=ConstantDelay(0))
+
+
+def test_no_jitter_makes_the_mean_of_a_table_the_delay() -> None:
+    made = plan()
+    link = replace(made.links[0], forward=replace(made.links[0].forward, delay=DelayTable((10_000_000, 20_000_001))))
+    assert compile_change(made, link, "forward", wanted({"jitter": "0ms"})) == Change(delay=ConstantDelay(15_000_000))
+
+
+@pytest.mark.parametrize("word", ["distribution=normal", "reorder=true"])
+def test_no_jitter_and_a_word_about_its_spread_contradict_each_other(word: str) -> None:
+    with pytest.raises(DescriptionError, match=r'write "jitter: 1ms" too'):
+        change(f"jitter=0ms {word}", jitter="2ms", distribution="uniform", reorder="true")
 
 
 def test_a_buffer_in_bdp_means_the_rate_that_is_set_with_it() -> None:
@@ -120,6 +143,7 @@ def test_a_change_starts_from_the_link_as_it_is() -> None:
     [
         ("rate=500Mbit/s delay=20ms loss=1%", None),
         ("buffer=1MB", None),
+        ("jitter=0ms", None),
         ("buffer=100pkt", "its queue counts bytes"),
         ("queue=codel", "its queue is drop_tail"),
         ("delay=20ms jitter=1ms distribution=uniform", 'write "reorder: true"'),
