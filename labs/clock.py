@@ -1,12 +1,17 @@
-"""What a run in the virtual clock took, as a record and in words. Pure, but for the machine's facts.
+"""What a run took of wall time, as a record (wall.json) and in words.
 
-In: runs that have ended, the progress of those at work. Out: wall.json, lines for people.
+In: runs that have ended, the progress of those at work, facts of the machine. Out: wall.json, lines for people.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import orjson
 
 from labs.record import host_facts
 from labs.record.experiment import checksum
@@ -15,18 +20,36 @@ from labs.runtime.virtual import Run
 from labs.units import NS_PER_SECOND, about
 
 
-def wall(result: Run, started: str) -> dict[str, Any]:
-    """The record of what a run took, wall.json; `started`: when, in UTC."""
+def write_wall(directory: Path, started: str, took: Mapping[str, Any]) -> None:
+    """Writes wall.json, the one result of a run that depends on the machine. Raises OSError.
+
+    `started`: when, in UTC. `took`: at least `wall_ns`; of a run in the virtual clock what `cost_of` says.
+    """
+    document = {"format": "ewan-wall/1", "started": started, "host": host_facts({}), **took}
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+    (directory / "wall.json").write_bytes(orjson.dumps(document, option=options))
+
+
+def cost_of(result: Run) -> dict[str, Any]:
+    """What a run of the virtual clock took, and its kernel. `ratio`: wall time for a second of virtual time."""
     cost = result.cost
     return {
-        "format": "ewan-wall/1",
-        "started": started,
-        "host": host_facts({}),
         "kernel": str(result.kernel),
-        "kernel_sha256": checksum(result.kernel),
+        "kernel_sha256": _kernel_sha256(result.kernel),
         "ratio": cost.wall_ns / cost.virtual_ns if cost.virtual_ns else None,
         **dataclasses.asdict(cost),
     }
+
+
+def _kernel_sha256(kernel: Path) -> str:
+    """Read once in this process, unless the file changes: an experiment runs the same kernel many times."""
+    status = kernel.stat()
+    return _checksum(kernel, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _checksum(path: Path, modified_ns: int, size: int) -> str:
+    return checksum(path)
 
 
 def summary(result: Run) -> str:

@@ -6,12 +6,9 @@ that fails stops no other; a full disk and Ctrl-C stop all, and what has ended i
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
-
-import orjson
 
 from generator.engine import outcome
 from generator.engine.deployment import Deployment
@@ -19,7 +16,6 @@ from generator.engine.experiment import Experiment, Job, now
 from generator.engine.progress import Board
 from labs import clock
 from labs.context import Context
-from labs.record import host_facts
 from labs.record.experiment import Entry
 from labs.rundir import DiskFullError, is_full
 from labs.runtime.base import LabError
@@ -76,7 +72,7 @@ def _virtual(context: Context, experiment: Experiment, job: Job, board: Board, s
     runtime = context.virtual(show=lambda progress: board.move(job.entry.number, progress))
     started, place = now(), experiment.place(job.entry)
     result = runtime.run(job.plan, job.program, place, stop)
-    (place / "wall.json").write_bytes(_json(clock.wall(result, started)))
+    clock.write_wall(place, started, clock.cost_of(result))
     return result.interrupted
 
 
@@ -84,11 +80,5 @@ def _live(experiment: Experiment, job: Job, deployment: Deployment) -> bool:
     deployment.ensure(job.plan)
     place, started, begun = experiment.place(job.entry), now(), time.monotonic_ns()
     deployment.batch(job.plan, job.program, place)
-    facts = dataclasses.asdict(host_facts({}))
-    wall = {"format": "ewan-wall/1", "started": started, "host": facts, "wall_ns": time.monotonic_ns() - begun}
-    (place / "wall.json").write_bytes(_json(wall))
+    clock.write_wall(place, started, {"wall_ns": time.monotonic_ns() - begun})
     return False  # its records say so
-
-
-def _json(document: object) -> bytes:
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)

@@ -6,8 +6,6 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
-
 from labs import clock, rundir
 from labs.context import Context
 from labs.plan import Plan
@@ -20,7 +18,10 @@ from labs.runtime.virtual import Run
 def run(
     context: Context, plan: Plan, program: Program, directory: Path, what: str, stop: threading.Event | None = None
 ) -> Run:
-    """Runs it with progress on standard error; wall.json is written here: it alone tells of this machine."""
+    """Runs the program in the lab of `plan`, with progress on standard error; its results are in `directory`.
+
+    `what` names it in the progress. Raises LabError where it could not be done; `stop` ends it early.
+    """
     started = datetime.now(UTC).isoformat(timespec="seconds")
     reporter, heading = context.reporter, f"{what} {plan.lab}"
     if line := cpu.notice():
@@ -35,8 +36,7 @@ def run(
     except LabError:
         rundir.drop(directory)  # nothing is in it where nothing had begun
         raise
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-    (directory / "wall.json").write_bytes(orjson.dumps(clock.wall(result, started), option=options))
+    clock.write_wall(directory, started, clock.cost_of(result))
     for warning in result.ended["warnings"]:
         reporter.warn(warning)
     return result

@@ -7,6 +7,7 @@ its circumstances, so that a reader needs nothing else to judge it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import platform
 from dataclasses import dataclass
@@ -123,8 +124,9 @@ def host_facts(versions: dict[str, str]) -> MachineFacts:
     )
 
 
+@functools.cache
 def _cpu_info() -> dict[str, str]:
-    """The first processor of /proc/cpuinfo."""
+    """The first processor of /proc/cpuinfo, which lists all of them: it is read once in this process."""
     try:
         first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     except OSError:
