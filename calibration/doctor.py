@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from labs import host, images, units
+from labs import images, units
 from labs.record import host_facts
 from labs.runtime import clab, container_engine
 from labs.runtime.base import LabError
 from labs.runtime.kernel import built as kernel_of_virtual_clock
-from labs.runtime.memory import available
+from labs.runtime.memory import available, free_memory_bytes
 from labs.runtime.virtual import SHARED_MEMORY, check_shared_memory
 
 Verdict = Literal["good", "limited", "missing"]
@@ -68,7 +68,7 @@ def processors() -> Iterator[Finding]:
         yield Finding("CPUs", found, "good", f"links spin on CPU {cpus[-1]}, hosts run on the rest")
     yield Finding(
         "free memory",
-        units.about(host.free_memory_bytes(), "size"),
+        units.about(free_memory_bytes(), "size"),
         "good",
         "holds what is in flight: rate × delay + queue, per direction",
     )

@@ -31,16 +31,8 @@ def virtual_facts() -> HostFacts:
     return HostFacts(cpus=(0,), networks=(), clock="virtual", datapath="system")
 
 
-def free_memory_bytes(proc: Path = Path("/proc")) -> int:
-    """What the kernel could give to new programs without swapping (MemAvailable)."""
-    for line in (proc / "meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise OSError("no MemAvailable in /proc/meminfo")
-
-
 def ipv4_networks(table: Path) -> Iterator[str]:
-    """/proc/net/route: destination and mask in hexadecimal, bytes reversed; the default route says nothing."""
+    """/proc/net/route, the main table: destination and mask in hexadecimal, bytes reversed; no default route."""
     for line in _lines(table)[1:]:
         fields = line.split()
         destination, mask = (bytes.fromhex(fields[i])[::-1] for i in (1, 7))

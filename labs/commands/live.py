@@ -39,11 +39,11 @@ def which(labs: Keeping, name: str | None) -> str:
 
 def bring_up(context: Context, plan: Plan) -> None:
     """Up, with progress and warnings on standard error. Ctrl-C leaves nothing."""
-    from labs import host
+    from labs.runtime.memory import free_memory_bytes
 
     warnings, made = [], False
     needed = sum(way.store_bytes for link in plan.links for way in (link.forward, link.backward))
-    if needed > (free := host.free_memory_bytes()):
+    if needed > (free := free_memory_bytes()):
         warnings.append(f"full links would hold {about(needed, 'size')}, and {about(free, 'size')} of memory are free")
     what = f"bringing up {plan.lab}: {len(plan.nodes)} nodes, {len(plan.links)} emulated links"
     try:

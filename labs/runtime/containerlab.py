@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 
 from labs import images
 from labs.plan import Plan
@@ -36,6 +37,8 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT
 
+MARK = "EWAN_EXEC"
+"""Of the environment of what `exec` runs: a word of its own, by which the process in the container is found."""
 READY_S = 120.0
 POLL_S = 0.02
 LOOK_S = 0.5
@@ -124,9 +127,9 @@ class ContainerlabRuntime(NetnsRuntime):
         if node not in [each.name for each in plan.nodes]:
             return super().exec(name, node, argv)  # which says what names are near
         engine, terminal = engine_of(manifest), os.isatty(0) and os.isatty(1)
-        # What runs in the container is no child of ours: by this word in its environment it is found, and signalled.
-        mark = f"EWAN_EXEC={uuid.uuid4().hex}"
-        words = engine.command("exec", "--interactive", *(["--tty"] if terminal else []), "--env", mark)
+        # What runs in the container is no child of ours: it is found, and signalled, by its mark.
+        mark = uuid.uuid4().hex
+        words = engine.command("exec", "--interactive", *(["--tty"] if terminal else []), "--env", f"{MARK}={mark}")
         # Without a terminal Ctrl-C is ours to pass on; with one the terminal's own character goes through it.
         process = subprocess.Popen(
             [*words, name_of(name, node), *argv], env=engine.environment, start_new_session=not terminal
@@ -258,8 +261,9 @@ class ContainerlabRuntime(NetnsRuntime):
         found = {}
         for number, network in networks.items():
             for pid in inside.get(network, []) if network is not None else []:
-                if spinners.number_of(pid) == number:
-                    found[number] = pid
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if spinners.number_of(psutil.Process(pid)) == number:
+                        found[number] = pid
         return found
 
 
@@ -318,9 +322,8 @@ def _warnings(directory: Path) -> list[str]:
 
 
 def _signal(mark: str, number: int) -> None:
-    """To the process that has `mark` in its environment, and to what it started."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(entry.name), number)
+    """Sends a signal to the process whose environment has this `mark`, and to what it started."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) == mark:
+                process.send_signal(number)

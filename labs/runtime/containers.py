@@ -10,15 +10,16 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import signal
 import socket
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import yaml
 
 from labs.plan import Plan, digest
@@ -143,7 +144,7 @@ def remove(directory: Path, manifest: Manifest, settle_s: float = 0.0) -> dict[s
     engine = engine_of(manifest)
     counters = [_last_stats(directory, number) for number in range(manifest["spinners"])]
     containers = _ours(engine, manifest)
-    entered = _entered(manifest, containers)
+    entered = _entered(containers)
     made = _remove_containers(engine, manifest, containers, settle_s)
     networks = sorted(engine.networks(manifest["networks"]))
     engine.remove_networks(networks)
@@ -197,45 +198,39 @@ def _remove_containers(
     return sorted(removed)
 
 
-def _entered(manifest: Manifest, containers: Mapping[str, Container]) -> list[int]:
+def _entered(containers: Mapping[str, Container]) -> list[psutil.Process]:
     """Processes of the host that are in the network of a container of ours without being in the container."""
     running = [each for each in containers.values() if each.running]
     inside = {
         identity_of(Path(f"/proc/{each.pid}/ns/net")): identity_of(Path(f"/proc/{each.pid}/ns/pid")) for each in running
     }
     inside.pop(None, None)
-    pids: list[int] = []
+    processes = []
     for network, found in processes_in(set(inside) - {None}).items():  # type: ignore[arg-type]
-        pids += [pid for pid in found if identity_of(Path(f"/proc/{pid}/ns/pid")) != inside[network]]
-    return [pid for pid in pids if pid != os.getpid()]
+        for pid in found:
+            if pid != os.getpid() and identity_of(Path(f"/proc/{pid}/ns/pid")) != inside[network]:
+                with suppress(psutil.NoSuchProcess):
+                    processes.append(psutil.Process(pid))
+    return processes
 
 
-def _end(pids: Sequence[int]) -> list[dict[str, Any]]:
-    """Ends processes, by force where they do not heed; what they were."""
-    ended: list[dict[str, Any]] = []
-    for pid in pids:
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ").strip()
-            os.kill(pid, signal.SIGTERM)
-        except OSError:  # it ended by itself
-            continue
-        ended.append({"pid": pid, "command": words})
-    deadline = time.monotonic() + ENDS_S
-    while any(_alive(each["pid"]) for each in ended):
-        if time.monotonic() > deadline:
-            for each in ended:
-                if _alive(each["pid"]):
-                    os.kill(each["pid"], signal.SIGKILL)
-            break
-        time.sleep(POLL_S)
+def _end(processes: Sequence[psutil.Process]) -> list[dict[str, Any]]:
+    """Ends processes, by force those that are there `ENDS_S` after SIGTERM; what they were.
+
+    A process that ended since it was looked up is left out, also where its number is another's by now.
+    """
+    asked, ended = [], []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            words = " ".join(process.cmdline())
+            process.terminate()
+            asked.append(process)
+            ended.append({"pid": process.pid, "command": words})
+    _, heedless = psutil.wait_procs(asked, ENDS_S)
+    for process in heedless:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     return ended
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def _last_stats(directory: Path, number: int) -> dict[str, Any]:

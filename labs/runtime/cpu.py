@@ -4,9 +4,9 @@ The virtual kernel and the programs in it are processes that run one at a time. 
 as much on one CPU as across two. A spinning link of a live lab leaves almost nothing of its CPU to others, also while
 its lab idles.
 
-In: the CPUs that this process may use, and /proc, which shows the spinners of all users' labs. Out: a CPU that no other
-run holds, whichever user started that run. A run holds a CPU by binding a name in the abstract namespace of Unix
-sockets: the kernel frees it however the run ends, and nothing is written to disk.
+In: the CPUs that this process may use, and the machine's processes, which show the spinners of all users' labs. Out: a
+CPU that no other run holds, whichever user started that run. A run holds a CPU by binding a name in the abstract
+namespace of Unix sockets: the kernel frees it however the run ends, and nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
-from pathlib import Path
+
+import psutil
 
 from labs.runtime import spinners
 
-PROC = Path("/proc")
 THREAD = "spinner"
 """The thread of `ewan-node link` that spins; it runs on one CPU alone."""
 
@@ -45,16 +45,16 @@ def free() -> set[int]:
     return own - spinning() or own
 
 
-def spinning(proc: Path = PROC) -> set[int]:
+def spinning() -> set[int]:
     """The CPUs on which links of live labs spin."""
     found: set[int] = set()
-    for entry in proc.iterdir():
-        if not entry.name.isdigit() or spinners.number_of(int(entry.name), proc=proc) is None:
+    for process in psutil.process_iter():
+        if spinners.number_of(process) is None:
             continue
-        with contextlib.suppress(OSError):  # a process that ends meanwhile spins no more
-            for task in (entry / "task").iterdir():
-                if (task / "comm").read_text().strip() == THREAD:
-                    found |= _allowed(task / "status")
+        with contextlib.suppress(psutil.Error, OSError):  # a process that ends meanwhile spins no more
+            for thread in process.threads():
+                if psutil.Process(thread.id).name() == THREAD:
+                    found |= os.sched_getaffinity(thread.id)
     return found
 
 
@@ -73,15 +73,3 @@ def notice() -> str:
 
 def _words(cpus: set[int]) -> str:
     return f"CPU{'s' if len(cpus) > 1 else ''} {', '.join(map(str, sorted(cpus)))}"
-
-
-def _allowed(status: Path) -> set[int]:
-    """`Cpus_allowed_list:	1,4-6` of a task."""
-    cpus: set[int] = set()
-    for line in status.read_text().splitlines():
-        key, _, ranges = line.partition(":")
-        if key == "Cpus_allowed_list":
-            for each in ranges.strip().split(","):
-                first, _, last = each.partition("-")
-                cpus |= set(range(int(first), int(last or first) + 1))
-    return cpus

@@ -13,6 +13,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -109,5 +111,4 @@ def available(directory: Path) -> int:
 
 def free_memory_bytes() -> int:
     """What the host could give to new programs without swapping."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    return int(psutil.virtual_memory().available)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+import psutil
+
 NAMESPACES = Path("/run/netns")
 
 Identity = tuple[int, int]
@@ -26,9 +28,8 @@ def identity_of(path: Path) -> Identity | None:
 def processes_in(networks: Collection[Identity]) -> dict[Identity, list[int]]:
     """The processes in each of these network namespaces."""
     found: dict[Identity, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            own = identity_of(entry / "ns/net")
-            if own is not None and own in networks:
-                found.setdefault(own, []).append(int(entry.name))
+    for pid in psutil.pids():
+        own = identity_of(Path(f"/proc/{pid}/ns/net"))
+        if own is not None and own in networks:
+            found.setdefault(own, []).append(pid)
     return found

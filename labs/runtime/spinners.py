@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 
 from labs.plan import Spinner
 from labs.runtime.base import LabError
@@ -133,21 +134,15 @@ def last_words(directory: Path, number: int) -> str:
 
 def processes(identity: str) -> dict[int, int]:
     """Spinner number → process id, of the lab with this manifest id."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        number = number_of(int(entry.name), identity)
-        if number is not None:
-            found[number] = int(entry.name)
-    return found
+    numbers = ((number_of(process, identity), process.pid) for process in psutil.process_iter())
+    return {number: pid for number, pid in numbers if number is not None}
 
 
-def number_of(pid: int, identity: str | None = None, proc: Path = Path("/proc")) -> int | None:
+def number_of(process: psutil.Process, identity: str | None = None) -> int | None:
     """Which spinner a process is, of the lab with this manifest id if one is given; None: no spinner."""
     try:
-        words = (proc / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:  # it ended
+        words = process.cmdline()
+    except psutil.Error:  # it ended
         return None
     if words[1:2] != ["link"] or (identity is not None and identity not in words) or "--spinner" not in words[:-1]:
         return None

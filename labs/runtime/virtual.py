@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 
 from labs import plan as plans
 from labs.plan import Plan
@@ -290,12 +291,10 @@ def _guest(command: Sequence[Path | str], directory: Path, lock: int) -> Iterato
 def _session(leader: int) -> list[int]:
     """Processes of the session that `leader` began; its number is nobody else's while one of them is there."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != leader:
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[3]) == leader:
-                    found.append(int(entry.name))
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if pid != leader and os.getsid(pid) == leader:
+                found.append(pid)
     return found
 
 

@@ -3,38 +3,69 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
-from labs.runtime import cpu
+from labs.runtime import cpu, spinners
 
-LINK = b"/usr/bin/ewan-node\0link\0--state\0/run/ewan/x\0--spinner\0" + b"0\0--id\0abc\0"
-
-
-def process(proc: Path, pid: int, words: bytes, tasks: Mapping[str, str]) -> None:
-    """A process of these words, with tasks: name → CPUs that it may use."""
-    for number, (name, cpus) in enumerate(tasks.items()):
-        task = proc / f"{pid}/task/{pid + number}"
-        task.mkdir(parents=True)
-        (task / "comm").write_text(f"{name}\n")
-        (task / "status").write_text(f"Name:\t{name}\nCpus_allowed:\tff\nCpus_allowed_list:\t{cpus}\nThreads:\t2\n")
-    (proc / f"{pid}/cmdline").write_bytes(words)
-
-
-@pytest.fixture
-def proc(tmp_path: Path) -> Path:
-    process(tmp_path, 10, LINK, {"ewan-node": "0,2-3", "spinner": "1"})
-    process(tmp_path, 20, LINK, {"ewan-node": "0,2-3", "spinner": "5"})
-    process(tmp_path, 30, b"spinner\0link\0", {"spinner": "2"})
-    process(tmp_path, 40, b"/usr/bin/ewan-node\0traffic\0", {"spinner": "3"})
-    (tmp_path / "self").mkdir()
-    return tmp_path
+SPINNER = ("--state", "/run/ewan/x", "--spinner", "0", "--id", "abc")
+# Python takes the first word for a program's path: the processes' programs are called as the subcommands are.
+PROGRAM = """
+import os, sys, threading
+def work(name, cpus):
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as file:
+        file.write(name)
+    os.sched_setaffinity(0, cpus)
+    begun.wait()
+    threading.Event().wait()
+name, cpu = os.environ["THREAD"].split()
+begun = threading.Barrier(3)
+threading.Thread(target=work, args=(name, {int(cpu)})).start()
+threading.Thread(target=work, args=("other", os.sched_getaffinity(0))).start()
+begun.wait()
+print("begun", flush=True)
+"""
 
 
-def test_the_cpus_of_all_users_spinners_are_found(proc: Path) -> None:
-    assert cpu.spinning(proc) == {1, 5}
+@contextmanager
+def process(place: Path, words: Sequence[str], thread: str) -> Iterator[subprocess.Popen[str]]:
+    """One of these words, which has a thread of this name and CPU and another one that may run anywhere."""
+    for each in words[1:2]:
+        (place / each).write_text(PROGRAM)
+    environment = os.environ | {"THREAD": thread}
+    with subprocess.Popen(
+        words, executable=sys.executable, cwd=place, env=environment, stdout=subprocess.PIPE, text=True
+    ) as begun:
+        try:
+            assert begun.stdout and begun.stdout.readline() == "begun\n"
+            yield begun
+        finally:
+            begun.kill()
+
+
+def test_the_cpus_of_spinners_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+    with (
+        process(tmp_path, ("ewan-node", "link", *SPINNER), f"spinner {first}") as link,
+        process(tmp_path, ("ewan-node", "link", *SPINNER), f"sleeper {last}") as asleep,
+        process(tmp_path, ("spinner", "link"), f"spinner {last}") as other,
+        process(tmp_path, ("ewan-node", "traffic", *SPINNER), f"spinner {last}") as traffic,
+    ):
+        of_link, *others = (psutil.Process(each.pid) for each in (link, asleep, other, traffic))
+        monkeypatch.setattr(psutil, "process_iter", lambda: [of_link, *others])
+        assert cpu.spinning() == {first}
+        assert spinners.number_of(of_link, "abc") == 0
+        assert spinners.number_of(of_link, "abd") is None
+        link.kill()
+        link.wait()
+        assert cpu.spinning() == set()
+        assert spinners.number_of(of_link) is None
 
 
 @pytest.mark.parametrize(

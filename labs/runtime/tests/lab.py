@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
 from labs.runtime.binary import BUILT
@@ -63,14 +65,11 @@ def traces(lab: str, state: Path) -> list[str]:
     found = [str(path) for place in ("/run/netns", "/etc/netns") for path in Path(place).glob(f"{mark}*")]
     found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if mark in line]
     found += [str(path) for path in state.glob(f"**/{lab}*")]
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and entry.name != str(os.getpid()):
-            try:
-                command = (entry / "cmdline").read_text(errors="replace").replace("\0", " ")
-            except OSError:
-                continue
-            if str(state / lab) in command:
-                found.append(f"process {entry.name}: {command}")
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            command = " ".join(process.cmdline())
+            if process.pid != os.getpid() and str(state / lab) in command:
+                found.append(f"process {process.pid}: {command}")
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from labs.plan import Spinner
@@ -86,7 +87,7 @@ def test_an_interrupted_start_ends_the_spinners_that_it_started(tmp_path: Path) 
     program = tmp_path / "spinner"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
-    begun: list[str] = []
+    begun: list[int] = []
 
     def interrupted() -> None:
         begun.extend(processes_below(tmp_path))
@@ -98,11 +99,7 @@ def test_an_interrupted_start_ends_the_spinners_that_it_started(tmp_path: Path) 
     assert processes_below(tmp_path) == []
 
 
-def processes_below(place: Path) -> list[str]:
+def processes_below(place: Path) -> list[int]:
     """Those of our children whose output goes to a file there."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [pid for pid in children if Path(f"/proc/{pid}/fd/1").exists() and place in _output(pid).parents]
-
-
-def _output(pid: str) -> Path:
-    return Path(f"/proc/{pid}/fd/1").readlink()
+    outputs = {each.pid: Path(f"/proc/{each.pid}/fd/1") for each in psutil.Process().children()}
+    return [pid for pid, output in outputs.items() if output.exists() and place in output.readlink().parents]

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import pytest
 
 from labs import host
@@ -213,13 +215,11 @@ def test_traffic_does_not_outlive_the_program_that_started_it(tmp_path: Path) ->
 def processes(place: Path) -> list[int]:
     """The traffic of one run."""
     found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_text(errors="replace").split("\0") if entry.name.isdigit() else []
-        except OSError:
-            continue
-        if words[1:2] == ["traffic"] and str(place) in " ".join(words):
-            found.append(int(entry.name))
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            if words[1:2] == ["traffic"] and str(place) in " ".join(words):
+                found.append(process.pid)
     return found
 
 
