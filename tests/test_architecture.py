@@ -201,7 +201,18 @@ def test_help_and_removal_import_nothing_heavy() -> None:
     """`ewan --version` and `ewan down --help` take a tenth of a second: most of it is what they import."""
     text = "import sys, ewan, labs.commands.down, labs.commands.use\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
-    heavy = {"rich", "yaml", "pydantic", "networkx", "numpy", "polars", "jinja2", "matplotlib", "labs.compile"}
+    heavy = {
+        "rich",
+        "yaml",
+        "pydantic",
+        "networkx",
+        "numpy",
+        "polars",
+        "psutil",
+        "jinja2",
+        "matplotlib",
+        "labs.compile",
+    }
     assert not heavy & set(done.stdout.split())
 
 

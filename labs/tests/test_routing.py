@@ -5,18 +5,22 @@ from __future__ import annotations
 import ipaddress
 import re
 from itertools import pairwise
+from pathlib import Path
 
+import jinja2
 import networkx as nx
 import pytest
 
 from labs.change import carrier_words
 from labs.compile import HostFacts, compile
+from labs.compile import routing as frr
 from labs.compile.costs import nearest, of_links, towards
 from labs.plan import Node, Plan
 from labs.spec import from_template
 from labs.spec.source import DescriptionError
 
 HOST = HostFacts(cpus=(0, 1), networks=())
+GOLDEN = Path(__file__).parents[2] / "tests/golden/frr"
 PROTOCOLS = ("ospf", "isis", "bgp")
 LABS: list[tuple[str, dict[str, str]]] = [
     ("ring", {"routers": "4"}),
@@ -156,6 +160,23 @@ def test_routers_have_identities_of_their_own(routing: str, ip: str) -> None:
     assert len({each[1] for each in found if each}) == len(routers(plan))
 
 
+def golden() -> dict[str, str]:
+    """The files of one router for each daemon, by their names."""
+    plans = [compiled("ring", {"routers": "3", "rtt": "100ms"}, routing) for routing in PROTOCOLS]
+    return {name: file for plan in plans for each in routers(plan)[0].services for name, file in each.files.items()}
+
+
+def test_the_golden_configurations() -> None:
+    """`python -m labs.tests.test_routing` writes them anew."""
+    assert golden() == {path.name: path.read_text() for path in sorted(GOLDEN.iterdir())}
+    assert {f"{name}.j2" for name in golden()} == {path.name for path in frr.TEMPLATES.iterdir()}
+
+
+def test_a_template_that_names_what_nobody_gives_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError, match="nothing"):
+        frr._templates().from_string("{{ nothing }}").render()
+
+
 def test_neighbours_agree_on_timers_and_systems() -> None:
     """Hello and dead intervals differ with the delay; both ends of a link must have the same (RFC 2328, 10.5)."""
     plan = compiled("ring", {"routers": "3", "rtt": "8s"}, "ospf")
@@ -221,3 +242,9 @@ def test_what_became_of_the_routes_is_said_in_words() -> None:
     lost = told | {"recovered_ns": None, "unreachable": [pair]}
     assert carrier_words(plan, "ring1", False, lost) == "; OSPF has found no way from host1 to host2 yet"
     assert carrier_words(static, "ring1", False, lost).startswith("; routes are static")
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for file, content in golden().items():
+        (GOLDEN / file).write_text(content)
