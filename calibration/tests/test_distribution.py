@@ -46,7 +46,7 @@ def test_normal() -> None:
 
 SPREAD: dict[str, type[UniformDelay | NormalDelay]] = {"uniform": UniformDelay, "normal": NormalDelay}
 
-# As the description of `reorder` says it (labs/spec/fields.py): by how many times the jitter the mean grows.
+# As the description of `reorder` says it (labs/spec/fields/link.py): by how many times the jitter the mean grows.
 IN_ORDER = {
     "uniform": {1.0: 0.04, 0.3: 0.28, 0.1: 0.52, 0.01: 0.83},
     "normal": {1.0: 0.23, 0.3: 0.72, 0.1: 1.21, 0.01: 2.13},

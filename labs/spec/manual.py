@@ -13,7 +13,7 @@ from labs.spec import fields
 
 _INTRODUCTION = """# The lab description
 
-Made from the models in `labs/spec/fields.py`; do not edit.
+Made from the models in `labs/spec/fields`; do not edit.
 
 A description is a YAML file (`NAME.lab.yaml`). `ewan lab FILE` takes it by its path; `ewan lab NAME` takes
 `NAME.lab.yaml` of the current directory, else that of `labs/library`. The name of a template (`dumbbell`) always means

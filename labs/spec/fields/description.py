@@ -1,0 +1,77 @@
+"""The keys of a whole description."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from labs.spec.fields.link import AccessLink, Link
+from labs.spec.fields.model import Model
+from labs.spec.fields.topology import Topology
+from labs.spec.values import Count, DitherText, Ip, Mtu, Name, RttText, Seed
+
+Cpus = tuple[Annotated[int, Count(0, 4095)], ...]
+
+
+class CpuPlan(Model):
+    """Which CPUs serve links, and which run hosts and routers."""
+
+    spin: Cpus | None = Field(None, description="CPUs that serve links and nothing else; the last one if absent")
+    hosts: Cpus | None = Field(None, description="CPUs for end hosts and routers; the others if absent")
+
+
+class ContainerPlan(Model):
+    """Settings that only a lab of containers has."""
+
+    management: bool = Field(
+        False,
+        description="the engine's network at each node's eth0, and the lab's own interfaces from eth1 on; false if "
+        "absent, as whatever else crosses a node costs accuracy",
+    )
+    dashboards: bool = Field(
+        False, description="Prometheus and Grafana beside the nodes; needs `management`, which it turns on"
+    )
+    ovs_bridge: bool = Field(
+        False,
+        alias="ovs-bridge",
+        description="switches are bridges of the host's Open vSwitch (containerlab's kind ovs-bridge), made by hand",
+    )
+
+
+class Description(Model):
+    """A whole lab description, as it was written: no defaults applied."""
+
+    topology: Topology = Field(description="what is linked to what", examples=["{dumbbell: {pairs: 2}}"])
+    name: Name | None = Field(None, description="names everything the lab owns; the file's or topology's if absent")
+    rtt: RttText | None = Field(
+        None,
+        description="base RTT (propagation, both ways) of the longest host pair, shared out over the wide-area links "
+        "without a delay of their own; in a dumbbell also one for each pair, by access delay; 100ms if absent "
+        "and no link has a delay",
+    )
+    wan: Link = Field(Link(), description="settings of every wide-area link", examples=["{rate: 1Gbit/s}"])
+    access: AccessLink = Field(AccessLink(), description="settings of every access link; `forward` goes from the host")
+    links: dict[str, Link] = Field({}, description="settings of single links by name", examples=["{core: {loss: 1%}}"])
+    mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")
+    ip: Ip = Field("dual", description="IPv4, IPv6 or both; dual if absent")
+    seed: Seed = Field(1, description="of everything random; 1 if absent")
+    emulator: Literal["auto", "user", "kernel", "tbf"] = Field(
+        "auto",
+        description="what emulates links: user, our own process; kernel, netem with psp and the queue below it; tbf, "
+        "a token bucket in place of psp. auto takes user in the live clock, and in the virtual clock kernel for each "
+        "link that it can express",
+    )
+    dither: DitherText = Field(
+        "auto",
+        description="virtual clock: each packet of a host waits for a seeded time, uniform from 0 to this, so that "
+        "exact timing does not synchronise flows; auto is the time of the largest packet at the bottleneck of the "
+        "host's pairs; 0 for none",
+    )
+    routing: Literal["static", "ospf", "bgp", "isis"] = Field(
+        "static",
+        description="static: shortest delay, fixed; ospf, isis: FRRouting, with costs from the delays; bgp: FRRouting, "
+        "each router an autonomous system of its own",
+    )
+    containers: ContainerPlan = Field(ContainerPlan(), description="what only a lab of containers has")
+    cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs, in the live clock; by the compiler if absent")

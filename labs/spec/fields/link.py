@@ -1,0 +1,102 @@
+"""The keys of links: of each direction, of both, and of the switch behind which hosts are.
+
+Where a setting is None here, nobody wrote it; the compiler knows the default.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from labs.spec.fields.loss import Loss
+from labs.spec.fields.model import Model, OneOf
+from labs.spec.fields.queue import Queue
+from labs.spec.values import BufferText, DelayText, DurationText, FractionText, Mtu, Name, RateText
+
+
+class Direction(Model):
+    """The settings of one direction of a link; None: not said here."""
+
+    rate: RateText | None = Field(
+        None, description="of what `framing` counts; wan 1Gbit/s, access 10Gbit/s (or the fastest wan) if absent"
+    )
+    buffer: BufferText | None = Field(
+        None, description="what may wait, without the delay line; wan 1BDP of the longest RTT, access 1000pkt if absent"
+    )
+    queue: Queue | None = Field(None, description="queue discipline; drop-tail if absent", examples=["codel"])
+    framing: Literal["wire", "ethernet", "ip"] | None = Field(
+        None,
+        description="what a packet's length counts beyond IP: wire 38 B (header 14, FCS 4, preamble and gap 20), "
+        "ethernet 18 B, ip nothing; wire if absent",
+    )
+    loss: Loss | None = Field(None, description="loss model; none if absent", examples=["0.1%"])
+    corrupt: FractionText | None = Field(None, description="packets with one flipped bit; none if absent")
+    duplicate: FractionText | None = Field(None, description="packets sent twice; none if absent")
+    delay: DelayText | None = Field(None, description="one way; from `rtt` if absent, 0 on access links")
+    jitter: DurationText | None = Field(None, description="spread of the delay around `delay`; none if absent")
+    distribution: Literal["uniform", "normal", "pareto"] | None = Field(
+        None,
+        description="uniform: within ± jitter; normal: jitter is the standard deviation; pareto: from "
+        "delay - jitter on, a tail of shape 3 with that standard deviation; normal if absent",
+        examples=["uniform"],
+    )
+    reorder: bool | None = Field(
+        None,
+        description="may jitter let packets overtake; false if absent: a packet then leaves no earlier than those "
+        "before it, which makes the mean delay longer. Packets that come 1, 0.3, 0.1 or 0.01 of jitter apart are later "
+        "by 0.04, 0.28, 0.52 or 0.83 jitter in the mean (uniform), by 0.23, 0.72, 1.21 or 2.13 (normal)",
+    )
+
+
+class Link(Direction):
+    """The settings of a link: for both directions, and what differs in one of them."""
+
+    mtu: Mtu | None = Field(None, description="largest IP packet in bytes; the lab's if absent", examples=[1500])
+    forward: Direction | None = Field(None, description="other values for the direction from the link's first end")
+    backward: Direction | None = Field(None, description="other values for the direction to the link's first end")
+
+
+class OvsPort(Model):
+    """Of the link between a switch and its router, in both directions."""
+
+    rate: RateText | None = Field(
+        None,
+        description="of the switch's port to the router, and back; that of the fastest access link behind the switch "
+        "if absent, as on a switch of equal ports",
+        examples=["1Gbit/s"],
+    )
+    buffer: BufferText | None = Field(
+        None,
+        description="what may wait at the switch's port to the router, and at the router's to the switch; as `access` "
+        "says, or 1000pkt, if absent",
+        examples=["100pkt"],
+    )
+
+
+class Switch(OneOf):
+    """What kind of switch the hosts of a router are behind."""
+
+    what: ClassVar[str] = "switch"
+    ovs: OvsPort | None = Field(None, description="Open vSwitch, with the port to the router as these keys say")
+
+
+class AccessLink(Link):
+    """The settings of the links between hosts and their routers."""
+
+    switch: Switch | None = Field(
+        None,
+        description="puts the hosts of each router ROUTER behind one switch, sw-ROUTER, into one subnet; `rate` and "
+        "`buffer` beside it are those of a host's card and of the switch's port to that host; none if absent",
+        examples=["ovs", "{ovs: {rate: 1Gbit/s, buffer: 100pkt}}"],
+    )
+
+
+class GraphLink(Link):
+    """One link of a graph, with its ends."""
+
+    between: tuple[Name, Name] = Field(description="the two ends; `forward` goes from the first", examples=["[a, r1]"])
+    name: Name | None = Field(None, description="the first end, a hyphen, the second end if absent")
+    role: Literal["wan", "access"] | None = Field(
+        None, description="access where one end is a host, else wan, if absent", examples=["wan"]
+    )
