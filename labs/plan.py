@@ -22,12 +22,19 @@ _FAMILY = "ewan-plan/"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
+    """A permanent entry of the neighbour table: an address at the other end of a wire, and its MAC address."""
+
     address: str
     mac: str
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
+    """An interface of a node. Addresses carry their prefix lengths; `mtu` is in bytes.
+
+    `steer`: the kernel handles the packets that arrive here on the hosts' CPUs (RPS), not on those that spin.
+    """
+
     name: str
     mac: str
     mtu: int
@@ -40,6 +47,8 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """A route: the prefix `to` is reached by the neighbour's address `via`, over an interface of the node."""
+
     to: str
     via: str
     interface: str
@@ -63,6 +72,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Node:
+    """A machine of the lab: interfaces, routes and sysctls (path below /proc/sys → value)."""
+
     name: str
     kind: Literal["host", "router", "switch", "emulator"]
     interfaces: tuple[Interface, ...]
@@ -76,6 +87,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class End:
+    """One end of a wire or link: an interface of a node."""
+
     node: str
     interface: str
 
@@ -111,6 +124,8 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Spinner:
+    """A process that runs links, by name, and spins on one CPU."""
+
     cpu: int
     links: tuple[str, ...]
 
@@ -137,6 +152,7 @@ class NetworkPath:
 
     @property
     def slowest(self) -> Hop:
+        """The hop that is the bottleneck."""
         return self.hops[self.bottleneck]
 
 
@@ -175,6 +191,8 @@ class Containers:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """A whole lab. `topology` is the kind's word, `host_cpus` are those of hosts and routers."""
+
     lab: str
     topology: str
     seed: int

@@ -28,12 +28,15 @@ class Edge:
 
 @dataclass(slots=True)
 class Layout:
+    """What is linked to what; `pairs` are (sender, receiver)."""
+
     hosts: list[str] = field(default_factory=list)
     routers: list[str] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     pairs: list[tuple[str, str]] = field(default_factory=list)
 
     def wan(self, name: str, a: str, b: str) -> None:
+        """A wide-area link; `forward` goes from a to b."""
         self.edges.append(Edge(name, a, b, "wan"))
 
     def host(self, name: str, router: str) -> str:
@@ -62,6 +65,7 @@ def build(topology: Topology) -> Layout:
 
 
 def dumbbell(layout: Layout, size: Any) -> None:
+    """Two routers and the link `core` between them. left1 sends to right1, and so on; `reverse_pairs` the other way."""
     layout.routers = ["r1", "r2"]
     layout.wan("core", "r1", "r2")
     for number in range(1, size.pairs + size.reverse_pairs + 1):
@@ -76,6 +80,7 @@ def _row(layout: Layout, hops: int) -> None:
 
 
 def parking_lot(layout: Layout, size: Any) -> None:
+    """Routers in a row. One pair crosses all links, and `cross_pairs` cross each link alone."""
     _row(layout, size.hops)
     layout.pairs.append((layout.host("left1", "r1"), layout.host("right1", f"r{size.hops + 1}")))
     for hop in range(1, size.hops + 1):
@@ -86,6 +91,7 @@ def parking_lot(layout: Layout, size: Any) -> None:
 
 
 def star(layout: Layout, size: Any) -> None:
+    """Hosts on wide-area links of their own around one router; each sends to the next."""
     layout.routers = ["hub"]
     for number in range(1, size.arms + 1):
         layout.far_host(f"host{number}", "hub", f"arm{number}")
@@ -93,6 +99,7 @@ def star(layout: Layout, size: Any) -> None:
 
 
 def chain(layout: Layout, size: Any) -> None:
+    """Routers in a row, with the hosts of all pairs at its two ends."""
     _row(layout, size.hops)
     for number in range(1, size.pairs + 1):
         left, right = layout.host(f"left{number}", "r1"), layout.host(f"right{number}", f"r{size.hops + 1}")
@@ -100,6 +107,7 @@ def chain(layout: Layout, size: Any) -> None:
 
 
 def ring(layout: Layout, size: Any) -> None:
+    """Routers in a ring, a host on each; each sends half way round."""
     layout.routers = [f"r{number}" for number in range(1, size.routers + 1)]
     for number in range(1, size.routers + 1):
         layout.wan(f"ring{number}", f"r{number}", f"r{number % size.routers + 1}")
@@ -108,6 +116,7 @@ def ring(layout: Layout, size: Any) -> None:
 
 
 def mesh(layout: Layout, size: Any) -> None:
+    """Routers that are all linked to each other, a host on each; each sends to the next."""
     layout.routers = [f"r{number}" for number in range(1, size.routers + 1)]
     for first in range(1, size.routers + 1):
         for second in range(first + 1, size.routers + 1):
@@ -117,6 +126,10 @@ def mesh(layout: Layout, size: Any) -> None:
 
 
 def fishbone(layout: Layout, size: Any) -> None:
+    """Routers in a row with a host at either end, which are a pair, and two hosts on wide-area ribs at each router.
+
+    The upper host of a router sends to the lower one of the router that is as far from the other end.
+    """
     layout.routers = [f"r{number}" for number in range(1, size.ribs + 1)]
     for number in range(1, size.ribs):
         layout.wan(f"spine{number}", f"r{number}", f"r{number + 1}")
@@ -128,6 +141,7 @@ def fishbone(layout: Layout, size: Any) -> None:
 
 
 def four_domain(layout: Layout, size: Any) -> None:
+    """Four sites around one router; each host sends to the one in the same place of the next site."""
     layout.routers = ["core", *(f"site-{site}" for site in "abcd")]
     for site in "abcd":
         layout.wan(f"wan-{site}", f"site-{site}", "core")
@@ -137,6 +151,7 @@ def four_domain(layout: Layout, size: Any) -> None:
 
 
 def grid(layout: Layout, size: Any) -> None:
+    """Routers in rows and columns, a host on each; each sends to the host at the opposite place of the grid."""
     for row in range(1, size.rows + 1):
         for column in range(1, size.columns + 1):
             here = f"r{row}-{column}"
@@ -150,6 +165,7 @@ def grid(layout: Layout, size: Any) -> None:
 
 
 def graph(layout: Layout, drawn: Graph) -> None:
+    """What the description says; without pairs of its own, each host sends to the next."""
     layout.hosts, layout.routers = list(drawn.hosts), list(drawn.routers)
     hosts = set(layout.hosts)
     for index, link in enumerate(drawn.links):

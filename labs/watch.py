@@ -61,6 +61,7 @@ def summary(rows: dict[str, list[int]]) -> dict[str, Any]:
 
 
 def view(plan: Plan, found: list[dict[str, Any]]) -> Sheet:
+    """The table of all directions of links: rate, queue over the window, drops, lateness."""
     links = {link.name: link for link in plan.links}
     rows = []
     for each in found:
@@ -83,6 +84,7 @@ def view(plan: Plan, found: list[dict[str, Any]]) -> Sheet:
 
 
 def ends(link: Link, heading: str) -> str:
+    """The neighbours of a link in the order in which packets pass them."""
     return f"{link.a.node} → {link.b.node}" if heading == "forward" else f"{link.b.node} → {link.a.node}"
 
 

@@ -32,6 +32,7 @@ class Layer:
 
 
 def digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

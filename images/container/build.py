@@ -29,6 +29,7 @@ NEWEST = 4  # file systems of a kind that stay when another one is built
 
 
 def say(what: str) -> None:
+    """One line on standard error."""
     print(f"images: {what}", file=sys.stderr, flush=True)
 
 
@@ -166,6 +167,7 @@ def hold(directory: Path) -> IO[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """The program; its exit status: 2 for what the person who called it can put right."""
     parser = argparse.ArgumentParser(prog="build-images.sh", description="Builds the container images if needed.")
     choices = [*images.KINDS, *images.EXTRAS]
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(choices)}; else all but the last")

@@ -57,6 +57,7 @@ class Package:
 
     @property
     def file(self) -> str:
+        """The name of the package's file, without folders."""
         return self.path.rsplit("/", 1)[1]
 
 
@@ -70,6 +71,7 @@ class Lock:
     packages: tuple[Package, ...]
 
     def of(self, image: str) -> list[Package]:
+        """The packages of one image, the base's included."""
         return [package for package in self.packages if image in package.images]
 
     def key(self, image: str) -> str:
@@ -85,6 +87,7 @@ class Lock:
         return calendar.timegm(time.strptime(self.date, "%Y%m%dT%H%M%SZ"))
 
     def write(self) -> str:
+        """The text of the lock's file, as `read_lock` reads it."""
         lines = [
             f"# Debian packages of the container images. Written by {RELOCK.split(' writes')[0]}; not edited by hand.",
             f"release {self.release}",
@@ -135,6 +138,7 @@ def architecture() -> str:
 
 
 def mirror() -> str:
+    """Where packages are downloaded from: EWAN_MIRROR, or Debian's mirror; without a slash at its end."""
     return os.environ.get("EWAN_MIRROR", MIRROR).rstrip("/")
 
 
@@ -189,10 +193,12 @@ def hash_of(apt: Path, name: str, version: str) -> str:
 
 
 def apt_environment(apt: Path) -> dict[str, str]:
+    """The environment in which apt reads the configuration in `apt` and nothing of this system."""
     return os.environ | {"APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C"}
 
 
 def run_apt(apt: Path, *arguments: str) -> str:
+    """Runs apt-get with the configuration in `apt`; its output. Raises ImagesError."""
     done = subprocess.run(
         ["apt-get", "-o", "Acquire::Retries=3", *arguments], env=apt_environment(apt), capture_output=True, text=True
     )
@@ -230,6 +236,10 @@ def download(place: str) -> bytes:
 
 
 def fetch_one(lock: Lock, package: Package, cache: Path) -> None:
+    """Downloads one package into the cache, verified; from snapshot.debian.org where the mirror has it no more.
+
+    Raises ImagesError.
+    """
     places = [
         f"{mirror()}/{package.archive}/{package.path}",
         f"{SNAPSHOT}/{package.archive}/{lock.date}/{package.path}",

@@ -21,6 +21,7 @@ class Refused(click.ClickException):
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
+        """Writes the line to standard error; `file`, which click passes, is not used."""
         click.echo(f"ewan: {shortened(one_line(self.message))}", err=True)
 
 

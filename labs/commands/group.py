@@ -35,23 +35,28 @@ class Commands(click.Group):
         self._commands_at = commands_at
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in the order in which `--help` lists them."""
         return list(self._commands_at)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now; None where there is none."""
         place = self._commands_at.get(cmd_name)
         command: click.Command | None = None if place is None else imported(place)
         return command
 
     def main(self, *arguments: Any, **options: Any) -> Any:
+        """Runs the command line as click does; output that is closed or full ends it in one line (`labs.streams`)."""
         return streams.run(lambda: super(Commands, self).main(*arguments, **options))
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
+        """Reads the options of the group; Refused, in one line, for a usage error."""
         with _in_one_line():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command that was asked for; Refused, in one line, for a usage error."""
         with _in_one_line():
             return super().invoke(ctx)
 

@@ -44,6 +44,7 @@ class Pool:
         return f"{a >> 24}.{a >> 16 & 255}.{a >> 8 & 255}.{a & 255}"
 
     def v6(self, link: int, end: int) -> str:
+        """The address of one end (1 or 2) of a link, in the link's own /64."""
         return f"{self._v6}:{link:x}::{end:x}" if link else f"{self._v6}::{end:x}"
 
     def v4_block(self, first: int, links: int) -> str:
@@ -51,6 +52,7 @@ class Pool:
         return f"{self.v4(first, 0)}/{30 - (links.bit_length() - 1)}"
 
     def v6_block(self, first: int, links: int) -> str:
+        """The prefix of `links` links (a power of two) from `first` on."""
         start = f"{self._v6}:{first:x}::" if first else f"{self._v6}::"
         return f"{start}/{64 - (links.bit_length() - 1)}"
 

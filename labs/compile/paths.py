@@ -95,6 +95,7 @@ class Paths:
         return {index: found[min(ends), max(ends)] for ends, index in self.between.items()}
 
     def router_of(self, host: str) -> str:
+        """The router that a host hangs on."""
         edge = self._edges[self.uplink[host]]
         return edge.b if edge.a == host else edge.a
 

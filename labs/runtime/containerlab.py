@@ -73,6 +73,7 @@ class ContainerlabRuntime(NetnsRuntime):
         return None
 
     def up(self, plan: Plan) -> list[str]:
+        """Checks images, names and ports, has containerlab deploy the lab, and waits until each node is ready."""
         self._need_root("making a lab")
         spinners.check_cpus(plan.lab, plan.spinners)
         _check_possible(plan)
@@ -105,6 +106,7 @@ class ContainerlabRuntime(NetnsRuntime):
                 raise self._given_up(plan.lab, engine, error) from None
 
     def down(self, name: str) -> dict[str, Any]:
+        """Removes the manifest's containers and networks, and ends what entered them; needs no containerlab."""
         self._need_root("removing a lab")
         directory = self._state.directory(name)
         with self._state.locked(), deferred():
@@ -115,6 +117,7 @@ class ContainerlabRuntime(NetnsRuntime):
             return containers.remove(directory, manifest, 0.0 if whole else SETTLE_S)
 
     def status(self, name: str) -> dict[str, Any]:
+        """As for a lab of namespaces; where the engine does not answer, `note` says so."""
         try:
             return super().status(name)
         except NoAnswerError as error:
@@ -122,6 +125,7 @@ class ContainerlabRuntime(NetnsRuntime):
             return {"lab": name, "state": "incomplete", "note": str(error), **empty}
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        """The engine runs the program, so that it sees the container's files; signals are passed on to it."""
         self._need_root("entering a node")
         manifest, plan = self.load(name)
         if node not in [each.name for each in plan.nodes]:
@@ -147,10 +151,12 @@ class ContainerlabRuntime(NetnsRuntime):
                     passed = True
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
+        """As for a lab of namespaces; LabError where a container has ended."""
         self._check_whole(name)
         super().batch(name, program, directory)
 
     def versions(self, name: str) -> dict[str, str]:
+        """Those of the engine and of containerlab, from the manifest; LabError where a container has ended."""
         manifest = self._check_whole(name)
         told = {manifest["engine"]: manifest["engine_version"], "containerlab": manifest["containerlab_version"]}
         return {"runtime": "containerlab", **told}

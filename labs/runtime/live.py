@@ -44,15 +44,19 @@ class LiveRuntime:
         self._tell = tell
 
     def up(self, plan: Plan) -> list[str]:
+        """The chosen runtime makes it; auto is containers where all they need is there, else namespaces."""
         return self._chosen(plan).up(plan)
 
     def down(self, name: str) -> dict[str, Any]:
+        """See `Live`; the runtime that made the lab does it."""
         return self._of(name).down(name)
 
     def names(self) -> list[str]:
+        """Labs of all runtimes, which share the state root."""
         return self._state.names()
 
     def load(self, name: str) -> Loaded:
+        """See `Live`; the runtime that made the lab does it."""
         return self._of(name).load(name)
 
     def status(self, name: str) -> dict[str, Any]:
@@ -60,21 +64,27 @@ class LiveRuntime:
         return self._of(name).status(name) | {"runtime": self.runtime_of(name)}
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        """See `Live`; the runtime that made the lab does it."""
         return self._of(name).exec(name, node, argv)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
+        """See `Live`; the runtime that made the lab does it."""
         self._of(name).batch(name, program, directory)
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Live`; the runtime that made the lab does it."""
         return self._of(name).control(name, target, request)
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+        """See `Live`; the runtime that made the lab does it."""
         return self._of(name).converge(name, longest_s)
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+        """See `Live`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)
 
     def versions(self, name: str) -> dict[str, str]:
+        """See `Live`; the runtime that made the lab does it."""
         return self._of(name).versions(name)
 
     def runtime_of(self, name: str) -> LiveName:

@@ -37,6 +37,7 @@ class NetnsRuntime:
         self._state = State(state)
 
     def up(self, plan: Plan) -> list[str]:
+        """Namespaces, interfaces and routes are made by the node binary, then the spinners are started."""
         self._need_root("making a lab")
         binary = node_binary(self._wanted)
         services.check_programs(plan)
@@ -63,6 +64,7 @@ class NetnsRuntime:
                 raise
 
     def down(self, name: str) -> dict[str, Any]:
+        """The node binary removes what the manifest names, and checks that it is gone."""
         self._need_root("removing a lab")
         binary, directory = node_binary(self._wanted), self._state.directory(name)
         # Before the lock is ours nothing can be said: an `up` that was killed may have left a binary at work.
@@ -70,9 +72,11 @@ class NetnsRuntime:
             return self._remove(binary, directory, lock)
 
     def names(self) -> list[str]:
+        """Labs that have a state directory, also of a making that was killed."""
         return self._state.names()
 
     def load(self, name: str) -> Loaded:
+        """Reads the state directory; LabError for a lab that is down, there in part, or of another version."""
         manifest, text = self._state.manifest(name), self._plan_text(name)
         if manifest is None or text is None:
             raise self._absent(name)
@@ -83,6 +87,7 @@ class NetnsRuntime:
             raise LabError(message) from None
 
     def status(self, name: str) -> dict[str, Any]:
+        """Asks the spinners and looks into /run/netns. Also `links_down`: the links that were taken down."""
         manifest = self._state.manifest(name)
         status: dict[str, Any] = {
             "lab": name,
@@ -120,6 +125,7 @@ class NetnsRuntime:
         return status | {"state": "complete", "note": ""}
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        """The node binary enters the namespace; signals that come meanwhile are passed on to the program."""
         self._need_root("entering a node")
         directory = self._state.directory(name)
         if self._state.manifest(name) is None:
@@ -158,11 +164,13 @@ class NetnsRuntime:
             raise LabError(words[-1] if words else f"the program ended with status {process.returncode}")
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+        """Waits for the routes; the node binary reads the routers' own tables."""
         if self.load(name).plan.routing == "static":
             return {}
         return self._routes(name, "converge", [], longest_s)
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+        """The node binary takes the carrier of the link's two ends away, or gives it back; needs root."""
         self._need_root("changing a link")
         self.load(name)
         return self._routes(name, "carrier", ["--link", link, "--up" if up else "--down"], longest_s)
@@ -179,6 +187,7 @@ class NetnsRuntime:
         return told
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks the spinner over its socket. A link of the kernel's parts is changed by the node binary."""
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None:
             return self._kernel_link(name, str(target), request)
@@ -192,6 +201,7 @@ class NetnsRuntime:
             ) from None
 
     def versions(self, name: str) -> dict[str, str]:
+        """The runtime's name alone: the lab is made of this machine's kernel."""
         return {"runtime": "netns"}
 
     def _kernel_link(self, name: str, link: str, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,7 @@ class Program:
     watch_ns: int = 0
 
     def to_json(self) -> bytes:
+        """The program as `labs/node/src/batch` reads it; what is absent there is left out."""
         document: dict[str, Any] = {
             "format": FORMAT,
             "probe": self.probe,

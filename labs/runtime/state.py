@@ -31,6 +31,7 @@ class State:
         self.root = root
 
     def directory(self, name: str) -> Path:
+        """Where a lab of this name keeps its state, there or not; LabError for what is no lab's name."""
         if not NAME.fullmatch(name):
             raise LabError(f"{name!r} is no lab's name: use 1 to 64 letters, digits, '-', '_' or '.'")
         return self.root / name
@@ -45,6 +46,7 @@ class State:
             raise LabError(f"{self.root} cannot be read: labs of the live clock need root") from None
 
     def manifest(self, name: str) -> dict[str, Any] | None:
+        """What a lab owns; None where no manifest was written yet, or the lab is down."""
         return self.document(name, "manifest.json")
 
     def document(self, name: str, file: str) -> dict[str, Any] | None:

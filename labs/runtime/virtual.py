@@ -73,6 +73,7 @@ class Run:
 
     @property
     def interrupted(self) -> bool:
+        """Whether it was ended before all of its program had."""
         return bool(self.ended["how"] != "completed")
 
     def document(self, name: str) -> dict[str, Any] | None:
