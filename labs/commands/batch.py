@@ -84,7 +84,7 @@ def batch_command(
 
 
 def show(reporter: Reporter, plan: Plan, document: dict[str, Any], directory: Path, took: str, as_json: bool) -> None:
-    """The table of the commands, and what each wrote."""
+    """Prints the table of the commands and the end of what each wrote; with `as_json` one JSON document."""
     found = document["commands"]
     if as_json:
         reporter.emit({"lab": plan.lab, "plan_sha256": digest(plan), "directory": str(directory), **document})

@@ -63,6 +63,7 @@ class Commands(click.Group):
 
 @contextlib.contextmanager
 def _in_one_line() -> Iterator[None]:
+    """Turns click's usage errors into `Refused`, which is one line."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:

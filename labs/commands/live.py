@@ -86,9 +86,10 @@ def show_routing(context: Context, routing: Mapping[str, Any]) -> None:
 
 
 def run_and_remove(context: Context, plan: Plan, program: Program, directory: Path) -> dict[str, Any] | None:
-    """Up, run, down, with plan.json and links.json in the directory; whatever happens, nothing of the lab is left.
+    """Brings a lab up, runs a program in it and takes it down; whatever happens, nothing of the lab is left.
 
-    commands.json, as the program left it; None where it did not come so far.
+    Beside what the program leaves, `directory` gets plan.json and, in links.json, the spinners' last counters. Returns
+    commands.json as data; None where the program did not come so far. Raises LabError.
     """
     from labs.plan import to_json
 

@@ -43,7 +43,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="one JSON doc
 
 
 def only_live(context: click.Context, parameter: click.Parameter | None, value: str | None) -> None:
-    """A lab of the virtual clock is there only while it runs: nothing to enter, to look at or to change."""
+    """Refuses the virtual clock for commands on labs that stay up: its labs are there only while a program runs."""
     if value == "virtual":
         raise Refused(
             f"ewan {context.info_name} needs a lab that stays up, and in the virtual clock a lab runs from its start "

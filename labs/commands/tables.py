@@ -20,7 +20,7 @@ def of_plan(plan: Plan) -> list[Sheet]:
 
 
 def changes(labs: Controllable, plan: Plan) -> list[list[str]]:
-    """What `set` changed, when it should have and how late it was; times since the links started."""
+    """A row for each change of a link: what changed, when it was due (since the links started), how late it was."""
     rows = []
     for number in range(len(plan.spinners)):
         try:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from labs.compile import sysctls
 from labs.compile.crossings import Crossings
-from labs.compile.egress import Exits
+from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
 from labs.compile.numbering import number_links
 from labs.compile.outline import Outline, outline
@@ -42,9 +42,9 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     lab = outline(spec, host)
     crossings = Crossings(lab)
     packet_ns = crossings.packet_times() if host.clock == "virtual" else {}
-    exits = Exits(spec, host.clock, lab.paths.longest_rtt_ns, packet_ns)
+    egresses = Egresses(spec, host.clock, lab.paths.longest_rtt_ns, packet_ns)
     numbering = number_links(lab)
-    wired = wire(lab, numbering, exits)
+    wired = wire(lab, numbering, egresses)
     found, running = routes(lab, numbering, wired), daemons(lab, numbering, wired)
     own = [link.name for link in wired.links if link.backend == "user"]
     spinners, host_cpus = place(spec, host.cpus, own, chosen=host.clock == "live")
@@ -69,7 +69,10 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
 
 
 def _node(machine: Machine, found: Routes, runs: Daemons | None, of_kind: dict[str, str]) -> Node:
-    """`of_kind` are the sysctls of the node's kind, shared by all that have none of their own."""
+    """A machine with its routes and daemons as a node of the plan.
+
+    `of_kind` are the sysctls of the node's kind; all nodes without sysctls of their own share that one object.
+    """
     name = machine.name
     return Node(
         name,

@@ -38,7 +38,7 @@ class _Limits:
     bytes: int
 
 
-class Exits:
+class Egresses:
     """Egresses of one lab; `packet_ns` gives each host a packet's time at the bottleneck of its pairs."""
 
     def __init__(self, spec: Spec, clock: Clock, longest_rtt_ns: int, packet_ns: Mapping[str, int]) -> None:
@@ -49,7 +49,7 @@ class Exits:
             raise spec.error(("dither",), message, self._dither)
 
     def before_emulator(self, node: str, is_host: bool, way: Settings, mtu: int) -> Egress:
-        """A queue that a full port of the emulator pushes back into."""
+        """Of an interface that faces an emulator, which has the rate: packets wait here only while its port is full."""
         if self._clock == "virtual" and is_host:
             limits = _Limits(FIFO_PACKETS, FIFO_PACKETS * framed(framing_of(way), mtu))
             return self._psp(node, 0, way, limits)

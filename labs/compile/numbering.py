@@ -25,7 +25,7 @@ class Numbering:
     with_v6: bool
 
     def addresses(self, index: int, end: int) -> tuple[str, ...]:
-        """Of one end of a link, counted from 1: IPv4 first, of the families that the lab has."""
+        """The addresses of one end (1 or 2) of a link, one of each family that the lab has, IPv4 first."""
         number = self.numbers[index]
         v4 = (self.pool.v4(number, end),) if self.with_v4 else ()
         return (*v4, self.pool.v6(number, end)) if self.with_v6 else v4
@@ -40,7 +40,7 @@ class Numbering:
 
 
 def number_links(outline: Outline) -> Numbering:
-    """DescriptionError where the lab, or what is left beside the host's networks, is too small for it."""
+    """Gives every link a number; DescriptionError where there are too many, or the host's networks leave no room."""
     spec, lans = outline.spec, outline.lans
     routers = outline.paths.next_hops
     owner = [edge.a if edge.a in routers else edge.b for edge in outline.layout.edges]

@@ -137,7 +137,10 @@ class Paths:
         return unknown_ns if known is None else known
 
     def _grow_trees(self, unknown_ns: int) -> dict[str, dict[str, int]]:
-        """Sets `next_hops` for the weights now; gives the RTT between routers."""
+        """Finds the shortest paths where links without a delay have `unknown_ns` as their RTT, and sets `next_hops`.
+
+        Gives the RTT in ns between any two routers.
+        """
         for ends, index in self.between.items():
             a, b = tuple(ends)
             rtt = self._rtt_of(index, unknown_ns)
@@ -180,6 +183,7 @@ class Paths:
         return _Longest(rtt, source, sink, tuple(self._between_hosts(source, sink)), unknown_ns)
 
     def _between_hosts(self, source: str, sink: str) -> Iterator[int]:
+        """The links (indices of edges) that packets from one host to another cross, in this order."""
         here, end = self.router_of(source), self.router_of(sink)
         yield self.uplink[source]
         towards = self.next_hops[end]

@@ -43,12 +43,12 @@ class Settings:
 
     @property
     def impaired(self) -> bool:
-        """Does it need an emulator, beyond a rate and a plain queue?"""
+        """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
         return any(not _has_card(key, getattr(self.written, key)) for key in self.paths)
 
 
 def _has_card(key: str, value: object) -> bool:
-    """Is it something that a network card does too? Any key that is not named here needs an emulator."""
+    """Whether a network card does it too. Any key that is not named here needs an emulator."""
     match key, value:
         case (("rate" | "buffer" | "framing"), _):
             return True
@@ -78,7 +78,7 @@ class LinkSettings:
 
     @property
     def impaired(self) -> bool:
-        """Does it need an emulator, beyond a rate and a plain queue?"""
+        """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
         return self.forward.impaired or self.backward.impaired
 
 
@@ -87,7 +87,7 @@ Layer = tuple[Path, fields.Direction]
 
 
 def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Settings:
-    """One direction from what was written for it, the most general first."""
+    """The settings of one direction, from all that is written about it, the most general first: the last one wins."""
     values: dict[str, object] = {}
     paths: dict[str, Path] = {}
     for path, layer in layers:

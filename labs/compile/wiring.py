@@ -1,6 +1,6 @@
 """The lab's nodes with their interfaces, the wires between them, and the emulated links.
 
-Comes in: the outline, the links' addresses, the exits of interfaces. Goes out: `Wired`. MAC addresses and interfaces
+Comes in: the outline, the links' addresses, the egresses of interfaces. Goes out: `Wired`. MAC addresses and interfaces
 are counted in the order of switched networks, then of the layout's edges.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from labs.compile import backends, ovs
-from labs.compile.egress import BARE, Exits
+from labs.compile.egress import BARE, Egresses
 from labs.compile.lan import Lan
 from labs.compile.numbering import Numbering
 from labs.compile.outline import Outline
@@ -46,9 +46,9 @@ class Wired:
     reach: Mapping[tuple[str, int], Reach]
 
 
-def wire(outline: Outline, numbering: Numbering, exits: Exits) -> Wired:
+def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
     """All nodes, wires and links; DescriptionError for a link that cannot be emulated as it is written."""
-    wiring = _Wiring(outline, numbering, exits)
+    wiring = _Wiring(outline, numbering, egresses)
     for network in outline.networks:
         wiring.add_lan(network)
     for index, edge in enumerate(outline.layout.edges):
@@ -62,8 +62,8 @@ _HEX = [f"{byte:02x}" for byte in range(256)]
 class _Wiring:
     """`Wired` while it is being made."""
 
-    def __init__(self, outline: Outline, numbering: Numbering, exits: Exits) -> None:
-        self._outline, self._numbering, self._exits = outline, numbering, exits
+    def __init__(self, outline: Outline, numbering: Numbering, egresses: Egresses) -> None:
+        self._outline, self._numbering, self._egresses = outline, numbering, egresses
         layout = outline.layout
         self.machines = {name: Machine(name, "host") for name in layout.hosts}
         self.machines |= {name: Machine(name, "router") for name in layout.routers}
@@ -100,13 +100,13 @@ class _Wiring:
             addresses = self._numbering.addresses(index, end)
             known += [Neighbour(address, macs[index]) for address in addresses]
             self._on_lan[index] = Interface("", macs[index], mtu, _prefixes(addresses, lengths), towards, BARE, False)
-        exit_to = self._exits.port(network.port, mtu, ovs.AT_ONCE[host.datapath])
+        port_egress = self._egresses.port(network.port, mtu, ovs.AT_ONCE[host.datapath])
         ends = []
         for machine, interface in (
-            (switch, Interface(self._next_port(switch), self._mac(), mtu, (), (), exit_to, False)),
+            (switch, Interface(self._next_port(switch), self._mac(), mtu, (), (), port_egress, False)),
             (
                 router,
-                Interface(self._next_port(router), mac, mtu, _prefixes(own, lengths), tuple(known), exit_to, False),
+                Interface(self._next_port(router), mac, mtu, _prefixes(own, lengths), tuple(known), port_egress, False),
             ),
         ):
             machine.interfaces.append(interface)
@@ -142,7 +142,7 @@ class _Wiring:
         delayed = paths.forward_ns[index] > 0 or paths.backward_ns[index] > 0
         emulated = self._emulated(index, edge) if edge.role == "wan" or link.impaired or delayed else None
         steer = emulated is not None and emulated[2] == "user" and self._outline.host.clock == "live"
-        exit_of = self._exits.before_emulator if emulated is not None else self._exits.card
+        egress_of = self._egresses.before_emulator if emulated is not None else self._egresses.card
         ends = []
         for (name, bare, far), way in zip(self._attach(index, edge), (link.forward, link.backward), strict=True):
             machine = self.machines[name]
@@ -152,7 +152,7 @@ class _Wiring:
                 mtu,
                 bare.addresses,
                 bare.neighbours,
-                exit_of(name, machine.kind == "host", way, mtu),
+                egress_of(name, machine.kind == "host", way, mtu),
                 steer,
             )
             machine.interfaces.append(interface)
@@ -167,6 +167,7 @@ class _Wiring:
     def _add_emulator(
         self, edge: Edge, mtu: int, a: End, b: End, forward: Direction, backward: Direction, backend: backends.Backend
     ) -> None:
+        """Puts an emulator between the ends `a` and `b`: a node with two ports, two wires and the link."""
         name = edge.name
         emulator = self.machines[name] = Machine(name, "emulator")
         port_a, port_b = (f"eth{self._first_port + number}" for number in range(2))

@@ -126,7 +126,10 @@ def _refuse(plan: Plan, directory: Path) -> None:
 
 
 def _is_up(directory: Path) -> bool:
-    """Whether a link of a lab that was deployed from here answers; the detour is for paths too long to connect to."""
+    """Whether a link of a lab that was deployed from this directory answers.
+
+    The socket is named by the directory's descriptor: its own path may be longer than a socket's address can be.
+    """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for control in directory.glob("spinner-*.sock"):

@@ -201,6 +201,7 @@ def _placed() -> list[tuple[Panel, dict[str, int]]]:
 
 
 def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
+    """A panel in Grafana's JSON; `place` is its rectangle in the dashboard's grid."""
     dashed = {
         "matcher": {"id": "byRegexp", "options": f".* {LIMIT}$"},
         "properties": [
@@ -232,14 +233,14 @@ def _panel(number: int, panel: Panel, place: dict[str, int]) -> dict[str, Any]:
         "options": options,
         "targets": [
             {
-                "refId": chr(ord("A") + place),
+                "refId": chr(ord("A") + index),
                 "datasource": SOURCE,
                 "editorMode": "code",
                 "expr": query.expression,
                 "legendFormat": query.legend,
                 "range": True,
             }
-            for place, query in enumerate(panel.queries)
+            for index, query in enumerate(panel.queries)
         ],
     }
 

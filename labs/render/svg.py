@@ -107,7 +107,7 @@ def _places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
                 turn = angle + span * (index + 0.5) / len(here)
                 places[host] = (x + reach * math.cos(turn), y + reach * math.sin(turn))
     for switch, router in above.items():
-        places[switch] = _between(places[router], [places[host] for host in leaves[router]])
+        places[switch] = _switch_place(places[router], [places[host] for host in leaves[router]])
     return places
 
 
@@ -118,8 +118,8 @@ def _switches(plan: Plan, edges: list[tuple[str, str]], routers: set[str]) -> di
     return {switch: router for switch, router in ends if switch in switches and router in routers}
 
 
-def _between(router: Point, hosts: list[Point]) -> Point:
-    """Half a leaf's length from the router, on the side where most of its hosts are."""
+def _switch_place(router: Point, hosts: list[Point]) -> Point:
+    """Where a switch is drawn: half way to its router's hosts, on the side where most of them are."""
     angles = [math.atan2(y - router[1], x - router[0]) for x, y in hosts]
     lean = sum(map(math.cos, angles)), sum(map(math.sin, angles))
     # Hosts on opposite sides lean nowhere: then next to the first of them, but not under its line.
@@ -146,7 +146,8 @@ def _routers(topology: str, routers: list[str], core: list[tuple[str, str]]) -> 
     if topology == "four-domain":
         corners = [(0.0, 0.0), (-STEP, -STEP), (STEP, -STEP), (STEP, STEP), (-STEP, STEP)]
         return dict(zip(routers, corners, strict=True))
-    if len(core) == len(routers) - 1 and all(b - a == 1 for a, b in _positions(routers, core)):
+    order = {router: index for index, router in enumerate(routers)}
+    if len(core) == len(routers) - 1 and all(order[b] - order[a] == 1 for a, b in core):
         return {router: (index * 2 * STEP, 0.0) for index, router in enumerate(routers)}
     around = _by_neighbourhood(routers, core)
     radius = max(STEP, STEP * len(routers) / (2 * math.pi))
@@ -157,13 +158,8 @@ def _routers(topology: str, routers: list[str], core: list[tuple[str, str]]) -> 
     }
 
 
-def _positions(routers: list[str], core: list[tuple[str, str]]) -> list[tuple[int, int]]:
-    order = {router: index for index, router in enumerate(routers)}
-    return [(order[a], order[b]) for a, b in core]
-
-
 def _by_neighbourhood(routers: list[str], core: list[tuple[str, str]]) -> list[str]:
-    """Depth first, so that neighbours stand side by side."""
+    """The routers depth first, so that many neighbours stand side by side."""
     import networkx as nx  # a tenth of a second, which commands that draw nothing need not wait for
 
     graph: nx.Graph[str] = nx.Graph(core)

@@ -31,7 +31,7 @@ def sheets(plan: Plan) -> list[Sheet]:
 
 
 def nodes(plan: Plan) -> list[list[str]]:
-    """Hosts, routers, switches; an emulator has no addresses and stands among the links."""
+    """A row for each host, router and switch. Emulators, which have no addresses, are among the links."""
     return [
         [node.name, _kind(node), " ".join(address for port in node.interfaces for address in port.addresses)]
         for node in plan.nodes

@@ -197,7 +197,7 @@ class ContainerlabRuntime(NetnsRuntime):
         try:
             clab.deploy(node_binary(self._wanted), path, topology, engine, check_all, created)
         except LabError as error:
-            # A node that could not become what it should be says it better than who waited for it.
+            # The node's own error says more than containerlab's, which only waited for it.
             raise LabError(_failed(topology.parent) or str(error)) from None
 
     def _ready(self, plan: Plan, manifest: Mapping[str, Any], check: Callable[[], None]) -> list[str]:
@@ -303,6 +303,7 @@ def _check_none_ended(manifest: Mapping[str, Any]) -> None:
 
 
 def _ended(engine: ContainerEngine, container: Container) -> str:
+    """One line on a container that has ended, with the last that it said."""
     said = engine.last_words(container.name) or f"status {container.status}, without a word"
     return f"container {container.name} has ended: {said}"
 
@@ -315,7 +316,7 @@ def _is_of(name: str, pid: int) -> bool:
 
 
 def _failed(directory: Path) -> str:
-    """What the first node said that could not become what its plan says; "" where all could, or are still at it."""
+    """Why the first of the nodes that failed to set themselves up did; "" where none has failed until now."""
     for path in sorted(directory.glob("nodes/*/failed")):
         return f"{path.parent.name}: {engines.last_line(path.read_text(errors='replace')) or 'failed without a word'}"
     return ""

@@ -17,12 +17,16 @@ BUILD = Path(__file__).resolve().parents[2] / "images/kernel/build.sh"
 
 
 def built(how: Literal["--path", "--last"] = "--path") -> Path | None:
-    """The kernel of these sources, or the one built last, if it is there; never builds."""
+    """The kernel that is there already: EWAN_KERNEL, else that of these sources or, by `how`, the one built last.
+
+    None where it is not there.
+    """
     wanted = os.environ.get("EWAN_KERNEL")
     if wanted:
         return Path(wanted).resolve() if Path(wanted).is_file() and os.access(wanted, os.X_OK) else None
     shown = subprocess.run([BUILD, how], capture_output=True, text=True, check=False)
-    return Path(shown.stdout.split("\n")[-2]) if shown.returncode == 0 and shown.stdout.strip() else None
+    paths = shown.stdout.splitlines()
+    return Path(paths[-1]) if shown.returncode == 0 and paths else None
 
 
 def kernel(tell: Callable[[str], None]) -> Path:

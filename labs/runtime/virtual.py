@@ -86,7 +86,11 @@ class Run:
 
 
 class VirtualRuntime:
-    """See `labs.runtime.base.BatchRuns`."""
+    """See `labs.runtime.base.BatchRuns`.
+
+    `stall_s`: a run whose virtual time stands still for so long is ended. `show` is told how far a run is, `tell` what
+    the build of the kernel says.
+    """
 
     def __init__(
         self,
@@ -318,10 +322,11 @@ def _full(directory: Path, why: str) -> str:
 
 
 def _last_words(console: Path) -> str:
-    """The line of the virtual kernel's console that says why it ended."""
+    """The first line of the virtual kernel's console that gives a reason for its end, else the last line."""
     lines = [line.strip() for line in console.read_text(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if "Kernel panic" in line or line.startswith("ewan-node: ")]
-    return (telling or lines or ["the virtual kernel ended without a word"])[-1 if not telling else 0]
+    reasons = (line for line in lines if "Kernel panic" in line or line.startswith("ewan-node: "))
+    last = lines[-1] if lines else "the virtual kernel ended without a word"
+    return next(reasons, last)
 
 
 def _stalled(lab: str, still_ns: int, reading: Reading) -> str:

@@ -106,7 +106,10 @@ def read_yaml(text: str, file: str, least: str = "topology: dumbbell") -> tuple[
 
 
 def _check_size(text: str, file: str) -> None:
-    """Counts before anything is built of it: libyaml's composer recurses, and a stack that ends there ends us."""
+    """DescriptionError for a document that is nested too deep or holds too many values, before it is composed.
+
+    libyaml composes by recursion: deep nesting would overflow the stack and end the process.
+    """
     depth = 0
     event: Any
     for number, event in enumerate(yaml.parse(text, Loader=_LOADER)):
@@ -128,6 +131,7 @@ def _too_many(here: str) -> DescriptionError:
 
 
 def _build(node: yaml.Node, path: Path, places: Places, key_line: int | None = None) -> Any:
+    """The data of a YAML node; `places` then knows where each of its values is written. Raises DescriptionError."""
     line = node.start_mark.line + 1 if key_line is None else key_line
     prefix = f"{places.file}:{line}: "
     if len(places.known) >= MOST_VALUES:  # aliases multiply

@@ -25,6 +25,7 @@ _QUANTITY = re.compile(r"[+-]?[0-9.]{1,20} ?[A-Za-zµ/]{0,6}")
 
 
 def _name(value: object) -> str:
+    """A name of small letters, digits and hyphens: it becomes part of the names of nodes, files and namespaces."""
     if isinstance(value, str) and NAME.fullmatch(value) and not value.endswith("-"):
         if len(value) <= LONGEST_NAME:
             return value
@@ -94,6 +95,7 @@ def _delay(value: object, info: ValidationInfo) -> Duration | DelayTable:
 
 
 def _pattern(value: object, info: ValidationInfo) -> str:
+    """Losses as a text of "0" (through) and "1" (lost), as it is written or, without white space, from a file."""
     if isinstance(value, dict) and set(value) == {"file"}:
         name = str(value["file"])
         pattern = "".join(_read(name, info).split())
@@ -127,7 +129,7 @@ def _one_rtt(value: object) -> Duration:
 
 
 def _dither(value: object) -> Duration | Literal["auto"]:
-    """0 needs no unit."""
+    """`auto`, or a duration, of which 0 needs no unit."""
     if value == "auto":
         return "auto"
     if not isinstance(value, bool) and str(value) == "0":

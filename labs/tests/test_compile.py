@@ -221,11 +221,11 @@ def test_a_host_that_uses_all_private_addresses() -> None:
 
 
 def test_a_star_of_ten_thousand_hosts_compiles_in_seconds() -> None:
-    """A sanity bound; `python -m calibration.bench_compile` measures."""
-    begin = time.perf_counter()
+    """A sanity bound on CPU time, which other work does not add to; `python -m calibration.bench_compile` measures."""
+    begin = time.process_time()
     plan = compiled("star", {"arms": "10000"})
     text = to_json(plan)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert len(plan.nodes) == 20_001
     assert len(text) > 10**7
     assert len({a for node in plan.nodes for port in node.interfaces for a in port.addresses}) == 40_000

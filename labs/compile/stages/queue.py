@@ -54,7 +54,7 @@ def buffer_limits(buffer: Buffer, rate: Rate, longest_rtt_ns: int) -> tuple[int 
 
 
 def _discipline(way: Settings, at: LinkContext, packet: int, room: int) -> Discipline:
-    """`packet` and `room` are bytes of the largest packet and of the whole buffer."""
+    """The discipline with its defaults; `packet` and `room` are bytes of the largest packet and of the buffer."""
     if way.written.queue is None:
         return DropTail()
     match way.written.queue.model:
