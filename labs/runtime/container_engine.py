@@ -27,6 +27,7 @@ LOCAL = "unix://"
 _ABSENT = ("no such", "not found", "not known", "does not exist", "no container with")
 _ENDED = ("exited", "dead", "stopped")
 _FULL = "no space left on device"
+_NOT_PERMITTED = "operation not permitted"
 _DOWNLOAD = ("registry", "initializing source docker://")
 _PACKAGE = {"docker": "docker.io", "podman": "podman"}
 _START = {"docker": "start it (systemctl start docker)", "podman": "see `podman info`"}
@@ -46,11 +47,12 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """`pid` of its first process, 0 when it does not run."""
+    """`pid` of its first process, 0 when it does not run. `started`: it ran at least once."""
 
     name: str
     identity: str
     running: bool
+    started: bool
     ended: bool
     pid: int
     status: int
@@ -96,8 +98,9 @@ class ContainerEngine:
             name, state = str(each["Name"]).removeprefix("/"), each["State"]
             pid, status = int(state.get("Pid") or 0), int(state.get("ExitCode") or 0)
             labels = each["Config"].get("Labels") or {}
-            running, ended = bool(state.get("Running")), state.get("Status") in _ENDED
-            found[name] = Container(name, str(each["Id"]), running, ended, pid, status, labels)
+            running, word = bool(state.get("Running")), state.get("Status")
+            ended, started = word in _ENDED, word != "created"
+            found[name] = Container(name, str(each["Id"]), running, started, ended, pid, status, labels)
         return found
 
     def named(self, prefix: str) -> list[str]:
@@ -130,10 +133,18 @@ class ContainerEngine:
             return ""
         return last_line(said.stdout.decode(errors="replace")) if said.returncode == 0 else ""
 
+    def refusal_to_start(self, container: str) -> str:
+        """Why a container that never ran cannot be started: the engine's words when it is asked once more."""
+        done = self._run("start", container)
+        why = last_line(done.stderr.decode(errors="replace"))
+        return f"{why}{self.remedy(why)}" if done.returncode != 0 and why else f"{self.kind} gave no reason"
+
     def remedy(self, why: str) -> str:
         """What to do about a failure of the engine, to be put after it; "" where it is not known."""
         if _FULL in why:
             return f": make room there ({self.kind} system df)"
+        if _NOT_PERMITTED in why.lower():
+            return ": this machine's root may not give containers what they ask for: write --runtime netns"
         if any(word in why for word in _DOWNLOAD):
             return f": an image could not be downloaded: load it by hand ({self.kind} load), or leave dashboards out"
         return ""

@@ -303,7 +303,9 @@ def _check_none_ended(manifest: Mapping[str, Any]) -> None:
 
 
 def _ended(engine: ContainerEngine, container: Container) -> str:
-    """One line on a container that has ended, with the last that it said."""
+    """One line on a container that has ended, with the last that it said, or that could not even be started."""
+    if not container.started:
+        return f"container {container.name} cannot be started: {engine.refusal_to_start(container.name)}"
     said = engine.last_words(container.name) or f"status {container.status}, without a word"
     return f"container {container.name} has ended: {said}"
 

@@ -52,6 +52,8 @@ elif words[0] == "rm":
 elif words[:2] == ["network", "rm"]:
     world["network"] = {{name: each for name, each in world["network"].items() if name not in words[2:]}}
     save(world)
+elif words[0] == "start":
+    sys.exit('Error: unable to start container "x": crun: setrlimit: Operation not permitted: OCI permission denied')
 elif words[0] == "logs":
     print("its last words")
 else:
@@ -77,12 +79,13 @@ for name in names[: before["makes"]]:
     print('time="2026-01-01" level=info msg="Creating container: \\\\"x\\\\""', file=sys.stderr, flush=True)
     time.sleep(before["takes_s"])
     made[name] = dict(Name="/" + name, Id="id-" + name, Config=dict(Labels={{"clab-topo-file": topology}}),
-                      State=dict(Running=True, Status="running", Pid=0, ExitCode=0))
+                      State=dict(Running=before["starts"], Status="running" if before["starts"] else "created",
+                                 Pid=0, ExitCode=0))
     change(container=made)
 change(dead=before["dies"], made=True)
 for line in before["says"]:
     print(line, file=sys.stderr)
-sys.exit(1)
+sys.exit(before["starts"])
 """
 
 
@@ -104,6 +107,7 @@ class Fakes:
                 "network": {},
                 "containerlab": "0.60.0",
                 "makes": 2,
+                "starts": True,
                 "takes_s": 0.0,
                 "says": ['time="2026-01-01" level=error msg="wires: no such device"', "Error: not all could be made"],
                 "dies": False,

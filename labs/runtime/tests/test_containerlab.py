@@ -179,6 +179,18 @@ def test_a_deployment_that_fails_half_way(runtime: ContainerlabRuntime, fakes: F
     assert fakes.containers() == ["of-somebody"]
 
 
+def test_containers_that_the_machine_does_not_let_start(
+    runtime: ContainerlabRuntime, fakes: Fakes, state: Path
+) -> None:
+    """containerlab does not call that an error."""
+    fakes.set(makes=5, starts=False, says=[])
+    said = refusal(runtime, state)
+    assert said.startswith(f"container ewan-{LAB}-left cannot be started: Error: unable to start container")
+    assert "OCI permission denied: this machine's root may not give containers what they ask for" in said
+    assert "write --runtime netns" in said
+    assert fakes.containers() == []
+
+
 def test_a_full_disk(runtime: ContainerlabRuntime, fakes: Fakes, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fakes.set(says=['time="x" level=error msg="write /var/lib/docker/x: no space left on device"'])
     assert "no space left on device: make room there (docker system df)" in refusal(runtime, state)
