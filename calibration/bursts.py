@@ -18,7 +18,7 @@ from typing import Any
 
 from analysis.bursts import largest_bunch, largest_burst_bytes
 from calibration.expect import expectations, framed_bytes, serialisation_ns
-from calibration.probe import packet_stream
+from calibration.probing import packet_stream
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from calibration import exact, expect, machine, probe, spinner
 from calibration.compare import compare
+from calibration.probing import plan_probes
 from labs import routes
 from labs.plan import Plan, digest
 from labs.record import Certificate, MachineFacts, host_facts
@@ -75,7 +76,7 @@ def _live(
     begun = time.monotonic_ns()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
-    probing = probe.plan_probes(expected, plan.lab)
+    probing = plan_probes(expected, plan.lab, probe.LiveProbes())
     with _off_the_spinners(plan):
         before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
         answer = probe.run(plan, probing, lab.binary, progress)
@@ -102,7 +103,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: expect.Tolerances | None) -> C
     """The program waits for the routes itself before its probes, and leaves routing.json."""
     bounds = expect.beside_routing(tolerances or exact.TOLERANCES, plan)
     expected = expect.expectations(plan)
-    probing = exact.plan_probes(expected, plan.lab)
+    probing = plan_probes(expected, plan.lab, exact.VirtualProbes())
     run = lab.runs.run(plan, exact.program(plan, probing), lab.directory, lab.stop)
     if run.interrupted:
         raise RuntimeError("interrupted before the lab was verified")

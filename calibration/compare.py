@@ -16,7 +16,7 @@ from calibration import statistic
 from calibration.expect import BYTE_NS, Expectations, LinkExpectation, Tolerances, framed_bytes, serialisation_ns
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.pairs import pair_rows
-from calibration.probe import PROBE_BYTES, Probing
+from calibration.probing import PROBE_BYTES, Probing
 from calibration.spinner import LinkFacts
 from labs.record import Row
 from labs.units import PPB

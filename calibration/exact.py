@@ -1,6 +1,6 @@
 """The verification in the virtual clock: which probes, how exact they must be, and why. Pure but for `answer`.
 
-In: a plan's expectations. Out: the probes (`plan_probes`), a program of them, its answer, and `TOLERANCES` with
+In: a plan's expectations. Out: the probes (`VirtualProbes`), a program of them, its answer, and `TOLERANCES` with
 `REASONS` for `compare`. Nothing there is ever late, so few packets tell all that can be told, and what they take is
 counted in packets: virtual time is free.
 """
@@ -17,14 +17,22 @@ import orjson
 
 from calibration.expect import (
     ENOUGH,
-    Expectations,
     LinkExpectation,
     PairExpectation,
     Tolerances,
     serialisation_ns,
 )
 from calibration.expect import REASONS as REASONS_LIVE
-from calibration.probe import MS, PROBE_BYTES, Probing, packet_stream, shared_streams
+from calibration.probing import (
+    MS,
+    PROBE_BYTES,
+    Probing,
+    Stream,
+    hidden_limit,
+    packet_stream,
+    probe_bytes,
+    shared_streams,
+)
 from calibration.slow_start import SEGMENT_BYTES, full_round_trip_ns, segment_ns, slow_start_ns
 from generator import traffic_request
 from generator.traffic_request import end
@@ -97,18 +105,6 @@ class Budget:
     all_transfer_packets: int = 2_000_000
 
 
-def plan_probes(expected: Expectations, lab: str, budget: Budget | None = None) -> Probing:
-    """The probes of a lab in the virtual clock; the budget counts packets. Pure."""
-    budget = budget or Budget()
-    probing = Probing()
-    _delays(probing, expected.links, lab, budget)
-    _losses(probing, expected.links, lab, budget)
-    _round_trips(probing, expected.pairs, lab, budget)
-    _rates(probing, expected.links, lab, budget)
-    _transfers(probing, expected.pairs, lab, budget)
-    return probing
-
-
 def program(plan: Plan, probing: Probing) -> Program:
     """The probes, and after them the transfers."""
     flows = [flow for probe in probing.probes for flow in probe.get("flows", ())]
@@ -146,121 +142,120 @@ def _stay_ns(link: LinkExpectation, packet_bytes: int) -> float:
     return line + 2 * _alone_ns(link, packet_bytes) + link.dither_ns + MS
 
 
-def _size(link: LinkExpectation) -> int:
-    return min(PROBE_BYTES, link.mtu_bytes)
+@dataclass(frozen=True, slots=True)
+class VirtualProbes:
+    """The method of the virtual clock: time is free, packets are not."""
 
+    budget: Budget = Budget()
 
-def _delays(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
-    streams = []
-    share = budget.all_delay_packets // max(len(links), 1)
-    for link in links:
-        constant = link.line.constant
-        interval = max(MS, _alone_ns(link, _size(link)), 2 * link.dither_ns)
-        if not link.direction.reorder:
-            interval = max(interval, link.line.spread_ns)
-        packets = max(min(budget.delay_packets if constant else budget.spread_packets, share), 3)
-        stream = packet_stream(link.key, link.ends, lab, _size(link), interval, packets)
-        streams.append({**stream, "raw": not constant})
-    probing.add("delay", "delay", streams, max((_stay_ns(link, _size(link)) for link in links), default=0))
+    @property
+    def most_pairs(self) -> int:
+        """Pairs whose round trips are measured."""
+        return self.budget.pairs
 
+    @property
+    def most_transfers(self) -> int:
+        """Bottlenecks over which TCP is measured."""
+        return self.budget.transfers
 
-def _losses(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
-    lossy = [link for link in links if not link.lossless or link.duplicates > 0]
-    packets = max(min(budget.loss_packets, budget.all_loss_packets // max(len(lossy), 1)), 3)
-    streams = [
-        packet_stream(link.key, link.ends, lab, _size(link), max(10_000, _alone_ns(link, _size(link))), packets)
-        for link in lossy
-    ]
-    probing.add("loss", "loss", streams, max((_stay_ns(link, _size(link)) for link in lossy), default=0))
+    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+        """A stream through each link, and the time for its last packets (ns)."""
+        streams = []
+        share = self.budget.all_delay_packets // max(len(links), 1)
+        for link in links:
+            constant = link.line.constant
+            interval = max(MS, _alone_ns(link, probe_bytes(link)), 2 * link.dither_ns)
+            if not link.direction.reorder:
+                interval = max(interval, link.line.spread_ns)
+            packets = max(min(self.budget.delay_packets if constant else self.budget.spread_packets, share), 3)
+            stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets)
+            streams.append({**stream, "raw": not constant})
+        return streams, max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
 
+    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+        """A stream through each link, and the time for its last packets (ns)."""
+        packets = max(min(self.budget.loss_packets, self.budget.all_loss_packets // max(len(links), 1)), 3)
+        streams = []
+        for link in links:
+            interval = max(10_000, _alone_ns(link, probe_bytes(link)))
+            streams.append(packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets))
+        return streams, max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)
 
-def _round_trips(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
-    for pair in pairs[budget.pairs :]:
-        probing.skip(pair.key, "base RTT", f"only {budget.pairs} pairs are measured")
-    chosen = pairs[: budget.pairs]
-    streams, longest = [], 0.0
-    for pair in chosen:
-        # Each turn is over before the next pair's begins.
-        turn = pair.round_trip_ns(PROBE_BYTES) + pair.dither_ns + 12 * pair.deviation_ns + MS
-        interval = turn * len(chosen)
-        streams.append(packet_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, budget.round_trips))
-        longest = max(longest, turn)
-    probing.add("rtt", "rtt", streams, longest)
+    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
+        """A stream between each pair, and the time for its last answers (ns)."""
+        streams, longest = [], 0.0
+        for pair in pairs:
+            # Each turn is over before the next pair's begins.
+            turn = pair.round_trip_ns(PROBE_BYTES) + pair.dither_ns + 12 * pair.deviation_ns + MS
+            interval = turn * len(pairs)
+            streams.append(packet_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, self.budget.round_trips))
+            longest = max(longest, turn)
+        return streams, longest
 
+    def rates(self, probing: Probing, links: Sequence[LinkExpectation], lab: str) -> None:
+        """One direction after the other: side by side they would cost the same."""
+        budget = self.budget
+        left = budget.all_fill_packets
+        for link in sorted(links, key=lambda link: link.queue_packets(link.mtu_bytes)):
+            senders, above = link.together(float(ABOVE))
+            if link.source_exit.rate_bps and not link.senders:
+                above = min(above, 0.99 * link.source_exit.rate_bps / link.direction.rate_bps)
+            if above < ENOUGH:
+                for what in ("rate", "queue limit"):
+                    probing.skip(link.key, what, "its sender's own access rate is not above it")
+                continue
+            limit = link.queue_packets(link.mtu_bytes)
+            fill = math.ceil(limit * above / (above - 1)) + 4 * BATCH_PACKETS
+            if why := hidden_limit(link):
+                probing.skip(link.key, "queue limit", why)
+            elif fill > min(budget.fill_packets, left):
+                probing.skip(link.key, "queue limit", f"filling this queue takes {fill} packets")
+            fills = (link.key, "queue limit") not in probing.skipped
+            left -= fill if fills else 0
+            through = max((1 - link.loss.probability) * (1 + link.duplicates), 0.01)
+            own = serialisation_ns(link.direction, link.mtu_bytes)
+            # Long enough to send them all, whatever of it is lost, and for a window that a varying delay hardly moves.
+            burst = math.ceil(BURST_NS / own) if link.backend == "tbf" else 0
+            served = SERVED_PACKETS + burst + math.ceil(100 * link.line.spread_ns / own)
+            packets = math.ceil((max(fill, served * above) if fills else served * above) / through)
+            if packets > budget.fill_packets * 4:
+                for what in ("rate", "queue limit"):
+                    probing.skip(link.key, what, f"that takes {packets} packets")
+                continue
+            # As small as the queue is short: a burst may neither overflow it nor leave it empty.
+            # So may a card that makes them wait.
+            batch = max(1, min(BATCH_PACKETS, limit // 8)) if link.line.constant and not link.card_bps else 1
+            interval = math.floor(own * through / above) * len(senders)
+            each = math.ceil(packets / len(senders))
+            streams = shared_streams(link.key, senders, lab, link.mtu_bytes, interval, each)
+            more = {"batch_packets": batch, "skip_ns": round((2 * BATCH_PACKETS * len(senders) + burst) * own)}
+            stay = _stay_ns(link, link.mtu_bytes) + limit * own
+            probing.add("saturate", f"rate {link.key}", [stream | more for stream in streams], stay)
 
-def _rates(probing: Probing, links: Sequence[LinkExpectation], lab: str, budget: Budget) -> None:
-    """One direction after the other: side by side they would cost the same."""
-    left = budget.all_fill_packets
-    for link in sorted(links, key=lambda link: link.queue_packets(link.mtu_bytes)):
-        senders, above = link.together(float(ABOVE))
-        if link.source_exit.rate_bps and not link.senders:
-            above = min(above, 0.99 * link.source_exit.rate_bps / link.direction.rate_bps)
-        if above < ENOUGH:
-            for what in ("rate", "queue limit"):
-                probing.skip(link.key, what, "its sender's own access rate is not above it")
-            continue
-        limit = link.queue_packets(link.mtu_bytes)
-        fill = math.ceil(limit * above / (above - 1)) + 4 * BATCH_PACKETS
-        if link.active_queue is not None:
-            probing.skip(link.key, "queue limit", f"{link.active_queue} drops before the limit")
-        elif not link.line.constant:
-            probing.skip(link.key, "queue limit", "the delay varies, so it does not show how long a packet waited")
-        elif fill > min(budget.fill_packets, left):
-            probing.skip(link.key, "queue limit", f"filling this queue takes {fill} packets")
-        fills = (link.key, "queue limit") not in probing.skipped
-        left -= fill if fills else 0
-        through = max((1 - link.loss.probability) * (1 + link.duplicates), 0.01)
-        own = serialisation_ns(link.direction, link.mtu_bytes)
-        # Long enough to send them all, whatever of it is lost, and for a window that a delay that varies hardly moves.
-        burst = math.ceil(BURST_NS / own) if link.backend == "tbf" else 0
-        served = SERVED_PACKETS + burst + math.ceil(100 * link.line.spread_ns / own)
-        packets = math.ceil((max(fill, served * above) if fills else served * above) / through)
-        if packets > budget.fill_packets * 4:
-            for what in ("rate", "queue limit"):
-                probing.skip(link.key, what, f"that takes {packets} packets")
-            continue
-        # As small as the queue is short: a burst may neither overflow it nor leave it empty.
-        # So may a card that makes them wait.
-        batch = max(1, min(BATCH_PACKETS, limit // 8)) if link.line.constant and not link.card_bps else 1
-        interval = math.floor(own * through / above) * len(senders)
-        each = math.ceil(packets / len(senders))
-        streams = shared_streams(link.key, senders, lab, link.mtu_bytes, interval, each)
-        more = {"batch_packets": batch, "skip_ns": round((2 * BATCH_PACKETS * len(senders) + burst) * own)}
-        stay = _stay_ns(link, link.mtu_bytes) + limit * own
-        probing.add("saturate", f"rate {link.key}", [stream | more for stream in streams], stay)
-
-
-def _transfers(probing: Probing, pairs: Sequence[PairExpectation], lab: str, budget: Budget) -> None:
-    """TCP over one pair for each bottleneck."""
-    seen: set[tuple[tuple[str, ...], int]] = set()
-    left, start = budget.all_transfer_packets, 0
-    for pair in pairs:
-        if (pair.links, pair.bottleneck_bps) in seen:
-            continue
-        if len(seen) == budget.transfers:
-            probing.skip(pair.key, "TCP goodput", f"only {budget.transfers} transfers are made")
-            continue
-        seen.add((pair.links, pair.bottleneck_bps))
-        duration, packets = _transfer(pair)
-        if packets > min(budget.transfer_packets, left):
-            probing.skip(pair.key, "TCP goodput", f"a transfer takes {packets} packets")
-            continue
-        left -= packets
-        part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * segment_ns(pair))
-        flow = {
-            "name": pair.key,
-            "from": end(lab, pair.ends.source, pair.ends.source_address),
-            "to": end(lab, pair.ends.sink, pair.ends.sink_address),
-            # Its slow start fills the pipe, whatever a sample of the RTT says.
-            "socket": {"congestion": "reno"},
-            "sample_ns": max(round(part / BUSY_SAMPLES), MS // 10),
-            "start_ns": start,
-            "stop_ns": start + round(duration),
-            "work": {"kind": "bulk"},
-        }
-        probing.probes.append({"kind": "bulk", "name": f"tcp {pair.key}", "flows": [flow]})
-        # What one leaves in the queues is gone when the next begins.
-        start += 2 * round(duration)
+    def transfers(self, probing: Probing, pairs: Sequence[PairExpectation], lab: str) -> None:
+        """One after the other."""
+        left, start = self.budget.all_transfer_packets, 0
+        for pair in pairs:
+            duration, packets = _transfer(pair)
+            if packets > min(self.budget.transfer_packets, left):
+                probing.skip(pair.key, "TCP goodput", f"a transfer takes {packets} packets")
+                continue
+            left -= packets
+            part = max(2 * pair.round_trip_ns(SEGMENT_BYTES), 200 * segment_ns(pair))
+            flow = {
+                "name": pair.key,
+                "from": end(lab, pair.ends.source, pair.ends.source_address),
+                "to": end(lab, pair.ends.sink, pair.ends.sink_address),
+                # Its slow start fills the pipe, whatever a sample of the RTT says.
+                "socket": {"congestion": "reno"},
+                "sample_ns": max(round(part / BUSY_SAMPLES), MS // 10),
+                "start_ns": start,
+                "stop_ns": start + round(duration),
+                "work": {"kind": "bulk"},
+            }
+            probing.probes.append({"kind": "bulk", "name": f"tcp {pair.key}", "flows": [flow]})
+            # What one leaves in the queues is gone when the next begins.
+            start += 2 * round(duration)
 
 
 def _transfer(pair: PairExpectation) -> tuple[float, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from calibration.exact import BUSY_SAMPLES
 from calibration.expect import BYTE_NS, Tolerances
-from calibration.probe import SENDER, Probing
+from calibration.probing import SENDER, Probing
 from labs.record import Row, Verdict
 from labs.units.shown import written
 

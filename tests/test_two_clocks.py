@@ -22,7 +22,8 @@ import pytest
 
 from calibration.compare import compare
 from calibration.expect import DIRECTIONS, Expectations, PairExpectation, Tolerances, expectations, serialisation_ns
-from calibration.probe import PROBE_BYTES, Probing, TimeBudget, plan_probes
+from calibration.probe import LiveProbes, TimeBudget
+from calibration.probing import PROBE_BYTES, Probing, plan_probes
 from calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
 from generator import traffic_request
 from labs import host
@@ -85,7 +86,7 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"] = "netns") 
     """
     plan = plan_in(clock)
     expected = expectations(plan)
-    probing = plan_probes(expected, plan.lab, ROUND)
+    probing = plan_probes(expected, plan.lab, LiveProbes(ROUND))
     round_trips = [probe for probe in probing.probes if probe["kind"] == "rtt"]
     rates = [probe for probe in probing.probes if probe["kind"] == "saturate"]
     # Every kernel lets namespaces have Reno.

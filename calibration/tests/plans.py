@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from calibration.expect import Expectations, expectations
-from calibration.probe import Probing, plan_probes
+from calibration.probe import LiveProbes
+from calibration.probing import Probing, plan_probes
 from labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
 from labs.stages import Bare, ConstantDelay, Direction, DropTail, Framing, NoLoss, Queue
 
@@ -139,4 +140,4 @@ def answer(probing: Probing, rate_bps: float = 1e9, queue_bytes: int = 12_499_32
 
 def prepared(lab: Plan) -> tuple[Expectations, Probing]:
     expected = expectations(lab)
-    return expected, plan_probes(expected, lab.lab)
+    return expected, plan_probes(expected, lab.lab, LiveProbes())

@@ -12,7 +12,8 @@ import pytest
 
 from calibration import expect, report, spinner
 from calibration.compare import compare
-from calibration.probe import plan_probes
+from calibration.probe import LiveProbes
+from calibration.probing import plan_probes
 from labs.plan import digest, from_json
 from labs.record import Certificate, MachineFacts, host_facts, to_json
 
@@ -29,7 +30,12 @@ def certificate() -> Certificate:
     expected = expect.expectations(lab)
     stats = read("dumbbell.stats.json")
     answer = read("dumbbell.answer.json")
-    rows = compare(expected, plan_probes(expected, lab.lab), answer, spinner.facts([stats["before"]], [stats["after"]]))
+    rows = compare(
+        expected,
+        plan_probes(expected, lab.lab, LiveProbes()),
+        answer,
+        spinner.facts([stats["before"]], [stats["after"]]),
+    )
     host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
     return Certificate(
         plan_sha256=digest(lab),

@@ -10,7 +10,7 @@ import pytest
 from calibration import exact
 from calibration.compare import compare
 from calibration.expect import Expectations, expectations
-from calibration.probe import SECOND, Probing
+from calibration.probing import SECOND, Probing, plan_probes
 from calibration.tests.plans import DROP_TAIL, delays, direction, plan
 from labs.plan import Plan
 from labs.record import Row
@@ -37,7 +37,7 @@ def virtual(backend: Any = "kernel", dither_ns: int = 0, **changes: Any) -> Plan
 
 def prepared(lab: Plan) -> tuple[Expectations, Probing]:
     expected = expectations(lab)
-    return expected, exact.plan_probes(expected, lab.lab)
+    return expected, plan_probes(expected, lab.lab, exact.VirtualProbes())
 
 
 def answered(probing: Probing, lab: Plan, **changes: Any) -> dict[str, Any]:

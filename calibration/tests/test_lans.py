@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from calibration import exact, lans
+from calibration import lans
 from calibration.compare import compare
+from calibration.exact import VirtualProbes
 from calibration.expect import Expectations, HostExit, LinkExpectation, expectations
-from calibration.probe import Probing, plan_probes
+from calibration.probe import LiveProbes
+from calibration.probing import Method, Probing, plan_probes
 from labs.compile import HostFacts, compile
 from labs.host import virtual_facts
 from labs.plan import Plan
@@ -68,10 +70,10 @@ def streams(probing: Probing, link: str) -> list[dict[str, Any]]:
     return [stream for stream in found if stream["name"].startswith(link)]
 
 
-@pytest.mark.parametrize("probes", [plan_probes, exact.plan_probes])
-def test_together_they_offer_more_than_the_port_takes_and_each_no_more_than_its_card(probes: Any) -> None:
-    host = VIRTUAL if probes is exact.plan_probes else LIVE
-    found = streams(probes(expectations(plan(EQUAL, host)), "t"), "sw-r1")
+@pytest.mark.parametrize("method", [LiveProbes(), VirtualProbes()])
+def test_together_they_offer_more_than_the_port_takes_and_each_no_more_than_its_card(method: Method) -> None:
+    host = VIRTUAL if isinstance(method, VirtualProbes) else LIVE
+    found = streams(plan_probes(expectations(plan(EQUAL, host)), "t", method), "sw-r1")
     offered = [1538 * 8e9 / stream["interval_ns"] for stream in found]
     assert len({stream["from"]["address"] for stream in found}) == len(found) > 1
     assert [stream.get("shares_with") for stream in found] == [None, *["sw-r1 forward"] * (len(found) - 1)]
@@ -80,8 +82,9 @@ def test_together_they_offer_more_than_the_port_takes_and_each_no_more_than_its_
 
 
 def test_hosts_too_slow_for_the_port_leave_its_queue_unmeasured() -> None:
-    assert "cards of its senders" in plan_probes(expectations(plan(FAST)), "t").skipped["sw-r1 forward", "queue limit"]
-    skipped = exact.plan_probes(expectations(plan(FAST, VIRTUAL)), "t").skipped
+    live = plan_probes(expectations(plan(FAST)), "t", LiveProbes()).skipped
+    assert "cards of its senders" in live["sw-r1 forward", "queue limit"]
+    skipped = plan_probes(expectations(plan(FAST, VIRTUAL)), "t", VirtualProbes()).skipped
     assert ("sw-r1 forward", "rate") in skipped and ("sw-r1 forward", "queue limit") in skipped
 
 

@@ -11,14 +11,15 @@ import pytest
 
 from calibration import probe
 from calibration.expect import expectations
-from calibration.probe import MS, SECOND, Probing, plan_probes
+from calibration.probe import LiveProbes
+from calibration.probing import MS, SECOND, Probing, plan_probes
 from calibration.tests.plans import DROP_TAIL, direction, plan
 from labs.plan import Plan
 from labs.stages import BernoulliLoss, ConstantDelay, Queue, UniformDelay
 
 
 def planned(lab: Plan) -> Probing:
-    return plan_probes(expectations(lab), lab.lab)
+    return plan_probes(expectations(lab), lab.lab, LiveProbes())
 
 
 def star(arms: int, **changes: Any) -> Plan:

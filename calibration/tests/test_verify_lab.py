@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from calibration import LiveLab, certificates, probe, verify_lab
+from calibration.probing import Probing
 from labs import routes
 from labs.compile import HostFacts, compile
 from labs.context import Context
@@ -51,7 +52,7 @@ def probed(monkeypatch: pytest.MonkeyPatch) -> list[Slow]:
     """The labs that probes were sent through; none of them is there."""
     through: list[Slow] = []
 
-    def run(plan: Plan, probing: probe.Probing, *rest: object) -> dict[str, Any]:
+    def run(plan: Plan, probing: Probing, *rest: object) -> dict[str, Any]:
         lab = CONTEXT.live()
         assert isinstance(lab, Slow)
         assert lab.waited, "probes were sent before the routes were there"

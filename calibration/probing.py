@@ -1,0 +1,151 @@
+"""Which probes go through a lab: the same five kinds in both clocks, made by each clock's own method. Pure.
+
+In: a plan's expectations, and a method: `probe.LiveProbes` or `exact.VirtualProbes`. Out: the probes, with a reason for
+each quantity that is not measured. Delays of all links are measured at once, then losses, round trips, and rates; TCP
+comes last, because it leaves full queues behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from calibration.expect import Expectations, LinkExpectation, PairExpectation, ProbeEnds
+from generator.traffic_request import end
+from labs.units import NS_PER_MS, NS_PER_SECOND
+
+MS = NS_PER_MS
+SECOND = NS_PER_SECOND
+PROBE_BYTES = 100
+"""Size of an IP packet that measures delay or loss: small, so that its serialisation time matters little."""
+SENDER = " sender "
+"""Follows the link's key in the name of a stream that is one of several which fill the link together."""
+
+Stream = dict[str, Any]
+"""A stream of packets, as a request to `ewan-node probe` has it."""
+
+
+@dataclass(slots=True)
+class Probing:
+    """The probes, and the reasons why some quantities of some links are not measured."""
+
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    skipped: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(link or pair, quantity) → reason."""
+
+    def skip(self, key: str, quantity: str, reason: str) -> None:
+        """Records why a quantity of a link or pair is not measured."""
+        self.skipped[key, quantity] = reason
+
+    @property
+    def duration_ns(self) -> int:
+        """About how long all probes take on a host that is fast enough."""
+        total = 0
+        for probe in self.probes:
+            sending = max((s["interval_ns"] * s["packets"] for s in probe.get("streams", ())), default=0)
+            flows = max((flow["stop_ns"] - flow["start_ns"] for flow in probe.get("flows", ())), default=0)
+            total += sending + flows + probe.get("drain_ns", 0) + probe.get("duration_ns", 0) + 10 * MS
+        return total
+
+    def add(self, kind: str, name: str, streams: Sequence[Stream], drain_ns: float) -> None:
+        """Adds a probe, if it has streams; after the last packet was sent it waits `drain_ns` for those on the way."""
+        if streams:
+            probe = {"kind": kind, "name": name, "drain_ns": round(drain_ns), "streams": list(streams)}
+            self.probes.append(probe)
+
+
+class Method(Protocol):
+    """How a clock measures: how many packets, how far apart, and what it has no time for.
+
+    The first three give streams, and how long after the last packet was sent all have arrived (ns).
+    """
+
+    @property
+    def most_pairs(self) -> int:
+        """Pairs whose round trips are measured."""
+
+    @property
+    def most_transfers(self) -> int:
+        """Bottlenecks over which TCP is measured."""
+
+    def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+        """A stream through each link, whose packets do not wait for each other."""
+
+    def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
+        """A stream through each link that loses or duplicates packets."""
+
+    def round_trips(self, pairs: Sequence[PairExpectation], lab: str) -> tuple[list[Stream], float]:
+        """A stream between each pair, whose packets are answered."""
+
+    def rates(self, probing: Probing, links: Sequence[LinkExpectation], lab: str) -> None:
+        """Adds probes that offer each link more than its rate, and what of rates and queue limits is skipped."""
+
+    def transfers(self, probing: Probing, pairs: Sequence[PairExpectation], lab: str) -> None:
+        """Adds a TCP transfer between each pair, and which are skipped."""
+
+
+def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
+    """The probes of a lab, in the order in which they are made."""
+    probing = Probing()
+    links, pairs = expected.links, expected.pairs
+    probing.add("delay", "delay", *method.delays(links, lab))
+    lossy = [link for link in links if not link.lossless or link.duplicates > 0]
+    probing.add("loss", "loss", *method.losses(lossy, lab))
+    for pair in pairs[method.most_pairs :]:
+        probing.skip(pair.key, "base RTT", f"only {method.most_pairs} pairs are measured")
+    probing.add("rtt", "rtt", *method.round_trips(pairs[: method.most_pairs], lab))
+    method.rates(probing, links, lab)
+    method.transfers(probing, list(_one_per_bottleneck(probing, pairs, method.most_transfers)), lab)
+    return probing
+
+
+def _one_per_bottleneck(probing: Probing, pairs: Sequence[PairExpectation], most: int) -> Iterator[PairExpectation]:
+    """The first pair of each bottleneck."""
+    seen: set[tuple[tuple[str, ...], int]] = set()
+    for pair in pairs:
+        bottleneck = (pair.links, pair.bottleneck_bps)
+        if bottleneck in seen:
+            continue
+        if len(seen) == most:
+            probing.skip(pair.key, "TCP goodput", f"only {most} transfers are made")
+            continue
+        seen.add(bottleneck)
+        yield pair
+
+
+def packet_stream(
+    key: str, ends: ProbeEnds, lab: str, packet_bytes: int, interval_ns: float, packets: int
+) -> dict[str, Any]:
+    """One stream of a request to `ewan-node probe`: IP packets of equal size at equal intervals, rounded to 1 ns."""
+    return {
+        "name": key,
+        "from": end(lab, ends.source, ends.source_address),
+        "to": end(lab, ends.sink, ends.sink_address),
+        "packet_bytes": packet_bytes,
+        "interval_ns": max(round(interval_ns), 1),
+        "packets": packets,
+    }
+
+
+def shared_streams(
+    key: str, senders: Sequence[ProbeEnds], lab: str, packet_bytes: int, interval_ns: float, packets: int
+) -> list[Stream]:
+    """The same from each of several senders. The first has the link's own name; the others say that they share it."""
+    first, *others = (packet_stream(key, ends, lab, packet_bytes, interval_ns, packets) for ends in senders)
+    named = [{**each, "name": f"{key}{SENDER}{number}"} for number, each in enumerate(others, 2)]
+    return [first, *({**each, "shares_with": key} for each in named)]
+
+
+def probe_bytes(link: LinkExpectation) -> int:
+    """The size of an IP packet that measures delay or loss on a link."""
+    return min(PROBE_BYTES, link.mtu_bytes)
+
+
+def hidden_limit(link: LinkExpectation) -> str | None:
+    """Why a full queue does not show its limit, whoever fills it; None: it does."""
+    if link.active_queue is not None:
+        return f"{link.active_queue} drops before the limit"
+    if not link.line.constant:
+        return "the delay varies, so it does not show how long a packet waited"
+    return None
