@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.bursts import largest_bunch, largest_burst_bytes
-from calibration.expect import expectations, framed_bytes, serialisation_ns
+from calibration.expect import expectations
+from calibration.expectation import framed_bytes, serialisation_ns
 from calibration.probing import packet_stream
 from labs import host
 from labs.compile import compile

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from calibration import exact, expect, machine, probe, spinner
 from calibration.compare import compare
 from calibration.probing import plan_probes
+from calibration.tolerances import REASONS, Tolerances, beside_routing
 from labs import routes
 from labs.plan import Plan, digest
 from labs.record import Certificate, MachineFacts, host_facts
@@ -55,7 +56,7 @@ def verify_lab(
     lab: LiveLab | BatchLab,
     *,
     progress: Callable[[str], None] = lambda text: None,
-    tolerances: expect.Tolerances | None = None,
+    tolerances: Tolerances | None = None,
 ) -> Certificate:
     """Waits until the routes are there, then measures every link of `plan`, both ways, and its pairs.
 
@@ -68,11 +69,9 @@ def verify_lab(
     return _batch(plan, lab, tolerances)
 
 
-def _live(
-    plan: Plan, lab: LiveLab, progress: Callable[[str], None], tolerances: expect.Tolerances | None
-) -> Certificate:
+def _live(plan: Plan, lab: LiveLab, progress: Callable[[str], None], tolerances: Tolerances | None) -> Certificate:
     routing = routes.converged(lab.labs, plan, progress)
-    bounds = expect.beside_routing(tolerances or expect.Tolerances(), plan)
+    bounds = beside_routing(tolerances or Tolerances(), plan)
     begun = time.monotonic_ns()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
@@ -89,7 +88,7 @@ def _live(
         lab=plan.lab,
         time=at,
         host=host_facts({"ewan-node": _version(lab.binary), **lab.labs.versions(plan.lab)}),
-        tolerances={**dataclasses.asdict(bounds), "reasons": expect.REASONS},
+        tolerances={**dataclasses.asdict(bounds), "reasons": REASONS},
         rows=rows,
         probes=_without_raw(answer),
         spinners={str(index): found for index, found in enumerate(after)},
@@ -99,9 +98,9 @@ def _live(
     )
 
 
-def _batch(plan: Plan, lab: BatchLab, tolerances: expect.Tolerances | None) -> Certificate:
+def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certificate:
     """The program waits for the routes itself before its probes, and leaves routing.json."""
-    bounds = expect.beside_routing(tolerances or exact.TOLERANCES, plan)
+    bounds = beside_routing(tolerances or exact.TOLERANCES, plan)
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, exact.VirtualProbes())
     run = lab.runs.run(plan, exact.program(plan, probing), lab.directory, lab.stop)

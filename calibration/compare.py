@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from calibration import statistic
-from calibration.expect import BYTE_NS, Expectations, LinkExpectation, Tolerances, framed_bytes, serialisation_ns
+from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, serialisation_ns
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.pairs import pair_rows
 from calibration.probing import PROBE_BYTES, Probing
 from calibration.spinner import LinkFacts
+from calibration.tolerances import Tolerances
 from labs.record import Row
 from labs.units import PPB
 

@@ -15,14 +15,7 @@ from typing import Any
 
 import orjson
 
-from calibration.expect import (
-    ENOUGH,
-    LinkExpectation,
-    PairExpectation,
-    Tolerances,
-    serialisation_ns,
-)
-from calibration.expect import REASONS as REASONS_LIVE
+from calibration.expectation import ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
 from calibration.probing import (
     MS,
     PROBE_BYTES,
@@ -34,6 +27,8 @@ from calibration.probing import (
     shared_streams,
 )
 from calibration.slow_start import SEGMENT_BYTES, full_round_trip_ns, segment_ns, slow_start_ns
+from calibration.tolerances import REASONS as REASONS_LIVE
+from calibration.tolerances import Tolerances
 from generator import traffic_request
 from generator.traffic_request import end
 from labs.plan import Plan

@@ -1,271 +1,38 @@
 """What a plan says a measurement must find. Pure.
 
-In: a plan. Out: per link and direction the base delay, rate, loss, duplicates and queue limit; per pair the base
-RTT and the highest TCP goodput; and the tolerances with their reasons.
-
-In the virtual clock a host adds to each packet what `HostExit` says: the time that its access rate takes, which is in
-`delay_ns` and `round_trip_ns`, and a dither uniform in [0, `dither_ns`), which is not: a one-way delay from host or
-router lies in `delay_ns` + [0, `LinkExpectation.dither_ns`), a round trip in `round_trip_ns` + the sum of two
-uniforms, [0, `PairExpectation.source_exit.dither_ns`) and [0, `.sink_exit.dither_ns`). Links that the kernel emulates
-delay before they queue, and user links after; an empty queue shows no difference.
+In: a plan. Out: per link and direction the base delay, rate, loss, duplicates and queue limit; per pair the base RTT
+and the highest TCP goodput.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from calibration import lans
-from calibration.distribution import DelayLine, LossStatistics, delay_line, loss
+from calibration.distribution import LossStatistics, delay_line, loss
+from calibration.expectation import (
+    BYTE_NS,
+    Expectations,
+    HostExit,
+    LinkExpectation,
+    PairExpectation,
+    ProbeEnds,
+    framed_bytes,
+)
 from calibration.lans import SwitchedLan, card_framing
 from labs.forwarding import Forwarding
 from labs.plan import End, Hop, Interface, Link, Pair, Plan
-from labs.stages import DelayTable, Direction, DropTail, Framing, Psp
+from labs.stages import DelayTable, Direction, DropTail, Psp
 from labs.stages.delay import nominal_ns
 from labs.stages.egress import paced
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+from labs.units import PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
 TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
-CARD_SHARE = 0.95
-"""Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
-ENOUGH = 1.02
-"""Times a link's rate: less does not show that it is the link that limits."""
-BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
-"""bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerances:
-    """How far a measured value may be from the configured one. `REASONS` says why."""
-
-    delay_ns: int = 100_000
-    delay_share: float = 0.001
-    delay_p99_ns: int = 2_000_000
-    rtt_ns: int = 200_000
-    rate_share: float = 0.001
-    instant_ns: int = 50_000
-    queue_share: float = 0.02
-    queue_packets: float = 1.5
-    confidence: float = 0.99
-    goodput_above: float = 0.01
-    goodput_below: float = 0.1
-    switch_ns: int = 300_000
-    release_p50_ns: int = 10_000
-    release_p99_ns: int = 500_000
-    other_bytes: int = 0
-    other_bps: int = 0
-
-
-def beside_routing(bounds: Tolerances, plan: Plan) -> Tolerances:
-    """The same where routers talk on the links that are measured; see "routing" in `REASONS`."""
-    if plan.routing == "static":
-        return bounds
-    return dataclasses.replace(bounds, other_bytes=ROUTING_BYTES, other_bps=ROUTING_BPS)
-
-
-# Framed, one way: hellos of OSPFv2 and OSPFv3 each second, 106 and 118 bytes; of IS-IS, 134; BGP's keepalives and what
-# acknowledges them, in both families every 3 s, 438.
-ROUTING_BYTES, ROUTING_BPS = 450, 2_000
-
-REASONS = {
-    "delay": "p50: 100 µs, or 0.1 % of the delay if that is more, for the two network stacks around the link (4 to "
-    "20 µs on a quiet machine) and CPUs that are shared; p99: 2 ms more, the time a CPU may be taken away; the "
-    "largest is shown only, since one such event decides it",
-    "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted",
-    "loss": "the configured probability must lie in the Wilson interval of the count; 99 % for all comparisons of "
-    "a certificate together (Bonferroni), widened by the correlation of the configured model",
-    "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs (a sender's burst)",
-    "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way; in the live clock a plain access "
-    "link adds nothing to a lone packet, which its token bucket lets pass at once",
-    "switch": "0.3 ms more delay each time a packet crosses a switch in user space, which wakes up for it",
-    "goodput": "never more than 1 % above what headers leave of the rate (acknowledgements come in "
-    "bunches); not more than 10 % below it by a "
-    "sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
-    "routing": "what routers tell each other: 450 bytes at once at most, for which a probe's packet may "
-    "have to wait (p99, largest) and which fill the queue, and 2 kbit/s of the rate",
-    "release": "the link's own error, due against actual, free of any network stack: p50 10 µs, p99 500 µs; "
-    "on a CPU of its own it is below 1 µs and 10 µs",
-}
-
-
-def framed_bytes(framing: Framing, packet_bytes: int) -> int:
-    """What an IP packet of this size counts on the link."""
-    return max(packet_bytes + framing.overhead_bytes, framing.minimum_bytes)
-
-
-def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
-    """How long an IP packet of this size takes at the link's rate, framing counted."""
-    return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / direction.rate_bps
-
-
-def _own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
-    """What the rate adds to a lone packet; a token bucket lets it pass at once."""
-    return 0.0 if backend == "tbf" else serialisation_ns(direction, packet_bytes)
-
-
-_UNCOUNTED = Framing(0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class HostExit:
-    """What a sender's own psp adds; nothing (the default) at routers and in the live clock."""
-
-    rate_bps: int = 0
-    framing: Framing = _UNCOUNTED
-    dither_ns: int = 0
-
-    def serialisation_ns(self, packet_bytes: int) -> float:
-        """How long an IP packet of this size takes at the sender's own rate; 0 where it has none."""
-        return framed_bytes(self.framing, packet_bytes) * BYTE_NS / self.rate_bps if self.rate_bps else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeEnds:
-    """Where a direction begins and ends: nodes and their addresses of one family."""
-
-    source: str
-    source_address: str
-    sink: str
-    sink_address: str
-
-    @property
-    def ip_header_bytes(self) -> int:
-        """Of IPv6 or of IPv4 without options."""
-        return 40 if ":" in self.sink_address else 20
-
-
-@dataclass(frozen=True, slots=True)
-class LinkExpectation:
-    """One direction of one link."""
-
-    link: str
-    name: str
-    ends: ProbeEnds
-    mtu_bytes: int
-    direction: Direction
-    line: DelayLine
-    loss: LossStatistics
-    duplicates: float
-    backend: str = "user"
-    source_exit: HostExit = HostExit()
-    senders: tuple[ProbeEnds, ...] = ()
-    """Of a port that hosts share: all of them, from the one in `ends` on."""
-    card_bps: int = 0
-    """The rate of what else a sender's packets pass, its own card say; 0: nothing that has one."""
-    after: HostExit = HostExit()
-    """The switch's port that follows on the way to where the packets are measured."""
-    wakeups: int = 0
-    """Switches in user space on the way."""
-
-    @property
-    def key(self) -> str:
-        """Names the link and direction in probes and results: "core forward"."""
-        return f"{self.link} {self.name}"
-
-    def together(self, above: float) -> tuple[tuple[ProbeEnds, ...], float]:
-        """Who sends so many times the link's rate, and how many times it then is: cards may be too slow for it."""
-        if not self.senders:
-            return (self.ends,), min(
-                above, CARD_SHARE * self.card_bps / self.direction.rate_bps if self.card_bps else above
-            )
-        one = CARD_SHARE * self.card_bps / self.direction.rate_bps
-        count = min(math.ceil(above / one), len(self.senders))
-        return self.senders[:count], min(above, count * one)
-
-    @property
-    def cause(self) -> str:
-        """What may keep it from being what the plan says."""
-        return lans.USER_SPACE if self.wakeups else ""
-
-    @property
-    def dither_ns(self) -> int:
-        """A measured delay is longer than `delay_ns` by a time uniform from 0 to this."""
-        return self.source_exit.dither_ns
-
-    def delay_ns(self, packet_bytes: int) -> float:
-        """Mean one-way delay through an empty queue, without dither."""
-        own = _own_ns(self.backend, self.direction, packet_bytes)
-        exits = self.source_exit.serialisation_ns(packet_bytes) + self.after.serialisation_ns(packet_bytes)
-        return self.line.mean_ns + own + exits
-
-    def queue_packets(self, packet_bytes: int) -> int:
-        """How many packets of this size may wait."""
-        queue = self.direction.queue
-        size = framed_bytes(self.direction.framing, packet_bytes)
-        limits = [
-            queue.limit_packets,
-            None if queue.limit_bytes is None else queue.limit_bytes // size,
-        ]
-        return min(limit for limit in limits if limit is not None)
-
-    @property
-    def active_queue(self) -> str | None:
-        """The name of a discipline that drops before the limit, if there is one."""
-        discipline = self.direction.queue.discipline
-        return None if isinstance(discipline, DropTail) else discipline.kind
-
-    @property
-    def lossless(self) -> bool:
-        """Nothing is lost or corrupted on purpose."""
-        return self.loss.probability == 0 and self.direction.corrupt_ppb == 0
-
-
-@dataclass(frozen=True, slots=True)
-class PairExpectation:
-    """What a measurement between two hosts must find. Times are ns, of a round trip."""
-
-    source: str
-    sink: str
-    links: tuple[str, ...]
-    ends: ProbeEnds
-    rtt_ns: float
-    """Propagation only, the mean of both ways."""
-    deviation_ns: float
-    spread_ns: float
-    """Round trips this far apart (nearly) never wait for each other in a delay line."""
-    bottleneck_bps: int
-    goodput_bps: float
-    goodput_fair: bool
-    """May TCP be expected to reach the ceiling: nothing lost on purpose, the queue holds the BDP."""
-    directions: tuple[Direction, ...]
-    lossless: bool
-    backends: tuple[str, ...]
-    """Of the links that `directions` belong to."""
-    exits: tuple[HostExit, ...] = ()
-    """Of all that send into plain links on a round trip."""
-    source_exit: HostExit = HostExit()
-    sink_exit: HostExit = HostExit()
-    wakeups: int = 0
-    """Of a round trip, in switches in user space."""
-
-    @property
-    def key(self) -> str:
-        """Names the pair in probes and results: "left1 to right1"."""
-        return f"{self.source} to {self.sink}"
-
-    @property
-    def dither_ns(self) -> int:
-        """A round trip is longer than `round_trip_ns` by less than this: a uniform time at each end."""
-        return self.source_exit.dither_ns + self.sink_exit.dither_ns
-
-    def round_trip_ns(self, packet_bytes: int) -> float:
-        """Of a packet and an answer of the same size, without dither."""
-        ways = zip(self.backends, self.directions, strict=True)
-        exits = sum(exit_.serialisation_ns(packet_bytes) for exit_ in self.exits)
-        return self.rtt_ns + sum(_own_ns(*way, packet_bytes) for way in ways) + exits
-
-
-@dataclass(frozen=True, slots=True)
-class Expectations:
-    """Of each emulated link both directions and each shared port of a switch; of each pair its round trip."""
-
-    links: tuple[LinkExpectation, ...]
-    pairs: tuple[PairExpectation, ...]
 
 
 def expectations(plan: Plan) -> Expectations:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibration.exact import BUSY_SAMPLES
-from calibration.expect import BYTE_NS, Tolerances
+from calibration.expectation import BYTE_NS
 from calibration.probing import SENDER, Probing
+from calibration.tolerances import Tolerances
 from labs.record import Row, Verdict
 from labs.units.shown import written
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from calibration import statistic
-from calibration.expect import BYTE_NS, PairExpectation, Tolerances, serialisation_ns
+from calibration.expectation import BYTE_NS, PairExpectation, serialisation_ns
 from calibration.judge import Judge, Results, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.probing import PROBE_BYTES, Probing
+from calibration.tolerances import Tolerances
 from labs.record import Row
 
 BUSY_RATIO = 0.05

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibration.expect import BYTE_NS, ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
+from calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
 from calibration.probing import (
     MS,
     PROBE_BYTES,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from calibration.expect import Expectations, LinkExpectation, PairExpectation, ProbeEnds
+from calibration.expectation import Expectations, LinkExpectation, PairExpectation, ProbeEnds
 from generator.traffic_request import end
 from labs.units import NS_PER_MS, NS_PER_SECOND
 

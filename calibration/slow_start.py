@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from calibration.expect import BYTE_NS, PairExpectation, framed_bytes
+from calibration.expectation import BYTE_NS, PairExpectation, framed_bytes
 from labs.stages import Direction
 
 SEGMENT_BYTES = 1500

@@ -21,10 +21,12 @@ import orjson
 import pytest
 
 from calibration.compare import compare
-from calibration.expect import DIRECTIONS, Expectations, PairExpectation, Tolerances, expectations, serialisation_ns
+from calibration.expect import DIRECTIONS, expectations
+from calibration.expectation import Expectations, PairExpectation, serialisation_ns
 from calibration.probe import LiveProbes, TimeBudget
 from calibration.probing import PROBE_BYTES, Probing, plan_probes
 from calibration.slow_start import INITIAL_SEGMENTS, SEGMENT_BYTES
+from calibration.tolerances import Tolerances
 from generator import traffic_request
 from labs import host
 from labs.compile import compile

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from calibration.expect import ProbeEnds, expectations
+from calibration.expect import expectations
+from calibration.expectation import ProbeEnds
 from generator.traffic_request import end
 from labs import host
 from labs.compile import compile

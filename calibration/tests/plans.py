@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibration.expect import Expectations, expectations
+from calibration.expect import expectations
+from calibration.expectation import Expectations
 from calibration.probe import LiveProbes
 from calibration.probing import Probing, plan_probes
 from labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire

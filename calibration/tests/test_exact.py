@@ -9,7 +9,8 @@ import pytest
 
 from calibration import exact
 from calibration.compare import compare
-from calibration.expect import Expectations, expectations
+from calibration.expect import expectations
+from calibration.expectation import Expectations
 from calibration.probing import SECOND, Probing, plan_probes
 from calibration.tests.plans import DROP_TAIL, delays, direction, plan
 from labs.plan import Plan

@@ -11,7 +11,8 @@ import pytest
 from calibration import lans
 from calibration.compare import compare
 from calibration.exact import VirtualProbes
-from calibration.expect import Expectations, HostExit, LinkExpectation, expectations
+from calibration.expect import expectations
+from calibration.expectation import Expectations, HostExit, LinkExpectation
 from calibration.probe import LiveProbes
 from calibration.probing import Method, Probing, plan_probes
 from labs.compile import HostFacts, compile

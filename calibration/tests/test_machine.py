@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from calibration import expect, machine, report, spinner
+from calibration import machine, report, spinner
 from calibration.compare import compare
 from calibration.machine import MachineLoad, Process, Snapshot
 from calibration.tests.plans import answer, plan, prepared
+from calibration.tolerances import Tolerances
 from generator.engine import verification
 from labs.record import Certificate, MachineFacts, Row
 from labs.units import NS_PER_MS, NS_PER_SECOND
@@ -87,9 +88,7 @@ def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is
     expected, probing = prepared(lab)
     slow = answer(probing, rate_bps=0.98e9)
 
-    def note(
-        busy: bool = False, changes: tuple[dict[str, Any], ...] = (), bounds: expect.Tolerances | None = None
-    ) -> str:
+    def note(busy: bool = False, changes: tuple[dict[str, Any], ...] = (), bounds: Tolerances | None = None) -> str:
         facts = spinner.with_changes({}, changes)
         rows = compare(expected, probing, slow, facts, bounds, busy=busy)
         return next(

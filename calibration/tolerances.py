@@ -1,0 +1,66 @@
+"""How far a measured value may be from the configured one, in the live clock, and why. Pure.
+
+`exact` has the tolerances of the virtual clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from labs.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """How far a measured value may be from the configured one. `REASONS` says why."""
+
+    delay_ns: int = 100_000
+    delay_share: float = 0.001
+    delay_p99_ns: int = 2_000_000
+    rtt_ns: int = 200_000
+    rate_share: float = 0.001
+    instant_ns: int = 50_000
+    queue_share: float = 0.02
+    queue_packets: float = 1.5
+    confidence: float = 0.99
+    goodput_above: float = 0.01
+    goodput_below: float = 0.1
+    switch_ns: int = 300_000
+    release_p50_ns: int = 10_000
+    release_p99_ns: int = 500_000
+    other_bytes: int = 0
+    other_bps: int = 0
+
+
+# Framed, one way: hellos of OSPFv2 and OSPFv3 each second, 106 and 118 bytes; of IS-IS, 134; BGP's keepalives and what
+# acknowledges them, in both families every 3 s, 438.
+ROUTING_BYTES, ROUTING_BPS = 450, 2_000
+
+REASONS = {
+    "delay": "p50: 100 µs, or 0.1 % of the delay if that is more, for the two network stacks around the link (4 to "
+    "20 µs on a quiet machine) and CPUs that are shared; p99: 2 ms more, the time a CPU may be taken away; the "
+    "largest is shown only, since one such event decides it",
+    "rate": "0.1 %, and 50 µs of uncertainty at each end of the window in which packets were counted",
+    "loss": "the configured probability must lie in the Wilson interval of the count; 99 % for all comparisons of "
+    "a certificate together (Bonferroni), widened by the correlation of the configured model",
+    "queue": "2 % of the limit, 1.5 packets (the one in service), and the bytes that leave in 50 µs (a sender's burst)",
+    "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way; in the live clock a plain access "
+    "link adds nothing to a lone packet, which its token bucket lets pass at once",
+    "switch": "0.3 ms more delay each time a packet crosses a switch in user space, which wakes up for it",
+    "goodput": "never more than 1 % above what headers leave of the rate (acknowledgements come in "
+    "bunches); not more than 10 % below it by a "
+    "sender whose window filled the pipe, where the queue holds the BDP and nothing is lost on purpose",
+    "routing": "what routers tell each other: 450 bytes at once at most, for which a probe's packet may "
+    "have to wait (p99, largest) and which fill the queue, and 2 kbit/s of the rate",
+    "release": "the link's own error, due against actual, free of any network stack: p50 10 µs, p99 500 µs; "
+    "on a CPU of its own it is below 1 µs and 10 µs",
+}
+"""By kind of quantity."""
+
+
+def beside_routing(bounds: Tolerances, plan: Plan) -> Tolerances:
+    """The same where routers talk on the links that are measured; see "routing" in `REASONS`."""
+    if plan.routing == "static":
+        return bounds
+    return dataclasses.replace(bounds, other_bytes=ROUTING_BYTES, other_bps=ROUTING_BPS)
