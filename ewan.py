@@ -18,7 +18,7 @@ COMMANDS = {
     "batch": "labs.commands.batch:batch_command",
     "transfer": "generator.cli:transfer_command",
     "run": "generator.engine.cli:run_command",
-    "rerun": "generator.engine.cli:rerun_command",
+    "rerun": "generator.engine.rerun:rerun_command",
     "hstts": "generator.suites.cli:hstts_command",
     "report": "analysis.cli:report_command",
     "runs": "analysis.cli:runs_command",

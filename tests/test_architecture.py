@@ -54,6 +54,7 @@ COMMANDS = (
     "labs.commands",
     "generator.cli",
     "generator.engine.cli",
+    "generator.engine.rerun",
     "generator.suites.cli",
     "calibration.cli",
     "calibration.bench",

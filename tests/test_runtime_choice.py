@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from generator.engine import cli as engine_cli
+from generator.engine import rerun
 from generator.engine.experiment import Experiment
 from generator.tests.origins import origin
 from labs.commands import live, up
@@ -80,10 +80,10 @@ def test_a_repetition_is_made_as_the_first_was(
     clock: Clock, runtime: str, wanted: str | None, is_taken: str, tmp_path: Path
 ) -> None:
     before = Experiment.create(tmp_path, origin(runtime=runtime), clock)
-    assert engine_cli.again_on(before, wanted) == is_taken
+    assert rerun.again_on(before, wanted) == is_taken
 
 
 @pytest.mark.parametrize(("clock", "wanted"), [("virtual", "containerlab"), ("live", "virtual")])
 def test_a_repetition_stays_in_its_clock(clock: Clock, wanted: str, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=f"--runtime {wanted}: the experiment was in the {clock} clock"):
-        engine_cli.again_on(Experiment.create(tmp_path, origin(), clock), wanted)
+        rerun.again_on(Experiment.create(tmp_path, origin(), clock), wanted)

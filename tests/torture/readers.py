@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from generator import scenario as scenarios
-from generator.engine import cli as running
-from generator.engine import engine
+from generator.engine import engine, rerun
 from labs.commands.errors import guarded
 
 MODULES = (
@@ -40,9 +39,9 @@ def experiment(path: str) -> None:
     """What `ewan rerun` reads of a directory or an archive before it runs anything."""
 
     def read() -> None:
-        with running.original_of(Path(path)) as before:
-            running.intact(before, Path(path))
-            running.again_on(before, None)
+        with rerun.original_of(Path(path)) as before:
+            rerun.intact(before, Path(path))
+            rerun.again_on(before, None)
             for entry in before.runs:
                 before.job(entry)
 
