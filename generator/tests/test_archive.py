@@ -1,4 +1,4 @@
-"""What archives from others may not do: leave their place, fill the disk or the memory."""
+"""Archives: equal contents give equal bytes; those from others leave neither their place nor a full disk or memory."""
 
 from __future__ import annotations
 
@@ -108,6 +108,21 @@ def test_a_hostile_archive_is_refused(
     assert message in str(refusal.value)
     assert set(tmp_path.iterdir()) <= {path, place}
     assert sum(result.stat().st_size for result in place.rglob("*") if result.is_file()) <= ROOM
+
+
+def test_an_archive_is_the_same_bytes_whoever_packs_it_when(tmp_path: Path) -> None:
+    packed = []
+    for name, age in (("a", 1), ("b", 10**9)):
+        place = tmp_path / name
+        (place / "runs/001/traffic").mkdir(parents=True)
+        for file in ("experiment.json", "runs/001/flows.parquet", "runs/001/traffic/series.csv", ".reserve"):
+            (place / file).write_text(file)
+            os.utime(place / file, (age, age))
+        archive.clean(place)
+        packed.append(archive.pack(place, "x").read_bytes())
+    assert packed[0] == packed[1]
+    unpacked = archive.unpack(tmp_path / "a/x.tar.zst", tmp_path / "out")
+    assert sorted(path.name for path in unpacked.rglob("*") if path.is_file()) == ["experiment.json", "flows.parquet"]
 
 
 def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from analysis import load
 from generator.scenario.fields import Pattern
 from generator.scenario.flow_paths import partners
-from generator.tests.test_scenario import parse, planned
+from generator.tests.scenarios import parse, planned
 from labs.record import paths
 from labs.record.experiment import checksum
 from labs.record.paths import CrossedLink, CrossedPath

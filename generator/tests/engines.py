@@ -1,0 +1,63 @@
+"""What tests of the engine share: jobs of a small scenario, and an engine's surroundings that are made up."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from generator import scenario
+from generator.engine import Facts, Parts, engine
+from generator.engine.experiment import Job
+from generator.tests.origins import origin
+from labs.context import Context
+from labs.plan import Plan
+from labs.record import Certificate, MachineFacts, Row
+
+CONTEXT = Context.of(os.environ)
+TEXT = """
+lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
+seeds: 2
+longest: 10s
+sample: 100ms
+steps:
+  - {name: load, from: left1, to: right1, congestion: reno, for: 1s, bulk: {}}
+"""
+
+
+def jobs(text: str = TEXT) -> list[Job]:
+    """A scenario's runs in the virtual clock."""
+    return list(engine.jobs(scenario.parse(text, Path("engine.scenario.yaml")).runs(), virtual=True))
+
+
+def half_of_range(values: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The mean, and half of the range in place of a confidence interval's half width."""
+    return sum(values) / len(values), (max(values) - min(values)) / 2
+
+
+def certificate(plan: Plan, verdict: Any) -> Certificate:
+    """A certificate of one row with this verdict."""
+    facts = MachineFacts("", "", "", 1, 0, "", False, {})
+    row = Row("core", "forward", "rate", "bit/s", 1e7, 2e7, 1e7, 1.0, verdict)
+    return Certificate("", plan.lab, "", facts, {}, (row,), {}, {}, 0, "virtual")
+
+
+def parts(verdict: str) -> Parts:
+    """An engine's surroundings in which every lab has the same verdict, and nothing is analysed."""
+
+    def certify(context: Context, plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
+        return certificate(plan, verdict)
+
+    def analyse(place: Path) -> dict[str, Any]:
+        return {"runs": [], "points": [], "beside": []}
+
+    return Parts(certify, analyse, lambda place: place / "report.html", half_of_range)
+
+
+def begun(place: Path, verdict: str, unverified: bool) -> int:
+    """Runs the small scenario in labs of one verdict; the exit status."""
+    facts = Facts({}, origin(scenario="engine"))
+    prepared = engine.prepare(jobs(), facts, virtual=True, directory=place, unverified=unverified)
+    return engine.run(prepared, parts=parts(verdict), context=CONTEXT)

@@ -1,0 +1,54 @@
+"""What tests of scenarios share: a lab, and a text's runs and schedules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from generator import scenario
+from generator.scenario import Scenario, ScenarioRun, Schedule
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
+
+FACTS = HostFacts((0, 1), (), "virtual")
+HEAD = """lab: {topology: {dumbbell: {pairs: 3, reverse_pairs: 2}}, rtt: 20ms, wan: {rate: 10Mbit/s}}
+"""
+
+SWEPT = (
+    HEAD
+    + """
+parameters: {streams: 1, length: 5s}
+sweep: [{streams: 1, length: 5s}, {streams: [2, 3], length: 10s}]
+scales: {quick: {parameters: {length: 1s}, sweep: {streams: [1, 4]}, seeds: [7, 9]}}
+stop: {metric: mean goodput, within: 5%}
+steps: [{name: a, from: left1, to: right1, streams: "${streams}", for: "${length}", bulk: }]
+"""
+)
+"""A scenario with groups of values and a scale."""
+
+
+def parse(text: str) -> Scenario:
+    """A scenario that no file holds."""
+    return scenario.parse(text, Path("x.scenario.yaml"))
+
+
+def planned(run: ScenarioRun) -> Schedule:
+    """A run's schedule on the plan of its own lab."""
+    return run.schedule(compile_spec(run.spec, FACTS), "virtual")
+
+
+def check(text: str, settings: dict[str, str] | None = None, scale: str | None = None) -> None:
+    """Makes every run and its schedule, as an experiment does before the first one starts."""
+    assert list(parse(text).runs(settings, scale).scheduled(FACTS, "virtual"))
+
+
+def only(text: str) -> Schedule:
+    """The schedule of the one run of a scenario in the shared lab."""
+    (run,) = parse(HEAD + text).runs()
+    return planned(run)
+
+
+def flows(schedule: Schedule) -> list[Any]:
+    """What the traffic generator is asked for."""
+    assert schedule.program.traffic is not None
+    return list(schedule.program.traffic["flows"])

@@ -1,0 +1,55 @@
+"""A repetition beside its original: what differs beyond noise, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from generator.engine import (
+    compare,
+)
+from generator.rows import frame_of
+from labs.record import tables
+
+
+def test_welch_finds_what_is_beyond_noise_and_nothing_else() -> None:
+    before = [100.0, 101.0, 99.0, 100.5, 99.5]
+    assert compare.judge("fairness per flow", before, [100.2, 99.8, 100.9, 99.3, 100.0], 0.01)[0] == "within noise"
+    assert compare.judge("fairness per flow", before, [110.0, 111.0, 109.0, 110.5, 109.5], 0.01)[0] == "different"
+    assert compare.judge("fairness per flow", before, list(reversed(before)), 0.01)[0] == "same"
+
+
+def test_single_runs_have_a_stated_tolerance_or_none() -> None:
+    assert compare.judge("aggregate goodput", [100.0], [109.0], 0.01)[0] == "within noise"
+    verdict, why = compare.judge("aggregate goodput", [100.0], [120.0], 0.01)
+    assert verdict == "different" and "different above 10%" in why
+    assert compare.judge("queue loss", [0.0], [0.001], 0.01)[0] == "shown"
+
+
+def summary(goodputs: Sequence[float]) -> dict[str, Any]:
+    each = [{"metrics": {"mean goodput": {"value": value, "unit": "bit/s"}}, "parameters": {}} for value in goodputs]
+    return {"runs": each}
+
+
+def test_a_live_repetition_is_judged_metric_by_metric() -> None:
+    (finding,) = compare.live(summary([9.1e6, 9.2e6, 9.3e6]), summary([4.1e6, 4.2e6, 4.3e6]))
+    assert (finding.what, finding.before, finding.now) == ("mean goodput", "9.2 Mbit/s", "4.2 Mbit/s")
+    assert finding.verdict == "different"
+
+
+def test_the_first_difference_is_named(tmp_path: Path) -> None:
+    for name in ("before", "now"):
+        place = tmp_path / name
+        place.mkdir()
+        rows = [{"flow": 0, "part": 0, "number": n, "start_ns": n * 10, "duration_ns": 5} for n in range(3)]
+        if name == "now":
+            rows[2]["duration_ns"] = 6
+        tables.write(place, "exchanges", frame_of(rows, "exchanges"))
+        (place / "wall.json").write_text(name)
+    before, now = tmp_path / "before", tmp_path / "now"
+    assert compare.first_difference(before, now) == ("exchanges.parquet: row 2, duration_ns: 5 ns before, 6 ns now"), (
+        "wall.json is of the machine"
+    )
+    (now / "events.json").write_text("{}")
+    assert compare.first_difference(before, now) == "events.json is only in the repetition"

@@ -1,0 +1,66 @@
+"""What a run left becomes tables with the numbers and names of its schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from generator import records
+from labs.record import tables
+
+FLOW = {
+    "number": 7,
+    "request": 0,
+    "name": "both left1 to right1",
+    "step": "both",
+    "role": "load",
+    "transfer": 3,
+    "kind": "bulk",
+    "generator": "ewan",
+    "source": "left1",
+    "sink": "right1",
+    "congestion": "reno",
+    "scheduled_ns": 5,
+    "volume_bytes": 100,
+}
+
+
+def test_flows_have_the_numbers_and_names_of_the_schedule(tmp_path: Path) -> None:
+    (tmp_path / "traffic").mkdir()
+    each = [{"flow": 0, "part": part, "kind": "bulk", "connected_ns": 9, "error": None} for part in (1, 0)]
+    (tmp_path / "traffic/traffic.json").write_bytes(orjson.dumps({"flows": each}))
+    header = ",".join(tables.TABLES["goodput"])
+    (tmp_path / "traffic/goodput.csv").write_text(f"{header}\n0,1,200,100,40,50\n0,0,100,100,30,\n0,0,2")
+    request = {"flows": [{"work": {"kind": "bulk", "bidirectional": True}}]}
+    assert records.collect(tmp_path, {"flows": [FLOW]}, request) is None
+    flows = tables.read(tmp_path, "flows")
+    assert flows.select("flow", "part", "source", "sink").rows() == [
+        (7, 0, "left1", "right1"),
+        (7, 1, "right1", "left1"),
+    ]
+    goodput = tables.read(tmp_path, "goodput")
+    assert goodput.rows() == [(7, 0, 100, 100, 30, None), (7, 1, 200, 100, 40, 50)], "what was cut short is left out"
+
+
+def test_a_flow_without_a_record_says_so(tmp_path: Path) -> None:
+    why = records.collect(tmp_path, {"flows": [FLOW]}, {"flows": [{"work": {}}]})
+    assert why == "both left1 to right1: it left no record"
+    (row,) = tables.read(tmp_path, "flows").rows(named=True)
+    assert row["error"] == "it left no record" and row["volume_bytes"] == 100 and row["received_bytes"] is None
+
+
+def test_a_rank_is_a_source(tmp_path: Path) -> None:
+    flow = {**FLOW, "kind": "messages", "members": ["left1", "left2"]}
+    (tmp_path / "traffic").mkdir()
+    each = [{"flow": 0, "part": part, "kind": "messages", "error": None} for part in (0, 1)]
+    (tmp_path / "traffic/traffic.json").write_bytes(orjson.dumps({"flows": each}))
+    records.collect(tmp_path, {"flows": [flow]}, {"flows": [{"work": {"kind": "messages"}}]})
+    assert tables.read(tmp_path, "flows")["source"].to_list() == ["left1", "left2"]
+
+
+def test_columns_that_are_not_the_tables_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("link,rate\ncore,1\n")
+    with pytest.raises(ValueError, match="columns are link, rate, expected link, direction"):
+        records.collect(tmp_path, {"flows": []}, None)

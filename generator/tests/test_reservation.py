@@ -1,0 +1,47 @@
+"""What is not on this machine is refused before anything starts, with what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generator import congestion
+from generator.engine import (
+    reservation,
+)
+from generator.tests.engines import TEXT, jobs
+from labs.runtime import memory
+from labs.runtime.base import LabError
+
+
+def test_the_virtual_kernel_has_the_congestion_controls_of_the_papers() -> None:
+    assert {"reno", "cubic", "bic", "highspeed", "scalable", "htcp", "westwood", "vegas", "bbr"} <= set(
+        congestion.in_virtual()
+    )
+
+
+def test_the_refusal_of_a_congestion_control_hints_at_the_virtual_clock() -> None:
+    missing = [name for name in congestion.in_virtual() if name not in congestion.in_live(congestion.in_virtual())]
+    if missing:
+        with pytest.raises(LabError, match=f"{missing[0]}: this kernel lets nodes have .*reno.*--runtime virtual"):
+            congestion.refuse(missing[:1], virtual=False)
+        with pytest.raises(LabError, match=f"--runtime virtual, whose kernel has {missing[0]}$"):
+            congestion.refuse([missing[0], "vegan"], virtual=False)
+    with pytest.raises(LabError, match=r"vegan: this kernel lets nodes have [^:]*$"):
+        congestion.refuse(["reno", "vegan"], virtual=False)
+    congestion.refuse(["reno"], virtual=False)
+
+
+def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    (first, _) = jobs(TEXT.replace("congestion: reno,", "congestion: reno, generator: iperf3,"))
+    reservation.tools(reservation.needs([first], virtual=True))
+    monkeypatch.setattr(reservation, "SEARCHED", "/nowhere")
+    with pytest.raises(LabError, match=r"^iperf3, which .* is not on this machine: install the package iperf3$"):
+        reservation.tools(reservation.needs([first], virtual=True))
+
+
+def test_records_that_the_disk_cannot_hold_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "available", lambda place: 1 << 20)
+    with pytest.raises(LabError, match=r"records would be written, and 1MB are free in .*: make room there"):
+        reservation.disk(reservation.needs(jobs(), virtual=True), tmp_path)

@@ -1,0 +1,81 @@
+"""A scenario's runs: parameters, sweeps, scales, seeds, and words of the command line."""
+
+from __future__ import annotations
+
+from generator import scenario
+from generator.tests.scenarios import HEAD, SWEPT, flows, parse, planned
+
+
+def test_a_sweep_is_every_combination_of_each_seed_in_order() -> None:
+    result = parse(
+        HEAD
+        + """
+parameters: {streams: 1, congestion: cubic}
+sweep: {streams: [1, 2], congestion: [reno, cubic]}
+seeds: 2
+steps: [{name: a, from: left1, to: right1, streams: "${streams}", congestion: "${congestion}", bulk: 1MB}]
+"""
+    )
+    runs = result.runs()
+    assert [run.number for run in runs] == list(range(1, 9))
+    assert [run.name for run in runs][:3] == [
+        "streams=1 congestion=reno seed=1",
+        "streams=1 congestion=reno seed=2",
+        "streams=1 congestion=cubic seed=1",
+    ]
+    assert runs[7].parameters == {"streams": 2, "congestion": "cubic"}
+    assert [run.spec.description.seed for run in runs[:2]] == [1, 2]
+    assert len(flows(planned(runs[7]))) == 2
+    repeated = runs.of(runs[0].parameters, 9, 5)
+    assert (repeated.number, repeated.name) == (9, "streams=1 congestion=reno seed=5")
+    assert repeated.spec.description.seed == 5
+
+
+def test_a_repetition_has_the_seed_of_its_own_in_its_steps() -> None:
+    """A stop condition asks for further seeds; `${seed}` is the run's, not that of the point's first run."""
+    runs = parse(HEAD + "seeds: 2\nsteps: [{name: a, on: left1, run: 'echo ${seed}'}]").runs()
+    (command,) = planned(runs.of(runs[0].parameters, 3, 7)).program.commands
+    assert command.argv[-1].endswith("echo 7") or command.argv[-1] == "7"
+
+
+def test_groups_of_a_sweep_come_one_after_the_other() -> None:
+    points = [(run.parameters["streams"], run.parameters["length"]) for run in parse(SWEPT).runs()]
+    assert points == [(1, "5s"), (2, "10s"), (3, "10s")]
+
+
+def test_a_scale_replaces_parameters_sweep_and_seeds() -> None:
+    runs = parse(SWEPT).runs(scale="quick")
+    assert [run.name for run in runs] == [
+        "streams=1 seed=7", "streams=1 seed=9", "streams=4 seed=7", "streams=4 seed=9",
+    ]  # fmt: skip
+    assert {run.parameters["length"] for run in runs} == {"1s"}
+
+
+def test_words_of_the_command_line_replace_values_and_sweeps() -> None:
+    runs = parse(SWEPT).runs({"streams": "5,6", "length": "2s"}, seeds=2)
+    assert [run.name for run in runs] == [
+        f"streams={streams} length=2s seed={seed}" for streams in (5, 6) for seed in (1, 2)
+    ]
+
+
+def test_the_stop_condition_is_as_written_or_usual() -> None:
+    stop = parse(SWEPT).stop_at("quick")
+    assert stop == scenario.Stop("mean goodput", 0.05, 0.95, 3, 20)
+
+
+def test_without_seeds_a_lab_keeps_its_own() -> None:
+    text = "lab: {topology: dumbbell, seed: 42}\nsteps: [{name: a, from: left1, to: right1, bulk: 1MB}]"
+    assert [run.seed for run in parse(text).runs()] == [42]
+
+
+def test_parameters_stand_within_braces_and_words_and_are_numbers_again() -> None:
+    text = """
+parameters: {pairs: 2, rate: 5, n: 1}
+lab: {topology: {dumbbell: {pairs: ${pairs}}}, wan: {rate: ${rate}Mbit/s}}
+steps:
+  - {name: a, from: "left[1-${pairs}]", to: "right[1-${pairs}]", streams: ${n}, bulk: 1MB}
+  - {name: b, on: left1, run: 'echo $EWAN_OUT ${seed} >/dev/null'}
+"""
+    (run,) = parse(text).runs()
+    assert run.spec.description.topology.choice.pairs == 2
+    assert planned(run).program.commands[0].argv == ("sh", "-c", "echo $EWAN_OUT 1 >/dev/null")

@@ -1,0 +1,48 @@
+"""What a user sees while runs are at work, and of their results."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from generator.engine import (
+    show,
+)
+from generator.engine.progress import Board
+from labs.runtime.progress import Progress
+from labs.units import NS_PER_MS, NS_PER_SECOND
+
+
+def test_a_run_that_is_held_up_is_seen_in_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eleven runs of a minute took 3 s each; the twelfth has come to 0.6 s of it in 100 s, and needs hours."""
+    now_ns = 0
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
+    board = Board("execution", 12, 12 * 60 * NS_PER_SECOND)
+    for number in range(12):
+        board.begin(number, 60 * NS_PER_SECOND)
+        if number == 11:
+            break
+        now_ns += 3 * NS_PER_SECOND
+        board.move(number, Progress(3 * NS_PER_SECOND, 60 * NS_PER_SECOND))
+        board.end(number)
+    assert board.words() == "execution: 11 of 12 runs have ended, about 3s left"
+    now_ns += 100 * NS_PER_SECOND
+    board.move(11, Progress(100 * NS_PER_SECOND, 600 * NS_PER_MS))
+    left = re.fullmatch(r".*, about (\d+)s left", board.words())
+    assert left is not None and 1000 < int(left[1]) < 10_000, board.words()
+
+
+@pytest.mark.parametrize(
+    ("measured", "cells"),
+    [
+        ({"mean": 9.24e6, "low": 9.0e6, "high": 9.48e6, "unit": "bit/s"}, ["speed (Mbit/s)", "9.240 ± 0.240", "–"]),
+        ({"mean": 0.025, "low": None, "high": None, "unit": "share"}, ["speed (%)", "2.500", "–"]),
+        ({"mean": 150.5e9, "low": 150.4e9, "high": 150.6e9, "unit": "ns"}, ["speed (s)", "150.5 ± 0.1", "–"]),
+        ({"mean": 0.99931, "low": None, "high": None, "unit": "ratio"}, ["speed", "0.9993", "–"]),
+    ],
+)
+def test_values_are_shown_in_the_unit_that_the_first_one_fills(measured: dict[str, Any], cells: list[str]) -> None:
+    assert show.row("speed", [measured, None]) == cells
