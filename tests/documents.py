@@ -23,7 +23,7 @@ _COMMENT = re.compile(r"\s{2,}#.*|\s+# .*")
 
 
 @dataclass(frozen=True)
-class Command:
+class DocumentedCommand:
     """`refusal`: the error that the document shows, in one line; empty where the command ends well."""
 
     document: str
@@ -40,10 +40,10 @@ class Command:
         return shlex.split(self.text)
 
 
-def commands(path: Path) -> list[Command]:
+def commands(path: Path) -> list[DocumentedCommand]:
     """All of a document, in its order."""
     name = path.relative_to(ROOT).as_posix()
-    found: list[Command] = []
+    found: list[DocumentedCommand] = []
     lines = path.read_text().splitlines()
     number = 0
     while number < len(lines):
@@ -54,12 +54,12 @@ def commands(path: Path) -> list[Command]:
                 found += _block(name, number + 2, lines[number + 1 : end])
             number = end
         else:
-            found += [Command(name, number + 1, text, mention=True) for text in _MENTION.findall(line)]
+            found += [DocumentedCommand(name, number + 1, text, mention=True) for text in _MENTION.findall(line)]
         number += 1
     return found
 
 
-def _block(document: str, first: int, lines: list[str]) -> list[Command]:
+def _block(document: str, first: int, lines: list[str]) -> list[DocumentedCommand]:
     session = any(line.startswith("$ ") for line in lines)
     found = []
     at = 0
@@ -73,7 +73,10 @@ def _block(document: str, first: int, lines: list[str]) -> list[Command]:
                 text = text[:-1].rstrip() + " " + lines[at].strip()
             after = lines[at + 1] if at + 1 < len(lines) else ""
             refusal = after if session and after.startswith("ewan: ") else ""
-            found += [Command(document, first + start, part, refusal) for part in _COMMENT.sub("", text).split(" && ")]
+            found += [
+                DocumentedCommand(document, first + start, part, refusal)
+                for part in _COMMENT.sub("", text).split(" && ")
+            ]
         at += 1
     return found
 

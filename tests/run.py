@@ -24,7 +24,7 @@ CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
 PURE_CRATES = ["--lib", "--bins", "--test", "properties", "--test", "simulate"]
 
 
-class Stage(NamedTuple):
+class TestingStage(NamedTuple):
     """A name, what is run, and what is run where tests of it failed, which the exit status `failed` says."""
 
     name: str
@@ -33,17 +33,17 @@ class Stage(NamedTuple):
     failed: int
 
 
-def cargo(name: str, *options: str) -> Stage:
+def cargo(name: str, *options: str) -> TestingStage:
     command = [*CARGO, *options]
-    return Stage(name, command, [*command, "--", "--test-threads=1"], failed=101)
+    return TestingStage(name, command, [*command, "--", "--test-threads=1"], failed=101)
 
 
-def pytest(name: str, marks: str, *options: str) -> Stage:
+def pytest(name: str, marks: str, *options: str) -> TestingStage:
     command = [sys.executable, "-m", "pytest", "-m", marks, "-o", f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"]
-    return Stage(name, [*command, *options], [*command, "--last-failed"], failed=1)
+    return TestingStage(name, [*command, *options], [*command, "--last-failed"], failed=1)
 
 
-def stages(what: str) -> list[Stage]:
+def stages(what: str) -> list[TestingStage]:
     """KeyError for another word than check and all."""
     cpus = len(os.sched_getaffinity(0))
     side_by_side = ("-n", str(cpus), "--dist", "loadscope")

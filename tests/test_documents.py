@@ -21,7 +21,7 @@ from labs.commands.group import imported
 from labs.compile import HostFacts, compile
 from labs.spec import parse
 from tests.conftest import ROOT, Ewan
-from tests.documents import DOCUMENTS, Command, commands, of_ewan, yaml_blocks
+from tests.documents import DOCUMENTS, DocumentedCommand, commands, of_ewan, yaml_blocks
 
 ONLY_PARSED = {
     r"^(git|cd) ": "downloads the project",
@@ -47,16 +47,16 @@ LONGEST_S = 60
 EVERY = [command for document in DOCUMENTS for command in commands(document)]
 
 
-def reason(command: Command) -> str | None:
+def reason(command: DocumentedCommand) -> str | None:
     return next((why for pattern, why in ONLY_PARSED.items() if re.search(pattern, command.text)), None)
 
 
 PARSED = [command for command in EVERY if command.mention or reason(command)]
 
 
-def once(every: list[Command]) -> list[Command]:
+def once(every: list[DocumentedCommand]) -> list[DocumentedCommand]:
     """Each command once, where it stands first."""
-    first: dict[str, Command] = {}
+    first: dict[str, DocumentedCommand] = {}
     for command in every:
         first.setdefault(command.text, command)
     return list(first.values())
@@ -76,7 +76,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("command", PARSED, ids=str)
-def test_what_a_command_names_exists(command: Command) -> None:
+def test_what_a_command_names_exists(command: DocumentedCommand) -> None:
     for words in alternatives(command):
         for own in of_ewan(words):
             parsed(own, command.mention)
@@ -88,7 +88,7 @@ def test_what_a_command_names_exists(command: Command) -> None:
                 assert (ROOT / word.rpartition("=")[2]).exists(), f"{word} is not there"
 
 
-def alternatives(command: Command) -> list[list[str]]:
+def alternatives(command: DocumentedCommand) -> list[list[str]]:
     """`ewan lab|up …` stands for `ewan lab …` and `ewan up …`."""
     first, second, *rest = command.words
     return [[first, word, *rest] for word in second.split("|")]
@@ -117,7 +117,7 @@ def parsed(words: list[str], mention: bool) -> None:
 
 @pytest.mark.live
 @pytest.mark.parametrize("command", RUN, ids=str)
-def test_a_command_ends_as_the_document_says(ewan: Ewan, place: Path, command: Command) -> None:
+def test_a_command_ends_as_the_document_says(ewan: Ewan, place: Path, command: DocumentedCommand) -> None:
     lines = of_ewan(command.words)
     assert lines, "neither ewan's nor make's: write in ONLY_PARSED why it is not run"
     for words in lines:
@@ -148,7 +148,9 @@ def test_the_documents_have_commands_of_each_kind() -> None:
 
 
 def test_a_command_that_stands_twice_is_run_where_it_stands_first() -> None:
-    early, later, again = (Command("x", line, text) for line, text in enumerate(("make lab", "make down", "make lab")))
+    early, later, again = (
+        DocumentedCommand("x", line, text) for line, text in enumerate(("make lab", "make down", "make lab"))
+    )
     assert once([early, later, again]) == [early, later]
 
 
@@ -158,7 +160,7 @@ def test_a_command_that_stands_twice_is_run_where_it_stands_first() -> None:
 )
 def test_a_wrong_command_is_found(text: str) -> None:
     with pytest.raises(AssertionError):
-        test_what_a_command_names_exists(Command("x", 1, text))
+        test_what_a_command_names_exists(DocumentedCommand("x", 1, text))
 
 
 BLOCKS = [(path, line, text) for path in DOCUMENTS for line, text in yaml_blocks(path)]

@@ -49,7 +49,7 @@ STUBS = {
 }
 
 
-class Machine:
+class BareMachine:
     """A tree with the project's scripts, on a machine that has these programs and no others."""
 
     def __init__(self, place: Path) -> None:
@@ -91,11 +91,11 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path) -> BareMachine:
+    return BareMachine(tmp_path)
 
 
-def test_what_the_tour_runs_is_installed_once(machine: Machine) -> None:
+def test_what_the_tour_runs_is_installed_once(machine: BareMachine) -> None:
     machine.without("iperf3")
     first = machine.run("./setup.sh")
     assert first.returncode == 0, first.stderr
@@ -108,7 +108,7 @@ def test_what_the_tour_runs_is_installed_once(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("lacks", ["apt-get", "sudo"])
-def test_a_person_is_asked_for_it_where_it_cannot_be_installed(machine: Machine, lacks: str) -> None:
+def test_a_person_is_asked_for_it_where_it_cannot_be_installed(machine: BareMachine, lacks: str) -> None:
     machine.without("iperf3")
     if lacks == "apt-get":
         machine.without("apt-get")
@@ -126,7 +126,7 @@ def test_a_person_is_asked_for_it_where_it_cannot_be_installed(machine: Machine,
     assert lacking.stderr.splitlines()[-1].startswith("setup: missing: iputils-ping iperf3: ")
 
 
-def test_nothing_is_asked_for_where_all_is_there(machine: Machine) -> None:
+def test_nothing_is_asked_for_where_all_is_there(machine: BareMachine) -> None:
     done = machine.run("./setup.sh")
     assert done.returncode == 0 and machine.installed() == [] and "iperf3" not in done.stderr
     assert done.stderr.splitlines()[-1] == (
@@ -134,7 +134,7 @@ def test_nothing_is_asked_for_where_all_is_there(machine: Machine) -> None:
     )
 
 
-def test_the_launcher_is_installed_and_removed(machine: Machine) -> None:
+def test_the_launcher_is_installed_and_removed(machine: BareMachine) -> None:
     file = machine.home / ".local/bin/ewan"
     ewan = machine.tree / ".venv/bin/ewan"
     ewan.parent.mkdir(parents=True)
@@ -162,7 +162,7 @@ def test_the_launcher_is_installed_and_removed(machine: Machine) -> None:
     assert machine.run("./launcher.sh", "uninstall").returncode == 0
 
 
-def test_what_is_not_ours_stays(machine: Machine, tmp_path: Path) -> None:
+def test_what_is_not_ours_stays(machine: BareMachine, tmp_path: Path) -> None:
     prefix = tmp_path / "usr"
     file = prefix / "bin/ewan"
     file.parent.mkdir(parents=True)
@@ -187,20 +187,20 @@ def test_what_is_not_ours_stays(machine: Machine, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("words", "said"), [(["relative"], "absolute"), ([], "HOME"), (["/proc/none"], "/proc/none")])
 def test_where_nothing_can_be_installed_one_line_says_what_to_write(
-    machine: Machine, words: list[str], said: str
+    machine: BareMachine, words: list[str], said: str
 ) -> None:
     refused = machine.run("./launcher.sh", "install", *words, HOME="")
     assert refused.returncode == 2 and len(refused.stderr.splitlines()) == 1
     assert said in refused.stderr
 
 
-def test_the_launcher_of_a_tree_that_is_not_set_up_says_so(machine: Machine) -> None:
+def test_the_launcher_of_a_tree_that_is_not_set_up_says_so(machine: BareMachine) -> None:
     assert machine.run("./launcher.sh", "install").returncode == 0
     ended = machine.run(str(machine.home / ".local/bin/ewan"), "ps")
     assert ended.returncode == 2 and "make setup" in ended.stderr
 
 
-def test_the_installed_command_goes_on_under_sudo(machine: Machine, tmp_path: Path) -> None:
+def test_the_installed_command_goes_on_under_sudo(machine: BareMachine, tmp_path: Path) -> None:
     """As an ordinary user: what sudo is asked to run needs no PATH, and is this tree's."""
     prefix = tmp_path / "usr"
     subprocess.run([ROOT / "launcher.sh", "install", prefix], check=True, capture_output=True)
@@ -221,7 +221,7 @@ def built(tree: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-def test_clones_of_the_same_sources_share_what_was_built(machine: Machine, tmp_path: Path) -> None:
+def test_clones_of_the_same_sources_share_what_was_built(machine: BareMachine, tmp_path: Path) -> None:
     def set_up(tree: Path, **environment: str) -> None:
         machine.tree = tree
         done = machine.run("./setup.sh", **environment)
@@ -249,7 +249,7 @@ def test_clones_of_the_same_sources_share_what_was_built(machine: Machine, tmp_p
     assert built(third) == 1 and (third / "target/node").is_dir()
 
 
-def test_clean_removes_the_cache_where_that_is_asked_for(machine: Machine) -> None:
+def test_clean_removes_the_cache_where_that_is_asked_for(machine: BareMachine) -> None:
     machine.program("make", f'exec {shutil.which("make")} "$@"')
     cache = machine.home / ".cache/ewan"
     assert machine.run("./setup.sh").returncode == 0
@@ -267,7 +267,7 @@ def test_clean_removes_the_cache_where_that_is_asked_for(machine: Machine) -> No
     assert refused.returncode == 2 and "stays" in refused.stderr and (cache / "thesis.tex").exists()
 
 
-def test_a_cache_that_is_no_directory_or_cannot_be_written_is_not_used(machine: Machine) -> None:
+def test_a_cache_that_is_no_directory_or_cannot_be_written_is_not_used(machine: BareMachine) -> None:
     refused = machine.run("./setup.sh", EWAN_CACHE="cache")
     assert refused.returncode == 2 and refused.stderr.splitlines()[-1] == (
         "ewan: EWAN_CACHE=cache: write an absolute path, or off"

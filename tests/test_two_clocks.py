@@ -55,7 +55,9 @@ ROUND = TimeBudget(steady_ns=400 * NS_PER_MS)
 LIVE = Tolerances()
 
 
-class Rate(NamedTuple):
+class MeasuredRate(NamedTuple):
+    """What a clock measured of a link's rate."""
+
     bps: float
     tolerance_bps: float
     """Of the live clock."""
@@ -66,7 +68,7 @@ class Measured:
     """What a clock's own packets say of the lab."""
 
     round_trip_ns: int
-    rates: dict[str, Rate]
+    rates: dict[str, MeasuredRate]
     transfer: dict[str, Any]
 
 
@@ -108,26 +110,28 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"] = "netns") 
     ]
     assert len(rounds) == ROUNDS
     transfer = transfers[TRANSFERS // 2]
-    middle: dict[str, Rate] = {way: middle_of(told(rounds, way)) for way in DIRECTIONS}
+    middle: dict[str, MeasuredRate] = {way: middle_of(told(rounds, way)) for way in DIRECTIONS}
     return Measured(round_trip["streams"][0]["delay"]["min_ns"], middle, transfer)
 
 
-def rates_of(expected: Expectations, probing: Probing, answer: dict[str, Any]) -> dict[str, Rate | str]:
+def rates_of(expected: Expectations, probing: Probing, answer: dict[str, Any]) -> dict[str, MeasuredRate | str]:
     """By direction; or why this host could not tell."""
     rows = [row for row in compare(expected, probing, answer, {}, LIVE) if row.quantity == "rate"]
     return {
-        row.direction: row.note if row.measured is None or row.tolerance is None else Rate(row.measured, row.tolerance)
+        row.direction: row.note
+        if row.measured is None or row.tolerance is None
+        else MeasuredRate(row.measured, row.tolerance)
         for row in rows
     }
 
 
-def middle_of(rates: list[Rate]) -> Rate:
-    return Rate(median(rate.bps for rate in rates), median(rate.tolerance_bps for rate in rates))
+def middle_of(rates: list[MeasuredRate]) -> MeasuredRate:
+    return MeasuredRate(median(rate.bps for rate in rates), median(rate.tolerance_bps for rate in rates))
 
 
-def told(rounds: list[dict[str, Rate | str]], way: str) -> list[Rate]:
+def told(rounds: list[dict[str, MeasuredRate | str]], way: str) -> list[MeasuredRate]:
     found = [each[way] for each in rounds]
-    rates = [each for each in found if isinstance(each, Rate)]
+    rates = [each for each in found if isinstance(each, MeasuredRate)]
     assert rates, f"{way}: {found}"
     return rates
 

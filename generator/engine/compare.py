@@ -35,7 +35,7 @@ Verdict = Literal["same", "within noise", "different", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Comparison:
     """One comparison: of what, both values in words, and the verdict with its reason."""
 
     what: str
@@ -45,13 +45,13 @@ class Finding:
     why: str = ""
 
 
-def virtual(before: Experiment, now: Experiment) -> list[Finding]:
+def virtual(before: Experiment, now: Experiment) -> list[Comparison]:
     """One finding for each run and each certificate."""
     result = []
     for entry in before.runs:
         differing = first_difference(before.place(entry), now.place(entry))
         what = f"run {entry.number} ({entry.name})"
-        result.append(Finding(what, "", differing or "", "different" if differing else "same"))
+        result.append(Comparison(what, "", differing or "", "different" if differing else "same"))
     if any(each.verdict == "different" for each in result):
         first, second = before.document, now.document
         for words, old, new in (
@@ -60,7 +60,7 @@ def virtual(before: Experiment, now: Experiment) -> list[Finding]:
         ):
             if old != new:
                 why = "another one: its results may be others"
-                result.append(Finding(words, str(old)[:12], str(new)[:12], "shown", why))
+                result.append(Comparison(words, str(old)[:12], str(new)[:12], "shown", why))
     return result
 
 
@@ -112,7 +112,7 @@ def line(before: Path, now: Path) -> str:
     return f"{len(left)} lines before, {len(right)} now"
 
 
-def live(before: Summary, now: Summary) -> list[Finding]:
+def live(before: Summary, now: Summary) -> list[Comparison]:
     """One finding for each metric of each point that both have."""
     pairs = list(_pairs(before, now))
     level = SIGNIFICANCE / max(sum(len(old) > 1 and len(new) > 1 for _, _, _, old, new in pairs), 1)
@@ -120,7 +120,7 @@ def live(before: Summary, now: Summary) -> list[Finding]:
     for point, metric, unit, old, new in pairs:
         verdict, why = judge(metric, old, new, level)
         what = f"{point}: {metric}" if point else metric
-        result.append(Finding(what, _mean(old, unit), _mean(new, unit), verdict, why))
+        result.append(Comparison(what, _mean(old, unit), _mean(new, unit), verdict, why))
     return result
 
 

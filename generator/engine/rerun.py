@@ -135,7 +135,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
     return engine.run(prepared, parts=parts, context=context)
 
 
-def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
+def compared(before: Experiment, now: Experiment) -> list[compare.Comparison]:
     """What differs between an experiment and its repetition; nothing where one of the two has no results."""
     if before.virtual:
         return compare.virtual(before, now)
@@ -145,7 +145,7 @@ def compared(before: Experiment, now: Experiment) -> list[compare.Finding]:
     return compare.live(*(orjson.loads(path.read_bytes()) for path in summaries))
 
 
-def show_findings(context: Context, findings: Sequence[compare.Finding], virtual: bool) -> None:
+def show_findings(context: Context, findings: Sequence[compare.Comparison], virtual: bool) -> None:
     """The table of a comparison."""
     rows = [
         [each.what, each.before, each.now, f"[{COLOURS[each.verdict]}]{each.verdict}[/]", each.why] for each in findings
@@ -154,7 +154,7 @@ def show_findings(context: Context, findings: Sequence[compare.Finding], virtual
     context.reporter.console.print(grid("The repetition beside its original", columns, rows, most=MOST_FINDINGS))
 
 
-def verdict(findings: Sequence[compare.Finding], virtual: bool) -> str:
+def verdict(findings: Sequence[compare.Comparison], virtual: bool) -> str:
     """In one line."""
     differ = [each for each in findings if each.verdict == "different"]
     if not findings:

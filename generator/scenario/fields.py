@@ -279,7 +279,10 @@ class Step(Socket):
 
 
 class Event(Direction):
-    """A change of a link while the run goes on; the words are those of a link's settings."""
+    """A change of a link while the run goes on; the words are those of a link's settings.
+
+    As it is written; `labs.runtime.program.Event` is what it becomes for each direction, in integers.
+    """
 
     what: ClassVar[str] = "key of an event"
     at: TimeText = Field(description="from T0", examples=["50s"])
@@ -290,7 +293,7 @@ class Event(Direction):
 
 
 class Stop(Model):
-    """Until when runs are repeated with further seeds."""
+    """Until when runs are repeated with further seeds, as it is written; `Stop` of `scenario` is what it becomes."""
 
     metric: Metric = Field(description="whose mean over the seeds is to be known")
     within: WithinText = Field(description="half width of the confidence interval, of the mean")

@@ -27,7 +27,10 @@ _SEEDS = Count(1, MOST_RUNS)
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Repeat with more seeds until the half width of the interval of `metric` is at most `within` of its mean."""
+    """Repeat with more seeds until the half width of the interval of `metric` is at most `within` of its mean.
+
+    What `fields.Stop` says, with shares as numbers.
+    """
 
     metric: str
     within: float

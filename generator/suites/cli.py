@@ -22,7 +22,7 @@ from generator.engine.parts import Facts, Parts
 from generator.scenario import Runs, Scenario
 from generator.suites import hstts, overview
 from generator.suites.applications import APPLICATIONS
-from generator.suites.hstts import Built, Wanted
+from generator.suites.hstts import Built, SuiteRequest
 from generator.suites.overview import Suite
 from generator.suites.parameters import RANGES
 from generator.suites.profiles import PROFILES
@@ -97,7 +97,7 @@ def hstts_command(
     """
     controls, added = hstts.congestion_controls(cc, normalise)
     words = {key.upper(): value for key, value in given.items() if value is not None}
-    wanted = Wanted(hstts.names(app), topo, words, profile, controls, normalise, seeds)
+    wanted = SuiteRequest(hstts.names(app), topo, words, profile, controls, normalise, seeds)
     built = hstts.build(wanted, context.reporter.note)
     limit = _constraint(constraint)
     if show:

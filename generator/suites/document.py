@@ -25,7 +25,7 @@ def text(application: Application, case: Case) -> str:
     """The scenario of an application; its runs are its points × congestion controls × seeds."""
     return yaml.dump(
         _document(application, case, application.traffic(case)),
-        Dumper=_Dumper,
+        Dumper=_ScenarioDumper,
         default_flow_style=None,
         sort_keys=False,
         allow_unicode=True,
@@ -88,7 +88,7 @@ def _background_about(case: Case) -> list[str]:
     ]
 
 
-class _Dumper(yaml.SafeDumper):
+class _ScenarioDumper(yaml.SafeDumper):
     """Writes values out where they repeat, and texts of several lines as they are."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -100,4 +100,4 @@ def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
 
 
-_Dumper.add_representer(str, _string)
+_ScenarioDumper.add_representer(str, _string)

@@ -47,7 +47,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SuiteRequest:
     """What is asked for; `given` are the poster's parameters by their words, in capitals."""
 
     apps: tuple[str, ...]
@@ -81,13 +81,13 @@ def congestion_controls(text: str, reference: str) -> tuple[tuple[str, ...], boo
     return (result, False) if reference in result else ((reference, *result), True)
 
 
-def build(wanted: Wanted, note: Tell = lambda line: None) -> list[Built]:
+def build(wanted: SuiteRequest, note: Tell = lambda line: None) -> list[Built]:
     """A scenario for each application; `note` is told of what may be meant otherwise."""
     profile = PROFILES[wanted.profile]
     return [_build(wanted, profile, APPLICATIONS[app], note) for app in wanted.apps]
 
 
-def _build(wanted: Wanted, profile: Profile, app: Application, note: Tell) -> Built:
+def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell) -> Built:
     given = {word: text for word, text in wanted.given.items() if text}
     if not app.streams and given.get("NS", "1") != "1":
         if len(wanted.apps) == 1:

@@ -26,7 +26,7 @@ FACETS = ("pattern",)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OverviewRow:
     """A metric of an application. `reference` in ns; `ratios` with their interval and shares `within`, by congestion
     control."""
 
@@ -47,28 +47,28 @@ class Suite:
     reference: str
     constraint_ns: int
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[OverviewRow]:
         """In the order of the applications; an experiment without a summary has none."""
         return [row for app, directory in self.experiments.items() for row in self._of(app, directory)]
 
-    def _of(self, app: str, directory: Path) -> list[Row]:
+    def _of(self, app: str, directory: Path) -> list[OverviewRow]:
         path = directory / "summary.json"
         if not path.exists():
             return []
         summary = orjson.loads(path.read_bytes())
-        rows: dict[tuple[str, str], Row] = {}
+        rows: dict[tuple[str, str], OverviewRow] = {}
         for point in summary["points"]:
             control = str(point["parameters"].get("congestion", self.reference))
             facet = " ".join(str(point["parameters"][key]) for key in FACETS if key in point["parameters"])
             for metric in APPLICATIONS[app].overview:
                 if metric == RESPONSES_IN_TIME:
                     if (facet, metric) not in rows:
-                        rows[facet, metric] = Row(app, facet, metric, None, {}, self._in_time(directory))
+                        rows[facet, metric] = OverviewRow(app, facet, metric, None, {}, self._in_time(directory))
                     continue
-                row = rows.setdefault((facet, metric), Row(app, facet, metric, None))
+                row = rows.setdefault((facet, metric), OverviewRow(app, facet, metric, None))
                 own = point["metrics"].get(metric)
                 if control == self.reference and own is not None:
-                    rows[facet, metric] = row = Row(app, facet, metric, own["mean"], row.ratios, row.within)
+                    rows[facet, metric] = row = OverviewRow(app, facet, metric, own["mean"], row.ratios, row.within)
                 ratio = point["normalised"].get(metric)
                 if ratio is not None:
                     row.ratios[control] = {key: ratio.get(key) for key in ("ratio", "low", "high")}
@@ -94,7 +94,7 @@ class Suite:
         others = [control for control in self.controls if control != self.reference]
         return ["application", "metric", self.reference, *others]
 
-    def text(self, row: Row) -> list[str]:
+    def text(self, row: OverviewRow) -> list[str]:
         """The reference as it is, the others as multiples of it with their intervals."""
         names = {RESPONSES_IN_TIME: f"responses within {about(self.constraint_ns, 'time')}"}
         shown = names.get(row.metric) or SHOWN.get(row.metric, row.metric)
@@ -118,7 +118,7 @@ def _ratio(result: Mapping[str, float | None] | None) -> str:
     return f"{result['ratio']:.3f}" + ("" if low is None or high is None else f" ± {(high - low) / 2:.3f}")
 
 
-def document(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def document(rows: Sequence[OverviewRow]) -> list[dict[str, Any]]:
     """The rows as JSON; times in ns."""
     return [
         {

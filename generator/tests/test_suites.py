@@ -17,7 +17,7 @@ from generator.suites import cli as suite_cli
 from generator.suites import hstts, overview
 from generator.suites.application import COMPLETION, RESPONSES_IN_TIME, Application, Traffic
 from generator.suites.applications import APPLICATIONS
-from generator.suites.hstts import Built, Wanted
+from generator.suites.hstts import Built, SuiteRequest
 from generator.suites.parameters import Defaults, Parameters, elsewhere, markdown, resolve
 from generator.suites.profiles import PROFILES
 from generator.tests.origins import origin
@@ -38,7 +38,7 @@ def resolved(**given: str) -> Parameters:
 
 
 def built(app: str, topology: str = "dumbbell", **given: str) -> Built:
-    (one,) = hstts.build(Wanted((app,), topology, given))
+    (one,) = hstts.build(SuiteRequest((app,), topology, given))
     return one
 
 
@@ -134,7 +134,7 @@ def test_only_a_dumbbell_has_a_bottleneck_with_sources() -> None:
 @pytest.mark.parametrize("profile", list(PROFILES))
 @pytest.mark.parametrize("app", list(APPLICATIONS))
 def test_every_application_is_a_scenario(app: str, profile: str) -> None:
-    (one,) = hstts.build(Wanted((app,), "dumbbell", {"B": "WMII"}, profile, ("reno", "cubic"), seeds=2))
+    (one,) = hstts.build(SuiteRequest((app,), "dumbbell", {"B": "WMII"}, profile, ("reno", "cubic"), seeds=2))
     result = scenario.parse(one.text, one.file)
     runs = result.runs()
     assert len(runs) == 2 * 2 * (3 if app == "PA" else 1)
@@ -160,7 +160,7 @@ def test_bulk_is_one_volume_a_source_and_reverse_pairs_do_the_same() -> None:
 
 
 def test_the_papers_profile_has_the_papers_sizes() -> None:
-    (one,) = hstts.build(Wanted(("BU",), "dumbbell", {}, "paper"))
+    (one,) = hstts.build(SuiteRequest(("BU",), "dumbbell", {}, "paper"))
     run, plan = first(one)
     flows = run.schedule(plan, "virtual").document["flows"]
     assert {flow["volume_bytes"] for flow in flows} == {30 * 10**9 // 8}
@@ -251,7 +251,7 @@ def test_elsewhere_all_pairs_send() -> None:
 
 def test_the_whole_suite_takes_what_each_application_can_have() -> None:
     apps = hstts.names("all")
-    result = hstts.build(Wanted(apps, "dumbbell", {"CG": "0.8", "NS": "5", "R": "0.8", "RATE": "1G"}))
+    result = hstts.build(SuiteRequest(apps, "dumbbell", {"CG": "0.8", "NS": "5", "R": "0.8", "RATE": "1G"}))
     assert [(each.app, each.parameters.m, each.parameters.streams) for each in result] == [
         ("TU", 1, 5),
         ("WM", 8, 5),
@@ -283,7 +283,7 @@ def test_every_module_of_the_package_is_an_application() -> None:
 @pytest.mark.parametrize("app", APPLICATIONS.values(), ids=list(APPLICATIONS))
 def test_every_application_has_its_metrics_its_overview_and_its_row_in_the_manual(app: Application) -> None:
     """Before any run: the table of the suite is made when all runs have ended."""
-    (one,) = hstts.build(Wanted((app.word,), "dumbbell", {}))
+    (one,) = hstts.build(SuiteRequest((app.word,), "dumbbell", {}))
     result = scenario.parse(one.text, one.file)
     assert result.metrics[: len(app.metrics)] == app.metrics
     kinds = {step.kind for run in result.runs(seeds=1) for step in run.document.steps}

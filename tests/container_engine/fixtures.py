@@ -30,8 +30,11 @@ exec "$@"
 
 
 @dataclass(frozen=True)
-class Containers:
-    """What container tests work with. `host`: as DOCKER_HOST, None where docker finds its engine by itself."""
+class EngineOfTests:
+    """The container engine and containerlab that tests work with.
+
+    `host`: as DOCKER_HOST, None where docker finds its engine by itself.
+    """
 
     host: str | None
     containerlab: Path
@@ -84,7 +87,7 @@ def prepare(config: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="session")
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineOfTests]:
     """A container engine with our images in it; DOCKER_HOST is set for the tests and what they start."""
     if unprepared := prepare(request.config):
         pytest.fail(unprepared)
@@ -98,4 +101,4 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             pytest.fail(failed)
         scratch = tmp_path_factory.mktemp("containerlab")
         process = ours.process() if os.environ.get("DOCKER_HOST") == ours.host else None
-        yield Containers(host, CONTAINERLAB, CONTAINERLAB.with_name("clab.schema.json"), scratch, process)
+        yield EngineOfTests(host, CONTAINERLAB, CONTAINERLAB.with_name("clab.schema.json"), scratch, process)

@@ -14,7 +14,7 @@ import pytest
 from tests.container_engine import docker as module
 from tests.container_engine import oci_runtime
 from tests.container_engine.docker import OWN, ROOT, DockerEngine, EngineError, start_time
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 
 pytestmark = pytest.mark.containers
 
@@ -27,7 +27,7 @@ def left_of(engine: DockerEngine) -> list[str]:
     return [*mounts, *groups, *processes, *([str(engine.run)] if engine.run.exists() else [])]
 
 
-def test_an_engine_of_its_own_comes_and_goes(engine: Containers, tmp_path: Path) -> None:
+def test_an_engine_of_its_own_comes_and_goes(engine: EngineOfTests, tmp_path: Path) -> None:
     archive = ROOT / "target/images/emulator.tar"
     there = {path: Path(path).exists() for path in OWN}
     bridge = Path("/sys/class/net/docker0")
@@ -143,6 +143,6 @@ def test_the_last_of_two_runs_stops_the_engine(monkeypatch: pytest.MonkeyPatch, 
     assert done == ["start", "start", "stop"]
 
 
-def test_where_an_engine_answers_none_is_started(engine: Containers) -> None:
+def test_where_an_engine_answers_none_is_started(engine: EngineOfTests) -> None:
     with module.running(DockerEngine(Path("/nowhere"))) as host:
         assert host is None

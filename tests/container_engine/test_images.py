@@ -14,7 +14,7 @@ from images.container import archive, packages, rootfs
 from images.container.build import file_system, node_binary
 from labs import images
 from tests.container_engine.docker import ROOT
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 from tests.kept import kept
 
 pytestmark = pytest.mark.containers
@@ -28,7 +28,7 @@ PROGRAMS = {
 }
 
 
-def described(engine: Containers, name: str) -> dict[str, object]:
+def described(engine: EngineOfTests, name: str) -> dict[str, object]:
     found = engine.docker("image", "inspect", name)
     assert found.returncode == 0, found.stderr
     image: dict[str, object] = json.loads(found.stdout)[0]
@@ -36,7 +36,7 @@ def described(engine: Containers, name: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", images.KINDS)
-def test_an_image_has_its_programs_and_our_binary(engine: Containers, kind: str) -> None:
+def test_an_image_has_its_programs_and_our_binary(engine: EngineOfTests, kind: str) -> None:
     names = PROGRAMS[kind].split()
     script = (
         f"for p in {' '.join(names)}; do command -v $p >/dev/null || echo $p; done; sha256sum $(command -v ewan-node)"
@@ -52,14 +52,14 @@ def test_an_image_has_its_programs_and_our_binary(engine: Containers, kind: str)
 
 
 @pytest.mark.parametrize("kind", images.KINDS)
-def test_an_image_is_small(engine: Containers, kind: str) -> None:
+def test_an_image_is_small(engine: EngineOfTests, kind: str) -> None:
     size = described(engine, images.IMAGES[kind])["Size"]
     assert isinstance(size, int)
     assert size <= LARGEST_MB[kind] * 1e6
 
 
 @pytest.mark.parametrize("kind", images.KINDS)
-def test_an_image_has_licences_and_nothing_of_this_machine(engine: Containers, kind: str) -> None:
+def test_an_image_has_licences_and_nothing_of_this_machine(engine: EngineOfTests, kind: str) -> None:
     """What the build leaves out, and what it must not."""
     script = """
     find /usr/share/man /usr/share/locale -type f 2>/dev/null
@@ -73,14 +73,14 @@ def test_an_image_has_licences_and_nothing_of_this_machine(engine: Containers, k
 
 
 @pytest.mark.parametrize("kind", images.KINDS)
-def test_what_is_installed_is_what_is_locked(engine: Containers, kind: str) -> None:
+def test_what_is_installed_is_what_is_locked(engine: EngineOfTests, kind: str) -> None:
     lock = packages.read_lock(packages.LOCK.read_text())
     layer = file_system(kind, lock, kept("images"))
     assert rootfs.installed(layer.file) == {package.name: package.version for package in lock.of(kind)}
     assert archive.digest(layer.file) == layer.sha256
 
 
-def test_a_new_binary_takes_the_place_of_the_old_one(engine: Containers, tmp_path: Path) -> None:
+def test_a_new_binary_takes_the_place_of_the_old_one(engine: EngineOfTests, tmp_path: Path) -> None:
     """Only the small layer is made anew; the old image goes, and the same binary gives the same image again."""
     name = images.IMAGES["emulator"]
     old, new = tmp_path / "old", tmp_path / "new"
@@ -110,13 +110,13 @@ def test_a_new_binary_takes_the_place_of_the_old_one(engine: Containers, tmp_pat
         load(node_binary())
 
 
-def test_containerlab_is_the_pinned_one(engine: Containers, tmp_path: Path) -> None:
+def test_containerlab_is_the_pinned_one(engine: EngineOfTests, tmp_path: Path) -> None:
     told = engine.clab("version", cwd=tmp_path)
     assert "version: 0.60.0" in told.stdout, told.stderr
     assert json.loads(engine.schema.read_text())["title"]
 
 
-def test_containerlab_runs_our_images(engine: Containers, tmp_path: Path) -> None:
+def test_containerlab_runs_our_images(engine: EngineOfTests, tmp_path: Path) -> None:
     """Two hosts and a link, by containerlab alone; nothing is left."""
     image = images.image("host")
     (tmp_path / "two.clab.yml").write_text(

@@ -25,7 +25,7 @@ from labs.plan import End, Interface, Neighbour, Node, Plan, Service, Spinner, W
 from labs.runtime.tests.lab import BINARY
 from labs.spec import from_template
 from labs.stages import Bare
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 
 pytestmark = pytest.mark.containers
 
@@ -33,10 +33,10 @@ RTT_MS, HOPS = 60, 3
 ENDS_S = 1.0
 
 
-class Container:
+class BootedContainer:
     """One container: its name at the engine, its first process."""
 
-    def __init__(self, engine: Containers, name: str) -> None:
+    def __init__(self, engine: EngineOfTests, name: str) -> None:
         self.engine, self.name = engine, name
         self.pid = int(engine.docker("inspect", "--format", "{{.State.Pid}}", name).stdout)
 
@@ -54,16 +54,16 @@ class Container:
         return logs.stdout, logs.stderr
 
 
-class Lab:
+class BootedLab:
     """A lab's directory, and its containers, which are gone afterwards."""
 
-    def __init__(self, engine: Containers, directory: Path, plan: Plan) -> None:
+    def __init__(self, engine: EngineOfTests, directory: Path, plan: Plan) -> None:
         self.engine, self.directory, self.plan = engine, directory, plan
         directory.mkdir()
         (directory / "plan.json").write_bytes(to_json(plan))
-        self.nodes: dict[str, Container] = {}
+        self.nodes: dict[str, BootedContainer] = {}
 
-    def start(self, node: str, *options: str) -> Container:
+    def start(self, node: str, *options: str) -> BootedContainer:
         kind = next((each.kind for each in self.plan.nodes if each.name == node), "host")
         name = f"ewan-{self.plan.lab}-{node}"
         binds = ("-v", f"{self.directory}:/lab", "-v", f"{BINARY}:/usr/local/bin/ewan-node:ro")
@@ -77,7 +77,7 @@ class Lab:
             *command,
         )
         assert started.returncode == 0, started.stderr
-        self.nodes[node] = Container(self.engine, name)
+        self.nodes[node] = BootedContainer(self.engine, name)
         return self.nodes[node]
 
     def wire(self, wire: Wire) -> None:
@@ -107,8 +107,8 @@ class Lab:
 
 
 @pytest.fixture
-def labs(engine: Containers, tmp_path: Path, name: str) -> Iterator[list[Lab]]:
-    made: list[Lab] = []
+def labs(engine: EngineOfTests, tmp_path: Path, name: str) -> Iterator[list[BootedLab]]:
+    made: list[BootedLab] = []
     yield made
     for lab in made:
         lab.remove()
@@ -149,10 +149,10 @@ def alone(name: str, *services: Service) -> Plan:
 
 
 def test_three_links_on_one_spinner_whatever_starts_first(
-    engine: Containers, labs: list[Lab], tmp_path: Path, name: str
+    engine: EngineOfTests, labs: list[BootedLab], tmp_path: Path, name: str
 ) -> None:
     """The container that runs the spinner comes last, and the wires after all."""
-    lab = Lab(engine, tmp_path / "lab", row(name))
+    lab = BootedLab(engine, tmp_path / "lab", row(name))
     labs.append(lab)
     order = ("hop3", "right", "hop2", "left", "hop1")
     for node in order:
@@ -183,7 +183,7 @@ def test_three_links_on_one_spinner_whatever_starts_first(
     assert not (lab.directory / "spinner-0.netns").exists()
 
 
-def check_ends(lab: Lab, node: str) -> None:
+def check_ends(lab: BootedLab, node: str) -> None:
     """SIGTERM is enough, and soon; nobody then takes the node for one that is ready."""
     container = lab.nodes[node]
     first = os.pidfd_open(container.pid)
@@ -199,11 +199,11 @@ def check_ends(lab: Lab, node: str) -> None:
     assert not lab.own(node, "ready").exists()
 
 
-def test_services_and_orphans(engine: Containers, labs: list[Lab], tmp_path: Path, name: str) -> None:
+def test_services_and_orphans(engine: EngineOfTests, labs: list[BootedLab], tmp_path: Path, name: str) -> None:
     """Services run as elsewhere; what an earlier container left is gone; what ends is reaped."""
     look = Service("look", "setup", ("sh", "-c", "ls; cat words"), {"words": "{run}\n"}, None)
     stay = Service("stay", "daemon", ("sh", "-c", ": > up; trap 'exit 0' TERM; while sleep 0.1; do :; done"), {}, "up")
-    lab = Lab(engine, tmp_path / "lab", alone(name, look, stay))
+    lab = BootedLab(engine, tmp_path / "lab", alone(name, look, stay))
     labs.append(lab)
     lab.own("one", "conf.db").mkdir(parents=True)
     lab.own("one", "failed").write_text("an earlier container\n")
@@ -217,7 +217,7 @@ def test_services_and_orphans(engine: Containers, labs: list[Lab], tmp_path: Pat
     check_ends(lab, "one")
 
 
-def test_refusals_are_one_line(engine: Containers, labs: list[Lab], tmp_path: Path, name: str) -> None:
+def test_refusals_are_one_line(engine: EngineOfTests, labs: list[BootedLab], tmp_path: Path, name: str) -> None:
     plan = row(name)
     broken = Service("zebra", "daemon", ("sh", "-c", "echo starting; echo line 3: unknown word; exit 1"), {}, "up")
     nobody = replace(plan.spinners[0], cpu=9999)
@@ -229,7 +229,7 @@ def test_refusals_are_one_line(engine: Containers, labs: list[Lab], tmp_path: Pa
         ("package", alone(f"{name}d", missing), "one", "node one: service ospfd: there is no program /nowhere/ospfd "),
     ]
     for case, wanted, node, line in cases:
-        lab = Lab(engine, tmp_path / case, wanted)
+        lab = BootedLab(engine, tmp_path / case, wanted)
         labs.append(lab)
         assert lab.start(node).status() == 2
         errors = lab.nodes[node].said()[1]

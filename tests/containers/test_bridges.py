@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ewan
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 
 pytestmark = pytest.mark.containers
 
@@ -89,7 +89,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 @pytest.mark.timeout(400)
 def test_hosts_meet_on_bridges_of_the_host(
-    engine: Containers, ewan: Ewan, host: Host, tmp_path: Path, name: str
+    engine: EngineOfTests, ewan: Ewan, host: Host, tmp_path: Path, name: str
 ) -> None:
     description = tmp_path / f"{name}.lab.yaml"
     description.write_text(DESCRIPTION)

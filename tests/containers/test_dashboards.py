@@ -21,7 +21,7 @@ import yaml
 
 from labs.render import dashboards
 from tests.conftest import Ewan
-from tests.container_engine.fixtures import Containers, build
+from tests.container_engine.fixtures import EngineOfTests, build
 
 pytestmark = pytest.mark.containers
 
@@ -33,7 +33,7 @@ PINGS = 20
 class Watched:
     """A lab that is up, and the port of this machine where its Prometheus is."""
 
-    def __init__(self, engine: Containers, name: str, port: int) -> None:
+    def __init__(self, engine: EngineOfTests, name: str, port: int) -> None:
         self.engine, self.name, self.port = engine, name, port
 
     def ask(self, query: str) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(engine: Containers, ewan: Ewan, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def watched(engine: EngineOfTests, ewan: Ewan, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """A parking lot of two hops, whose emulators share one spinner."""
     if failed := build("images/build-images.sh", "prometheus"):
         pytest.fail(failed)

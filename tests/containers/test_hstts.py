@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ewan
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 from tests.containers.test_runtime import LABS, surroundings
 
 pytestmark = pytest.mark.containers
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.containers
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("topology", LABS)
-def test_hstts_runs(engine: Containers, ewan: Ewan, state: Path, tmp_path: Path, topology: str) -> None:
+def test_hstts_runs(engine: EngineOfTests, ewan: Ewan, state: Path, tmp_path: Path, topology: str) -> None:
     """Bulk data over each of them, one congestion control, one seed; sizes that this machine's links carry."""
     before = surroundings(engine, state, "hstts-bu")
     description = "ring-ospf" if topology == "ring" else topology

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Ewan
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 from tests.containers.test_runtime import started, surroundings, wait_for
 
 pytestmark = pytest.mark.containers
@@ -40,7 +40,7 @@ POINTS: dict[str, Callable[[Path], bool]] = {
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_up_is_removed_by_down(engine: Containers, ewan: Ewan, state: Path, point: str) -> None:
+def test_a_killed_up_is_removed_by_down(engine: EngineOfTests, ewan: Ewan, state: Path, point: str) -> None:
     before = surroundings(engine, state, KILLED)
     words = ("up", "dumbbell", "--name", KILLED, "--runtime", "containerlab")
     with started(*words, state=state) as process:
@@ -53,7 +53,7 @@ def test_a_killed_up_is_removed_by_down(engine: Containers, ewan: Ewan, state: P
 
 
 @pytest.mark.parametrize("point", ["containerlab at work", "most containers", "a node ready"])
-def test_ctrl_c_leaves_nothing(engine: Containers, ewan: Ewan, state: Path, point: str) -> None:
+def test_ctrl_c_leaves_nothing(engine: EngineOfTests, ewan: Ewan, state: Path, point: str) -> None:
     before = surroundings(engine, state, KILLED)
     words = ("up", "dumbbell", "--name", KILLED, "--runtime", "containerlab")
     with started(*words, state=state) as process:
@@ -65,7 +65,7 @@ def test_ctrl_c_leaves_nothing(engine: Containers, ewan: Ewan, state: Path, poin
     assert surroundings(engine, state, KILLED) == before
 
 
-def test_a_container_that_ended_is_told(engine: Containers, ewan: Ewan, state: Path) -> None:
+def test_a_container_that_ended_is_told(engine: EngineOfTests, ewan: Ewan, state: Path) -> None:
     """And `down` removes the rest."""
     name = f"e{os.getpid() % 100000}"
     before = surroundings(engine, state, name)

@@ -23,7 +23,7 @@ from labs.plan import Pair, Plan, from_json
 from labs.render import containerlab
 from labs.spec import Spec, load, parse
 from tests.conftest import ROOT, Ewan
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 
 pytestmark = pytest.mark.containers
 
@@ -40,10 +40,10 @@ FAMILIES = ("-4", "-6")
 NETWORKS = Path("/run/netns")
 
 
-class Lab:
+class DeployedLab:
     """A lab as containerlab's user has it: a file, and containers."""
 
-    def __init__(self, engine: Containers, file: Path) -> None:
+    def __init__(self, engine: EngineOfTests, file: Path) -> None:
         self.engine, self.file = engine, file
         self.name = file.name.removesuffix(".clab.yml")
         self.plan: Plan = from_json((file.parent / self.name / "plan.json").read_bytes())
@@ -86,12 +86,12 @@ class Lab:
 
 
 @contextmanager
-def deployed(engine: Containers, ewan: Ewan, folder: Path, *words: str) -> Iterator[Lab]:
+def deployed(engine: EngineOfTests, ewan: Ewan, folder: Path, *words: str) -> Iterator[DeployedLab]:
     """Compiled by us, moved elsewhere, deployed by containerlab; destroyed by it, and nothing is left."""
     compiled = ewan("compile", *words, "--rate", RATE, "-o", str(folder / "out"), "--json")
     assert compiled.returncode == 0, compiled.stderr
     (folder / "out").rename(folder / "moved")
-    lab = Lab(engine, folder / "moved" / Path(json.loads(compiled.stdout)["clab"]).name)
+    lab = DeployedLab(engine, folder / "moved" / Path(json.loads(compiled.stdout)["clab"]).name)
     before = surroundings(engine, lab)
     try:
         lab.clab("deploy")
@@ -104,7 +104,7 @@ def deployed(engine: Containers, ewan: Ewan, folder: Path, *words: str) -> Itera
     assert surroundings(engine, lab) == before
 
 
-def surroundings(engine: Containers, lab: Lab) -> dict[str, object]:
+def surroundings(engine: EngineOfTests, lab: DeployedLab) -> dict[str, object]:
     """What of a lab could be left on the machine, without what other labs have."""
     process = engine.process or 1
     interfaces = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
@@ -132,7 +132,7 @@ def processes_in(networks: set[int]) -> list[str]:
     return found
 
 
-def check_pairs(lab: Lab, pairs: list[Pair], families: tuple[str, ...] = FAMILIES) -> None:
+def check_pairs(lab: DeployedLab, pairs: list[Pair], families: tuple[str, ...] = FAMILIES) -> None:
     for pair in pairs:
         for family in families:
             excess = float("inf")
@@ -147,14 +147,14 @@ def check_pairs(lab: Lab, pairs: list[Pair], families: tuple[str, ...] = FAMILIE
             assert 0 <= excess < MOST_EXTRA_MS, f"{pair.source} → {pair.sink} ({family})"
 
 
-def check_rate(lab: Lab, pair: Pair) -> None:
+def check_rate(lab: DeployedLab, pair: Pair) -> None:
     assert pair.bottleneck_bps == RATE_BPS
     wanted = RATE_BPS * DATAGRAM / ON_THE_WIRE
     assert LEAST_SHARE * wanted < lab.stream_bps(pair) < MOST_SHARE * wanted
 
 
 @pytest.mark.timeout(400)
-def test_a_dumbbell(engine: Containers, ewan: Ewan, tmp_path: Path, name: str) -> None:
+def test_a_dumbbell(engine: EngineOfTests, ewan: Ewan, tmp_path: Path, name: str) -> None:
     with deployed(engine, ewan, tmp_path, "dumbbell", "--rtt", "40ms", "--name", name) as lab:
         check_pairs(lab, list(lab.plan.pairs))
         check_rate(lab, lab.plan.pairs[0])
@@ -164,7 +164,7 @@ def test_a_dumbbell(engine: Containers, ewan: Ewan, tmp_path: Path, name: str) -
 
 
 @pytest.mark.timeout(400)
-def test_the_files_are_used_again(engine: Containers, ewan: Ewan, tmp_path: Path, name: str) -> None:
+def test_the_files_are_used_again(engine: EngineOfTests, ewan: Ewan, tmp_path: Path, name: str) -> None:
     """What a deployment leaves in the lab's directory is no obstacle to the next, and it starts from the plan."""
     with deployed(engine, ewan, tmp_path, "dumbbell", "--rtt", "20ms", "--name", name) as lab:
         lab.do("r1", "ip link set eth0 mtu 1000")
@@ -179,21 +179,21 @@ def test_the_files_are_used_again(engine: Containers, ewan: Ewan, tmp_path: Path
 
 
 @pytest.mark.timeout(400)
-def test_a_parking_lot(engine: Containers, ewan: Ewan, tmp_path: Path, name: str) -> None:
+def test_a_parking_lot(engine: EngineOfTests, ewan: Ewan, tmp_path: Path, name: str) -> None:
     with deployed(engine, ewan, tmp_path, "parking-lot", "--hops", "3", "--rtt", "60ms", "--name", name) as lab:
         check_pairs(lab, list(lab.plan.pairs), ("-4",))
         check_rate(lab, lab.plan.pairs[0])
 
 
 @pytest.mark.timeout(400)
-def test_a_star(engine: Containers, ewan: Ewan, tmp_path: Path, name: str) -> None:
+def test_a_star(engine: EngineOfTests, ewan: Ewan, tmp_path: Path, name: str) -> None:
     with deployed(engine, ewan, tmp_path, "star", "--arms", "8", "--rtt", "20ms", "--name", name) as lab:
         check_pairs(lab, list(lab.plan.pairs), ("-4",))
         check_rate(lab, lab.plan.pairs[-1])
 
 
 @pytest.mark.timeout(400)
-def test_a_ring_whose_routers_find_the_routes(engine: Containers, ewan: Ewan, tmp_path: Path, name: str) -> None:
+def test_a_ring_whose_routers_find_the_routes(engine: EngineOfTests, ewan: Ewan, tmp_path: Path, name: str) -> None:
     """OSPF has converged when `deploy` ends; the shortest path is taken."""
     words = ("ring", "--rtt", "40ms", "--routing", "ospf", "--name", name)
     with deployed(engine, ewan, tmp_path, *words) as lab:
@@ -207,7 +207,7 @@ def test_a_ring_whose_routers_find_the_routes(engine: Containers, ewan: Ewan, tm
 
 @pytest.mark.timeout(400)
 def test_the_tools_of_services_find_them_without_options(
-    engine: Containers, ewan: Ewan, tmp_path: Path, name: str
+    engine: EngineOfTests, ewan: Ewan, tmp_path: Path, name: str
 ) -> None:
     """`docker exec NODE vtysh` and its like, as people type them."""
     words = ("dumbbell", "--rtt", "20ms", "--routing", "ospf", "--switch", "ovs", "--name", name)
@@ -224,7 +224,7 @@ Complaints = Callable[[dict[str, Any]], list[str]]
 
 
 @pytest.fixture(scope="module")
-def complaints(engine: Containers) -> Complaints:
+def complaints(engine: EngineOfTests) -> Complaints:
     """What containerlab's own schema says of a file's content."""
     # Its patterns are of another dialect: \\p{N}\\p{L} are digits and letters.
     schema = json.loads(engine.schema.read_text().replace(r"\\p{N}\\p{L}", r"\\w"))

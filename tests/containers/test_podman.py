@@ -15,7 +15,7 @@ from labs.runtime.clab import socket_of
 from labs.runtime.container_engine import ContainerEngine
 from tests.conftest import Ewan
 from tests.container_engine.docker import EngineError
-from tests.container_engine.fixtures import CONTAINERLAB, Containers, build, prepare
+from tests.container_engine.fixtures import CONTAINERLAB, EngineOfTests, build, prepare
 from tests.container_engine.podman import configured
 from tests.containers.test_runtime import shortest_ms
 
@@ -26,7 +26,7 @@ SIZES = ("--rate", "50Mbit/s", "--rtt", "40ms")
 
 
 @pytest.fixture(scope="module")
-def podman(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]:
+def podman(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineOfTests]:
     """Podman with our images in it, for the tests and what they start."""
     if unprepared := prepare(request.config):
         pytest.fail(unprepared)
@@ -38,7 +38,7 @@ def podman(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
                 patch.setenv(key, value)
             if failed := build("images/build-images.sh"):
                 pytest.fail(failed)
-            yield Containers(None, CONTAINERLAB, CONTAINERLAB.with_name("clab.schema.json"), scratch, None)
+            yield EngineOfTests(None, CONTAINERLAB, CONTAINERLAB.with_name("clab.schema.json"), scratch, None)
     except EngineError as error:
         pytest.fail(str(error))
 
@@ -59,7 +59,7 @@ def left(name: str) -> list[str]:
 
 
 @pytest.mark.timeout(400)
-def test_up_verified_entered_down(podman: Containers, ewan: Ewan, state: Path, tmp_path: Path) -> None:
+def test_up_verified_entered_down(podman: EngineOfTests, ewan: Ewan, state: Path, tmp_path: Path) -> None:
     name = f"pod{os.getpid() % 100000}"
     words = ("lab", "dumbbell", *SIZES, "--name", name, "--runtime", "containerlab", "--json")
     result = ewan(*words, cwd=tmp_path, timeout=200)
@@ -79,7 +79,7 @@ def test_up_verified_entered_down(podman: Containers, ewan: Ewan, state: Path, t
 
 
 @pytest.mark.timeout(400)
-def test_the_file_alone(podman: Containers, ewan: Ewan, tmp_path: Path) -> None:
+def test_the_file_alone(podman: EngineOfTests, ewan: Ewan, tmp_path: Path) -> None:
     name = f"alone{os.getpid() % 100000}"
     compiled = ewan("compile", "dumbbell", *SIZES, "--name", name, "-o", str(tmp_path))
     assert compiled.returncode == 0, compiled.stderr

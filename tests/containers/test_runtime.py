@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT, Ewan
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 
 pytestmark = pytest.mark.containers
 
@@ -34,7 +34,7 @@ LABS: dict[str, tuple[str, ...]] = {
 }
 
 
-def surroundings(engine: Containers, state: Path, name: str) -> dict[str, object]:
+def surroundings(engine: EngineOfTests, state: Path, name: str) -> dict[str, object]:
     """All that a lab could leave on this machine."""
     processes = []
     for entry in Path("/proc").iterdir():
@@ -62,7 +62,7 @@ def surroundings(engine: Containers, state: Path, name: str) -> dict[str, object
 
 
 @pytest.fixture(scope="module", params=LABS)
-def lab(request: pytest.FixtureRequest, engine: Containers, ewan: Ewan, state: Path) -> Iterator[dict[str, Any]]:
+def lab(request: pytest.FixtureRequest, engine: EngineOfTests, ewan: Ewan, state: Path) -> Iterator[dict[str, Any]]:
     """A lab that is up; its certificate, with `name`."""
     name = f"{request.param}-{os.getpid() % 100000}"
     before = surroundings(engine, state, name)
@@ -156,7 +156,7 @@ def test_exec_gives_status_and_heeds_signals(ewan: Ewan, lab: dict[str, Any], st
     assert not running("sleep 4321")
 
 
-def test_with_a_management_network(engine: Containers, ewan: Ewan, state: Path, tmp_path: Path) -> None:
+def test_with_a_management_network(engine: EngineOfTests, ewan: Ewan, state: Path, tmp_path: Path) -> None:
     """It is at eth0 of every node, apart from the lab's own; it goes with the lab."""
     name = f"managed-{os.getpid() % 100000}"
     before = surroundings(engine, state, name)

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from calibration.expect import DIRECTIONS
-from tests.container_engine.fixtures import Containers
+from tests.container_engine.fixtures import EngineOfTests
 from tests.test_two_clocks import (
     RATE_BPS,
     TRANSFER_BYTES,
@@ -29,7 +29,7 @@ LIVE: tuple[Literal["netns", "containerlab"], ...] = ("netns", "containerlab")
 
 
 @pytest.fixture(scope="module")
-def runtimes(engine: Containers) -> dict[str, Measured]:
+def runtimes(engine: EngineOfTests) -> dict[str, Measured]:
     """One after the other: side by side they would take each other's CPU."""
     return {"virtual": measured("virtual")} | {runtime: measured("live", runtime) for runtime in LIVE}
 
