@@ -122,6 +122,8 @@ class RunResults:
 
 
 class ExperimentResults:
+    """An experiment: its document, and its runs."""
+
     def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory
         self.document = document
@@ -145,6 +147,7 @@ class ExperimentResults:
 
     @property
     def status(self) -> State:
+        """The experiment's own state; each run has one too."""
         return self.document.status
 
     @cached_property

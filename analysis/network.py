@@ -54,6 +54,7 @@ class LinkUse(NamedTuple):
 
     @property
     def losses(self) -> Losses:
+        """Its shares of packets, 0 where no packet came."""
         return Losses(self.queue_loss or 0.0, self.link_loss or 0.0, self.total_loss or 0.0)
 
 

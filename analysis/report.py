@@ -50,6 +50,7 @@ def write(directory: Path) -> Path:
 
 
 def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawings: Sequence[Drawing]) -> str:
+    """The page: HTML with all figures in it."""
     loader = jinja2.FileSystemLoader(TEMPLATES)
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     document = experiment.document

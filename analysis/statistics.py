@@ -37,6 +37,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """The mean with its confidence interval; ValueError without values."""
     mean, half = mean_interval(values, confidence)
     if math.isinf(half):
         return Interval(mean, None, None, len(values))

@@ -36,6 +36,7 @@ def analyse(directory: Path) -> dict[str, Any]:
 
 
 def of(experiment: load.ExperimentResults) -> dict[str, Any]:
+    """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
     confidence = float(experiment.document.confidence or statistics.CONFIDENCE)
     runs = [of_run(run) for run in experiment.runs if run.measured]
     values = {run["number"]: run["values"] for run in runs}

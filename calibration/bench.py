@@ -128,6 +128,7 @@ def labs_up_and_down(context: Context) -> dict[str, float]:
 
 
 def ip_batch(commands: str, *options: str) -> None:
+    """Runs commands of `ip`, a line each. With `options` it may fail: clearing away does, where something is gone."""
     subprocess.run(["ip", *options, "-batch", "-"], input=commands.encode(), check=not options, capture_output=True)
 
 
@@ -139,15 +140,18 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def seconds(value: float) -> str:
+    """A time in seconds, with a unit that fits."""
     return about(value * NS_PER_SECOND, "time")
 
 
 def draw(reporter: Reporter, title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """Prints a table, and an empty line."""
     reporter.console.print(grid(title, columns, rows))
     reporter.console.print()
 
 
 def show_compile(reporter: Reporter, found: list[dict[str, float]]) -> None:
+    """Prints how long the compiler takes, a row a size of lab."""
     rows = [
         [f"{f['nodes']:.0f}", about(f["plan_bytes"], "size"), seconds(f["best_s"]), seconds(f["worst_s"])]
         for f in found
@@ -156,6 +160,7 @@ def show_compile(reporter: Reporter, found: list[dict[str, float]]) -> None:
 
 
 def show_labs(reporter: Reporter, found: dict[str, float]) -> None:
+    """Prints how long a lab takes to come up and to go, beside `ip -batch`."""
     ratio = found["up_s"] / found["ip_batch_s"]
     row = [str(found["namespaces"]), *(seconds(found[key]) for key in ("up_s", "down_s", "ip_batch_s")), f"{ratio:.2f}"]
     columns = ["namespaces", "up, links running", "down", "ip -batch: namespaces and pairs alone", "up / ip"]
@@ -163,6 +168,7 @@ def show_labs(reporter: Reporter, found: dict[str, float]) -> None:
 
 
 def show_packets(reporter: Reporter, found: dict[str, Any]) -> None:
+    """Prints the highest packet rates, a row a port and frame size."""
     rows = []
     plain = {row["frame_bytes"]: row["packets_per_second"] for row in found["packet_rate"] if row["port"] == "veth"}
     for row in found["packet_rate"]:
@@ -194,6 +200,7 @@ def show_packets(reporter: Reporter, found: dict[str, Any]) -> None:
 
 
 def show_lateness(reporter: Reporter, found: dict[str, Any]) -> None:
+    """Prints release errors, a row a port, rate and load."""
     rows = []
     for row in found["lateness"]:
         own, undisturbed, whole = (
@@ -213,12 +220,14 @@ def show_lateness(reporter: Reporter, found: dict[str, Any]) -> None:
 
 
 def three(found: dict[str, Any] | None) -> list[str]:
+    """Cells of three quantiles of a time in ns; empty where they are not known."""
     if found is None:
         return ["", "", ""]
     return [about(found[key], "time") if found[key] is not None else "" for key in ("p50", "p99", "max")]
 
 
 def show_rates(reporter: Reporter, found: dict[str, Any]) -> None:
+    """Prints rate errors, a row a rate."""
     rows = []
     for row in found["rate_error"]:
         error = row["error_ppm"]

@@ -55,6 +55,7 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
 
 
 def ours(context: Context, plan: Plan) -> dict[str, float]:
+    """How long our runtime takes to bring the plan's lab up, and to take it down (s)."""
     runtime = context.live("containerlab")
     try:
         up_s = timed(lambda: runtime.up(plan))

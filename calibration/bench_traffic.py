@@ -60,6 +60,7 @@ class TrafficBench:
         self._runs = 0
 
     def seconds(self, full: float, quick: float) -> int:
+        """How long something lasts (ns); both are in seconds, `quick` for a quick bench."""
         return round((quick if self._quick else full) * NS_PER_SECOND)
 
     def bulk(self) -> list[dict[str, Any]]:
@@ -81,11 +82,13 @@ class TrafficBench:
         return rows
 
     def ewan_bulk(self, duration_ns: int) -> dict[str, float]:
+        """Goodput of one bulk flow of our generator (bit/s), and CPU seconds per second of both ends."""
         used = self.traffic([self.flow({"kind": "bulk"}, stop_ns=duration_ns)])
         (record,) = used.answer["flows"]
         return {"goodput_bps": record["goodput_bps"], "cpu_s_per_s": used.cpu_s / (duration_ns / NS_PER_SECOND)}
 
     def iperf3_bulk(self, duration_ns: int, *more: str) -> dict[str, float]:
+        """The same of iperf3; `more`: further options of its client."""
         used = self.iperf3(duration_ns, "-C", "cubic", *more)
         goodput = used.answer["end"]["sum_received"]["bits_per_second"]
         return {"goodput_bps": goodput, "cpu_s_per_s": used.cpu_s / (duration_ns / NS_PER_SECOND)}
@@ -154,6 +157,7 @@ class TrafficBench:
             subprocess.run([*where, "replace", "dev", "eth0", "root", *bucket], check=True, capture_output=True)
 
     def flow(self, work: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """A flow of a traffic request between the two namespaces."""
         ends = {
             key: {"netns": f"/run/netns/{self._tag}{side}", "address": address}
             for key, side, address in (("from", "a", SENDER), ("to", "b", SINK))
@@ -161,6 +165,7 @@ class TrafficBench:
         return {"name": work["kind"], **ends, "socket": {"congestion": "cubic"}, "work": work, **more}
 
     def traffic(self, flows: Sequence[Mapping[str, Any]]) -> Used:
+        """Runs these flows; LabError for the first of them that ended with an error."""
         self._runs += 1
         out = self._scratch / str(self._runs)
         out.mkdir()
@@ -264,6 +269,7 @@ def pair(tag: str) -> Iterator[None]:
 
 
 def ip(commands: str, *options: str) -> None:
+    """Runs commands of `ip`, a line each; with "-force" none of them need succeed."""
     subprocess.run(
         ["ip", *options, "-batch", "-"], input=commands.encode(), check="-force" not in options, capture_output=True
     )
@@ -322,4 +328,5 @@ def tables(found: dict[str, Any]) -> list[Sheet]:
 
 
 def times(row: Mapping[str, int]) -> list[str]:
+    """Cells of three quantiles of a time in ns."""
     return [about(row[key], "time") for key in ("p50", "p99", "max")]

@@ -80,6 +80,7 @@ class VirtualBench:
         }
 
     def seconds(self, full: float, quick: float) -> int:
+        """How long something lasts (ns); both are in seconds, `quick` for a quick bench."""
         return round((quick if self._quick else full) * NS_PER_SECOND)
 
     def against_ns3(self) -> list[dict[str, Any]]:
@@ -170,11 +171,13 @@ class VirtualBench:
 
 
 def program_of(plan: Plan, flows: list[traffic_request.Flow], expected_ns: int = 0) -> Program:
+    """What a lab of the virtual clock executes to carry these flows."""
     traffic = traffic_request.transfers(plan, flows, "virtual")
     return Program(longest_ns=traffic["longest_ns"], expected_ns=expected_ns, traffic=traffic)
 
 
 def dumbbell(case: BulkCase) -> Plan:
+    """The plan of a case: an RTT of 100 ms, and a buffer of one BDP."""
     settings = {"rate": case.rate, "rtt": "100ms", "buffer": "1BDP", "pairs": str(case.pairs), "name": "bench"}
     return compile(from_template("dumbbell", settings), host.virtual_facts())
 
@@ -202,6 +205,7 @@ def tables(found: dict[str, Any]) -> list[Sheet]:
 
 
 def exactness_table(rows: list[dict[str, Any]]) -> Sheet:
+    """The largest errors, a row a link and rate."""
     drawn = []
     for row in rows:
         units = (("delay max", "{:.0f} ns"), ("rate", "{:.3g} bit/s"), ("queue limit", "{:.0f} B"))
@@ -211,6 +215,7 @@ def exactness_table(rows: list[dict[str, Any]]) -> Sheet:
 
 
 def speed_table(found: dict[str, Any]) -> Sheet:
+    """Virtual time, wall time and packets, beside ns-3."""
     rows = []
     for each in found["ns3"]:
         reference, ours = each["ns3"], each["virtual"]
@@ -223,6 +228,7 @@ def speed_table(found: dict[str, Any]) -> Sheet:
 
 
 def speed(found: dict[str, float]) -> list[str]:
+    """Cells of one run: virtual and wall time, their ratio, packets, packets per second of wall time."""
     virtual_s, wall_s, packets = found["virtual_s"], found["wall_s"], found["packets"]
     return [
         f"{virtual_s:.1f} s",
@@ -234,6 +240,7 @@ def speed(found: dict[str, float]) -> list[str]:
 
 
 def cost_tables(found: dict[str, Any]) -> list[Sheet]:
+    """What a packet costs beside many flows, what a start costs, and what all cores gain."""
     flows, boot, runs = found["flows"], found["boot"], found["sweep"]
     per_packet = {}
     for name in ("one", "many"):

@@ -112,6 +112,7 @@ class Verifying:
         self.runs: list[Run] = []
 
     def run(self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None) -> Run:
+        """Runs a program in the lab of a plan, and shows how far it is."""
         self.runs.append(virtual.run(self._context, plan, program, directory, "verifying", stop))
         return self.runs[-1]
 
@@ -201,6 +202,7 @@ def drawn(context: Context, certificate: Certificate, directory: Path | None, as
 
 
 def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
+    """Writes the plan and its certificate into a directory, which its user gets back under sudo."""
     with rundir.kept(directory):
         (directory / "plan.json").write_bytes(to_json(plan))
         report.write(certificate, directory / "certificate.json")

@@ -44,12 +44,14 @@ def findings(binary: Path) -> list[Finding]:
 
 
 def timers(binary: Path) -> dict[str, Any]:
+    """What `ewan-node timers` measures: clock, wake-ups and spinning, times in ns."""
     answer = subprocess.run([binary, "timers"], capture_output=True, check=True, timeout=30)
     document: dict[str, Any] = json.loads(answer.stdout)
     return document
 
 
 def privileges() -> Iterator[Finding]:
+    """Whether live labs can be made."""
     if os.geteuid() == 0:
         yield Finding("privileges", "root", "good", "live labs can be brought up")
     elif shutil.which("sudo"):
@@ -59,6 +61,7 @@ def privileges() -> Iterator[Finding]:
 
 
 def processors() -> Iterator[Finding]:
+    """CPUs to spin on, and free memory."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) == 1:
         meaning = "links share the only CPU with the hosts: delays are off by milliseconds"
@@ -85,6 +88,7 @@ OPTIONS = {
 
 
 def kernel() -> Iterator[Finding]:
+    """Which parts of the kernel are there, of those that live labs use."""
     yield Finding("kernel", platform.release(), "good", "Linux")
     options = kernel_options()
     if options is None:
@@ -181,6 +185,7 @@ def containers(binary: Path) -> Iterator[Finding]:
 
 
 def tools() -> Iterator[Finding]:
+    """Programs that people use in nodes."""
     for tool, use in (
         ("ip", "to look at namespaces by hand"),
         ("ping", "in nodes"),

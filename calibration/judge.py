@@ -33,6 +33,7 @@ class Results:
 
     @classmethod
     def of(cls, probing: Probing, answer: dict[str, Any]) -> Results:
+        """An answer, whose results are in the order of the probes that were asked for."""
         streams, transfers, failures, failed, steps = {}, {}, {}, {}, {}
         for asked, result in zip(probing.probes, answer["results"], strict=True):
             if result["kind"] == "failed":
@@ -125,10 +126,12 @@ class Judge:
         return Row(self.link, self.direction, quantity, unit, configured, measured, error, shown, verdict, note)
 
     def shown(self, quantity: str, unit: str, configured: float | None, measured: float, note: str = "") -> Row:
+        """A row that nothing is decided by."""
         error = None if configured is None else measured - configured
         return Row(self.link, self.direction, quantity, unit, configured, measured, error, None, "shown", note)
 
     def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
+        """A row for what was not measured, and why."""
         return Row(self.link, self.direction, quantity, unit, configured, None, None, None, "not measured", why)
 
     def dead(self, quantity: str, unit: str, configured: float, *why: str) -> Row:
@@ -162,8 +165,10 @@ def rounding_ns(parts: Iterable[float]) -> float:
 
 
 def dither_note(dither_ns: int) -> str:
+    """A note's words about a dither; empty where there is none."""
     return f"and a dither below {dither_ns} ns" if dither_ns else ""
 
 
 def rate_text(bps: float) -> str:
+    """A rate as people write it."""
     return written(bps, "bit/s")

@@ -39,6 +39,7 @@ def figures_command(context: Context, names: tuple[str, ...]) -> None:
 
 
 def draw_bursts(context: Context) -> None:
+    """Measures figures 5 and 6 of eWAN, writes them, and prints their numbers."""
     reporter = context.reporter
     runtime = context.virtual(tell=lambda line: reporter.messages.print(line, soft_wrap=True))
     with tempfile.TemporaryDirectory() as scratch, reporter.progress("bursts in the virtual clock"):
@@ -54,6 +55,7 @@ def draw_bursts(context: Context) -> None:
 
 
 def row(series: bursts.Series) -> list[str]:
+    """Cells of one series: packets, bunches and bursts, least and largest latency."""
     burst = series.largest_burst_bytes
     least, most = min(series.latencies_ns), max(series.latencies_ns)
     return [
@@ -68,6 +70,7 @@ def row(series: bursts.Series) -> list[str]:
 
 
 def keep(name: str, picture: str, data: str) -> None:
+    """Writes a figure as SVG with its data as CSV; LabError where that cannot be done."""
     try:
         PLACE.mkdir(parents=True, exist_ok=True)
         (PLACE / f"{name}.svg").write_text(picture)

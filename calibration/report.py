@@ -64,6 +64,7 @@ def _together(rows: list[Row]) -> list[str]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
+    """A row as text; each column of `COLUMNS`, and the note."""
     return (
         row.link,
         row.direction,
@@ -118,6 +119,7 @@ def advice(certificate: Certificate) -> list[str]:
 
 
 def write(certificate: Certificate, path: Path) -> None:
+    """Writes a certificate as JSON."""
     path.write_bytes(to_json(certificate))
 
 

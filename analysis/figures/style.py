@@ -138,6 +138,7 @@ def least_span(axis: Axes, share: float = 0.01) -> None:
 
 
 def svg(figure: Figure) -> str:
+    """The figure as text; the same data give the same bytes."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     # A hundredth of a point is fine enough, and six decimals of each coordinate would be half of the file.
