@@ -11,27 +11,18 @@ from typing import Any
 
 from analysis import load
 from labs.record import Certificate, MachineFacts, Row
-from labs.record.experiment import Stage, StageName
+from labs.record.experiment import STAGES, Stage, StageName
 from labs.units.shown import typographic, written
-
-STAGES: dict[StageName, str] = {  # in the order of NXE's work flow
-    "reservation": "reservation",
-    "deployment": "deployment",
-    "configuration": "configuration",
-    "execution": "execution",
-    "logs": "log handling",
-    "analysis": "analysis",
-    "archiving": "archiving",
-}
 
 
 def facts(experiment: load.ExperimentResults) -> dict[str, str]:
     """What was run, when and how."""
     document = experiment.document
     points, seeds = len(experiment.points), {run.seed for run in experiment.runs}
+    nodes = "containers" if document.runtime == "containerlab" else "network namespaces"
     clock = {
         "virtual": "virtual: a kernel of its own in simulated time; a rerun gives the same results to the byte",
-        "live": "live: network namespaces of this machine's kernel, in real time",
+        "live": f"live: {nodes} of this machine's kernel, in real time",
     }
     return _given(
         {

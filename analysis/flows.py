@@ -52,7 +52,7 @@ def completion_times(flows: pl.DataFrame) -> tuple[list[int], int]:
     transfers = (
         wanted.with_columns(
             end=pl.col("scheduled_ns") + pl.col("completion_ns"),
-            # What was to last until a moment, and did, had nothing to complete.
+            # Time-bounded flows have no completion time.
             due=pl.col("completion_ns").is_null()
             & (pl.col("volume_bytes").is_not_null() | pl.col("error").is_not_null()),
             own=pl.coalesce("transfer", -1 - pl.col("flow")),

@@ -104,6 +104,7 @@ class RunResults:
         return [time for time in times if time is not None]
 
     def _paths(self) -> list[CrossedPath]:
+        """Of the load alone, as scheduled; LoadError where the schedule is none."""
         data = self.document(SCHEDULE).get("paths", [])
         try:
             return [path for path in paths.from_data(data) if path.role == "load"]

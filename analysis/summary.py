@@ -145,8 +145,8 @@ def beside(
         paper, unit = number(entry["value"], entry.get("unit") or "")
         chosen = [point for point in points if _at(point["parameters"], entry.get("when") or {})]
         for point in chosen or [{"parameters": {}, "metrics": {}, "normalised": {}}]:
-            said = _measured(entry, point, by_seed, confidence)
-            here, than = said.get("mean"), entry.get("than")
+            measured = _measured(entry, point, by_seed, confidence)
+            here, than = measured.get("mean"), entry.get("than")
             apart = None if here is None else here - paper if than else here / paper - 1 if paper else None
             found.append(
                 {
@@ -159,9 +159,9 @@ def beside(
                     "metric": entry["metric"],
                     "paper": paper,
                     "here": here,
-                    "low": said.get("low"),
-                    "high": said.get("high"),
-                    "unit": said.get("unit") or unit or METRICS[entry["metric"]].unit,
+                    "low": measured.get("low"),
+                    "high": measured.get("high"),
+                    "unit": measured.get("unit") or unit or METRICS[entry["metric"]].unit,
                     "difference": apart,
                 }
             )

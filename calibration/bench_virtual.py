@@ -129,7 +129,7 @@ class VirtualBench:
         return found
 
     def boot(self) -> dict[str, float]:
-        """From the command to the end of a lab in which one segment crosses: boot, lab, packets, power-off."""
+        """Wall time (s) of a run in which one segment crosses: boot, lab, packets and power-off."""
         self._say("boot")
         plan = dumbbell(BulkCase("1Gbit/s", 0))
         program = program_of(plan, [traffic_request.Flow("left1", "right1", bytes=1)])

@@ -103,7 +103,10 @@ def kernel() -> Iterator[Finding]:
         )
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     yield Finding(
-        "TCP variants", " ".join(available), "good" if "cubic" in available else "limited", "for cc: in scenarios"
+        "congestion controls",
+        " ".join(available),
+        "good" if "cubic" in available else "limited",
+        "for congestion: in scenarios",
     )
 
 

@@ -155,6 +155,7 @@ def _rate_bps(interface: Interface) -> int:
 
 
 def _exit(interface: Interface) -> HostExit:
+    """What the psp of a sending interface adds; nothing where it has none."""
     egress = interface.egress
     if not isinstance(egress, Psp):
         return HostExit()

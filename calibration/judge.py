@@ -57,7 +57,7 @@ class Results:
 
 
 def of_link(name: str) -> str:
-    """The link that a stream of one of several senders fills."""
+    """The link that a stream fills, which may be one of several; `name`: the stream's."""
     return name.split(SENDER)[0]
 
 

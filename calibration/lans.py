@@ -47,6 +47,7 @@ def of_plan(plan: Plan) -> dict[str, SwitchedLan]:
 
 
 def _port(switch: str, own: End, router: End, interfaces: Mapping[tuple[str, str], Interface]) -> Link:
+    """The port of a switch to its router as a link of the switch's name."""
     there, back = (interfaces[end.node, end.interface] for end in (own, router))
     backend: Literal["kernel", "tbf"] = "kernel" if isinstance(there.egress, Psp) else "tbf"
     ways = [_direction(each) for each in (there, back)]

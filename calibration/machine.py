@@ -63,21 +63,21 @@ class MachineLoad:
 
     def words(self) -> list[str]:
         """What may have disturbed the links, a phrase each; none where nothing was seen."""
-        said = []
+        found = []
         for each in self.taken:
             if each["shared"]:
-                said.append(f"CPU {each['cpu']} serves the links of several labs or spinners")
+                found.append(f"CPU {each['cpu']} serves the links of several labs or spinners")
             if each["longest_ns"] > LONGEST_GAP_NS:
                 lost, longest = about(each["lost_ns"], "time", 3), about(each["longest_ns"], "time", 3)
                 times = f"{each['count']} times, {lost} in all, {longest} at once"
-                said.append(f"CPU {each['cpu']} was taken from the links {times}")
+                found.append(f"CPU {each['cpu']} was taken from the links {times}")
         if self.steal_ratio >= STEAL_SHARE:
-            said.append(f"the hypervisor gave {self.steal_ratio:.0%} of the CPU time to others (steal)")
+            found.append(f"the hypervisor gave {self.steal_ratio:.0%} of the CPU time to others (steal)")
         large = [f"{name} ({share:.0%} of a CPU)" for name, share in self.programs if share >= PROGRAM_SHARE]
         if large:
             rest = f" and {len(large) - MOST_PROGRAMS} more" if len(large) > MOST_PROGRAMS else ""
-            said.append(f"other programs ran: {', '.join(large[:MOST_PROGRAMS])}{rest}")
-        return [*said, f"load {self.load_average:g} on {self.cpus} CPUs"] if said else []
+            found.append(f"other programs ran: {', '.join(large[:MOST_PROGRAMS])}{rest}")
+        return [*found, f"load {self.load_average:g} on {self.cpus} CPUs"] if found else []
 
 
 def snapshot(lab: str, proc: Path = Path("/proc")) -> Snapshot:

@@ -19,9 +19,9 @@ import pytest
 import zstandard
 
 from generator.engine import archive
-from generator.engine.experiment import STAGES, Experiment
+from generator.engine.experiment import Experiment
 from labs.record import tables
-from labs.record.experiment import INPUTS
+from labs.record.experiment import INPUTS, STAGES
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
 from tests.conftest import Ewan

@@ -5,14 +5,13 @@ In: series of plain numbers. Out: SVG text whose letters stay text, the same for
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from analysis.figures.style import COLOURS, MARKERS
+from analysis.figures.style import COLOURS, MARKERS, svg
 from labs.units import NS_PER_MS
 
 STYLE = {
@@ -52,10 +51,4 @@ def draw(panels: Sequence[Packets]) -> str:
         axes[0].set_ylabel("latency (ms)")
         # Room above, so that no marker is cut.
         axes[0].set_ylim(0, 1.15 * max(max(panel.latencies_ns, default=0) for panel in panels) / NS_PER_MS or None)
-        return _svg(figure)
-
-
-def _svg(figure: Figure) -> str:
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()
+        return svg(figure)

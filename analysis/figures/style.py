@@ -130,7 +130,7 @@ def legend(figure: Figure, axes: Iterable[Axes]) -> None:
 
 
 def least_span(axis: Axes, share: float = 0.01) -> None:
-    """Differences far below a hundredth of a value are not blown up to the panel's height."""
+    """Lets an axis span at least `share` of its middle value, so that tiny differences do not fill the panel."""
     low, high = axis.get_ylim()
     middle = (low + high) / 2
     if high - low < share * abs(middle):
@@ -159,7 +159,7 @@ def _cell(value: Any) -> Any:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """At most so many of 0 … count − 1, the first and the last among them, evenly apart."""
+    """At most `most` indices of 0 … count − 1, evenly apart, with the first and the last."""
     if count <= most:
         return list(range(count))
     return [round(index * (count - 1) / (most - 1)) for index in range(most)]

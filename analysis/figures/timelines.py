@@ -53,6 +53,7 @@ def _which(panels: Sequence[PointPanel]) -> str:
 
 
 def _rows(panel: PointPanel, lines: Mapping[str, windows.Line], column: str) -> list[dict[str, Any]]:
+    """The data of a panel's lines, for the CSV file beside the figure."""
     return [
         {"run": panel.run.number, "point": panel.label, "series": name, "time (s)": float(time), column: float(value)}
         for name, line in lines.items()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from analysis import load, report
+from analysis import circumstances, load, report
 from analysis.tests import synthetic
 
 VARIANTS = [{"congestion": name, "reverse": 1} for name in ("reno", "cubic", "bic")]
@@ -171,3 +171,13 @@ def test_the_page_puts_its_own_colours_into_figures() -> None:
     svg = '<?xml version="1.0"?><svg><metadata>x</metadata><g id="a" style="fill: #0072b2; stroke: #1b1b1b"/></svg>'
     text = report.inline(svg, "f1")
     assert text == '<svg><g id="f1-a" style="fill: var(--series-1); stroke: var(--ink)"/></svg>'
+
+
+@pytest.mark.parametrize(
+    ("runtime", "nodes"),
+    [("netns", "network namespaces"), ("auto", "network namespaces"), ("containerlab", "containers")],
+)
+def test_a_live_experiment_says_what_its_nodes_were(tmp_path: Path, runtime: str, nodes: str) -> None:
+    synthetic.experiment(tmp_path / "x", [{}], seeds=(1,), seconds=2, told={"clock": "live", "runtime": runtime})
+    known = circumstances.facts(load.experiment(tmp_path / "x"))
+    assert known["clock"] == f"live: {nodes} of this machine's kernel, in real time"

@@ -21,7 +21,7 @@ import orjson
 
 from generator import scenario as scenarios
 from generator.engine import engine, show, verification
-from generator.engine.experiment import STAGES, Experiment
+from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
 from generator.scenario import Scenario, Stop
 from labs import rundir
@@ -32,7 +32,7 @@ from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.reading import read_bytes, read_text
 from labs.record import host_facts
-from labs.record.experiment import Origin, StageName
+from labs.record.experiment import STAGES, Origin, StageName
 from labs.units import about
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
@@ -81,7 +81,7 @@ def run_command(
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
     if name is None:
         raise Refused("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
-    words = pairs(settings)
+    words = values_set(settings)
     scenario = scenarios.load(name)
     sys.exit(
         experiment(context, scenario, parts, as_json, scale=scale, settings=words, seeds=seeds, unverified=unverified)
@@ -153,8 +153,8 @@ def parts_of(context: click.Context) -> Parts:
     return Parts(**composed(context, "parts"))
 
 
-def pairs(settings: Sequence[str]) -> dict[str, str]:
-    """`--set KEY=VALUE` by key."""
+def values_set(settings: Sequence[str]) -> dict[str, str]:
+    """What each `--set KEY=VALUE` gives, by key; Refused for other text."""
     result = {}
     for text in settings:
         key, equals, value = text.partition("=")

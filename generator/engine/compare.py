@@ -142,6 +142,7 @@ def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float)
 
 
 def _pairs(before: Summary, now: Summary) -> Iterator[tuple[str, str, str, list[float], list[float]]]:
+    """Of each metric of each point that both have: the point in words (empty: there is one), metric, unit, values."""
     old, new = _samples(before), _samples(now)
     many = len({point for point, _ in old}) > 1
     for point, metric in old:
@@ -152,6 +153,7 @@ def _pairs(before: Summary, now: Summary) -> Iterator[tuple[str, str, str, list[
 
 
 def _samples(summary: Summary) -> dict[tuple[Any, str], tuple[str, list[float]]]:
+    """By point and metric: the unit, and the values of its runs."""
     result: dict[tuple[Any, str], tuple[str, list[float]]] = {}
     for run in summary["runs"]:
         for metric, measured in run["metrics"].items():

@@ -18,7 +18,7 @@ from pathlib import Path
 from generator import records
 from generator.engine import archive, execution, reservation, stopping, verification
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import STAGES, Experiment, Job, family, now
+from generator.engine.experiment import Experiment, Job, family, now
 from generator.engine.parts import Facts, Parts
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import Runs, ScenarioRun, Schedule, Stop
@@ -26,7 +26,7 @@ from labs import host, rundir
 from labs.compile import compile as compile_spec
 from labs.context import Context
 from labs.plan import Plan, digest
-from labs.record.experiment import Clock, Entry, Stage, StageName, checksum
+from labs.record.experiment import STAGES, Clock, Entry, Stage, StageName, checksum
 from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -88,9 +88,9 @@ class Prepared:
 
 
 def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path, unverified: bool = False) -> Prepared:
-    """Writes each run into a directory that is there and empty, and keeps none.
+    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory.
 
-    Whatever is raised when it cannot begin: then nothing is left.
+    LabError or DescriptionError where the experiment cannot begin; its directory is gone then.
     """
     begun = time.monotonic_ns()
     try:
@@ -211,7 +211,7 @@ class Engine:
         self._experiment.save()
         self._tell(f"{STAGES[stage]} …")
         try:
-            said = self._stages[stage]()
+            outcome = self._stages[stage]()
         except BaseException:
             state.status = "incomplete"
             raise
@@ -219,7 +219,7 @@ class Engine:
         done = stage != "execution" or not self._experiment.wanting()
         state.status, state.seconds = "complete" if done else "incomplete", round(took_ns / NS_PER_SECOND, 3)
         self._experiment.save()
-        self._tell(f"{STAGES[stage]}: {said} ({about(took_ns, 'time', 3)})")
+        self._tell(f"{STAGES[stage]}: {outcome} ({about(took_ns, 'time', 3)})")
 
     def _end(self, status: str) -> None:
         with contextlib.suppress(OSError):

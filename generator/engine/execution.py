@@ -23,7 +23,10 @@ from labs.runtime.sweep import sweep
 
 
 def in_virtual(context: Context, experiment: Experiment, entries: Sequence[Entry], workers: int) -> None:
-    """Raises DiskFullError, and KeyboardInterrupt when all that runs has been ended."""
+    """Executes runs in the virtual clock, so many at once.
+
+    Raises DiskFullError, and KeyboardInterrupt when all that are at work have been ended.
+    """
     board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries), workers)
 
     def job(entry: Entry) -> Callable[[threading.Event], None]:
@@ -38,7 +41,10 @@ def in_virtual(context: Context, experiment: Experiment, entries: Sequence[Entry
 
 
 def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], deployment: Deployment) -> None:
-    """In the lab of each run's plan. Raises DiskFullError, and KeyboardInterrupt when the run has been ended."""
+    """Executes runs one after the other, each in the live lab of its plan.
+
+    Raises DiskFullError, and KeyboardInterrupt when the run at work has been ended.
+    """
     board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries))
     with board.shown(context.reporter, live=True):
         for entry in entries:

@@ -29,7 +29,7 @@ from labs import rundir
 from labs.plan import Plan
 from labs.record import experiment as records
 from labs.record import journal
-from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, StageName, State
+from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, State
 from labs.record.journal import Change, LabChange, RunChange
 from labs.runtime.base import LabError
 from labs.runtime.locks import lock
@@ -39,17 +39,6 @@ from labs.spec.values import LONGEST_NAME, NAME
 from labs.typed import read_typed
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
-
-STAGES: dict[StageName, str] = {
-    "reservation": "reservation",
-    "deployment": "deployment",
-    "configuration": "configuration",
-    "execution": "execution",
-    "logs": "log handling",
-    "analysis": "analysis",
-    "archiving": "archiving and cleaning",
-}
-"""How each stage is shown, in order, by the word that names it on the command line."""
 
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
 NOT_KEPT = ("links.csv", "progress", "console.log", "root", "uml")

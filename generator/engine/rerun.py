@@ -146,7 +146,7 @@ def compared(before: Experiment, now: Experiment) -> list[compare.Comparison]:
 
 
 def show_findings(context: Context, findings: Sequence[compare.Comparison], virtual: bool) -> None:
-    """The table of a comparison."""
+    """Prints what was compared, a row each."""
     rows = [
         [each.what, each.before, each.now, f"[{COLOURS[each.verdict]}]{each.verdict}[/]", each.why] for each in findings
     ]
@@ -155,7 +155,7 @@ def show_findings(context: Context, findings: Sequence[compare.Comparison], virt
 
 
 def verdict(findings: Sequence[compare.Comparison], virtual: bool) -> str:
-    """In one line."""
+    """What came of the comparison, in one line."""
     differ = [each for each in findings if each.verdict == "different"]
     if not findings:
         return "there is nothing to compare: one of the two has no results"

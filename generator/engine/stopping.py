@@ -32,11 +32,11 @@ def values(summary: Summary, metric: str) -> dict[Point, list[float]]:
     return result
 
 
-def reached(stop: Stop, result: Sequence[float], estimate: Estimate) -> bool:
-    """Whether the half width of the interval is within the wanted share of the mean."""
-    if len(result) < max(stop.at_least, 2):
+def reached(stop: Stop, measured: Sequence[float], estimate: Estimate) -> bool:
+    """Whether the half width of the interval is within the wanted share of the mean, of values enough."""
+    if len(measured) < max(stop.at_least, 2):
         return False
-    mean, half = estimate(result, stop.confidence)
+    mean, half = estimate(measured, stop.confidence)
     return not math.isnan(half) and half <= stop.within * abs(mean)
 
 

@@ -28,13 +28,15 @@ US_NS = scale("time")["us"]
 DAY_S = 86_400
 QUARTER_NS = 900 * NS_PER_SECOND
 JITTER_GAIN = 16  # RFC 3550, section 6.4.1
+# Reciprocals of the golden and of the plastic ratio: multiples of either are far apart in their fractional parts.
+GOLDEN_SHARE, PLASTIC_SHARE = 0.6180339887498949, 0.7548776662466927
 
 _LAWS = ("constant", "uniform", "exponential", "normal", "pareto", "gamma")
 _LINE = re.compile(r"Seq>\s*(\d+).*txTime>(\d+):(\d+):(\d+)\.(\d{6}) rxTime>(\d+):(\d+):(\d+)\.(\d{6}) Size>\s*(\d+)")
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
-    """What D-ITG cannot do of a step."""
+    """The key of a step that D-ITG cannot do, with what to write instead; None where it can do all."""
     kind, work = step.kind, step.work
     if kind != "udp":
         return kind, f'sends only udp here, not {kind}: write "generator: ewan" or iperf3'
@@ -88,8 +90,8 @@ def commands(transfer: Transfer) -> Made:
 
 
 def _seed(transfer: Transfer) -> str:
-    """Between 0 and 1, as ITGSend wants it, another one for each transfer and seed."""
-    share = (transfer.seed * 0.6180339887498949 + (transfer.number + 1) * 0.7548776662466927) % 1
+    """ITGSend's seed, from 0 to 1: a point of a low-discrepancy sequence for each transfer and seed of the run."""
+    share = (transfer.seed * GOLDEN_SHARE + (transfer.number + 1) * PLASTIC_SHARE) % 1
     return f"{share:.9f}"
 
 
@@ -107,20 +109,20 @@ def _interval(step: Any) -> list[str]:
     if work.rate is not None:
         return ["-C", _per_second(mean(work.size) * BITS_PER_BYTE * NS_PER_SECOND / work.rate.bps)]
     law: Either = work.interval
-    said = law.choice
+    given = law.choice
     match law.kind:
         case "constant":
-            return ["-C", _per_second(amount(said))]
+            return ["-C", _per_second(amount(given))]
         case "uniform":
-            return ["-U", _per_second(amount(said.high)), _per_second(amount(said.low))]
+            return ["-U", _per_second(amount(given.high)), _per_second(amount(given.low))]
         case "exponential":
-            return ["-E", _per_second(amount(said.mean))]
+            return ["-E", _per_second(amount(given.mean))]
         case "normal":
-            return ["-N", _ms(amount(said.mean)), _ms(amount(said.deviation))]
+            return ["-N", _ms(amount(given.mean)), _ms(amount(given.deviation))]
         case "pareto":
-            return ["-V", f"{said.shape:.9g}", _ms(amount(said.mean) * (said.shape - 1) / said.shape)]
+            return ["-V", f"{given.shape:.9g}", _ms(amount(given.mean) * (given.shape - 1) / given.shape)]
         case "gamma":
-            return ["-G", f"{said.shape:.9g}", _ms(amount(said.mean) / said.shape)]
+            return ["-G", f"{given.shape:.9g}", _ms(amount(given.mean) / given.shape)]
         case "weibull":
             raise ValueError("D-ITG's Weibull laws are refused")
         case never:
@@ -128,20 +130,20 @@ def _interval(step: Any) -> list[str]:
 
 
 def _size(law: Either) -> list[str]:
-    said = law.choice
+    given = law.choice
     match law.kind:
         case "constant":
-            return ["-c", str(amount(said))]
+            return ["-c", str(amount(given))]
         case "uniform":
-            return ["-u", str(amount(said.low)), str(amount(said.high))]
+            return ["-u", str(amount(given.low)), str(amount(given.high))]
         case "exponential":
-            return ["-e", str(amount(said.mean))]
+            return ["-e", str(amount(given.mean))]
         case "normal":
-            return ["-n", str(amount(said.mean)), str(amount(said.deviation))]
+            return ["-n", str(amount(given.mean)), str(amount(given.deviation))]
         case "pareto":
-            return ["-v", f"{said.shape:.9g}", f"{amount(said.mean) * (said.shape - 1) / said.shape:.9g}"]
+            return ["-v", f"{given.shape:.9g}", f"{amount(given.mean) * (given.shape - 1) / given.shape:.9g}"]
         case "gamma":
-            return ["-g", f"{said.shape:.9g}", f"{amount(said.mean) / said.shape:.9g}"]
+            return ["-g", f"{given.shape:.9g}", f"{amount(given.mean) / given.shape:.9g}"]
         case "weibull":
             raise ValueError("D-ITG's Weibull laws are refused")
         case never:
@@ -174,12 +176,12 @@ def rows(output: Output) -> Rows:
     return _rows(output.row, words, decoded, output.started_ns, output.series_ns)
 
 
-def _rows(row: Row, said: str, decoded: str, started_ns: int, series_ns: int) -> Rows:
-    """`said` is what ITGSend wrote, `decoded` the text of its log."""
+def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int) -> Rows:
+    """`printed` is what ITGSend wrote, `decoded` the text of its log."""
     packets = [tuple(map(int, match.groups())) for match in _LINE.finditer(decoded)]
-    first = said.split("\n", 1)[0].strip()
+    first = printed.split("\n", 1)[0].strip()
     if not packets or not re.fullmatch(r"\d+\.\d{9}", first):
-        last = next((line for line in reversed(said.splitlines()) if line), "no packet arrived")
+        last = next((line for line in reversed(printed.splitlines()) if line), "no packet arrived")
         return {"flows": [{**row, "error": f"ditg: {last}"}]}
     whole, _, rest = first.partition(".")
     begun_ns = int(whole) % DAY_S * NS_PER_SECOND + int(rest)

@@ -25,7 +25,7 @@ US_NS = scale("time")["us"]
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
-    """What iperf3 cannot do of a step."""
+    """The key of a step that iperf3 cannot do, with what to write instead; None where it can do all."""
     kind, work = step.kind, step.work
     if kind not in ("bulk", "bidirectional", "udp"):
         return kind, f'knows no {kind}: write "generator: ewan"'
@@ -47,7 +47,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
 
 def commands(transfer: Transfer) -> Made:
     """The server ends with its client's test, or with all others; so nobody waits for one that no client came to."""
-    step, said, port = transfer.step, transfer.settings, FIRST_PORT + transfer.number
+    step, settings, port = transfer.step, transfer.settings, FIRST_PORT + transfer.number
     bins = ["-i", _seconds(max(transfer.series_ns, LEAST_INTERVAL_NS)) if transfer.series_ns else "0"]
     server = ("iperf3", "-s", "-1", "-J", "-p", str(port), *bins)
     words = ["iperf3", "-c", transfer.address, "-p", str(port), "-J", "--get-server-output", *bins]
@@ -55,14 +55,14 @@ def commands(transfer: Transfer) -> Made:
     if step.kind == "udp":
         words += ["-u", "-l", str(amount(work.size.choice)), "-b", str(_rate_bps(step))]
     else:
-        assert said.congestion is not None
-        words += ["-C", said.congestion, "-P", str(said.streams)]
-        words += ["-w", str(said.socket["window_bytes"])] if said.socket["window_bytes"] else []
-        words += ["-M", str(said.socket["mss_bytes"])] if said.socket["mss_bytes"] else []
-        words += ["-N"] if said.socket["nodelay"] else []
+        assert settings.congestion is not None
+        words += ["-C", settings.congestion, "-P", str(settings.streams)]
+        words += ["-w", str(settings.socket["window_bytes"])] if settings.socket["window_bytes"] else []
+        words += ["-M", str(settings.socket["mss_bytes"])] if settings.socket["mss_bytes"] else []
+        words += ["-N"] if settings.socket["nodelay"] else []
         words += ["--bidir"] if step.kind == "bidirectional" else []
-    if said.socket["dscp"]:
-        words += ["-S", str(said.socket["dscp"] << 2)]
+    if settings.socket["dscp"]:
+        words += ["-S", str(settings.socket["dscp"] << 2)]
     if step.kind == "udp" and work.count is not None:
         words += ["-k", str(work.count)]
     elif step.kind != "udp" and work.volume is not None:
@@ -93,39 +93,41 @@ def rows(output: Output) -> Rows:
     """Rows of one stream, in both directions where it sends in both."""
     flow, row, started_ns = output.flow, output.row, output.started_ns
     try:
-        told = orjson.loads(output.stdout)
+        report = orjson.loads(output.stdout)
     except orjson.JSONDecodeError:
-        told = {"error": "its output is not whole"}
-    streams = told.get("end", {}).get("streams", [])
-    if told.get("error") or not streams:
-        return {"flows": [{**row, "error": f"iperf3: {told.get('error', 'no result')}"}]}
+        report = {"error": "its output is not whole"}
+    streams = report.get("end", {}).get("streams", [])
+    if report.get("error") or not streams:
+        return {"flows": [{**row, "error": f"iperf3: {report.get('error', 'no result')}"}]}
     if "udp" in streams[0]:
-        return _udp(row, told, started_ns)
+        return _udp(row, report, started_ns)
     result: Rows = {"flows": [], "series": [], "goodput": []}
-    for part, ahead in enumerate((True, False) if flow.get("bidirectional") else (True,)):
-        mine = [index for index, stream in enumerate(streams) if stream["sender"]["sender"] is ahead]
-        index = mine[flow["tool"]["stream"]]
-        ends = {} if ahead else {"source": row["sink"], "sink": row["source"]}
+    for part, forward in enumerate((True, False) if flow.get("bidirectional") else (True,)):
+        of_direction = [index for index, stream in enumerate(streams) if stream["sender"]["sender"] is forward]
+        index = of_direction[flow["tool"]["stream"]]
+        ends = {} if forward else {"source": row["sink"], "sink": row["source"]}
         base = {**row, **ends, "part": part}
-        result["flows"].append(_tcp(base, told, streams[index], started_ns))
+        result["flows"].append(_tcp(base, report, streams[index], started_ns))
         key = {"flow": row["flow"], "part": part}
         # The receiver's bins are the server's for what the client sent, and the client's for the rest.
-        far = told.get("server_output_json", {})
-        sends, receives = (told, far) if ahead else (far, told)
-        result["series"] += _series(key, sends, index, _segment(told), started_ns)
+        servers = report.get("server_output_json", {})
+        sends, receives = (report, servers) if forward else (servers, report)
+        result["series"] += _series(key, sends, index, _segment_bytes(report), started_ns)
         result["goodput"] += _goodput(key, receives, index, started_ns)
     return result
 
 
-def _segment(told: dict[str, Any]) -> int:
-    return int(told["start"].get("tcp_mss") or told["start"].get("tcp_mss_default") or 1)
+def _segment_bytes(report: dict[str, Any]) -> int | None:
+    """The maximum segment size; None where iperf3 does not tell it."""
+    return report["start"].get("tcp_mss") or report["start"].get("tcp_mss_default") or None
 
 
 def _ns(seconds: float) -> int:
     return round(seconds * NS_PER_SECOND)
 
 
-def _tcp(row: dict[str, Any], told: dict[str, Any], stream: dict[str, Any], started_ns: int) -> dict[str, Any]:
+def _tcp(row: dict[str, Any], report: dict[str, Any], stream: dict[str, Any], started_ns: int) -> dict[str, Any]:
+    """The row of one direction of a stream."""
     sent, got = stream["sender"], stream["receiver"]
     lasted_ns = _ns(got["end"] - got["start"])
     return {
@@ -134,29 +136,29 @@ def _tcp(row: dict[str, Any], told: dict[str, Any], stream: dict[str, Any], star
         "ended_ns": started_ns + lasted_ns,
         "received_bytes": got["bytes"],
         "goodput_bps": got["bytes"] * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns else None,
-        "segment_bytes": _segment(told),
+        "segment_bytes": _segment_bytes(report),
         "min_rtt_ns": sent["min_rtt"] * US_NS if sent.get("min_rtt") else None,
         "retransmitted_segments": sent.get("retransmits"),
     }
 
 
-def _of_stream(told: dict[str, Any], index: int, sender: bool) -> list[dict[str, Any]]:
+def _of_stream(report: dict[str, Any], index: int, sender: bool) -> list[dict[str, Any]]:
     """A stream's entry of each interval, while its test ran."""
-    entries = [each["streams"][index] for each in told.get("intervals", []) if len(each["streams"]) > index]
+    entries = [each["streams"][index] for each in report.get("intervals", []) if len(each["streams"]) > index]
     return [entry for entry in entries if entry["sender"] is sender and entry["seconds"] > 0]
 
 
 def _series(
-    key: dict[str, Any], told: dict[str, Any], index: int, segment_bytes: int, started_ns: int
+    key: dict[str, Any], report: dict[str, Any], index: int, segment_bytes: int | None, started_ns: int
 ) -> list[dict[str, Any]]:
     result, again = [], 0
-    for entry in _of_stream(told, index, True):
+    for entry in _of_stream(report, index, True):
         again += entry.get("retransmits", 0)
         result.append(
             {
                 **key,
                 "time_ns": started_ns + _ns(entry["end"]),
-                "cwnd_segments": entry["snd_cwnd"] // segment_bytes,
+                "cwnd_segments": entry["snd_cwnd"] // segment_bytes if segment_bytes else None,
                 "srtt_ns": entry["rtt"] * US_NS,
                 "rttvar_ns": entry["rttvar"] * US_NS,
                 "retransmitted_segments": again,
@@ -166,7 +168,7 @@ def _series(
 
 
 def _goodput(
-    key: dict[str, Any], told: dict[str, Any], index: int, started_ns: int, datagrams: bool = False
+    key: dict[str, Any], report: dict[str, Any], index: int, started_ns: int, datagrams: bool = False
 ) -> list[dict[str, Any]]:
     """iperf3 counts what it reads. Datagrams are read as they arrive; when TCP's bytes arrived it does not know."""
     return [
@@ -177,16 +179,16 @@ def _goodput(
             "delivered_bytes": entry["bytes"],
             "arrived_bytes": entry["bytes"] if datagrams else None,
         }
-        for entry in _of_stream(told, index, False)
+        for entry in _of_stream(report, index, False)
     ]
 
 
-def _udp(row: dict[str, Any], told: dict[str, Any], started_ns: int) -> Rows:
+def _udp(row: dict[str, Any], report: dict[str, Any], started_ns: int) -> Rows:
     """Loss and order as the server counts them; iperf3 measures no one-way delay."""
-    udp = told["end"]["streams"][0]["udp"]
+    udp = report["end"]["streams"][0]["udp"]
     got_packets = udp["packets"] - udp["lost_packets"]
-    size = told["start"]["test_start"]["blksize"]
-    lasted_ns = _ns(told["end"].get("sum_received", udp).get("end", udp["end"]))
+    size = report["start"]["test_start"]["blksize"]
+    lasted_ns = _ns(report["end"].get("sum_received", udp).get("end", udp["end"]))
     received = got_packets * size
     flow = {
         **row,
@@ -201,7 +203,7 @@ def _udp(row: dict[str, Any], told: dict[str, Any], started_ns: int) -> Rows:
         "jitter_ns": udp["jitter_ms"] * NS_PER_MS,
     }
     key = {"flow": row["flow"], "part": 0}
-    return {"flows": [flow], "goodput": _goodput(key, told.get("server_output_json", {}), 0, started_ns, True)}
+    return {"flows": [flow], "goodput": _goodput(key, report.get("server_output_json", {}), 0, started_ns, True)}
 
 
 TOOL = Tool(

@@ -38,7 +38,13 @@ class FlowDemand:
 
 
 def load(
-    forwarding: Forwarding, step: Step, said: FlowSettings, source: str, sink: str, start_ns: int, stop_ns: int | None
+    forwarding: Forwarding,
+    step: Step,
+    settings: FlowSettings,
+    source: str,
+    sink: str,
+    start_ns: int,
+    stop_ns: int | None,
 ) -> FlowDemand:
     """What one transfer of a step asks of the links on its path."""
     rtt_ns = forwarding.rtt_ns(source, sink)
@@ -47,16 +53,16 @@ def load(
     # What is counted of requests are the answers.
     path = forwarding.path(*((sink, source) if step.kind == "requests" else (source, sink)))
     rate = path.bottleneck_bps or NS_PER_SECOND
-    window = _window_bytes(said)
+    window = _window_bytes(settings)
     if window is not None and rtt_ns:
         rate = max(1, min(rate, mean_rate_bps(window, rtt_ns)))
     return FlowDemand(start_ns, stop_ns, round(amount), round(pause_ns), counted, rate, path.hops)
 
 
-def _window_bytes(said: FlowSettings) -> int | None:
+def _window_bytes(settings: FlowSettings) -> int | None:
     """What all streams of a transfer may have in flight by their sockets' options; None: as much as the path takes."""
-    named = [said.socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
-    return min((size * said.streams for size in named if size is not None), default=None)
+    named = [settings.socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
+    return min((size * settings.streams for size in named if size is not None), default=None)
 
 
 def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
@@ -84,7 +90,10 @@ def _demand(step: Step, rtt_ns: int) -> tuple[float, float]:
 
 
 def expected_ns(forwarding: Forwarding, loads: Sequence[FlowDemand]) -> int:
-    """When the last of it ends."""
+    """When the last transfer ends, in ns from T0.
+
+    No transfer ends before it would alone on its path, and none of a link before all of them have crossed it.
+    """
     ends = [0]
     crossing: dict[Hop, list[FlowDemand]] = defaultdict(list)
     for each in loads:

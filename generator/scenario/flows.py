@@ -105,10 +105,10 @@ def check(step: Step, error: Error) -> None:
     _check_laws(step, error)
 
 
-def check_buffers(said: Socket, error: Error) -> None:
+def check_buffers(socket: Socket, error: Error) -> None:
     """Refuses sizes of buffers and windows that sockets do not take; errors point to the key."""
     for key, (low, high) in _BUFFERS.items():
-        size: Size | None = getattr(said, key)
+        size: Size | None = getattr(socket, key)
         if size is not None and not low <= size.bytes <= high:
             raise error((key,), f'sockets take {Size(low)} to {Size(high)}: write a size within, like "4MB"')
 

@@ -109,15 +109,15 @@ class Law(OneOf, Generic[Quantity]):
     @model_validator(mode="after")
     def _in_range(self) -> Law[Quantity]:
         """What the words allow and no law does."""
-        said = self.choice
-        if self.kind == "uniform" and amount(said.low) >= amount(said.high):
-            raise ValueError(f'uniform is from less to more: write a "high" above "{said.low}"')
-        if self.kind not in ("constant", "uniform") and not amount(said.mean):
+        given = self.choice
+        if self.kind == "uniform" and amount(given.low) >= amount(given.high):
+            raise ValueError(f'uniform is from less to more: write a "high" above "{given.low}"')
+        if self.kind not in ("constant", "uniform") and not amount(given.mean):
             raise ValueError(f'{self.kind} has no mean of 0: write a larger "mean"')
-        if self.kind == "pareto" and said.shape <= 1:
+        if self.kind == "pareto" and given.shape <= 1:
             raise ValueError('a Pareto law of shape 1 or less has no mean: write a "shape" above 1, like "1.3"')
-        if self.kind != "constant" and said.most is not None and amount(said.most) < least(self):
-            raise ValueError(f'"most" of {said.most} is below all that {self.kind} draws: write a larger one')
+        if self.kind != "constant" and given.most is not None and amount(given.most) < least(self):
+            raise ValueError(f'"most" of {given.most} is below all that {self.kind} draws: write a larger one')
         return self
 
 
@@ -139,15 +139,15 @@ def amount(value: Any) -> int:
 
 
 def least(law: Either) -> float:
-    """No draw is below this."""
-    said = law.choice
+    """The least value that can be drawn, in the law's own unit."""
+    given = law.choice
     match law.kind:
         case "constant":
-            return amount(said)
+            return amount(given)
         case "uniform":
-            return amount(said.low)
+            return amount(given.low)
         case "pareto":
-            return amount(said.mean) * (float(said.shape) - 1) / float(said.shape)
+            return amount(given.mean) * (float(given.shape) - 1) / float(given.shape)
         case "exponential" | "weibull" | "normal" | "gamma":
             return 0
         case never:
@@ -156,26 +156,26 @@ def least(law: Either) -> float:
 
 def mean(law: Either) -> float:
     """In ns or bytes; what `most` takes away is left out of account."""
-    said = law.choice
+    given = law.choice
     match law.kind:
         case "constant":
-            return amount(said)
+            return amount(given)
         case "uniform":
-            return (amount(said.low) + amount(said.high)) / 2
+            return (amount(given.low) + amount(given.high)) / 2
         case "exponential" | "pareto" | "weibull" | "normal" | "gamma":
-            return amount(said.mean)
+            return amount(given.mean)
         case never:
             assert_never(never)
 
 
 def document(law: Either) -> dict[str, Any]:
     """The law in the generator's request."""
-    said = law.choice
+    given = law.choice
     if law.kind == "constant":
-        return {"law": "constant", "value": amount(said)}
+        return {"law": "constant", "value": amount(given)}
     result: dict[str, Any] = {"law": law.kind}
-    for key in type(said).model_fields:
-        value = getattr(said, key)
+    for key in type(given).model_fields:
+        value = getattr(given, key)
         if value is not None:
             result[key] = number_or(value) if key == "shape" else amount(value)
     return result
@@ -183,26 +183,26 @@ def document(law: Either) -> dict[str, Any]:
 
 def draw(law: Either, stream: random.Random) -> int:
     """One value, rounded to whole ns or bytes; by the inverse of the distribution but for gamma."""
-    said = law.choice
+    given = law.choice
     kind = law.kind
     if kind == "constant":
-        return amount(said)
+        return amount(given)
     share = 1 - stream.random()  # above 0, at most 1
     match kind:
         case "uniform":
-            value = amount(said.low) + share * (amount(said.high) - amount(said.low))
+            value = amount(given.low) + share * (amount(given.high) - amount(given.low))
         case "exponential":
-            value = -amount(said.mean) * math.log(share)
+            value = -amount(given.mean) * math.log(share)
         case "pareto":
-            value = least(law) * share ** (-1 / said.shape)
+            value = least(law) * share ** (-1 / given.shape)
         case "weibull":
-            value = amount(said.mean) / math.gamma(1 + 1 / said.shape) * (-math.log(share)) ** (1 / said.shape)
+            value = amount(given.mean) / math.gamma(1 + 1 / given.shape) * (-math.log(share)) ** (1 / given.shape)
         case "normal":
             inner = min(max(share, 2.0**-53), 1 - 2.0**-53)
-            value = max(0.0, NormalDist(amount(said.mean), amount(said.deviation) or 2.0**-30).inv_cdf(inner))
+            value = max(0.0, NormalDist(amount(given.mean), amount(given.deviation) or 2.0**-30).inv_cdf(inner))
         case "gamma":
-            value = stream.gammavariate(said.shape, amount(said.mean) / said.shape)
+            value = stream.gammavariate(given.shape, amount(given.mean) / given.shape)
         case never:
             assert_never(never)
-    most = math.inf if said.most is None else amount(said.most)
+    most = math.inf if given.most is None else amount(given.most)
     return round(min(value, most))

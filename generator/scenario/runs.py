@@ -109,7 +109,7 @@ class Runs(Sequence[ScenarioRun]):
             plan = compile_spec(run.spec, facts)
             schedule = run.schedule(plan, clock)
             point, turn = divmod(index, self.seeds)
-            if turn == 0:  # seeds of a point hardly differ: with the first, all are counted
+            if turn == 0:  # runs of a point differ by their seeds alone: the first one stands for all
                 document = schedule.document
                 values = len(document["flows"]) + len(document["commands"]) + len(run.places.known)
                 work += (len(plan.nodes) + values) * self.seeds

@@ -155,6 +155,7 @@ def _shares(stop: fields.Stop) -> tuple[float, float]:
 
 
 def _beside(each: fields.Beside) -> dict[str, Any]:
+    """A published value as an experiment's record has it; `value` in the base unit, `text` as it is written."""
     value, unit = parse_published(each.value)
     return {
         "source": each.source,

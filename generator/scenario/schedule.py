@@ -89,7 +89,7 @@ class _Scheduler:
 
     def schedule(self) -> Schedule:
         steps, places = self._document.steps, self._run.places
-        flows.check_buffers(self._document.defaults, lambda path, said: places.error(("defaults", *path), said))
+        flows.check_buffers(self._document.defaults, lambda path, message: places.error(("defaults", *path), message))
         starts = [self._starts(index, step) for index, step in enumerate(steps)]
         begin_ns = self._begin(starts)
         for index, (step, members_of) in enumerate(zip(steps, starts, strict=True)):
@@ -135,6 +135,7 @@ class _Scheduler:
     # When and who
 
     def _error(self, index: int) -> flows.Error:
+        """Makes errors that point to a key of a step."""
         return lambda path, message: self._run.places.error(("steps", index, *path), message)
 
     def _starts(self, index: int, step: Step) -> list[Start]:
@@ -224,36 +225,37 @@ class _Scheduler:
     # What
 
     def _add(self, index: int, step: Step, starts: Sequence[Start]) -> None:
+        """All that a step sends or runs."""
         error = self._error(index)
         if step.kind == "run":
             self._add_commands(step, starts, error)
             return
-        said = flows.settings(step, self._document.defaults)
-        works = flows.works(step, said.streams, error)
-        if said.generator != "ewan":
-            obstacle = external.obstacle(said.generator, step, said)
+        settings = flows.settings(step, self._document.defaults)
+        works = flows.works(step, settings.streams, error)
+        if settings.generator != "ewan":
+            obstacle = external.obstacle(settings.generator, step, settings)
             if obstacle is not None:
                 key, why = obstacle
-                # What `defaults` say is wrong there, or right for other steps: the step can say otherwise.
-                raise error((key,), f"{said.generator} {why}")
+                # The error points to the step even where `defaults` set the key, since the step can override it.
+                raise error((key,), f"{settings.generator} {why}")
         for start in starts:
             self._paths.add(step, start.source, start.sink, start.members)
             stop_ns = None if step.for_ is None else start.at_ns + step.for_.ns
-            described = [self._describe(step, start, said, volume) for _, volume in works]
+            described = [self._describe(step, start, settings, volume) for _, volume in works]
             for number, flow in enumerate(described):
                 flow["name"] += f" stream {number + 1}" if len(described) > 1 else ""
             self._parts.transfers += 1
             ends = (start.source, start.sink)
-            self._parts.loads.append(estimate.load(self._forwarding, step, said, *ends, start.at_ns, stop_ns))
-            if said.generator != "ewan":
-                self._add_external(step, start, said, stop_ns, described)
+            self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, start.at_ns, stop_ns))
+            if settings.generator != "ewan":
+                self._add_external(step, start, settings, stop_ns, described)
                 continue
             for (work, _), flow in zip(works, described, strict=True):
                 flow["request"] = len(self._parts.requests)
                 self._parts.described.append(flow)
-                self._parts.requests.append(self._flow(start, flow["name"], stop_ns, said, work))
+                self._parts.requests.append(self._flow(start, flow["name"], stop_ns, settings, work))
 
-    def _describe(self, step: Step, start: Start, said: flows.FlowSettings, volume: int | None) -> dict[str, Any]:
+    def _describe(self, step: Step, start: Start, settings: flows.FlowSettings, volume: int | None) -> dict[str, Any]:
         both = step.kind == "bidirectional"
         flow: dict[str, Any] = {
             "name": start.name,
@@ -261,10 +263,10 @@ class _Scheduler:
             "role": step.role or "load",
             "transfer": self._parts.transfers,
             "kind": "bulk" if both else step.kind,
-            "generator": said.generator,
+            "generator": settings.generator,
             "source": start.source,
             "sink": start.sink,
-            "congestion": said.congestion,
+            "congestion": settings.congestion,
             "scheduled_ns": start.at_ns,
             "volume_bytes": volume,
         }
@@ -272,9 +274,9 @@ class _Scheduler:
         return flow | ({"bidirectional": True} if both else {})
 
     def _flow(
-        self, start: Start, name: str, stop_ns: int | None, said: flows.FlowSettings, work: dict[str, Any]
+        self, start: Start, name: str, stop_ns: int | None, settings: flows.FlowSettings, work: dict[str, Any]
     ) -> dict[str, Any]:
-        flow: dict[str, Any] = {"name": name, "start_ns": start.at_ns, "stop_ns": stop_ns, "socket": said.socket}
+        flow: dict[str, Any] = {"name": name, "start_ns": start.at_ns, "stop_ns": stop_ns, "socket": settings.socket}
         if start.members:
             return {**flow, "work": {**work, "ranks": [self._end(name) for name in start.members]}}
         return {**flow, "from": self._end(start.source), "to": self._end(start.sink), "work": work}
@@ -283,12 +285,17 @@ class _Scheduler:
         return traffic_request.end(self._plan.lab, node, self._addresses[node])
 
     def _add_external(
-        self, step: Step, start: Start, said: flows.FlowSettings, stop_ns: int | None, described: list[dict[str, Any]]
+        self,
+        step: Step,
+        start: Start,
+        settings: flows.FlowSettings,
+        stop_ns: int | None,
+        described: list[dict[str, Any]],
     ) -> None:
         address = self._addresses[start.sink]
         transfer = external.Transfer(
             step=step,
-            settings=said,
+            settings=settings,
             source=start.source,
             sink=start.sink,
             address=address,
@@ -298,10 +305,10 @@ class _Scheduler:
             series_ns=self._document.series.ns,
             seed=self._run.seed,
         )
-        made = external.commands(said.generator, transfer)
+        made = external.commands(settings.generator, transfer)
         for command in made.commands:
             client = command is made.commands[made.client]
-            self._tell(step, command, said.generator, "client" if client else "server")
+            self._tell(step, command, settings.generator, "client" if client else "server")
         for stream, flow in enumerate(described):
             flow["command"] = transfer.number + made.client
             flow["tool"] = {**made.tool, "stream": stream}

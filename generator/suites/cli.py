@@ -110,7 +110,7 @@ def hstts_command(
             context.reporter.messages.print(f"note: {each.app}: {note}")
     virtual = is_virtual(context)
     runtime = "virtual" if virtual else context.runtime
-    planned = [_planned(each, built, running.pairs(settings), runtime) for each in built]
+    planned = [_planned(each, built, running.values_set(settings), runtime) for each in built]
     if not virtual:
         as_root(context)
     experiments = _prepared(planned, virtual, unverified)

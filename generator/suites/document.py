@@ -78,6 +78,7 @@ def _background(case: Case, busy_ns: int) -> list[Step]:
 
 
 def _background_about(case: Case) -> list[str]:
+    """What the scenario's description says of the background; nothing where there is none."""
     if case.ends.background is None:
         return []
     share = percent(BACKGROUND[case.parameters.background])

@@ -118,7 +118,10 @@ def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell)
 
 
 def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:
-    """Of a whole suite's parameters those that a single source can have: its bottleneck is as fast as itself."""
+    """The given parameters without those that say how many sources there are, which are for the other applications.
+
+    C_a stays where C is not given, since C follows from it.
+    """
     kept = {word: text for word, text in given.items() if word not in ("K", "M", "CG", "CA", "R")}
     if "RATE" not in kept and "CA" in given:
         kept["CA"] = given["CA"]

@@ -40,6 +40,7 @@ def reverse_time(case: Case, length: str) -> list[Step]:
 
 
 def _reverse(case: Case) -> list[Step]:
+    """The step of the reverse pairs, without what they send; nothing where there are none."""
     if case.ends.reverse is None:
         return []
     source, sink = case.ends.reverse

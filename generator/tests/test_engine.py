@@ -13,14 +13,12 @@ import pytest
 from generator.engine import (
     Facts,
     engine,
-    experiment,
     stored,
 )
 from generator.engine.experiment import Experiment
 from generator.tests.engines import CONTEXT, jobs, parts
 from generator.tests.origins import origin
 from labs.record import tables
-from labs.record.experiment import Entry
 from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
@@ -109,4 +107,3 @@ def test_a_document_survives_its_writing(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text('{"format": "ewan-experiment/1"}')
     with pytest.raises(LabError, match=r"experiment\.json: an older version made this experiment"):
         Experiment.load(tmp_path)
-    assert dataclasses.fields(Entry) and experiment.STAGES["logs"] == "log handling"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import pkgutil
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast, get_args
@@ -161,6 +162,19 @@ def test_an_output_that_is_not_whole_says_so(schedule: Schedule, tmp_path: Path)
     errors = external.rows(schedule.document, tmp_path)["flows"]["error"]
     assert errors.is_not_null().all()
     assert "iperf3: its output is not whole" in set(errors)
+
+
+def test_what_iperf3_does_not_tell_of_its_segments_is_null(schedule: Schedule, tmp_path: Path) -> None:
+    shutil.copytree(TOOLS, tmp_path, dirs_exist_ok=True)
+    for path in (tmp_path / "commands").iterdir():
+        if b'"tcp_mss' in path.read_bytes():
+            path.write_bytes(re.sub(rb'"tcp_mss(_default)?":\s*\d+,', b"", path.read_bytes()))
+    found = external.rows(schedule.document, tmp_path)
+    row = flow(found, "both")
+    assert row["received_bytes"] > 0 and row["segment_bytes"] is None
+    series = found["series"].filter(pl.col("flow") == row["flow"])
+    assert series.height > 1 and series["cwnd_segments"].is_null().all()
+    assert series["srtt_ns"].min() > 0  # type: ignore[operator]
 
 
 def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -36,8 +36,16 @@ Status = Literal["waiting", "complete", "incomplete", "failed"]
 State = Literal["running", "complete", "incomplete", "refused"]
 """Of an experiment."""
 StageName = Literal["reservation", "deployment", "configuration", "execution", "logs", "analysis", "archiving"]
-STAGES: tuple[StageName, ...] = get_args(StageName)
-"""Those of NXE (Guillier and Vicat-Blanc Primet), in order."""
+STAGES: dict[StageName, str] = {
+    "reservation": "reservation",
+    "deployment": "deployment",
+    "configuration": "configuration",
+    "execution": "execution",
+    "logs": "log handling",
+    "analysis": "analysis",
+    "archiving": "archiving and cleaning",
+}
+"""Those of NXE (Guillier and Vicat-Blanc Primet), in order; how each is shown, by the word that names it."""
 
 
 class DocumentError(ValueError):

@@ -21,7 +21,7 @@ from pathlib import Path
 import orjson
 
 from generator.engine import archive
-from generator.engine.experiment import STAGES
+from labs.record.experiment import STAGES
 
 TIER = "virtual"
 QUICK = 7
