@@ -3,8 +3,8 @@
 mod common;
 
 use common::{direction, serialisation, PLAIN};
-use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Queue};
-use ewan_emulator::model::{Change, Counters, DirectionModel, Meta, Nanos, Release};
+use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue};
+use ewan_emulator::model::{check, Change, Counters, DirectionModel, Meta, Nanos, Release};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -232,8 +232,89 @@ fn wild_changes() -> impl Strategy<Value = Change> {
     )
 }
 
+/// A direction of a plan, with any numbers.
+fn wild_directions() -> impl Strategy<Value = Direction> {
+    let narrow = || wild().prop_map(|number| number as u32);
+    let fixed = (narrow(), narrow(), wild(), any::<u64>(), wild(), wild());
+    (fixed, wild_changes()).prop_map(
+        |((overhead_bytes, minimum_bytes, rate_bps, seed, store_packets, store_bytes), change)| {
+            let plain = Direction {
+                framing: Framing { overhead_bytes, minimum_bytes },
+                rate_bps,
+                seed,
+                store_packets,
+                store_bytes,
+                ..direction(PLAIN)
+            };
+            change.applied(&plain)
+        },
+    )
+}
+
+/// Any one of a direction's numbers may be wild, and the others are of a direction that passes.
+fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
+    (wild_directions(), directions(), 0..8u8).prop_map(|(wild, sound, which)| match which {
+        0 => Direction { framing: wild.framing, ..sound },
+        1 => Direction { rate_bps: wild.rate_bps, ..sound },
+        2 => Direction { loss: wild.loss, ..sound },
+        3 => Direction { corrupt_ppb: wild.corrupt_ppb, duplicate_ppb: wild.duplicate_ppb, ..sound },
+        4 => Direction { queue: wild.queue, ..sound },
+        5 => Direction { delay: wild.delay, reorder: wild.reorder, ..sound },
+        6 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
+        _ => wild,
+    })
+}
+
+/// Which keys a direction has, as a plan writes them.
+fn keys(value: &serde_json::Value, all: &mut Vec<String>) {
+    if let Some(entries) = value.as_object() {
+        for (key, inner) in entries {
+            all.push(key.clone());
+            keys(inner, all);
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2048), ..ProptestConfig::default() })]
+
+    /// A direction as a plan has it is refused by the name of a key, or packets pass through it to their end.
+    #[test]
+    fn any_direction_is_refused_with_its_key_or_carries_packets(config in nearly_sound_directions(), packets in traffic(0)) {
+        let text = serde_json::to_value(&config).expect("JSON");
+        prop_assert_eq!(&serde_json::from_value::<Direction>(text.clone()).expect("the same"), &config);
+        if let Err(refused) = check(&config) {
+            let mut known = Vec::new();
+            keys(&text, &mut known);
+            prop_assert!(known.iter().any(|key| refused.contains(key.as_str())), "{refused}");
+            prop_assert!(!refused.contains('\n') && refused.contains(": "), "{refused}");
+            return Ok(());
+        }
+        let mut model = DirectionModel::with_room(&config, 2 * packets.len());
+        let (mut now, mut held) = (0, 0);
+        for (number, packet) in packets.iter().enumerate() {
+            now += packet.gap;
+            let fate = model.impair(now);
+            for _ in 0..if fate.lost { 0 } else { 1 + u8::from(fate.duplicate) } {
+                held += i64::from(model.enqueue(number, Meta { ip_bytes: packet.ip_bytes, ecn_capable: packet.ecn_capable }, now).is_ok());
+            }
+            prop_assert!(conserved(model.counters()));
+        }
+        let mut steps = 0;
+        while let Some(event) = model.next_event() {
+            now = now.max(event);
+            steps += 1;
+            prop_assert!(steps < 8 * packets.len() + 10, "{steps} steps");
+            held -= std::iter::from_fn(|| model.pop(now)).count() as i64;
+            held -= std::iter::from_fn(|| model.dropped()).count() as i64;
+        }
+        prop_assert_eq!(held, 0);
+        prop_assert!(conserved(model.counters()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(4096), ..ProptestConfig::default() })]
 
     /// Whatever `set` lets through: every packet leaves, in a number of steps and a time that anybody can wait for. The
     /// parts of a request are judged one by one, or hardly any whole one would be let through.
@@ -280,7 +361,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 2, ..ProptestConfig::default() })]
 
     #[test]
     fn every_packet_is_released_or_dropped_once(config in directions(), packets in traffic(4)) {

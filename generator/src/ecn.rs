@@ -206,4 +206,22 @@ mod tests {
         assert_eq!(copy(&told(libc::RTN_LOCAL, |_| {})), None);
         assert_eq!(copy(&[0; 5]), None);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_copy_of_any_bytes_is_of_what_was_told(
+            kind in proptest::option::of(0..12u8), bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..160),
+        ) {
+            // A route to another node, and what may follow it.
+            let bytes = kind.map_or(bytes.clone(), |kind| [told(kind, |_| {}), bytes].concat());
+            if let Some(copied) = copy(&bytes) {
+                proptest::prop_assert_eq!(bytes[7], libc::RTN_UNICAST);
+                let (metrics, others) = copied.parts.split_last().expect("metrics");
+                proptest::prop_assert_eq!(metrics.0, libc::RTA_METRICS);
+                for (_, value) in others {
+                    proptest::prop_assert!(value.is_empty() || bytes.windows(value.len()).any(|found| found == value));
+                }
+            }
+        }
+    }
 }

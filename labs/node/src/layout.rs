@@ -5,9 +5,11 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::plan::{Backend, End, Interface, Link, Node, Plan};
-use crate::services;
+use crate::plan::{Backend, End, Interface, Link, Node, Plan, HEADINGS};
+use crate::{qdisc, services};
 
+/// As descriptions have it (labs/spec/values.py).
+const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
 /// Numbers of interfaces start after the loopback's and are unique in the lab: both ends of a veth know the other's.
 const FIRST_INDEX: u32 = 2;
 
@@ -40,12 +42,30 @@ fn check_name(what: &str, name: &str, most: usize) -> Result<(), String> {
 }
 
 pub fn mac(text: &str) -> Result<[u8; 6], String> {
-    let bytes: Vec<_> = text.split(':').filter_map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
-    bytes.try_into().map_err(|_| format!("{text:?} is no MAC address"))
+    let wrong = || format!("{text:?} is no MAC address: write six bytes as 02:00:00:00:00:01");
+    let byte = |digits: &str| {
+        let both = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        both.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+    };
+    let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(wrong)
 }
 
 pub fn ip(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is no IP address"))
+}
+
+/// Both directions of a link are ones that its back end can make.
+fn check_link(link: &Link) -> Result<(), String> {
+    for (heading, name) in HEADINGS.into_iter().enumerate() {
+        let direction = link.direction(heading);
+        let at = |why: &str| format!("link {} {name}: {why}", link.name);
+        ewan_emulator::model::check(direction).map_err(|why| at(&why))?;
+        if let (Backend::Kernel | Backend::Tbf, Some(why)) = (link.backend, qdisc::refusal(direction, direction)) {
+            return Err(at(why));
+        }
+    }
+    Ok(())
 }
 
 /// "10.0.0.1/30"
@@ -64,6 +84,7 @@ impl<'a> Layout<'a> {
     pub fn of(plan: &'a Plan) -> Result<Self, String> {
         // A control socket's path has at most 107 bytes, a file's name ("ewan-LAB-NODE") at most 255.
         check_name("lab", &plan.lab, 64)?;
+        plan.links.iter().try_for_each(check_link)?;
         let mut index = FIRST_INDEX..;
         let mut nodes = Vec::new();
         let mut numbers = HashMap::new();
@@ -83,6 +104,10 @@ impl<'a> Layout<'a> {
             let ports = node.interfaces.iter().zip(&mut index).map(|(interface, index)| {
                 check_name("interface", &interface.name, 15)?;
                 let mac = mac(&interface.mac).map_err(|error| at(node, interface, &error))?;
+                if !MTUS.contains(&interface.mtu) {
+                    let why = format!("mtu {}: write {} to {}", interface.mtu, MTUS.start(), MTUS.end());
+                    return Err(at(node, interface, &why));
+                }
                 Ok(PlacedPort { interface, index, mac })
             });
             let ports = ports.collect::<Result<Vec<_>, String>>()?;
@@ -128,12 +153,18 @@ fn at(node: &Node, interface: &Interface, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ewan_emulator::config::Delay;
+
     use super::*;
 
     #[test]
     fn addresses_are_read_whole_or_refused() {
         assert_eq!(mac("02:e3:00:00:00:0a"), Ok([2, 0xe3, 0, 0, 0, 10]));
-        assert!(mac("02:e3:00:00:00").is_err());
+        for wrong in
+            ["02:e3:00:00:00", "02:e3:zz:00:00:00:0a", "02:e3:00:00:00:0a:", "2:e3:0:0:0:a", "02:e3:00:00:00:+a"]
+        {
+            assert!(mac(wrong).is_err(), "{wrong}");
+        }
         assert_eq!(prefix("10.0.0.1/30"), Ok(("10.0.0.1".parse().expect("v4"), 30)));
         assert_eq!(prefix("::/0").map(|(_, length)| length), Ok(0));
         assert!(prefix("10.0.0.1/33").is_err());
@@ -167,6 +198,9 @@ mod tests {
         let forward = "net/ipv4/ip_forward";
         assert_eq!(said(&plan(forward, wire)), "");
         assert_eq!(said(&plan(forward, "")), "a:eth0: no wire of the plan ends here");
+        let mut small = plan(forward, wire);
+        small.nodes[1].interfaces[0].mtu = 575;
+        assert_eq!(said(&small), "b:eth0: mtu 575: write 576 to 65535");
         assert_eq!(said(&plan(forward, &format!("{wire}, {wire}"))), "two wires of the plan end at a:eth0");
         assert_eq!(said(&plan(forward, &wire.replace(r#""b", "i"#, r#""c", "i"#))), "the plan has no node c");
         assert!(said(&plan("kernel/panic", wire)).contains("is the host's"));
@@ -188,6 +222,9 @@ mod tests {
         assert_eq!(said(&|_| {}), "");
         assert_eq!(said(&|link| link.node = "nowhere".into()), "link core: the plan has no node nowhere");
         assert_eq!(said(&|link| link.port_b = "eth9".into()), "link core: the plan has no interface core:eth9");
+        assert!(said(&|link| link.backward.rate_bps = 7).starts_with("link core backward: rate_bps 7: write 8000 "));
+        let table = said(&|link| link.forward.delay = Delay::Table { delays_ns: vec![1] });
+        assert!(table.starts_with("link core forward: netem has no such distribution"), "{table}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! This file reads the command line and calls the part that does the work; errors come back as one line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +27,8 @@ mod metrics;
 mod packet_sockets;
 mod parallel;
 mod plan;
+#[cfg(test)]
+mod plan_properties;
 mod process;
 mod qdisc;
 mod ready;
@@ -219,7 +221,10 @@ fn run(command: Command) -> Result<(), String> {
         Command::Exec { state, node, command } => exec::run(&state, &node, &command),
         Command::Container { lab, node } => container::run(&lab, &node),
         Command::Link { state, spinner, id: _, sleep, netns } => {
-            Ok(ewan_emulator::datapath::run(spinner_config(&state, spinner, sleep, &netns)?)?)
+            let file = state.join("plan.json");
+            let plan = plan::read(&file)?;
+            let config = spinner_config(&plan, &file, &state, spinner, sleep, &netns)?;
+            Ok(ewan_emulator::datapath::run(config)?)
         }
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
@@ -241,15 +246,17 @@ fn run(command: Command) -> Result<(), String> {
     }
 }
 
+/// `file`: where the plan was read, for the error. `namespaces`: LINK=PATH.
 fn spinner_config(
-    state: &std::path::Path,
+    plan: &plan::Plan,
+    file: &Path,
+    state: &Path,
     index: usize,
     sleep: bool,
     namespaces: &[String],
 ) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
-    let plan = plan::read(&state.join("plan.json"))?;
     let spinner = plan.spinners.get(index).ok_or_else(|| format!("spinner {index}: the plan has no such spinner"))?;
-    let place = format!("{}: spinners[{index}].links", state.join("plan.json").display());
+    let place = format!("{}: spinners[{index}].links", file.display());
     if spinner.links.is_empty() {
         return Err(format!("{place}: is empty: name the links that this spinner serves"));
     }

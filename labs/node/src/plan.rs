@@ -266,7 +266,10 @@ pub fn read(path: &Path) -> Result<Plan, String> {
 
 /// `path` is for the error only.
 pub fn parse(text: &[u8], path: &Path) -> Result<Plan, String> {
-    let plan: Plan = serde_json::from_slice(text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let plan: Plan = serde_json::from_slice(text).map_err(|error| {
+        // It shows names of the plan as they are.
+        format!("{}: {}", path.display(), ewan_generator::reading::one_line(&error.to_string()))
+    })?;
     if plan.format != FORMAT {
         return Err(format!("{}: format is {:?}, this ewan-node reads {FORMAT:?}", path.display(), plan.format));
     }

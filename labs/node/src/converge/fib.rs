@@ -171,4 +171,56 @@ pub mod tests {
         assert_eq!(hop(&fib, "10.0.0.1"), None);
         assert!(!fib.carries("eth0") && !fib.carries("eth9"));
     }
+
+    mod properties {
+        use ewan_system::netlink::Attributes;
+        use proptest::collection::vec;
+        use proptest::prelude::*;
+
+        use super::*;
+
+        /// Attributes of the kinds that are read, of the length that they have or another.
+        fn message(header: usize) -> impl Strategy<Value = Vec<u8>> {
+            let kinds = [libc::IFLA_IFNAME, libc::RTA_DST, libc::RTA_GATEWAY, libc::RTA_OIF, libc::RTA_PRIORITY];
+            let kind = prop::sample::select([&kinds[..], &[libc::RTA_TABLE, libc::RTA_MULTIPATH]].concat());
+            let number =
+                prop_oneof![Just(0u32), Just(1), Just(254), any::<u32>()].prop_map(|n| n.to_ne_bytes().to_vec());
+            let value = prop_oneof![number, vec(any::<u8>(), 16), vec(any::<u8>(), 0..40)];
+            let family = prop_oneof![Just(libc::AF_INET as u8), Just(libc::AF_INET6 as u8), any::<u8>()];
+            let fixed = (family, any::<u8>(), vec(any::<u8>(), header), any::<bool>());
+            let likely =
+                (fixed, vec((kind, value), 0..8)).prop_map(|((family, length, mut bytes, plain), attributes)| {
+                    (bytes[0], bytes[1]) = (family, length);
+                    if plain {
+                        bytes[4..].fill(0);
+                        (bytes[4], bytes[7]) = (libc::RT_TABLE_MAIN, libc::RTN_UNICAST);
+                    }
+                    for (kind, value) in attributes {
+                        Attributes::new(&mut bytes).bytes(kind, &value);
+                    }
+                    bytes
+                });
+            let cut = (likely, any::<prop::sample::Index>(), 0..4u8).prop_map(|(mut bytes, end, cut)| {
+                bytes.truncate(if cut == 0 { end.index(bytes.len()) } else { bytes.len() });
+                bytes
+            });
+            prop_oneof![4 => cut, 1 => vec(any::<u8>(), 0..120)]
+        }
+
+        proptest! {
+            #[test]
+            fn whatever_a_kernel_tells_a_way_is_looked_up(
+                interfaces in vec(message(16), 0..4), routes in vec(message(12), 0..8), to in any::<[u8; 16]>(),
+            ) {
+                let mut fib = Fib::default();
+                interfaces.iter().for_each(|message| fib.see_interface(message));
+                routes.iter().for_each(|message| fib.see_route(message));
+                let v4 = <[u8; 4]>::try_from(&to[..4]).expect("four");
+                for to in [IpAddr::from(v4), IpAddr::from(to)] {
+                    let hop = fib.hop(to);
+                    prop_assert!(hop.is_none_or(|hop| fib.carries(&hop.interface)));
+                }
+            }
+        }
+    }
 }

@@ -18,7 +18,8 @@ use serde::Serialize;
 use crate::plan::{NodeKind, Plan, Routing};
 use crate::services;
 use fib::Fib;
-use reach::{Map, Pair, Reach};
+pub use reach::Map;
+use reach::{Pair, Reach};
 use sockets::Sockets;
 
 pub const FORMAT: &str = "ewan-routing/1";

@@ -303,4 +303,121 @@ mod tests {
             assert!(said.starts_with(wrong) && !said.contains('\n'), "{said}");
         }
     }
+
+    mod properties {
+        use proptest::collection::vec;
+        use proptest::prelude::*;
+        use proptest::sample::select;
+
+        use super::*;
+
+        const PAGE: &str = "ewan_up 1\n";
+
+        /// Requests, nearly requests, and any bytes; some of them larger than a request may be.
+        fn requests() -> impl Strategy<Value = Vec<u8>> {
+            let method = select(vec!["GET", "HEAD", "POST", "get", "", " ", "\0", "GET\t"]);
+            let target = select(vec!["/metrics", "/", "*", "/metrics?x=/", "metrics", "//", "", " ", "/\u{fc}"]);
+            let version = select(vec!["HTTP/1.1", "HTTP/1.0", "HTTP/2", "http/1.1", "HTTP/1.", ""]);
+            let space = || select(vec![" ", "  ", "\t", "", "\r"]);
+            let end = || select(vec!["\r\n", "\n", "\r", "", "\n\r\n"]);
+            let header = prop_oneof![
+                "[ -~]{0,60}".prop_map(String::from),
+                Just("Host: x".to_owned()),
+                Just("Content-Length: 18446744073709551616".to_owned()),
+                Just("Transfer-Encoding: chunked".to_owned()),
+                (0..2 * MOST_HEAD_BYTES).prop_map(|length| format!("X: {}", "x".repeat(length))),
+            ];
+            let likely = (method, space(), target, space(), version, vec((end(), header), 0..4), end(), end())
+                .prop_map(|(method, one, target, two, version, headers, last, empty)| {
+                    let headers: String = headers.into_iter().map(|(end, header)| format!("{end}{header}")).collect();
+                    format!("{method}{one}{target}{two}{version}{headers}{last}{empty}").into_bytes()
+                });
+            let damaged =
+                (likely, vec((any::<prop::sample::Index>(), any::<u8>()), 0..3)).prop_map(|(mut bytes, changes)| {
+                    let length = bytes.len();
+                    changes.iter().filter(|_| length > 0).for_each(|(at, byte)| bytes[at.index(length)] = *byte);
+                    bytes
+                });
+            prop_oneof![3 => damaged, 1 => vec(any::<u8>(), 0..300)]
+        }
+
+        /// One whole answer: a status that is known, and as many bytes of the body as it says. Gives the status.
+        fn status_of(answer: &[u8], is_head: bool) -> u16 {
+            let answer = std::str::from_utf8(answer).expect("text");
+            let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
+            let length: usize = length.parse().expect("a number");
+            assert_eq!(body.len(), if is_head { 0 } else { length }, "{answer}");
+            let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).expect("a status");
+            status.parse().expect("a number")
+        }
+
+        /// What RFC 9112 calls a request line of the two methods, for something that is here.
+        fn is_served(request: &[u8]) -> bool {
+            let line = request.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let line = String::from_utf8_lossy(line);
+            let words: Vec<_> = line.trim_end().split(' ').collect();
+            matches!(words[..], ["GET" | "HEAD", target, version]
+                if ["/", "/metrics"].contains(&target.split('?').next().unwrap_or("")) && version.starts_with("HTTP/1."))
+        }
+
+        proptest! {
+            #[test]
+            fn any_head_gets_one_whole_answer(request in requests()) {
+                let is_head = request.starts_with(b"HEAD ");
+                let answer = answer(Some(&request), &|| PAGE.into());
+                let status = status_of(answer.as_bytes(), is_head && !answer.starts_with("HTTP/1.1 400 "));
+                prop_assert!([200, 400, 404, 405].contains(&status), "{}", status);
+                prop_assert_eq!(status == 200, is_served(&request));
+            }
+
+            /// Over a connection, in pieces, ended or not.
+            #[test]
+            fn whatever_a_client_sends_it_gets_one_whole_answer(
+                request in requests(), pieces in vec(1..4000usize, 1..4), ends in any::<bool>(),
+            ) {
+                let listener = listen("127.0.0.1:0").expect("a free port");
+                let mut client = TcpStream::connect(listener.local_addr().expect("it listens")).expect("it listens");
+                let (served, _) = listener.accept().expect("a connection");
+                let end = |end: &[u8]| request.windows(end.len()).position(|found| found == end).map(|at| at + end.len());
+                let head_bytes = [end(b"\n\n"), end(b"\r\n\r\n")].into_iter().flatten().min();
+                // A request that has no end is waited for.
+                let ends = ends || head_bytes.is_none() && request.len() <= MOST_HEAD_BYTES;
+                let answer = std::thread::scope(|scope| {
+                    let serving = scope.spawn(move || converse(served, &|| PAGE.into()));
+                    let mut rest = &request[..];
+                    for piece in pieces.iter().cycle() {
+                        let (now, later) = rest.split_at(rest.len().min(*piece));
+                        // It may have answered and gone before it has all of what is too long.
+                        if now.is_empty() || client.write_all(now).is_err() {
+                            break;
+                        }
+                        rest = later;
+                    }
+                    if ends {
+                        let _ = client.shutdown(Shutdown::Write);
+                    }
+                    client.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
+                    let mut answer = Vec::new();
+                    let read = client.read_to_end(&mut answer);
+                    drop(client);
+                    let _ = serving.join().expect("no panic");
+                    read.map(|_| answer)
+                });
+                let answer = match answer {
+                    // What comes behind a head is waited for, but not for long.
+                    Err(error) => {
+                        prop_assert!(request.len() > head_bytes.unwrap_or(MOST_HEAD_BYTES), "{}", error);
+                        return Ok(());
+                    }
+                    Ok(answer) => answer,
+                };
+                let is_400 = answer.starts_with(b"HTTP/1.1 400 ") || answer.starts_with(b"HTTP/1.1 431 ");
+                let status = status_of(&answer, request.starts_with(b"HEAD ") && !is_400);
+                prop_assert!([200, 400, 404, 405, 431].contains(&status), "{}", status);
+                prop_assert!(status != 431 || request.len() > MOST_HEAD_BYTES);
+                prop_assert!(status != 200 || is_served(&request));
+            }
+        }
+    }
 }

@@ -41,7 +41,7 @@ pub struct Sizes {
 impl Sizes {
     /// What an IP packet counts.
     pub fn counted(&self, ip_bytes: u32) -> u32 {
-        let bytes = ip_bytes as i32 + ETHERNET_HEADER + self.overhead_bytes;
+        let bytes = i64::from(ip_bytes) + i64::from(ETHERNET_HEADER) + i64::from(self.overhead_bytes);
         u32::try_from(bytes).unwrap_or(0).max(self.minimum_bytes)
     }
 }
@@ -53,7 +53,7 @@ pub fn sizes(table: &mut Attributes, sizes: Sizes) {
     const TCA_STAB_DATA: u16 = 2;
     const LINKLAYER_ETHERNET: u32 = 1;
     const MOST: u32 = 32_000;
-    let largest = sizes.counted(sizes.mtu) + 1;
+    let largest = sizes.counted(sizes.mtu).saturating_add(1);
     let entries = if sizes.minimum_bytes == 0 || largest > MOST { 0 } else { largest };
     let mut base = [0; 24];
     base[4..8].copy_from_slice(&sizes.overhead_bytes.to_ne_bytes());

@@ -38,7 +38,7 @@ impl<'a> Message<'a> {
 }
 
 /// The messages of one receive call, each of which must be whole: an error ends them.
-fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, CutShort>> {
+pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Message<'_>, CutShort>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {

@@ -32,13 +32,14 @@ const ROOM: usize = 32 * 1024;
 const MOST_DUMPS: usize = 100;
 
 /// A list of requests; each request keeps what it attempts.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
     requests: Vec<Request>,
     replacing: bool,
 }
 
+#[derive(Debug)]
 struct Request {
     end: usize,
     what: String,
@@ -375,3 +376,6 @@ mod tests {
         assert!(said.to_string().ends_with("Invalid rate"), "{said}");
     }
 }
+
+#[cfg(test)]
+mod properties;
