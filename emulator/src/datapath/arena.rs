@@ -4,6 +4,8 @@
 //! Freed slots are used again last in, first out, and fresh ones only when none is free: however large a store the
 //! plan asks for, only as much memory is touched as packets were ever in flight.
 
+use std::ops::Range;
+
 use ewan_system::Result;
 
 use super::memory::Map;
@@ -61,6 +63,7 @@ impl Arena {
         }
         let index = class.take(frame.len())?;
         self.used += 1;
+        class.map.allow(class.bytes(index, HEAD_BYTES + frame.len()));
         let slot = class.pointer(index);
         // SAFETY: `take` gave a slot that nobody else holds, with room for the head and this frame.
         unsafe {
@@ -78,7 +81,9 @@ impl Arena {
 
     pub fn release(&mut self, slot: Slot) {
         self.used -= 1;
-        self.class(slot).free.push(slot.0 & !LARGE);
+        let (class, index) = (self.class(slot), slot.0 & !LARGE);
+        class.map.forbid(class.bytes(index, class.slot_bytes));
+        class.free.push(index);
     }
 
     fn class(&mut self, slot: Slot) -> &mut Class {
@@ -100,7 +105,8 @@ impl Class {
         let map = Map::anonymous(slot_bytes * slots as usize)?;
         map.small_pages();
         map.prefault(prefault_bytes.min(map.bytes()));
-        // Untouched capacity costs nothing, and pushing never moves the list while packets fly.
+        map.forbid(0..map.bytes()); // until frames are stored
+                                    // Untouched capacity costs nothing, and pushing never moves the list while packets fly.
         Ok(Class { map, slot_bytes, slots, fresh: 0, free: Vec::with_capacity(slots as usize) })
     }
 
@@ -116,6 +122,12 @@ impl Class {
         })
     }
 
+    /// The first `bytes` of a slot, as a range of the mapping.
+    fn bytes(&self, index: u32, bytes: usize) -> Range<usize> {
+        let start = index as usize * self.slot_bytes;
+        start..start + bytes
+    }
+
     fn pointer(&self, index: u32) -> *mut u8 {
         debug_assert!(index < self.slots);
         // SAFETY: indices come from `take`, so the slot lies within the mapping.
@@ -125,7 +137,40 @@ impl Class {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Whatever is stored, changed and released in whatever order: each frame keeps its own bytes, and one is refused
+        /// only where the arena is full or the frame too long.
+        #[test]
+        fn frames_never_touch_each_other(steps in prop::collection::vec((0..3u8, 0..1600usize, any::<u8>()), 1..400)) {
+            let mut arena = Arena::new(64, 1_000_000, 1514, 0).unwrap();
+            let mut stored: Vec<(Slot, Vec<u8>)> = Vec::new();
+            for (step, number, byte) in steps {
+                if step > 0 {
+                    let length = if number < 800 { number % 300 } else { number };
+                    let frame: Vec<u8> = (0..length).map(|at| byte.wrapping_add(at as u8)).collect();
+                    match arena.store(&frame) {
+                        Some(slot) => stored.push((slot, frame)),
+                        None => prop_assert!(stored.len() == arena.slots() || length > 1514, "{length} bytes"),
+                    }
+                } else if !stored.is_empty() {
+                    let (slot, frame) = stored.swap_remove(number % stored.len());
+                    prop_assert_eq!(arena.frame(slot), &frame[..]);
+                    arena.release(slot);
+                }
+                if let Some((slot, frame)) = stored.last_mut() {
+                    arena.frame(*slot).fill(byte);
+                    frame.fill(byte);
+                }
+            }
+            for (slot, frame) in stored {
+                prop_assert_eq!(arena.frame(slot), &frame[..]);
+            }
+        }
+    }
 
     #[test]
     fn gives_back_what_was_stored_in_either_size() {

@@ -1,7 +1,11 @@
 //! Memory for packets: mapped, not allocated, so that it takes room only where it is touched, or is shared with the kernel.
 //! In: sizes. Out: mappings that go when they are dropped, or an error that says what failed and why.
+//!
+//! AddressSanitizer knows the bounds of what is allocated, not those of slots within a mapping. In its build
+//! (`--cfg address_sanitizer`, tests/torture/sanitizers.py) a mapping's owner tells it which bytes may be used, by `forbid` and `allow`.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -19,7 +23,8 @@ unsafe impl Send for Map {}
 impl Map {
     /// Zeroed memory that takes room only where it is touched.
     pub fn anonymous(length: usize) -> Result<Map> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // Miri has no other kind of mapping than the plain one.
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
         Map::new(length, flags, -1, 0, "mapping packet memory")
     }
 
@@ -46,23 +51,58 @@ impl Map {
         self.length
     }
 
+    /// From now on AddressSanitizer reports who reads or writes these bytes. Does nothing in other builds.
+    pub fn forbid(&self, range: Range<usize>) {
+        debug_assert!(range.start <= range.end && range.end <= self.length);
+        #[cfg(address_sanitizer)]
+        // SAFETY: changes the sanitizer's own notes on a range of our mapping.
+        unsafe {
+            __asan_poison_memory_region(self.pointer().add(range.start).cast(), range.len());
+        }
+    }
+
+    /// These bytes may be read and written again. Does nothing without AddressSanitizer.
+    pub fn allow(&self, range: Range<usize>) {
+        debug_assert!(range.start <= range.end && range.end <= self.length);
+        #[cfg(address_sanitizer)]
+        // SAFETY: changes the sanitizer's own notes on a range of our mapping.
+        unsafe {
+            __asan_unpoison_memory_region(self.pointer().add(range.start).cast(), range.len());
+        }
+    }
+
     /// Fetches the pages of the first `length` bytes now rather than while packets fly. Best effort.
     pub fn prefault(&self, length: usize) {
         /// Linux 5.14.
         const MADV_POPULATE_WRITE: c_int = 23;
-        // SAFETY: the range lies within our own mapping.
-        unsafe { libc::madvise(self.address.as_ptr(), length.min(self.length), MADV_POPULATE_WRITE) };
+        self.advise(length.min(self.length), MADV_POPULATE_WRITE);
     }
 
     /// Small pages only: clearing a huge one while packets fly takes 0.1 ms.
     pub fn small_pages(&self) {
-        // SAFETY: advice on our own mapping; it changes no contents.
-        unsafe { libc::madvise(self.address.as_ptr(), self.length, libc::MADV_NOHUGEPAGE) };
+        self.advise(self.length, libc::MADV_NOHUGEPAGE);
     }
+
+    /// Of the first `length` bytes.
+    fn advise(&self, length: usize, advice: c_int) {
+        if !cfg!(miri) {
+            // SAFETY: advice on our own mapping, of at least this length; it changes no contents.
+            unsafe { libc::madvise(self.address.as_ptr(), length, advice) };
+        }
+    }
+}
+
+// sanitizer/asan_interface.h
+#[cfg(address_sanitizer)]
+extern "C" {
+    fn __asan_poison_memory_region(address: *const c_void, bytes: usize);
+    fn __asan_unpoison_memory_region(address: *const c_void, bytes: usize);
 }
 
 impl Drop for Map {
     fn drop(&mut self) {
+        // For whatever is mapped here next.
+        self.allow(0..self.length);
         // SAFETY: we made this mapping, and no reference to it outlives its owner.
         unsafe { libc::munmap(self.address.as_ptr(), self.length) };
     }

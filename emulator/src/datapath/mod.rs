@@ -16,6 +16,8 @@ mod interfaces;
 mod memory;
 pub mod packet;
 pub mod port;
+#[cfg(all(test, address_sanitizer))]
+mod sanitizer_tests;
 mod series;
 mod shared;
 mod sharing;
