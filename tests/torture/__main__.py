@@ -23,7 +23,8 @@ def main(names: tuple[str, ...], long: bool, trials: int | None, seed: int) -> N
     failed = 0
     for name in names or known:
         torture = known[name]
-        count = trials or (torture.LONG if long else torture.QUICK)
+        by_hand = 1 if names else 0
+        count = trials or (torture.LONG if long else torture.QUICK or by_hand)
         first_line = (torture.__doc__ or "").splitlines()[0]
         print(f"{name}: {first_line}", flush=True)
 

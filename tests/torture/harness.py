@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
-NOT_TORTURES = {"__main__", "harness", "test_torture"}
+NOT_TORTURES = {"__main__", "harness"}
 
 
 class Torture(Protocol):
@@ -22,7 +22,7 @@ class Torture(Protocol):
     TIER: str
     """The mark of its test, which says what a trial starts (tests/tiers.py)."""
     QUICK: int
-    """Trials in `make test`; 0 where it is run by hand only."""
+    """Trials in `make test`; 0 where it is run by hand only: then one, if it is named."""
     LONG: int
 
     def trial(self, seed: int, place: Path) -> None:
@@ -45,7 +45,8 @@ class Tally:
 def tortures() -> dict[str, Torture]:
     """All tortures by name, in alphabetical order."""
     names = sorted(each.name for each in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    modules = ((name, importlib.import_module(f"tests.torture.{name}")) for name in names if name not in NOT_TORTURES)
+    names = [name for name in names if name not in NOT_TORTURES and not name.startswith("test_")]
+    modules = ((name, importlib.import_module(f"tests.torture.{name}")) for name in names)
     return {name: cast(Torture, module) for name, module in modules if hasattr(module, "trial")}
 
 
