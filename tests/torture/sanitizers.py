@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
+TIER = "live"
 QUICK = 0
 LONG = 10
 
