@@ -28,7 +28,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor check test torture lint bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -94,8 +94,11 @@ test: ## every test
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
 lint: setup ## rustfmt, clippy, ruff, mypy
+	@$(MAKE) --no-print-directory -j2 lint-rust lint-python
+lint-rust:
 	@cargo fmt --check
 	@cargo clippy --release --locked --quiet --all-targets -- -D warnings
+lint-python:
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .
 bench: setup ## performance, side by side, into results/bench/

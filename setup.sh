@@ -63,15 +63,24 @@ fi
 exec 9>.setup.lock
 if command -v flock >/dev/null; then flock 9; fi
 
+# The packages come while the binary is built; who ends this ends both.
 lock_hash=$(sha256sum requirements.lock | cut -d' ' -f1)
-if [ "$(cat .venv/.lock-hash 2>/dev/null || true)" != "$lock_hash" ]; then
+python_environment() {
     say "Python packages into .venv (versions from requirements.lock)"
     python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"
-    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock ||
+    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock & pip=$!
+    trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
+    wait "$pip" ||
         fail "pip could not install requirements.lock (see above); run make setup again when the network is back"
     printf '#!/bin/sh\nexec "%s/.venv/bin/python" "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
     echo "$lock_hash" >.venv/.lock-hash
+}
+packages=
+if [ "$(cat .venv/.lock-hash 2>/dev/null || true)" != "$lock_hash" ]; then
+    python_environment & packages=$!
+    trap 'status=$?; kill "$packages" 2>/dev/null || true; exit "$status"' EXIT
+    trap 'exit 130' INT TERM
 fi
 
 # Prometheus for the tests, unpacked from Debian's package: installed, it would start as a service.
@@ -106,6 +115,11 @@ if [ "$(cat "$noted" 2>/dev/null || true)" != "$(state)" ]; then
     fi
     ln -sfn "../$triple/release/ewan-node" target/release/ewan-node
     state >"$noted"
+fi
+
+if [ -n "$packages" ]; then
+    trap - EXIT
+    wait "$packages" || exit 2
 fi
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
