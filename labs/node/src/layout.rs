@@ -171,6 +171,25 @@ mod tests {
         assert!(prefix("10.0.0.1").is_err());
     }
 
+    proptest::proptest! {
+        #[test]
+        fn what_is_taken_for_an_address_is_one(text in "[0-9a-f:./]{0,22}|[0-9]{1,3}\\.0\\.0\\.1/[0-9]{1,3}|fd00::[0-9a-f]{0,5}/[0-9]{1,3}") {
+            if let Ok((address, length)) = prefix(&text) {
+                proptest::prop_assert!(length <= if address.is_ipv4() { 32 } else { 128 }, "{}", text);
+                proptest::prop_assert_eq!(text.split('/').next().map(ip), Some(Ok(address)));
+            }
+        }
+
+        #[test]
+        fn what_is_taken_for_a_mac_is_one(text in "([0-9a-fA-F]{1,2}:){4,6}[0-9a-fg+]{1,2}", bytes in proptest::prelude::any::<[u8; 6]>()) {
+            let written = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
+            proptest::prop_assert_eq!(mac(&written(bytes)), Ok(bytes));
+            if let Ok(mac) = mac(&text) {
+                proptest::prop_assert_eq!(written(mac), text.to_lowercase());
+            }
+        }
+    }
+
     #[test]
     fn what_the_plan_does_not_say_is_refused_before_anything_exists() {
         let interface = r#"{"name": "eth0", "mac": "02:00:00:00:00:01", "mtu": 1500, "addresses": [], "steer": false,
