@@ -97,7 +97,7 @@ lint: setup ## rustfmt, clippy, ruff, mypy
 	@$(MAKE) --no-print-directory -j2 lint-rust lint-python
 lint-rust:
 	@cargo fmt --check
-	@cargo clippy --release --locked --quiet --all-targets -- -D warnings
+	@cargo clippy --profile checked --locked --quiet --all-targets -- -D warnings
 lint-python:
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .

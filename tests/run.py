@@ -3,21 +3,24 @@
 usage: python -m tests.run check|all
 
 In: `check` (what needs no lab, within a minute and a half) or `all`. Out: the tests' own output and a table of
-durations; exit status 1 where a test failed. Tests that start no live lab run side by side on all CPUs, the others
-afterwards, one by one. What failed is tried once more, alone: on a shared machine a neighbour may have had the CPU.
-That a test needed its second try is said.
+durations; exit status 1 where a test failed. Tests that start no live lab run side by side on all CPUs, and beside
+them, one by one, those that start one and time nothing; the others run afterwards, alone. What failed is tried once
+more, alone: on a shared machine a neighbour may have had the CPU. That a test needed its second try is said.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, NamedTuple
 
-from tests.tiers import ALONE, TIERS
+from tests.tiers import ALONE, TIERS, UNTIMED
 
 CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
 """Optimised as the product is, with checks of overflows and debug assertions."""
@@ -43,25 +46,65 @@ def pytest(name: str, marks: str, *options: str) -> TestingStage:
     return TestingStage(name, [*command, *options], [*command, "--last-failed"], failed=1)
 
 
-def stages(what: str) -> list[TestingStage]:
-    """KeyError for another word than check and all."""
+def nice(stage: TestingStage) -> TestingStage:
+    """The same, after all others when it comes to CPU time."""
+    return stage._replace(command=["nice", "-n", "5", *stage.command])
+
+
+def stages(what: str) -> list[list[TestingStage]]:
+    """One list after the other, the stages of a list at the same time. KeyError for another word than check and all."""
     cpus = len(os.sched_getaffinity(0))
     side_by_side = ("-n", str(cpus), "--dist", "loadscope")
     alone = " or ".join(ALONE)
     return {
         "check": [
-            cargo("Rust without labs", *PURE_CRATES),
-            pytest("pure", f"not ({' or '.join(TIERS)})", *side_by_side),
+            [cargo("Rust without labs", *PURE_CRATES)],
+            [pytest("pure", f"not ({' or '.join(TIERS)})", *side_by_side)],
         ],
         "all": [
-            cargo("Rust"),
-            pytest("side by side", f"not ({alone})", *side_by_side),
-            pytest("one by one", alone),
+            [cargo("Rust")],
+            # What waits for labs most of the time goes before what calculates.
+            [nice(pytest("side by side", f"not ({UNTIMED} or {alone})", *side_by_side)), pytest(UNTIMED, UNTIMED)],
+            [pytest("one by one", f"({alone}) and not {UNTIMED}")],
         ],
     }[what]
 
 
-def main(words: list[str], run: Callable[[list[str]], int] = subprocess.call) -> int:
+Run = Callable[[list[str], "IO[str] | None"], int]
+"""Runs a command and gives its status; its output goes to a file where one is given."""
+
+
+def call(command: list[str], output: IO[str] | None) -> int:
+    return subprocess.call(command, stdout=output, stderr=output and subprocess.STDOUT)
+
+
+class Attempt(NamedTuple):
+    """What a stage's command ended with."""
+
+    stage: TestingStage
+    status: int
+    seconds: float
+
+
+def attempt(stage: TestingStage, run: Run, output: IO[str] | None = None) -> Attempt:
+    begin = time.monotonic()
+    return Attempt(stage, run(stage.command, output), time.monotonic() - begin)
+
+
+def together(chosen: list[TestingStage], run: Run) -> list[Attempt]:
+    """The first one prints as it goes, the others when all have ended."""
+    shown, *kept = chosen
+    with contextlib.ExitStack() as files, ThreadPoolExecutor() as pool:
+        outputs = [files.enter_context(tempfile.TemporaryFile("w+")) for _ in kept]
+        others = [pool.submit(attempt, stage, run, output) for stage, output in zip(kept, outputs, strict=True)]
+        attempts = [attempt(shown, run), *(each.result() for each in others)]
+        for stage, output in zip(kept, outputs, strict=True):
+            output.seek(0)
+            print(f"tests: {stage.name}", output.read(), sep="\n", flush=True)
+    return attempts
+
+
+def main(words: list[str], run: Run = call) -> int:
     """The exit status; `run` gives that of a command."""
     try:
         (what,) = words
@@ -69,19 +112,21 @@ def main(words: list[str], run: Callable[[list[str]], int] = subprocess.call) ->
     except (ValueError, KeyError):
         print("usage: python -m tests.run check|all", file=sys.stderr)
         return 2
-    lines, failed = [], []
-    for stage in chosen:
-        print(f"tests: {stage.name}", flush=True)
-        begin = time.monotonic()
-        status, note = run(stage.command), ""
-        if status == stage.failed:
-            print(f"tests: {stage.name}: once more, what failed", flush=True)
-            status, note = run(stage.again), "; at the second try"
-        failed += [stage.name] if status else []
-        outcome = "failed" if status else "passed"
-        lines.append(f"  {stage.name:<20}{time.monotonic() - begin:6.0f} s  {outcome}{note}")
-        if status not in (0, stage.failed):
-            break  # an error of the runner itself, or Ctrl-C
+    lines, failed, ended = [], [], False
+    for each in chosen:
+        print(f"tests: {', and '.join(stage.name for stage in each)}", flush=True)
+        for stage, first, seconds in together(each, run):
+            status, note, begin = first, "", time.monotonic()
+            if status == stage.failed:
+                print(f"tests: {stage.name}: once more, what failed", flush=True)
+                status, note = run(stage.again, None), "; at the second try"
+                seconds += time.monotonic() - begin
+            failed += [stage.name] if status else []
+            outcome = "failed" if status else "passed"
+            lines.append(f"  {stage.name:<20}{seconds:6.0f} s  {outcome}{note}")
+            ended |= status not in (0, stage.failed)  # an error of the runner itself, or Ctrl-C
+        if ended:
+            break
     print("\n".join(["tests: wall time", *lines]), flush=True)
     return 1 if failed else 0
 

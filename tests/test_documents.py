@@ -115,7 +115,7 @@ def parsed(words: list[str], mention: bool) -> None:
             raise AssertionError(f"ewan {' '.join(words)}: {error.message}") from None
 
 
-@pytest.mark.live
+@pytest.mark.untimed
 @pytest.mark.parametrize("command", RUN, ids=str)
 def test_a_command_ends_as_the_document_says(ewan: Ewan, place: Path, command: DocumentedCommand) -> None:
     lines = of_ewan(command.words)

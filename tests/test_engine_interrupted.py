@@ -111,7 +111,7 @@ def test_a_node_that_stalls_fails_its_run_alone(ewan: Ewan, tmp_path: Path) -> N
     assert run["status"] == "failed" and "virtual time has stood still" in run["error"]
 
 
-@pytest.mark.live
+@pytest.mark.untimed
 def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state: Path, tmp_path: Path) -> None:
     scenario = written(tmp_path)
     arguments = (scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")

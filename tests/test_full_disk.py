@@ -42,7 +42,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
-@pytest.mark.parametrize("runtime", ["virtual", pytest.param("netns", marks=pytest.mark.live)])
+@pytest.mark.parametrize("runtime", ["virtual", pytest.param("netns", marks=pytest.mark.untimed)])
 def test_a_batch_that_fills_its_disk_ends_in_one_line(
     ewan: Ewan, state: Path, disk: Disk, name: str, runtime: str
 ) -> None:
@@ -83,7 +83,7 @@ def test_nothing_is_started_where_nothing_can_be_kept(
     assert not list(place.glob("results/*")) and not list(state.glob("dumbbell"))
 
 
-@pytest.mark.live
+@pytest.mark.untimed
 def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
     ewan: Ewan, state: Path, disk: Disk, name: str
 ) -> None:

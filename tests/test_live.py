@@ -172,6 +172,7 @@ def test_every_ready_lab_comes_up_and_its_first_pair_talks(ewan: Ewan, file: Pat
     up = ewan("up", str(file), "--name", name)
     try:
         assert up.returncode == 0, up.stderr
+        assert ("converged in" in up.stdout) == (plan.routing != "static"), up.stdout
         pair = plan.pairs[0]
         ping = ewan("exec", "--lab", name, pair.source, "--", "ping", "-c", "5", "-i", "0.1", "-W", "2", pair.sink)
         assert ping.returncode == 0, ping.stdout + ping.stderr

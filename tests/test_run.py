@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain, combinations
+from typing import IO
+
 import pytest
 
 from tests import run, tiers
@@ -16,36 +19,44 @@ def test_a_test_belongs_to_the_first_of_its_tiers() -> None:
 def test_every_stage_is_run(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     commands: list[list[str]] = []
 
-    def passes(command: list[str]) -> int:
+    def passes(command: list[str], output: IO[str] | None) -> int:
         commands.append(command)
+        if output:
+            output.write("what it printed")
         return 0
 
     assert run.main([what], passes) == 0
-    assert commands == [stage.command for stage in run.stages(what)]
-    assert "second try" not in capsys.readouterr().out
+    assert sorted(commands) == sorted(stage.command for stage in chain(*run.stages(what)))
+    told = capsys.readouterr().out
+    assert "second try" not in told
+    assert told.count("what it printed") == (1 if what == "all" else 0)
 
 
 def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.CaptureFixture[str]) -> None:
-    first, second, third = run.stages("all")
+    first, second, beside, third = chain(*run.stages("all"))
     outcomes = {
         tuple(first.command): 101,
         tuple(first.again): 0,
         tuple(second.command): 1,
         tuple(second.again): 1,
+        tuple(beside.command): 1,
+        tuple(beside.again): 0,
         tuple(third.command): 0,
     }
     asked: list[tuple[str, ...]] = []
 
-    def outcome(command: list[str]) -> int:
+    def outcome(command: list[str], output: IO[str] | None) -> int:
         asked.append(tuple(command))
         return outcomes[tuple(command)]
 
     assert run.main(["all"], outcome) == 1
-    assert asked == list(outcomes)
-    told = capsys.readouterr().out.splitlines()[-3:]
+    assert sorted(asked) == sorted(outcomes)
+    assert asked.index(tuple(second.again)) > asked.index(tuple(beside.command)), "alone, when the others have ended"
+    told = capsys.readouterr().out.splitlines()[-4:]
     assert [line.split("s  ", 1)[1] for line in told] == [
         "passed; at the second try",
         "failed; at the second try",
+        "passed; at the second try",
         "passed",
     ]
 
@@ -53,17 +64,23 @@ def test_what_fails_twice_fails_and_the_other_stages_are_run(capsys: pytest.Capt
 def test_an_error_of_pytest_itself_ends_the_run() -> None:
     asked: list[list[str]] = []
 
-    def interrupted(command: list[str]) -> int:
+    def interrupted(command: list[str], output: IO[str] | None) -> int:
         asked.append(command)
         return 2 if "pytest" in command else 0
 
     assert run.main(["all"], interrupted) == 1
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
-def test_all_stages_together_have_every_test() -> None:
-    """The last stage runs the marks that the one before it leaves out; neither names tests."""
-    _, beside, alone = run.stages("all")
-    marks = [stage.command[stage.command.index("-m", 3) + 1] for stage in (beside, alone)]
-    assert marks[0] == f"not ({marks[1]})"
-    assert not [word for stage in (beside, alone) for word in stage.command if "tests/" in word]
+@pytest.mark.parametrize("what", ["check", "all"])
+@pytest.mark.parametrize("marks", [(), *combinations(tiers.TIERS, 1), *combinations(tiers.TIERS, 2)], ids=str)
+def test_every_test_is_in_one_stage_whatever_its_marks(what: str, marks: tuple[str, ...]) -> None:
+    stages = [stage for stage in chain(*run.stages(what)) if "pytest" in stage.command]
+    chosen = [stage.command[stage.command.index("pytest") + 2] for stage in stages]
+    held = dict.fromkeys(tiers.TIERS, False) | dict.fromkeys(marks, True)
+    assert sum(eval(expression, {}, held) for expression in chosen) == (1 if what == "all" or not marks else 0)
+
+
+def test_no_stage_names_tests() -> None:
+    for stage in chain(*run.stages("all")):
+        assert not [word for word in stage.command if "tests/" in word]

@@ -12,11 +12,13 @@ from collections.abc import Iterable
 
 import pytest
 
-TIERS = ("containers", "live", "machines", "virtual", "torture")
+TIERS = ("untimed", "containers", "live", "machines", "virtual", "torture")
 """The marks. A test with several belongs to the first one; a test without any is pure: no lab, and quick."""
 PURE = "pure"
 TIER = "tier"
 """The property by which a test's report tells its tier, also from another process."""
+UNTIMED = "untimed"
+"""Such tests start live labs and containers, one after the other, but assert nothing that a busy machine changes."""
 ALONE = ("containers", "live")
 """Timing and the names of labs are the machine's: such tests run one after the other, with nothing beside them."""
 

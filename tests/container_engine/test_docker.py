@@ -16,7 +16,7 @@ from tests.container_engine import oci_runtime
 from tests.container_engine.docker import OWN, ROOT, DockerEngine, EngineError, start_time
 from tests.container_engine.fixtures import EngineOfTests
 
-pytestmark = pytest.mark.containers
+pytestmark = pytest.mark.untimed
 
 
 def left_of(engine: DockerEngine) -> list[str]:

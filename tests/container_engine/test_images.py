@@ -17,7 +17,7 @@ from tests.container_engine.docker import ROOT
 from tests.container_engine.fixtures import EngineOfTests
 from tests.kept import kept
 
-pytestmark = pytest.mark.containers
+pytestmark = pytest.mark.untimed
 
 LARGEST_MB = {"host": 250, "router": 250, "switch": 250, "emulator": 120}
 PROGRAMS = {

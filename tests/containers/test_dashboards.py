@@ -23,7 +23,7 @@ from labs.render import dashboards
 from tests.conftest import Ewan
 from tests.container_engine.fixtures import EngineOfTests, build
 
-pytestmark = pytest.mark.containers
+pytestmark = pytest.mark.untimed
 
 FETCH = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=5).read().decode())"
 HOPS = ("hop1", "hop2")

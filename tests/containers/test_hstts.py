@@ -11,7 +11,7 @@ from tests.conftest import Ewan
 from tests.container_engine.fixtures import EngineOfTests
 from tests.containers.test_runtime import LABS, surroundings
 
-pytestmark = pytest.mark.containers
+pytestmark = pytest.mark.untimed
 
 
 @pytest.mark.timeout(900)

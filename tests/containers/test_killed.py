@@ -14,7 +14,7 @@ from tests.conftest import Ewan
 from tests.container_engine.fixtures import EngineOfTests
 from tests.containers.test_runtime import started, surroundings, wait_for
 
-pytestmark = pytest.mark.containers
+pytestmark = pytest.mark.untimed
 
 KILLED = f"k{os.getpid() % 100000}"
 

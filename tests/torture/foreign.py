@@ -12,7 +12,7 @@ from labs.runtime.namespaces import NAMESPACES, identity_of
 from labs.runtime.tests.lab import traces
 from tests.torture.commands import TOPOLOGY, run, start
 
-TIER = "live"
+TIER = "untimed"
 QUICK = 2
 LONG = 100
 PER_NAMESPACE_FILES = Path("/etc/netns")

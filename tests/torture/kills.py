@@ -17,7 +17,7 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import traces
 from tests.torture.commands import TOPOLOGY, run, start
 
-TIER = "live"
+TIER = "untimed"
 QUICK = 6
 LONG = 300
 LONGEST_S = 2.5

@@ -34,6 +34,7 @@ def environment() -> dict[str, str]:
         **os.environ,
         "RUSTC_BOOTSTRAP": "1",
         "RUSTFLAGS": " ".join(FLAGS),
+        "CARGO_PROFILE_CHECKED_DEBUG": "1",  # a report names lines
         # Named, or the flags would reach the procedural macros too.
         "CARGO_BUILD_TARGET": triple,
         "CARGO_TARGET_DIR": str(ROOT / "target/address-sanitizer"),

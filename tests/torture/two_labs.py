@@ -8,7 +8,7 @@ from pathlib import Path
 from labs.runtime.tests.lab import traces
 from tests.torture.commands import TOPOLOGY, run, start
 
-TIER = "live"
+TIER = "untimed"
 QUICK = 2
 LONG = 100
 

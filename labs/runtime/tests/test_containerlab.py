@@ -26,7 +26,7 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.fake_engine import Fakes
 from labs.runtime.tests.lab import BINARY, small
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.untimed
 
 LAB = f"rc{os.getpid()}"
 NAMES = [f"ewan-{LAB}-{node}" for node in ("left", "right", "router")]

@@ -18,7 +18,7 @@ from labs.runtime import spinners
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import BINARY, own_state, small, traces
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.untimed
 
 LAB = f"rd{os.getpid()}"
 ROUNDS = 5

@@ -15,7 +15,7 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Command, Program
 from labs.runtime.tests.lab import BINARY, own_state, small
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.untimed
 
 LAB = f"rg{os.getpid()}"
 

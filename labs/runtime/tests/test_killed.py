@@ -17,7 +17,7 @@ from labs.plan import to_json
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import BINARY, own_state, run, small, traces
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.untimed
 
 LAB = f"rk{os.getpid()}"
 MOST_STEPS = 1000

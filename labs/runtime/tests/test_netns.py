@@ -21,7 +21,7 @@ from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.tests.lab import BINARY, links_of_host, own_state, run, small, traces
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.untimed
 
 LAB = f"rt{os.getpid()}"
 

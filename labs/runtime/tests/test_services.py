@@ -22,7 +22,7 @@ from labs.runtime.tests.lab import BINARY, own_state, run, small, traces
 from labs.runtime.virtual import VirtualRuntime
 from labs.units import NS_PER_SECOND
 
-pytestmark = pytest.mark.live
+pytestmark = pytest.mark.untimed
 
 LAB = f"rs{os.getpid()}"
 SEE = "ls /sys/class/net; getent hosts right; cat words"
