@@ -85,7 +85,7 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
         )
     kept = compiled.queue.discipline if "queue" in asked.words else now.queue.discipline
     then = replace(compiled, queue=replace(compiled.queue, discipline=kept))
-    if link.backend != "user":
+    if link.backend in ("kernel", "tbf"):
         found = obstacle(then, way)
         if found is not None:
             key, why = found

@@ -1,7 +1,7 @@
 """The plan: what machines execute.
 
 Everything is decided: names, addresses, routes, stages of every link (`labs/stages`), CPU placement, seeds. Integers,
-the unit in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/src/config.rs` read the
+the unit in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/model/src/config.rs` read the
 same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
 """
 
@@ -107,12 +107,13 @@ class Wire:
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
-    `backend`: user, our own process; kernel, netem with psp below it; tbf, netem with a token bucket below it.
+    `backend`: user, our model in a process; ewan, our model in the virtual kernel; kernel, netem with psp below it; tbf,
+    netem with a token bucket below it.
     """
 
     name: str
     role: Literal["wan", "access"]
-    backend: Literal["user", "kernel", "tbf"]
+    backend: Literal["user", "ewan", "kernel", "tbf"]
     node: str
     port_a: str
     port_b: str

@@ -1,5 +1,6 @@
-//! The link: a pure model (`model`, time passed in) and the datapath that runs it on real packets.
+//! The link: its model (the crate `ewan-model`, time passed in) and the datapath that runs it on real packets.
 
-pub mod config;
 pub mod datapath;
-pub mod model;
+
+pub use ewan_model as model;
+pub use ewan_model::config;

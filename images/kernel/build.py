@@ -25,12 +25,20 @@ ROOT = HERE.parent.parent
 PACKAGE = "linux-source-6.12"
 VERSION = "6.12.117-1~deb12u1"
 INSTALLED = Path("/usr/src/linux-source-6.12.tar.xz")
-PSP = {
+OWN = {
     ROOT / "emulator/kernel/psp/sch_psp.c": "net/sched/sch_psp.c",
     ROOT / "emulator/kernel/psp/pkt_sch_psp.h": "include/uapi/linux/pkt_sch_psp.h",
+    ROOT / "emulator/kernel/ewan/sch_ewan.c": "net/sched/sch_ewan.c",
+    ROOT / "emulator/kernel/ewan/ewan_model.h": "net/sched/ewan_model.h",
+    ROOT / "emulator/kernel/ewan/pkt_sch_ewan.h": "include/uapi/linux/pkt_sch_ewan.h",
 }
+# The link's model, one object that Rust's compiler makes.
+MODEL = ROOT / "emulator/kernel/ewan"
+MODEL_SOURCES = [MODEL, ROOT / "emulator/model"]
+MODEL_OBJECT = "net/sched/ewan_model.o_shipped"
 TOOLS = {  # command: Debian package
     "gcc": "gcc",
+    "ld": "binutils",
     "make": "make",
     "flex": "flex",
     "bison": "bison",
@@ -180,7 +188,7 @@ class Build:
     def key(self) -> str:
         """The hash of source, configuration, patches and the build itself."""
         parts = [self.source.identity(), self.fragment()]
-        parts += [path.read_text() for path in (*self.patches, *PSP, HERE / "build.py")]
+        parts += [path.read_text() for path in (*self.patches, *OWN, *model_sources(), HERE / "build.py")]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     def sync(self, log: IO[bytes]) -> None:
@@ -201,7 +209,7 @@ class Build:
         pristine, patched = self.target / "pristine", self.target / "patched"
         shutil.rmtree(patched, ignore_errors=True)
         patched.mkdir()
-        names = set(PSP.values())
+        names = {*OWN.values(), MODEL_OBJECT}
         for patch in self.patches:
             names |= set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE))
         listed = pristine / ".names"
@@ -219,7 +227,7 @@ class Build:
                 command = ["patch", "-p1", "--no-backup-if-mismatch", "--fuzz=0", "-s", "-d", str(patched)]
                 if subprocess.run(command, stdin=file, stdout=log, stderr=log).returncode:
                     raise RuntimeError(f"{patch.name} does not apply")
-        for path, name in PSP.items():
+        for path, name in {**OWN, self.model(log): MODEL_OBJECT}.items():
             copy(path, patched / name)
         for name in sorted(names | known):
             ours, theirs = patched / name, self.tree / name
@@ -227,6 +235,25 @@ class Build:
                 theirs.unlink(missing_ok=True)
             elif not theirs.exists() or ours.read_bytes() != theirs.read_bytes():
                 copy(ours, theirs)
+
+    def model(self, log: IO[bytes]) -> Path:
+        """The link's model as one object, in which nothing is left that no C function calls."""
+        say("compiling the link's model")
+        built = self.target / "model"
+        # No place of this machine is in the object's texts.
+        flags = ["-Crelocation-model=static", "-Cno-redzone=yes", f"--remap-path-prefix={ROOT}=ewan"]
+        flags.append(f"--remap-path-prefix={os.environ.get('CARGO_HOME', Path.home() / '.cargo')}=cargo")
+        environment = {**os.environ, "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags), "CARGO_TARGET_DIR": str(built)}
+        command = ["cargo", "build", "--release", "--locked", "--target", "x86_64-unknown-linux-gnu"]
+        if subprocess.run(command, cwd=MODEL, env=environment, stdout=log, stderr=log).returncode:
+            raise RuntimeError("compiling the link's model failed")
+        archive = built / "x86_64-unknown-linux-gnu/release/libewan_kernel.a"
+        called = re.findall(r"\b(ewan_(?:lane|change|frame)_\w+)\(", (MODEL / "ewan_model.h").read_text())
+        wanted = [word for name in called for word in ("-u", name)]
+        command = ["ld", "-r", "--gc-sections", *wanted, "-o", str(built / "ewan_model.o"), str(archive)]
+        if subprocess.run(command, stdout=log, stderr=log).returncode:
+            raise RuntimeError("linking the link's model failed")
+        return built / "ewan_model.o"
 
     def make(self, log: IO[bytes], *arguments: str) -> subprocess.Popen[bytes]:
         environment = {**os.environ, **REPRODUCIBLE, "ARCH": "um"}
@@ -329,6 +356,11 @@ class Build:
         for old in [path for path in kernels if re.fullmatch("[0-9a-f]{16}", path.parent.name)][:-KEPT]:
             if old.parent.name != key:
                 shutil.rmtree(old.parent, ignore_errors=True)
+
+
+def model_sources() -> list[Path]:
+    found = [path for folder in MODEL_SOURCES for path in (*folder.rglob("*.rs"), *folder.glob("Cargo.*"))]
+    return sorted(path for path in found if "target" not in path.relative_to(ROOT).parts)
 
 
 def copy(source: Path, target: Path) -> None:

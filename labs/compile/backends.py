@@ -14,21 +14,25 @@ from labs.compile.stages.direction import obstacle
 from labs.spec import Spec
 from labs.stages import Direction
 
-Backend = Literal["user", "kernel", "tbf"]
+Backend = Literal["user", "ewan", "kernel", "tbf"]
 
 
 def choose(
     spec: Spec, clock: Clock, name: str, settings: LinkSettings, forward: Direction, backward: Direction
 ) -> Backend:
-    """`auto` takes user in the live clock; in the virtual clock kernel where it expresses both directions."""
+    """`auto` takes our model in the live clock; in the virtual clock kernel where it expresses both directions.
+
+    The model (`emulator: user`) is a process in the live clock, and a queueing discipline in the virtual one.
+    """
     wanted = spec.description.emulator
+    model: Backend = "user" if clock == "live" else "ewan"
     if wanted == "user" or (wanted == "auto" and clock == "live"):
-        return "user"
+        return model
     for way, direction in ((settings.forward, forward), (settings.backward, backward)):
         found = obstacle(direction, way)
         if found is not None:
             if wanted == "auto":
-                return "user"
+                return model
             key, why = found
             raise spec.error(way.path(key), f"on {name}, {why}, or emulator: user")
     return "kernel" if wanted == "auto" else wanted

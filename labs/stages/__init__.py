@@ -1,7 +1,7 @@
 """The stages of a link's direction as the plan has them: one module a stage, with its types and its words for people.
 
 Stages, in order: impairments (loss, corruption, duplication), queue, rate, delay line. The Rust types of
-emulator/src/config.rs have the same kinds and keys; `tests/golden/stages.json` lists them for both sides. How a
+emulator/model/src/config.rs have the same kinds and keys; `tests/golden/stages.json` lists them for both sides. How a
 description becomes a stage is in labs/compile/stages. Whoever handles each kind of a stage matches on its type and ends
 with `assert_never`, so that mypy names what a new kind lacks. Keys are in the order of the alphabet, as in the plan.
 """

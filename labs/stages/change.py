@@ -1,4 +1,4 @@
-"""What becomes different in one direction of a running link; emulator/src/model/change.rs is the same in Rust."""
+"""What becomes different in one direction of a running link; emulator/model/src/change.rs is the same in Rust."""
 
 from __future__ import annotations
 

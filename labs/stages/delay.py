@@ -1,6 +1,6 @@
 """Stage 4, the delay line: how long a packet is under way after its last bit has left.
 
-Nanoseconds. The distributions are described in emulator/src/config.rs (`Delay`).
+Nanoseconds. The distributions are described in emulator/model/src/config.rs (`Delay`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Impair → queue → rate → delay line (emulator/src/config.rs); probabilities in parts per billion."""
+    """Impair → queue → rate → delay line (emulator/model/src/config.rs); probabilities in parts per billion."""
 
     framing: Framing
     rate_bps: int

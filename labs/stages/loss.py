@@ -1,6 +1,6 @@
 """Stage 1, loss: which packets of a direction are lost before they reach the queue.
 
-Probabilities are in parts per billion. The models are described in emulator/src/config.rs (`Loss`).
+Probabilities are in parts per billion. The models are described in emulator/model/src/config.rs (`Loss`).
 """
 
 from __future__ import annotations

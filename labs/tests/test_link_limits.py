@@ -1,7 +1,7 @@
 """The bounds of a link's settings are the same in a description and in the link that is told of a change.
 
 `tests/golden/limits.json` has values at and beyond each bound, once as a description writes them and once as a change
-that a link is told; emulator/src/model/check.rs reads the same file.
+that a link is told; emulator/model/src/check.rs reads the same file.
 """
 
 from __future__ import annotations

@@ -289,33 +289,12 @@ fn link_stats(link: &Link) -> Value {
 
 fn direction_stats(direction: &DirectionState) -> Value {
     let totals = direction.totals.lock().map(|totals| totals.clone()).unwrap_or_default();
-    let model = &totals.model;
-    json!({
-        "in_packets": model.in_packets,
-        "in_bytes": totals.in_bytes,
-        "out_packets": model.out.packets,
-        "out_bytes": model.out.bytes,
-        "drops": {
-            "loss": model.lost_packets,
-            "queue_full": model.queue_full.packets,
-            "aqm": model.aqm.packets,
-            "store_full": model.store_full.packets,
-        },
-        "corrupted_packets": model.corrupted_packets,
-        "duplicated_packets": model.duplicated_packets,
-        "ce_packets": model.ce_packets,
-        "served_packets": model.served_packets,
-        "waited_ns": model.waited_ns,
-        "queue_packets": model.queued.packets,
-        "queue_bytes": model.queued.bytes,
-        "queue_max_packets": model.queued_max.packets,
-        "queue_max_bytes": model.queued_max.bytes,
-        "delay_line_packets": model.delayed.packets,
-        "stamps_replaced": direction.stamps_replaced.load(Relaxed),
-        "lateness_ns": percentiles(&direction.lateness),
-        "lateness_undisturbed_ns": percentiles(&direction.lateness_undisturbed),
-        "hand_over_ns": percentiles(&direction.hand_over),
-    })
+    let mut stats = json!(totals.model.report(totals.in_bytes));
+    stats["stamps_replaced"] = json!(direction.stamps_replaced.load(Relaxed));
+    stats["lateness_ns"] = percentiles(&direction.lateness);
+    stats["lateness_undisturbed_ns"] = percentiles(&direction.lateness_undisturbed);
+    stats["hand_over_ns"] = percentiles(&direction.hand_over);
+    stats
 }
 
 fn gaps(gaps: &Gaps) -> Value {

@@ -9,7 +9,6 @@ mod control;
 mod error;
 mod events;
 pub mod faults;
-mod frame;
 mod guarded;
 mod histogram;
 mod interfaces;
@@ -272,7 +271,7 @@ fn arena(direction: &Direction, mtu: u32, links: usize) -> ewan_system::Result<A
     Arena::new(
         direction.store_packets.max(LEAST_STORE_PACKETS),
         direction.store_bytes.max(LEAST_STORE_BYTES),
-        mtu as usize + frame::FRAME_BYTES_BEYOND_MTU,
+        mtu as usize + crate::model::frame::FRAME_BYTES_BEYOND_MTU,
         prefault as usize,
     )
 }

@@ -13,9 +13,9 @@ use ewan_system::{Context, Result};
 use ewan_timers::Clock;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::frame::{complete_checksum, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
 use super::memory::Map;
 use super::port::{ring_size, Facts, Port};
+use crate::model::frame::{complete_checksum, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
 use crate::model::Nanos;
 
 const BURST: usize = 32;

@@ -13,12 +13,12 @@ use super::arena::{Arena, Slot};
 use super::changes::Inbox;
 use super::events::{Events, NEVER};
 use super::faults::{self, Fault};
-use super::frame;
 use super::port::Port;
 use super::series::Row;
 use super::shared::{DirectionState, Shared};
 use super::Policy;
 use crate::config::{Direction, Framing};
+use crate::model::frame;
 use crate::model::{Counters, DirectionModel, Drop, Meta, Nanos};
 
 mod sleep;

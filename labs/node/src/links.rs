@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ewan_emulator::config::Direction;
 use ewan_emulator::datapath::client::{self, Client};
-use ewan_emulator::model::Change;
+use ewan_emulator::model::{Change, DirectionReport};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -19,7 +19,7 @@ use crate::carrier;
 use crate::down;
 use crate::journal::Journal;
 use crate::plan::{Backend, Link, Plan, HEADINGS};
-use crate::qdisc::{self, KernelLink};
+use crate::qdisc::{self, KernelLink, LinkCounters};
 
 const CHANGES: &str = "changes.jsonl";
 /// Time for a spinner to answer.
@@ -87,7 +87,7 @@ impl<'a> Links<'a> {
             let mut held = self.journal.hold()?;
             note_all(&mut self.now, self.plan, &held.news::<Past>()?)?;
             let (now, times) = &self.now[number][heading];
-            open.change(heading, now, &change.applied(now), *times)?;
+            open.change(heading, now, change, *times)?;
             held.add(&merged(request, json!({ "change": change })))?;
         } else {
             let served = self.spinners.iter_mut().find(|spinner| spinner.links.contains(&link.name));
@@ -179,7 +179,7 @@ pub fn find(plan: &Plan, link: &str, direction: &str) -> Result<(usize, usize), 
 pub fn refusal(link: &Link, now: &Direction, change: &Change) -> Result<(), String> {
     change.check()?;
     match link.backend {
-        Backend::User => Ok(()),
+        Backend::User | Backend::Ewan => Ok(()),
         Backend::Kernel | Backend::Tbf => {
             qdisc::refusal(now, &change.applied(now)).map_or(Ok(()), |why| Err(why.to_owned()))
         }
@@ -240,40 +240,31 @@ struct Stats {
 
 #[derive(Deserialize)]
 struct LinkStats {
-    forward: DirectionStats,
-    backward: DirectionStats,
+    forward: DirectionReport,
+    backward: DirectionReport,
 }
 
-#[derive(Deserialize)]
-struct DirectionStats {
-    out_packets: u64,
-    out_bytes: u64,
-    drops: Drops,
-    served_packets: u64,
-    waited_ns: u64,
-    queue_packets: u64,
-    queue_bytes: u64,
-}
-
-#[derive(Deserialize)]
-struct Drops {
-    loss: u64,
-    queue_full: u64,
-    aqm: u64,
-    store_full: u64,
-}
-
-impl From<&DirectionStats> for Counts {
-    fn from(way: &DirectionStats) -> Self {
+impl From<&DirectionReport> for Counts {
+    fn from(way: &DirectionReport) -> Self {
+        let drops = &way.drops;
         Counts {
             sent_packets: way.out_packets,
             sent_bytes: way.out_bytes,
-            dropped_packets: way.drops.queue_full + way.drops.aqm + way.drops.store_full,
-            lost_packets: way.drops.loss,
+            dropped_packets: drops.queue_full + drops.aqm + drops.store_full + drops.cut,
+            lost_packets: drops.loss,
             served_packets: way.served_packets,
             waited_ns: Some(way.waited_ns),
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
+        }
+    }
+}
+
+impl From<LinkCounters> for Counts {
+    fn from(way: LinkCounters) -> Self {
+        match way {
+            LinkCounters::Kernel(way) => Counts::from(way),
+            LinkCounters::Model(way) => Counts::from(&way.report),
         }
     }
 }

@@ -155,6 +155,8 @@ pub enum Backend {
     Kernel,
     /// netem, below it tbf, below that the queue: for comparison.
     Tbf,
+    /// The model of `User`, in the virtual kernel: the queueing discipline `ewan`.
+    Ewan,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,9 +2,11 @@
 //! the rate is; each beside a plain veth pair (or the kernel's TBF) in the same run. JSON on standard output.
 //!
 //! `link-bench [packets] [lateness] [rate] [quick]`: all three without arguments. Needs root, two CPUs, ip and tc.
+//! `link-bench model`: what the model alone does with given packets.
 
 mod link;
 mod load;
+mod model;
 mod net;
 
 use link::{direction, Link};
@@ -19,6 +21,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
         Some("serve") => link::serve(&arguments[1..]),
+        Some("model") => model::run(),
         _ => bench(&arguments).map(|report| println!("{report:#}")),
     };
     if let Err(error) = result {

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use ewan_emulator::config::Direction;
 use ewan_emulator::datapath::client::{self, Client};
-use ewan_emulator::model::Change;
+use ewan_emulator::model::{Change, DirectionReport};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::text::{sum_of_classes, Exposition, Labels, Seconds};
 use crate::plan::{Backend, Link, Plan, HEADINGS};
-use crate::qdisc::{self, LinkStatistics};
+use crate::qdisc::{self, LinkCounters, LinkStatistics};
 
 /// Time for a spinner to answer: a scrape waits for it.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
                 }
                 None => false,
             },
-            Backend::Kernel | Backend::Tbf => kernel_link(&mut page, [way(0), way(1)], plan, link, only.is_some()),
+            Backend::Kernel | Backend::Tbf | Backend::Ewan => kernel_link(&mut page, [way(0), way(1)], plan, link, only.is_some()),
         };
         page.add("ewan_up", &of_link.with("backend", &backend), u8::from(up));
         if up {
@@ -74,29 +74,33 @@ fn settings(page: &mut Exposition, labels: &Labels, now: &Direction) {
     page.add_known("ewan_link_queue_limit_packets", labels, now.queue.limit_packets);
 }
 
+fn model_way(page: &mut Exposition, way: &Labels, counted: &DirectionReport) {
+    page.add("ewan_link_in_bytes_total", way, counted.in_bytes);
+    page.add("ewan_link_in_packets_total", way, counted.in_packets);
+    page.add("ewan_link_out_bytes_total", way, counted.out_bytes);
+    page.add("ewan_link_out_packets_total", way, counted.out_packets);
+    let drops = &counted.drops;
+    for (cause, packets) in [
+        ("loss", drops.loss),
+        ("queue_full", drops.queue_full),
+        ("aqm", drops.aqm),
+        ("store_full", drops.store_full),
+    ] {
+        page.add("ewan_link_dropped_packets_total", &way.with("cause", cause), packets);
+    }
+    page.add("ewan_link_corrupted_packets_total", way, counted.corrupted_packets);
+    page.add("ewan_link_duplicated_packets_total", way, counted.duplicated_packets);
+    page.add("ewan_link_ce_marked_packets_total", way, counted.ce_packets);
+    page.add("ewan_link_queue_bytes", way, counted.queue_bytes);
+    page.add("ewan_link_queue_packets", way, counted.queue_packets);
+    page.add("ewan_link_queue_highest_bytes", way, counted.queue_max_bytes);
+    page.add("ewan_link_queue_highest_packets", way, counted.queue_max_packets);
+    page.add("ewan_link_delay_line_packets", way, counted.delay_line_packets);
+}
+
 fn user_link(page: &mut Exposition, of_link: &Labels, ways: [Labels; 2], stats: &LinkStats) {
     for (way, counted) in ways.iter().zip([&stats.forward, &stats.backward]) {
-        page.add("ewan_link_in_bytes_total", way, counted.in_bytes);
-        page.add("ewan_link_in_packets_total", way, counted.in_packets);
-        page.add("ewan_link_out_bytes_total", way, counted.out_bytes);
-        page.add("ewan_link_out_packets_total", way, counted.out_packets);
-        let drops = &counted.drops;
-        for (cause, packets) in [
-            ("loss", drops.loss),
-            ("queue_full", drops.queue_full),
-            ("aqm", drops.aqm),
-            ("store_full", drops.store_full),
-        ] {
-            page.add("ewan_link_dropped_packets_total", &way.with("cause", cause), packets);
-        }
-        page.add("ewan_link_corrupted_packets_total", way, counted.corrupted_packets);
-        page.add("ewan_link_duplicated_packets_total", way, counted.duplicated_packets);
-        page.add("ewan_link_ce_marked_packets_total", way, counted.ce_packets);
-        page.add("ewan_link_queue_bytes", way, counted.queue_bytes);
-        page.add("ewan_link_queue_packets", way, counted.queue_packets);
-        page.add("ewan_link_queue_highest_bytes", way, counted.queue_max_bytes);
-        page.add("ewan_link_queue_highest_packets", way, counted.queue_max_packets);
-        page.add("ewan_link_delay_line_packets", way, counted.delay_line_packets);
+        model_way(page, way, &counted.report);
         let late = &counted.lateness_ns;
         let bounds: Vec<u64> = LATENESS_POWERS.flat_map(|power| [1 << power, 3 << (power - 1)]).collect();
         let sum = sum_of_classes(&late.classes);
@@ -135,7 +139,10 @@ fn kernel_link(page: &mut Exposition, ways: [Labels; 2], plan: &Plan, link: &Lin
         return false;
     };
     for (way, counted) in ways.iter().zip([forward, backward]) {
-        kernel_way(page, way, &counted);
+        match counted {
+            LinkCounters::Kernel(counted) => kernel_way(page, way, &counted),
+            LinkCounters::Model(counted) => model_way(page, way, &counted.report),
+        }
     }
     true
 }
@@ -247,28 +254,9 @@ struct VethDrops {
 
 #[derive(Deserialize)]
 struct DirectionStats {
-    in_packets: u64,
-    in_bytes: u64,
-    out_packets: u64,
-    out_bytes: u64,
-    drops: Drops,
-    corrupted_packets: u64,
-    duplicated_packets: u64,
-    ce_packets: u64,
-    queue_packets: u64,
-    queue_bytes: u64,
-    queue_max_packets: u64,
-    queue_max_bytes: u64,
-    delay_line_packets: u64,
+    #[serde(flatten)]
+    report: DirectionReport,
     lateness_ns: Lateness,
-}
-
-#[derive(Deserialize)]
-struct Drops {
-    loss: u64,
-    queue_full: u64,
-    aqm: u64,
-    store_full: u64,
 }
 
 #[derive(Deserialize)]

@@ -4,12 +4,13 @@
 //! so that neither reading nor changing enters a namespace again.
 
 use ewan_emulator::config::Direction;
+use ewan_emulator::model::Change;
 use ewan_system::namespace;
 use ewan_system::netlink::{Batch, Socket};
 use nix::net::if_::if_nametoindex;
 
-use super::statistics::{self, LinkStatistics};
-use super::{change, sizes};
+use super::statistics::{self, LinkCounters};
+use super::{change, model, sizes, Place, ROOT, TC_H_ROOT};
 use crate::plan::{Backend, End, Link, Plan, HEADINGS};
 
 pub struct KernelLink<'a> {
@@ -25,7 +26,7 @@ pub fn open_one<'a>(plan: &Plan, link: &'a Link, inside: bool) -> Result<KernelL
     apart(|| open_here(plan, link, inside))
 }
 
-/// All links of the plan with a back end of the kernel, in its order.
+/// All links of the plan that the kernel emulates, in its order.
 pub fn open(plan: &Plan) -> Result<Vec<KernelLink<'_>>, String> {
     let of_kernel = plan.links.iter().filter(|link| link.backend != Backend::User);
     apart(|| of_kernel.map(|link| open_here(plan, link, false)).collect())
@@ -58,19 +59,24 @@ impl<'a> KernelLink<'a> {
     }
 
     /// Forward and backward; none where a queueing discipline of the link is not there any more.
-    pub fn counters(&self) -> Result<[Option<LinkStatistics>; 2], String> {
-        statistics::of_link(&self.link.name, self.exits, &self.socket)
+    pub fn counters(&self) -> Result<[Option<LinkCounters>; 2], String> {
+        statistics::of_link(self.link, self.exits, &self.socket)
     }
 
-    /// Makes one direction what `then` says, from `now`; `times`: how often it was changed before.
-    pub fn change(&self, heading: usize, now: &Direction, then: &Direction, times: u64) -> Result<(), String> {
+    /// Makes the change in one direction, which is `now`; `times`: how often it was changed before.
+    pub fn change(&self, heading: usize, now: &Direction, change: &Change, times: u64) -> Result<(), String> {
         let at = format!("link {} {}", self.link.name, HEADINGS[heading]);
+        let (exit, mut batch) = (self.exits[heading], Batch::default());
+        if self.link.backend == Backend::Ewan {
+            model::change(&mut batch, Place { index: exit, parent: TC_H_ROOT, handle: ROOT }, change, &at);
+            return Ok(self.socket.run(batch)?);
+        }
+        let then = &change.applied(now);
         if let Some(why) = change::refusal(now, then) {
             return Err(format!("{at}: {why}"));
         }
-        let mut batch = Batch::default();
         let sizes = sizes(then, self.mtu);
-        change::requests(&mut batch, self.exits[heading], self.link.backend, [now, then], sizes, times, &at);
+        change::requests(&mut batch, exit, self.link.backend, [now, then], sizes, times, &at);
         Ok(self.socket.run(batch)?)
     }
 }

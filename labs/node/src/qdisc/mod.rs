@@ -3,11 +3,13 @@
 //! In: parts of the plan and interface numbers. Out: requests in a `Batch`. Per direction of a kernel link, what
 //! comes in at one port is redirected to the other, whose root is netem (delay, loss, corruption, duplicates), below
 //! it psp or tbf (the rate), below that the queue. So the delay line comes before the queue, other than in a user
-//! link, where it comes last: a packet meets the queue later by the delay, and all else is the same.
+//! link, where it comes last: a packet meets the queue later by the delay, and all else is the same. A link whose back end
+//! is `ewan` has the user link's own model at its root, and nothing below it.
 
 mod change;
 mod kinds;
 mod live;
+mod model;
 mod statistics;
 
 use ewan_emulator::config::Direction;
@@ -31,7 +33,8 @@ const FIRST: u32 = 1;
 
 pub use change::refusal;
 pub use live::{open, open_one, KernelLink};
-pub use statistics::{statistics, LinkStatistics};
+pub use model::ModelStatistics;
+pub use statistics::{statistics, LinkCounters, LinkStatistics};
 
 /// Where a qdisc goes: its interface, its parent, its own handle.
 #[derive(Clone, Copy)]
@@ -135,7 +138,12 @@ pub fn link(batch: &mut Batch, link: &Link, port_a: u32, port_b: u32, mtu: u32) 
         [(&link.forward, "forward", port_a, port_b), (&link.backward, "backward", port_b, port_a)]
     {
         let at = format!("link {} {heading}", link.name);
-        stages(batch, direction, link.backend, exit, mtu, &at);
+        match link.backend {
+            Backend::Ewan => {
+                model::make(batch, Place { index: exit, parent: TC_H_ROOT, handle: ROOT }, direction, &at);
+            }
+            Backend::Kernel | Backend::Tbf | Backend::User => stages(batch, direction, link.backend, exit, mtu, &at),
+        }
         redirect(batch, entry, exit, &at);
     }
 }
@@ -198,6 +206,9 @@ fn redirect(batch: &mut Batch, entry: u32, exit: u32, at: &str) {
 
 /// What a kernel link does without on this kernel.
 pub fn warning(link: &Link) -> Option<String> {
+    if link.backend == Backend::Ewan {
+        return None;
+    }
     let random = [&link.forward, &link.backward].into_iter().any(|way| kinds::OfNetem::from(way).is_random());
     let release = nix::sys::utsname::uname().ok()?.release().to_string_lossy().into_owned();
     (random && !takes_seed(&release)).then(|| {

@@ -1,13 +1,15 @@
 //! What the kernel counted in its links.
 //!
-//! In: the plan of a lab that is up. Out: per kernel or tbf link and direction, packets and bytes through each level.
+//! In: the plan of a lab that is up. Out: per link and direction, packets and bytes through each level of a kernel or tbf
+//! link, and what the model of an ewan link counted.
 //! Bytes are as the link's framing counts them. Formats: linux/rtnetlink.h, linux/gen_stats.h.
 
+use ewan_emulator::model::DirectionReport;
 use ewan_system::netlink::{attributes, u32_at, u64_at, Socket};
 use serde::Serialize;
 
-use super::{tcmsg, Place, QUEUE, RATE, ROOT};
-use crate::plan::{Plan, HEADINGS};
+use super::{model, tcmsg, ModelStatistics, Place, QUEUE, RATE, ROOT};
+use crate::plan::{Backend, Link, Plan, HEADINGS};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,7 +41,15 @@ pub struct LinkStatistics {
     pub late_max_ns: Option<u64>,
 }
 
-#[derive(Clone, Copy, Default)]
+/// One direction of a link, by what emulates it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum LinkCounters {
+    Kernel(LinkStatistics),
+    Model(ModelStatistics),
+}
+
+#[derive(Clone, Default)]
 struct Counts {
     packets: u64,
     bytes: u64,
@@ -47,6 +57,7 @@ struct Counts {
     waiting_packets: u64,
     waiting_bytes: u64,
     paced: Option<Paced>,
+    modelled: Option<DirectionReport>,
 }
 
 /// Of psp.
@@ -58,8 +69,8 @@ struct Paced {
     waited_ns: Option<u64>,
 }
 
-/// All links with a back end of the kernel, in the plan's order, forward before backward; and why some are left out.
-pub fn statistics(plan: &Plan) -> Result<(Vec<LinkStatistics>, Vec<String>), String> {
+/// All links that the kernel emulates, in the plan's order, forward before backward; and why some are left out.
+pub fn statistics(plan: &Plan) -> Result<(Vec<LinkCounters>, Vec<String>), String> {
     let (mut all, mut missing) = (Vec::new(), Vec::new());
     for link in super::open(plan)? {
         for (direction, counted) in HEADINGS.into_iter().zip(link.counters()?) {
@@ -78,12 +89,20 @@ pub fn statistics(plan: &Plan) -> Result<(Vec<LinkStatistics>, Vec<String>), Str
 
 /// A link's counters, forward and backward, by the interfaces through which its packets leave; none where one of its
 /// queueing disciplines is not there.
-pub fn of_link(name: &str, exits: [u32; 2], socket: &Socket) -> Result<[Option<LinkStatistics>; 2], String> {
-    let found = levels(socket).map_err(|error| format!("link {name}: {error}"))?;
-    let level = |exit, handle| found.iter().find(|level| level.at == (exit, handle)).map(|level| level.counts);
-    let way = |way: usize| {
+pub fn of_link(link: &Link, exits: [u32; 2], socket: &Socket) -> Result<[Option<LinkCounters>; 2], String> {
+    let name = &link.name;
+    let mut found = levels(socket).map_err(|error| format!("link {name}: {error}"))?;
+    let mut level = |exit, handle| {
+        found.iter_mut().find(|level| level.at == (exit, handle)).map(|level| std::mem::take(&mut level.counts))
+    };
+    let mut way = |way: usize| {
+        let direction = HEADINGS[way];
+        if link.backend == Backend::Ewan {
+            let report = level(exits[way], ROOT)?.modelled?;
+            return Some(LinkCounters::Model(ModelStatistics { name: name.clone(), direction, report }));
+        }
         let [root, rate, queue] = [ROOT, RATE, QUEUE].map(|handle| level(exits[way], handle));
-        Some(of(name, HEADINGS[way], root?, rate?, queue?))
+        Some(LinkCounters::Kernel(of(name, direction, root?, rate?, queue?)))
     };
     Ok([way(0), way(1)])
 }
@@ -130,14 +149,14 @@ fn levels(socket: &Socket) -> Result<Vec<Level>, String> {
         let value = |wanted| {
             attributes(&message[header..]).find(|(kind, _)| *kind == wanted).map_or(&[][..], |(_, value)| value)
         };
-        let is_psp = value(TCA_KIND).starts_with(b"psp\0");
-        let counts = counts(value(TCA_STATS2), is_psp);
+        let counts = counts(value(TCA_STATS2), value(TCA_KIND));
         found.push(Level { at: (u32_at(message, 4), u32_at(message, 8)), counts });
     })?;
     Ok(found)
 }
 
-fn counts(stats: &[u8], is_psp: bool) -> Counts {
+/// `kind_of`: of the queueing discipline, with a zero at its end.
+fn counts(stats: &[u8], kind_of: &[u8]) -> Counts {
     const TCA_STATS_BASIC: u16 = 1;
     const TCA_STATS_QUEUE: u16 = 3;
     const TCA_STATS_APP: u16 = 4;
@@ -159,7 +178,8 @@ fn counts(stats: &[u8], is_psp: bool) -> Counts {
                 counts.drops = u64::from(u32_at(value, 8));
             }
             // struct tc_psp_xstats (emulator/kernel/psp): 64 bits each, the fifth, the seventh and the twelfth.
-            TCA_STATS_APP if is_psp && value.len() >= 56 => {
+            TCA_STATS_APP if kind_of == b"ewan\0" => counts.modelled = model::report(value),
+            TCA_STATS_APP if kind_of == b"psp\0" && value.len() >= 56 => {
                 counts.paced = Some(Paced {
                     late_packets: u64_at(value, 32),
                     late_max_ns: u64_at(value, 48),
@@ -188,24 +208,24 @@ mod tests {
         attribute(3, &[7u32, 10_766, 3, 0, 0].map(u32::to_ne_bytes).concat());
         let paced = [1000u64, 1_538_000, 3, 0, 2, 90, 60, 0, 0, 0, 0, 12_304_000].map(u64::to_ne_bytes);
         attribute(4, &paced.concat());
-        let found = counts(&stats, true);
+        let found = counts(&stats, b"psp\0");
         assert_eq!((found.packets, found.bytes, found.drops), (1000, 1_538_000, 3));
         assert_eq!((found.waiting_packets, found.waiting_bytes), (7, 10_766));
         let told = Paced { late_packets: 2, late_max_ns: 60, waited_ns: Some(12_304_000) };
         assert_eq!(found.paced, Some(told));
-        assert_eq!(counts(&stats, false).paced, None, "another qdisc's own statistics");
+        assert_eq!(counts(&stats, b"pfifo\0").paced, None, "another qdisc's own statistics");
         let mut older = Vec::new();
         older.extend_from_slice(&(4 + 88u16).to_ne_bytes());
         older.extend_from_slice(&4u16.to_ne_bytes());
         older.extend_from_slice(&paced[..11].concat());
-        assert_eq!(counts(&older, true).paced, Some(Paced { waited_ns: None, ..told }), "an older module");
+        assert_eq!(counts(&older, b"psp\0").paced, Some(Paced { waited_ns: None, ..told }), "an older module");
     }
 
     #[test]
     fn each_drop_is_told_once_and_where() {
-        let root = Counts { packets: 90, bytes: 900, drops: 10, waiting_packets: 30, waiting_bytes: 300, paced: None };
-        let rate = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 11, waiting_bytes: 110, paced: None };
-        let queue = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 10, waiting_bytes: 100, paced: None };
+        let root = Counts { packets: 90, bytes: 900, drops: 10, waiting_packets: 30, waiting_bytes: 300, ..Counts::default() };
+        let rate = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 11, waiting_bytes: 110, ..Counts::default() };
+        let queue = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 10, waiting_bytes: 100, ..Counts::default() };
         let told = of("core", "forward", root, rate, queue);
         assert_eq!((told.dropped_queue, told.dropped_impair_or_limit), (4, 6));
         assert_eq!((told.queue_packets, told.backlog_packets, told.delayed_packets), (10, 11, 19));

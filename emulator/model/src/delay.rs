@@ -1,8 +1,8 @@
 //! The delay line: holds packets from the departure of their last bit until they are due. First in, first
 //! out, unless reordering is on; then packets that are due before an earlier one wait in a heap beside it.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use alloc::collections::BinaryHeap;
+use core::cmp::Ordering;
 
 use super::fifo::Fifo;
 use super::Nanos;
@@ -44,9 +44,9 @@ pub struct Line<P> {
 }
 
 impl<P: Copy> Line<P> {
-    /// Both halves may hold all packets: reordering can be switched on while the link runs.
-    pub fn new(capacity: usize) -> Self {
-        Line { ring: Fifo::new(capacity), overtaking: BinaryHeap::with_capacity(capacity), sequence: 0, latest: 0 }
+    /// Either half may have to hold all packets: reordering can be switched on while the link runs.
+    pub fn new(capacity: usize, overtaking: usize) -> Self {
+        Line { ring: Fifo::new(capacity), overtaking: BinaryHeap::with_capacity(overtaking), sequence: 0, latest: 0 }
     }
 
     /// Takes a packet in. Without `reorder` it is due no earlier than any packet before it.
@@ -69,6 +69,12 @@ impl<P: Copy> Line<P> {
             (None, other) => other.map(|entry| entry.due),
             (Some(first), Some(other)) => Some(first.due.min(other.due)),
         }
+    }
+
+    /// Those that will be due next, the first one first, as far as nothing overtakes them.
+    #[inline]
+    pub fn ahead(&self) -> [Option<P>; 2] {
+        [self.ring.front(), self.ring.second()].map(|entry| entry.map(|entry| entry.packet))
     }
 
     /// The packet due first, if that is not after `now`.
@@ -98,7 +104,7 @@ mod tests {
 
     #[test]
     fn without_reordering_nobody_overtakes() {
-        let mut line = Line::new(4);
+        let mut line = Line::new(4, 4);
         line.push('a', 1, false, 300, false);
         line.push('b', 1, false, 100, false);
         assert_eq!(line.next_due(), Some(300));
@@ -108,7 +114,7 @@ mod tests {
 
     #[test]
     fn with_reordering_the_one_due_first_leaves_first_and_equals_keep_their_order() {
-        let mut line = Line::new(4);
+        let mut line = Line::new(4, 4);
         for (packet, due) in [('d', 300), ('a', 100), ('e', 300), ('b', 200), ('c', 200), ('f', 300)] {
             line.push(packet, 1, false, due, true);
         }
@@ -118,7 +124,7 @@ mod tests {
 
     #[test]
     fn switching_reordering_off_keeps_what_is_inside() {
-        let mut line = Line::new(4);
+        let mut line = Line::new(4, 4);
         line.push('c', 1, false, 300, true);
         line.push('a', 1, false, 100, true);
         line.push('d', 1, false, 50, false);

@@ -5,7 +5,7 @@
 //! what it carries, so behind labels only what is an IP packet by its length and, for IPv4, by its header's checksum is
 //! taken for one: nothing else is ever marked.
 
-use std::ops::Range;
+use core::ops::Range;
 
 use crate::config::Framing;
 

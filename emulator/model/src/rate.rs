@@ -4,10 +4,12 @@
 //! Time is kept as whole nanoseconds plus a part in units of 1/rate nanoseconds. The part is carried as long
 //! as the server is busy, so n packets back to back take n × bits / rate with no error at all, at any rate.
 
+use alloc::format;
+
 use super::check::{require, Checked};
 use super::Nanos;
 
-const RATES: std::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
+const RATES: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 /// Is it a rate that the stage can have?

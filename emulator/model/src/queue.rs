@@ -3,6 +3,8 @@
 //! A discipline is asked when a packet arrives (RED, PIE) and when it would go into service (CoDel), always
 //! with the virtual time at which that happens on the link, never with the time at which someone looked.
 
+use alloc::format;
+
 use super::check::{probability, require, time, Checked, LONGEST_NS, MOST_BYTES, MOST_PACKETS};
 use super::codel::Codel;
 use super::pie::{Pie, LEAST_UPDATE_NS};

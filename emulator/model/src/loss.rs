@@ -1,5 +1,9 @@
 //! Stage 1, the loss models: asked once per packet, in order of arrival, whether it is lost.
 
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+
 use super::check::{probability, require, Checked, LONGEST_LIST};
 use super::rng::Stream;
 use crate::config::{Loss, Ppb};

@@ -4,6 +4,9 @@
 //! queue.rs, rate.rs and distribution.rs. Their bounds are those of descriptions (labs/spec, labs/compile):
 //! `tests/golden/limits.json` holds values at and beyond each bound, and both sides' tests read it.
 
+use alloc::format;
+use alloc::string::String;
+
 use super::{rate, Change, Nanos};
 use crate::config::{Direction, Framing, ONE_PPB};
 
@@ -115,7 +118,7 @@ mod tests {
             change: Change,
             allowed: bool,
         }
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/limits.json");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/limits.json");
         let text = std::fs::read(path).expect("the golden file");
         let cases: Vec<Case> = serde_json::from_slice(&text).expect("cases");
         assert!(cases.len() > 40);

@@ -3,6 +3,9 @@
 //! Integers only, the unit in the key; probabilities in parts per billion. The Python side writes the same
 //! keys (`labs/plan.py`); unknown ones are refused on both sides.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
 
 /// Parts per billion: 1 % is 10 000 000.

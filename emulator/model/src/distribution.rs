@@ -1,11 +1,12 @@
 //! How long a packet stays in the delay line: one draw per packet, in order of departure.
 //!
-//! Draws are the same on every machine: integer arithmetic on quantile tables. The tables are computed once by
-//! additions, multiplications, divisions and square roots of `f64`, which IEEE 754 defines to the last bit
-//! (Rust neither reorders nor fuses them); functions of the system's mathematical library are not used, for
-//! they differ between machines. Between entries a table is read by linear interpolation.
+//! Draws are the same on every machine: integer arithmetic on quantile tables. The compiler computes the tables, by
+//! additions, multiplications and divisions of `f64`, which IEEE 754 defines to the last bit (Rust neither reorders nor
+//! fuses them). Nothing here calculates with `f64` when it runs, for it may run in a kernel. Between entries a table is
+//! read by linear interpolation.
 
-use std::sync::{Arc, OnceLock};
+use alloc::format;
+use alloc::sync::Arc;
 
 use super::check::{require, time, Checked, LONGEST_LIST, LONGEST_NS};
 use super::rng::Stream;
@@ -80,10 +81,10 @@ impl Distribution {
                 Distribution::Uniform(first, delay_ns.saturating_add(jitter_ns) - first + 1)
             }
             Delay::Normal { delay_ns, jitter_ns } => {
-                Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: normal_table() }
+                Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: &NORMAL }
             }
             Delay::Pareto { delay_ns, jitter_ns } => {
-                Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: pareto_table() }
+                Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: &PARETO }
             }
             Delay::Table { ref delays_ns } if delays_ns.is_empty() => Distribution::Constant(0),
             Delay::Table { ref delays_ns } => Distribution::Table(delays_ns.as_slice().into()),
@@ -113,22 +114,6 @@ impl Distribution {
     }
 }
 
-/// Computes the tables now (about a millisecond), so that a change to another distribution never waits for them.
-pub fn prepare() {
-    normal_table();
-    pareto_table();
-}
-
-fn normal_table() -> &'static Quantiles {
-    static TABLE: OnceLock<Box<Quantiles>> = OnceLock::new();
-    TABLE.get_or_init(normal)
-}
-
-fn pareto_table() -> &'static Quantiles {
-    static TABLE: OnceLock<Box<Quantiles>> = OnceLock::new();
-    TABLE.get_or_init(pareto)
-}
-
 /// delay + quantile × jitter, not below 0; rounded down.
 fn offset(delay: Nanos, jitter: Nanos, quantile: i64) -> Nanos {
     let sum = i128::from(delay) + ((i128::from(quantile) * i128::from(jitter)) >> UNIT_LOG2);
@@ -144,30 +129,40 @@ fn read(table: &Quantiles, bits: u64) -> i64 {
     low + (((high - low) * place) >> 32)
 }
 
-fn entry(value: f64) -> i32 {
-    (value * f64::from(1u32 << UNIT_LOG2)) as i32
+const fn entry(value: f64) -> i32 {
+    (value * (1u32 << UNIT_LOG2) as f64) as i32
 }
+
+#[allow(long_running_const_eval)] // a few hundred thousand steps
+static NORMAL: Quantiles = normal();
+#[allow(long_running_const_eval)]
+static PARETO: Quantiles = pareto();
 
 /// The standard normal distribution between −4 and 4, from its density summed up by the trapezoidal rule. The
 /// density at the next point is the one before times a ratio, which itself shrinks by a constant: no exponential.
-fn normal() -> Box<Quantiles> {
+const fn normal() -> Quantiles {
     const STEPS: usize = 4 * 1024;
     const WIDTH: f64 = 1.0 / 1024.0;
+    /// e^-y to the last bit, for y of 10^-6.
+    const fn exponential(y: f64) -> f64 {
+        1.0 - y + y * y / 2.0 - y * y * y / 6.0
+    }
     let square = WIDTH * WIDTH;
-    let exponential = |y: f64| 1.0 - y + y * y / 2.0 - y * y * y / 6.0; // e^-y to the last bit, for y of 10^-6
     let shrink = exponential(square);
     let (mut density, mut ratio, mut sum) = (1.0, exponential(square / 2.0), 0.0);
-    let mut area = vec![0.0];
-    for _ in 0..STEPS {
+    let mut area = [0.0; STEPS + 1];
+    let mut step = 0;
+    while step < STEPS {
         let next = density * ratio;
         ratio *= shrink;
         sum += (density + next) / 2.0;
-        area.push(sum);
+        step += 1;
+        area[step] = sum;
         density = next;
     }
-    let mut table = Box::new([0; CELLS + 1]);
-    let mut step = 0;
-    for n in 0..=CELLS / 2 {
+    let mut table = [0; CELLS + 1];
+    let (mut step, mut n) = (0, 0);
+    while n <= CELLS / 2 {
         let wanted = sum * (n as f64) / ((CELLS / 2) as f64);
         while step + 1 < STEPS && area[step + 1] < wanted {
             step += 1;
@@ -175,24 +170,29 @@ fn normal() -> Box<Quantiles> {
         let x = WIDTH * (step as f64 + (wanted - area[step]) / (area[step + 1] - area[step]));
         table[CELLS / 2 + n] = entry(x);
         table[CELLS / 2 - n] = -entry(x);
+        n += 1;
     }
     table
 }
 
 /// −1 + what a Pareto variable of shape 3 exceeds its scale by, for a scale that gives a standard deviation of 1;
 /// cut at 10. Its mean is 1/√3 − 1, so the mean delay is delay − 0.42 jitter. Greatest first.
-fn pareto() -> Box<Quantiles> {
+const fn pareto() -> Quantiles {
     const CUT: f64 = 10.0;
-    let scale = 2.0 / 3f64.sqrt();
-    let mut table = Box::new([entry(CUT); CELLS + 1]);
-    let mut root = 1.0;
-    for n in (1..=CELLS).rev() {
+    const SCALE: f64 = 1.154_700_538_379_251_7; // 2/√3
+    let mut table = [entry(CUT); CELLS + 1];
+    let (mut root, mut n) = (1.0, CELLS);
+    while n > 0 {
         let wanted = CELLS as f64 / n as f64;
         // The cube root by Newton's rule, from the neighbour's, which is near.
-        for _ in 0..8 {
+        let mut turn = 0;
+        while turn < 8 {
             root = (2.0 * root + wanted / (root * root)) / 3.0;
+            turn += 1;
         }
-        table[n] = entry((scale * (root - 1.0) - 1.0).min(CUT));
+        let value = SCALE * (root - 1.0) - 1.0;
+        table[n] = entry(if value < CUT { value } else { CUT });
+        n -= 1;
     }
     table
 }

@@ -9,13 +9,19 @@
 //! which the link would take it, so results depend on arrivals (and changes) only, not on when `pop` is called.
 //! An arrival may be stamped slightly before an earlier `pop`; the queue then is as that `pop` left it.
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
 mod change;
 mod check;
 mod codel;
+pub mod config;
 mod counters;
 mod delay;
 mod distribution;
 mod fifo;
+pub mod frame;
 mod loss;
 mod pie;
 mod queue;
@@ -25,9 +31,9 @@ mod rng;
 
 pub use change::{Change, Prepared};
 pub use check::check;
-pub use counters::{Amount, Counters, Drop};
+pub use counters::{Amount, Counters, DirectionReport, Drop, Drops};
 
-use crate::config::{Direction, Framing, Ppb};
+use config::{Direction, Framing, Ppb};
 use delay::Line;
 use distribution::Distribution;
 use fifo::Fifo;
@@ -109,7 +115,16 @@ impl<P: Copy> DirectionModel<P> {
     /// For a caller who never has more than `room` packets in the model: up to these nothing is allocated, whatever is
     /// changed while the link runs. Reserved memory that no packet ever needed is not touched.
     pub fn with_room(config: &Direction, room: usize) -> Self {
-        distribution::prepare();
+        DirectionModel::with_rooms(config, room, room)
+    }
+
+    /// For a caller whose memory is touched when it is reserved: it grows with the packets that are there, but for those
+    /// that overtake, where the configuration lets them.
+    pub fn growing(config: &Direction) -> Self {
+        DirectionModel::with_rooms(config, 0, if config.reorder { config.store_packets as usize } else { 0 })
+    }
+
+    fn with_rooms(config: &Direction, room: usize, overtaking: usize) -> Self {
         let limit = Limit::new(&config.queue);
         let stream = |stage| Stream::new(config.seed, stage);
         let mut model = DirectionModel {
@@ -127,7 +142,7 @@ impl<P: Copy> DirectionModel<P> {
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             reorder: config.reorder,
-            line: Line::new(room),
+            line: Line::new(room, overtaking),
             dropped: Fifo::new(room),
             clock: 0,
             counters: Counters::default(),
@@ -216,6 +231,33 @@ impl<P: Copy> DirectionModel<P> {
         self.dropped.pop_front()
     }
 
+    /// The packets that will be released next, for a caller who has them fetched into the processor's cache.
+    #[inline]
+    pub fn ahead(&self) -> [Option<P>; 2] {
+        self.line.ahead()
+    }
+
+    /// Takes one packet out, wherever in the link it is: the link is cut. Call it until it gives nothing. The link is idle
+    /// then, and goes on with its configuration, its random numbers and its counters as they are.
+    pub fn cut(&mut self) -> Option<P> {
+        if let Some(packet) = self.dropped.pop_front() {
+            return Some(packet);
+        }
+        let (packet, bytes) = if let Some(entry) = self.line.pop(Nanos::MAX) {
+            self.counters.delayed.remove(entry.bytes);
+            (entry.packet, entry.bytes)
+        } else if let Some(sent) = self.in_service.take() {
+            self.counters.in_service.remove(sent.bytes);
+            (sent.packet, sent.bytes)
+        } else {
+            let waiting = self.waiting.pop_front()?;
+            self.counters.queued.remove(waiting.bytes);
+            (waiting.packet, waiting.bytes)
+        };
+        self.counters.cut.add(bytes);
+        Some(packet)
+    }
+
     /// No packet is released or dropped before this time; at it, `pop` makes progress.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
@@ -247,20 +289,20 @@ impl<P: Copy> DirectionModel<P> {
             self.server.set_rate(rate_bps, self.clock);
         }
         if let Some(delay) = delay {
-            std::mem::swap(&mut self.delay, delay);
+            core::mem::swap(&mut self.delay, delay);
             self.least_delay = self.delay.least();
         }
         self.reorder = reorder.unwrap_or(self.reorder);
         if let Some(loss) = loss {
-            std::mem::swap(&mut self.loss, loss);
+            core::mem::swap(&mut self.loss, loss);
         }
         self.corrupt = corrupt.unwrap_or(self.corrupt);
         self.duplicate = duplicate.unwrap_or(self.duplicate);
         self.limit = limit.unwrap_or(self.limit);
         if let Some((configured, discipline)) = discipline {
             if *configured != self.configured {
-                std::mem::swap(&mut self.configured, configured);
-                std::mem::swap(&mut self.discipline, discipline);
+                core::mem::swap(&mut self.configured, configured);
+                core::mem::swap(&mut self.discipline, discipline);
             }
         }
         self.note_harmless();

@@ -56,7 +56,7 @@ impl Codel {
     pub fn judge(&mut self, now: Nanos, sojourn: Nanos, bytes: u32, backlog: u64, ecn_capable: bool) -> Verdict {
         self.longest = self.longest.max(bytes);
         let above = self.above(now, sojourn, backlog);
-        match std::mem::replace(&mut self.after, After::Nothing) {
+        match core::mem::replace(&mut self.after, After::Nothing) {
             After::Entry => return Verdict::Pass,
             After::Drop if above => self.schedule(self.drop_next),
             After::Drop | After::Nothing => {}

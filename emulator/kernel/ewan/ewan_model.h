@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The link's model, one direction of a link ("lane"): what src/lib.rs offers. Times are ns of CLOCK_MONOTONIC.
+ */
+#ifndef _EWAN_MODEL_H
+#define _EWAN_MODEL_H
+
+#include <linux/types.h>
+#include <linux/pkt_sch_ewan.h>
+
+struct ewan_lane;
+struct ewan_change;
+
+/* What the model is told of a frame, and what stage 1 decides. */
+struct ewan_arrival {
+	u32	ip_bytes;	/* what it counts before the framing's overhead */
+	bool	ecn_capable;
+	bool	lost;
+	bool	duplicate;
+	bool	corrupt;
+	u32	random;		/* chooses the bit to turn over */
+};
+
+struct ewan_release {
+	void	*packet;
+	void	*ahead[2];	/* the packets that come next, or NULL */
+	bool	mark_ce;
+};
+
+struct ewan_lane *ewan_lane_new(const u8 *text, size_t length, char *reason, size_t room);
+void ewan_lane_free(struct ewan_lane *lane);
+struct ewan_change *ewan_change_new(const struct ewan_lane *lane, const u8 *text, size_t length, char *reason,
+				    size_t room);
+void ewan_change_free(struct ewan_change *change);
+void ewan_lane_take_over(struct ewan_lane *lane, struct ewan_change *change, u64 now);
+void ewan_lane_impair(struct ewan_lane *lane, const u8 *head, size_t head_bytes, u32 bytes, u32 tag_bytes, u64 now,
+		      struct ewan_arrival *arrival);
+bool ewan_lane_enqueue(struct ewan_lane *lane, void *packet, const struct ewan_arrival *arrival, u64 now);
+void ewan_lane_pop(struct ewan_lane *lane, u64 now, struct ewan_release *release);
+void *ewan_lane_cut(struct ewan_lane *lane);
+void *ewan_lane_dropped(struct ewan_lane *lane);
+u64 ewan_lane_next(const struct ewan_lane *lane);
+size_t ewan_lane_report(const struct ewan_lane *lane, u8 *text, size_t room);
+void ewan_frame_mark_ce(u8 *head, size_t head_bytes);
+void ewan_frame_flip_bit(u8 *frame, size_t bytes, u32 random);
+
+#endif

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sch_ewan.c	One direction of an emulated link: loss, corruption and
+ *		duplication, a queue, an exact rate, a delay line.
+ *
+ * The model itself is in Rust (emulator/model) and is the same that serves
+ * live links. Here it meets the kernel: packets come in with the time of
+ * now, one timer waits for the model's next event, memory is the kernel's.
+ */
+
+#include <linux/errno.h>
+#include <linux/if_vlan.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <net/netlink.h>
+#include <net/pkt_sched.h>
+#include <net/sch_generic.h>
+
+#include "ewan_model.h"
+
+#define EWAN_REASON	120
+#define EWAN_REPORT	1024	/* 17 names and numbers of 64 bits */
+
+struct ewan_sched {
+	struct ewan_lane	*lane;
+	struct qdisc_watchdog	watchdog;
+	u8			*text;		/* of a direction or a change, as far as it came */
+	size_t			length;
+	char			reason[EWAN_REASON];
+};
+
+/* Called by the model. Only a link that is made or changed needs large pieces, and there the kernel may sleep. */
+
+void *ewan_alloc(size_t size, size_t align);
+void *ewan_alloc(size_t size, size_t align)
+{
+	if (!in_softirq())
+		return kvmalloc(max(size, align), GFP_KERNEL);
+	/* What kmalloc gives is aligned to its size where that is a power of two. */
+	return size <= KMALLOC_MAX_SIZE ? kmalloc(max(size, align), GFP_ATOMIC) : NULL;
+}
+
+void ewan_free(void *memory);
+void ewan_free(void *memory)
+{
+	kvfree(memory);
+}
+
+void __noreturn ewan_panic(const char *text, size_t length);
+void __noreturn ewan_panic(const char *text, size_t length)
+{
+	panic("ewan: %.*s", (int)length, text);
+}
+
+/* Parts of Rust's library mention these; nothing unwinds here. */
+void rust_eh_personality(void);
+void rust_eh_personality(void)
+{
+	panic("ewan: unwinding");
+}
+
+void _Unwind_Resume(void *exception);
+void _Unwind_Resume(void *exception)
+{
+	panic("ewan: unwinding");
+}
+
+static void ewan_drop(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	qdisc_qstats_drop(sch);
+	if (to_free)
+		__qdisc_drop(skb, to_free);
+	else
+		kfree_skb_reason(skb, SKB_DROP_REASON_QDISC_DROP);
+}
+
+/* What the queue's discipline dropped after it had been accepted. */
+static void ewan_free_dropped(struct ewan_sched *q, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct sk_buff *skb;
+
+	while ((skb = ewan_lane_dropped(q->lane))) {
+		sch->q.qlen--;
+		qdisc_qstats_backlog_dec(sch, skb);
+		ewan_drop(skb, sch, to_free);
+	}
+}
+
+static bool ewan_accept(struct ewan_sched *q, struct Qdisc *sch, struct sk_buff *skb,
+			const struct ewan_arrival *arrival, u64 now, struct sk_buff **to_free)
+{
+	if (!ewan_lane_enqueue(q->lane, skb, arrival, now)) {
+		if (skb)
+			ewan_drop(skb, sch, to_free);
+		return false;
+	}
+	sch->q.qlen++;
+	qdisc_qstats_backlog_inc(sch, skb);
+	return true;
+}
+
+static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	struct ewan_arrival arrival;
+	struct sk_buff *copy = NULL;
+	u64 now = ktime_get_ns();
+	bool accepted;
+
+	if (unlikely(!q->lane))
+		return qdisc_drop(skb, sch, to_free);
+	ewan_lane_impair(q->lane, skb->data, skb_headlen(skb), skb->len, skb_vlan_tag_present(skb) ? VLAN_HLEN : 0, now,
+			 &arrival);
+	if (arrival.lost) {
+		ewan_drop(skb, sch, to_free);
+		return NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
+	}
+	/* A turned bit shall be seen: the checksum is of what was sent. */
+	if (arrival.corrupt && skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb))
+		return qdisc_drop(skb, sch, to_free);
+	if (arrival.duplicate)
+		copy = skb_copy(skb, GFP_ATOMIC);
+	if (arrival.corrupt) {
+		skb = skb_unshare(skb, GFP_ATOMIC);
+		if (!skb || skb_linearize(skb)) {
+			qdisc_qstats_drop(sch);
+			kfree_skb(skb);
+			kfree_skb(copy);
+			return NET_XMIT_DROP;
+		}
+		ewan_frame_flip_bit(skb->data, skb->len, arrival.random);
+	}
+	accepted = ewan_accept(q, sch, skb, &arrival, now, to_free);
+	if (arrival.duplicate)
+		ewan_accept(q, sch, copy, &arrival, now, to_free);
+	ewan_free_dropped(q, sch, to_free);
+	return accepted ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
+}
+
+static struct sk_buff *ewan_dequeue(struct Qdisc *sch)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	struct ewan_release release;
+	struct sk_buff *skb;
+	u64 next;
+
+	if (unlikely(!q->lane))
+		return NULL;
+	ewan_lane_pop(q->lane, ktime_get_ns(), &release);
+	ewan_free_dropped(q, sch, NULL);
+	skb = release.packet;
+	if (!skb) {
+		next = ewan_lane_next(q->lane);
+		if (next != U64_MAX)
+			qdisc_watchdog_schedule_ns(&q->watchdog, next);
+		return NULL;
+	}
+	/* It was fetched two packets ago. */
+	if (release.ahead[0])
+		skb_prefetch_head(release.ahead[0]);
+	if (release.ahead[1])
+		skb_prefetch(release.ahead[1]);
+	sch->q.qlen--;
+	qdisc_qstats_backlog_dec(sch, skb);
+	qdisc_bstats_update(sch, skb);
+	if (release.mark_ce && !skb_ensure_writable(skb, min_t(unsigned int, skb->len, skb_headlen(skb))))
+		ewan_frame_mark_ce(skb->data, skb_headlen(skb));
+	return skb;
+}
+
+static const struct nla_policy ewan_policy[TCA_EWAN_MAX + 1] = {
+	[TCA_EWAN_TEXT]		= { .type = NLA_BINARY },
+	[TCA_EWAN_DIRECTION]	= { .type = NLA_FLAG },
+	[TCA_EWAN_CHANGE]	= { .type = NLA_FLAG },
+};
+
+static int ewan_refuse(struct netlink_ext_ack *extack, const char *reason)
+{
+	NL_SET_ERR_MSG_FMT_MOD(extack, "%s", reason);
+	return -EINVAL;
+}
+
+static int ewan_append(struct ewan_sched *q, const struct nlattr *part)
+{
+	u8 *text = kvmalloc(q->length + nla_len(part), GFP_KERNEL);
+
+	if (!text)
+		return -ENOMEM;
+	if (q->length)
+		memcpy(text, q->text, q->length);
+	memcpy(text + q->length, nla_data(part), nla_len(part));
+	kvfree(q->text);
+	q->text = text;
+	q->length += nla_len(part);
+	return 0;
+}
+
+static int ewan_make(struct Qdisc *sch, struct netlink_ext_ack *extack)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	struct ewan_lane *lane;
+
+	if (q->lane)
+		return ewan_refuse(extack, "a link that is there takes a change");
+	lane = ewan_lane_new(q->text, q->length, q->reason, sizeof(q->reason));
+	if (!lane)
+		return ewan_refuse(extack, q->reason);
+	sch_tree_lock(sch);
+	q->lane = lane;
+	sch_tree_unlock(sch);
+	return 0;
+}
+
+static int ewan_alter(struct Qdisc *sch, struct netlink_ext_ack *extack)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	struct ewan_change *change;
+
+	if (!q->lane)
+		return ewan_refuse(extack, "a link that is not there takes a direction");
+	change = ewan_change_new(q->lane, q->text, q->length, q->reason, sizeof(q->reason));
+	if (!change)
+		return ewan_refuse(extack, q->reason);
+	sch_tree_lock(sch);
+	ewan_lane_take_over(q->lane, change, ktime_get_ns());
+	ewan_free_dropped(q, sch, NULL);
+	sch_tree_unlock(sch);
+	ewan_change_free(change);
+	/* What is due next may be due at another time now. */
+	netif_schedule_queue(sch->dev_queue);
+	return 0;
+}
+
+static int ewan_options(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	struct nlattr *tb[TCA_EWAN_MAX + 1];
+	int error;
+
+	error = options ? nla_parse_nested(tb, TCA_EWAN_MAX, options, ewan_policy, extack) : -EINVAL;
+	if (!error && tb[TCA_EWAN_TEXT])
+		error = ewan_append(q, tb[TCA_EWAN_TEXT]);
+	if (error || (!tb[TCA_EWAN_DIRECTION] && !tb[TCA_EWAN_CHANGE]))
+		return error;
+	error = tb[TCA_EWAN_DIRECTION] ? ewan_make(sch, extack) : ewan_alter(sch, extack);
+	kvfree(q->text);
+	q->text = NULL;
+	q->length = 0;
+	return error;
+}
+
+static int ewan_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+
+	qdisc_watchdog_init(&q->watchdog, sch);
+	return ewan_options(sch, options, extack);
+}
+
+/* The device went down: what is in the link is gone, the link is as it was. */
+static void ewan_reset(struct Qdisc *sch)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	struct sk_buff *skb;
+
+	qdisc_watchdog_cancel(&q->watchdog);
+	while (q->lane && (skb = ewan_lane_cut(q->lane)))
+		rtnl_kfree_skbs(skb, skb);
+	sch->q.qlen = 0;
+	sch->qstats.backlog = 0;
+}
+
+static void ewan_destroy(struct Qdisc *sch)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+
+	ewan_reset(sch);
+	if (q->lane)
+		ewan_lane_free(q->lane);
+	kvfree(q->text);
+}
+
+static int ewan_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
+
+	if (!nest)
+		return -EMSGSIZE;
+	return nla_nest_end(skb, nest);
+}
+
+static int ewan_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	u8 report[EWAN_REPORT];
+
+	if (!q->lane)
+		return 0;
+	return gnet_stats_copy_app(d, report, ewan_lane_report(q->lane, report, sizeof(report)));
+}
+
+static struct Qdisc_ops ewan_ops __read_mostly = {
+	.id		= "ewan",
+	.priv_size	= sizeof(struct ewan_sched),
+	.enqueue	= ewan_enqueue,
+	.dequeue	= ewan_dequeue,
+	.peek		= qdisc_peek_dequeued,
+	.init		= ewan_init,
+	.change		= ewan_options,
+	.reset		= ewan_reset,
+	.destroy	= ewan_destroy,
+	.dump		= ewan_dump,
+	.dump_stats	= ewan_dump_stats,
+	.owner		= THIS_MODULE,
+};
+
+static int __init ewan_register(void)
+{
+	return register_qdisc(&ewan_ops);
+}
+device_initcall(ewan_register);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("An emulated link");

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One direction of a link inside a kernel: what sch_ewan.c calls, by C's conventions (ewan_model.h).
+//!
+//! Comes in: packets as the caller's own pointers, with what the model must know of them, and the plan's own words for a
+//! direction, as JSON. Goes out: the same pointers, when they are due. Memory is the kernel's (`memory`). Nothing here
+//! calculates with floating point.
+
+#![no_std]
+
+extern crate alloc;
+
+mod memory;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::ffi::c_void;
+use core::ptr::{null_mut, NonNull};
+use core::slice;
+
+use ewan_model::config::Direction;
+use ewan_model::{frame, Change, DirectionModel, Drop, Meta, Prepared};
+
+type Packet = NonNull<c_void>;
+
+/// Of a link that was made without reordering.
+const MOST_OVERTAKING: u64 = 1 << 16;
+
+/// A direction, and what its packets take of the room that the plan gives them.
+pub struct Lane {
+    model: DirectionModel<Packet>,
+    config: Direction,
+    /// As `impair` found them: the model counts the bytes of what it keeps.
+    in_bytes: u64,
+}
+
+/// A change of a direction, and what the direction is after it.
+pub struct LaneChange {
+    change: Prepared,
+    config: Direction,
+}
+
+/// What the model is told of a frame, and what stage 1 decides; struct ewan_arrival.
+#[repr(C)]
+pub struct Arrival {
+    ip_bytes: u32,
+    ecn_capable: bool,
+    lost: bool,
+    duplicate: bool,
+    corrupt: bool,
+    /// Chooses the bit to turn over.
+    random: u32,
+}
+
+/// struct ewan_release.
+#[repr(C)]
+pub struct Release {
+    packet: *mut c_void,
+    /// The packets that come next, or null.
+    ahead: [*mut c_void; 2],
+    mark_ce: bool,
+}
+
+/// A direction of JSON's words; null with the reason in `reason`, one line that ends in 0.
+///
+/// # Safety
+/// `text` has `length` bytes, `reason` has room for `room`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_new(text: *const u8, length: usize, reason: *mut u8, room: usize) -> *mut Lane {
+    // SAFETY: the caller's promise.
+    let (text, reason) = unsafe { (slice::from_raw_parts(text, length), slice::from_raw_parts_mut(reason, room)) };
+    match direction(text) {
+        Ok(config) => Box::into_raw(Box::new(Lane { model: DirectionModel::growing(&config), config, in_bytes: 0 })),
+        Err(why) => {
+            tell(reason, &why);
+            null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// `lane` came from `ewan_lane_new`, and its packets have been taken out.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_free(lane: *mut Lane) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(lane) });
+}
+
+/// What JSON's words change in `lane`, with all memory that it needs; null with the reason.
+///
+/// # Safety
+/// As for `ewan_lane_new`; `lane` came from it.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_change_new(
+    lane: *const Lane,
+    text: *const u8,
+    length: usize,
+    reason: *mut u8,
+    room: usize,
+) -> *mut LaneChange {
+    // SAFETY: the caller's promise.
+    let (lane, text, reason) =
+        unsafe { (&*lane, slice::from_raw_parts(text, length), slice::from_raw_parts_mut(reason, room)) };
+    match change(text, &lane.config) {
+        Ok(change) => {
+            Box::into_raw(Box::new(LaneChange { config: change.applied(&lane.config), change: Prepared::new(&change) }))
+        }
+        Err(why) => {
+            tell(reason, &why);
+            null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// `change` came from `ewan_change_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_change_free(change: *mut LaneChange) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Box::from_raw(change) });
+}
+
+/// Makes the change from `now` on; `change` then holds what it took the place of.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`, `change` from `ewan_change_new` for it.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_take_over(lane: *mut Lane, change: *mut LaneChange, now: u64) {
+    // SAFETY: the caller's promise.
+    let (lane, change) = unsafe { (&mut *lane, &mut *change) };
+    lane.model.take_over(&mut change.change, now);
+    core::mem::swap(&mut lane.config, &mut change.config);
+}
+
+/// Stage 1, for a frame of `bytes` whose first ones are `head`. `tag_bytes`: of a tag that the kernel keeps beside it.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`; `head` has `head_bytes`; `arrival` has room for one.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_impair(
+    lane: *mut Lane,
+    head: *const u8,
+    head_bytes: usize,
+    bytes: u32,
+    tag_bytes: u32,
+    now: u64,
+    arrival: *mut Arrival,
+) {
+    // SAFETY: the caller's promise.
+    let (lane, head) = unsafe { (&mut *lane, slice::from_raw_parts(head, head_bytes)) };
+    let framing = lane.config.framing;
+    let tag_bytes = if framing.overhead_bytes == 0 { 0 } else { tag_bytes };
+    let ip_bytes = frame::counted_bytes(head, framing) + tag_bytes + bytes.saturating_sub(head.len() as u32);
+    lane.in_bytes += u64::from((ip_bytes + framing.overhead_bytes).max(framing.minimum_bytes));
+    let fate = lane.model.impair(now);
+    let found = Arrival {
+        ip_bytes,
+        ecn_capable: frame::ecn_capable(head),
+        lost: fate.lost,
+        duplicate: fate.duplicate,
+        corrupt: fate.corrupt.is_some(),
+        random: fate.corrupt.unwrap_or(0),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { arrival.write(found) }
+}
+
+/// Stage 2; false: the packet is dropped, and the caller's again. A copy that could not be made is null.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`, `arrival` from `ewan_lane_impair`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_enqueue(
+    lane: *mut Lane,
+    packet: *mut c_void,
+    arrival: *const Arrival,
+    now: u64,
+) -> bool {
+    // SAFETY: the caller's promise.
+    let (lane, arrival) = unsafe { (&mut *lane, &*arrival) };
+    let meta = Meta { ip_bytes: arrival.ip_bytes, ecn_capable: arrival.ecn_capable };
+    let counters = lane.model.counters();
+    let held = counters.queued.packets + counters.in_service.packets + counters.delayed.packets;
+    match Packet::new(packet) {
+        Some(packet) if held < lane.config.store_packets => lane.model.enqueue(packet, meta, now).is_ok(),
+        _ => {
+            lane.model.count_drop(Drop::Store, meta);
+            false
+        }
+    }
+}
+
+/// The next packet that is due; null where none is.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`; `release` has room for one.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_pop(lane: *mut Lane, now: u64, release: *mut Release) {
+    // SAFETY: the caller's promise.
+    let (model, release) = unsafe { (&mut (*lane).model, &mut *release) };
+    match model.pop(now) {
+        Some(found) => {
+            let ahead = model.ahead().map(|packet| packet.map_or(null_mut(), Packet::as_ptr));
+            *release = Release { packet: found.packet.as_ptr(), ahead, mark_ce: found.mark_ce };
+        }
+        None => release.packet = null_mut(),
+    }
+}
+
+/// A packet that was in the link, which is cut; null: it is empty.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_cut(lane: *mut Lane) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *lane }.model.cut().map_or(null_mut(), Packet::as_ptr)
+}
+
+/// A packet that the queue's discipline dropped after it had been accepted, or null.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_dropped(lane: *mut Lane) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *lane }.model.dropped().map_or(null_mut(), Packet::as_ptr)
+}
+
+/// When `ewan_lane_pop` or `ewan_lane_dropped` next has something; the greatest number where nothing is there.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_next(lane: *const Lane) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { &*lane }.model.next_event().unwrap_or(u64::MAX)
+}
+
+/// What the link counted, as JSON; its length, 0 where there is no room for it.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`; `text` has `room`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_report(lane: *const Lane, text: *mut u8, room: usize) -> usize {
+    // SAFETY: the caller's promise.
+    let (lane, text) = unsafe { (&*lane, slice::from_raw_parts_mut(text, room)) };
+    let report = serde_json::to_vec(&lane.model.counters().report(lane.in_bytes)).unwrap_or_default();
+    let Some(text) = text.get_mut(..report.len()) else { return 0 };
+    text.copy_from_slice(&report);
+    report.len()
+}
+
+/// # Safety
+/// `head` has `head_bytes`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_frame_mark_ce(head: *mut u8, head_bytes: usize) {
+    // SAFETY: the caller's promise.
+    frame::mark_ce(unsafe { slice::from_raw_parts_mut(head, head_bytes) });
+}
+
+/// # Safety
+/// `whole` has `bytes`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_frame_flip_bit(whole: *mut u8, bytes: usize, random: u32) {
+    // SAFETY: the caller's promise.
+    frame::flip_bit(unsafe { slice::from_raw_parts_mut(whole, bytes) }, random);
+}
+
+fn direction(text: &[u8]) -> Result<Direction, String> {
+    let config = serde_json::from_slice(text).map_err(|error| alloc::format!("{error}"))?;
+    ewan_model::check(&config)?;
+    Ok(config)
+}
+
+fn change(text: &[u8], now: &Direction) -> Result<Change, String> {
+    let change: Change = serde_json::from_slice(text).map_err(|error| alloc::format!("{error}"))?;
+    change.check()?;
+    // Packets that overtake are in one piece of memory, which the kernel gives in any size only when a link is made.
+    if change.reorder == Some(true) && !now.reorder && now.store_packets > MOST_OVERTAKING {
+        return Err(alloc::format!(
+            "a running link of {} packets cannot begin to reorder: bring the lab up with reorder: true",
+            now.store_packets
+        ));
+    }
+    Ok(change)
+}
+
+/// As much of it as there is room for.
+fn tell(reason: &mut [u8], why: &str) {
+    let Some(most) = reason.len().checked_sub(1) else { return };
+    let mut length = why.len().min(most);
+    while !why.is_char_boundary(length) {
+        length -= 1;
+    }
+    reason[..length].copy_from_slice(&why.as_bytes()[..length]);
+    reason[length] = 0;
+}

@@ -1,0 +1,141 @@
+//! What one direction counts. Nothing is silent, so at any instant, in packets:
+//! `in + duplicated = lost + store_full + arrived`, and
+//! `arrived = queue_full + aqm + cut + out + queued + in service + delay line`.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a packet did not come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drop {
+    /// The loss model.
+    Loss,
+    /// The queue's limit.
+    QueueFull,
+    /// RED, CoDel or PIE.
+    Aqm,
+    /// The caller had no memory left for the packet.
+    Store,
+}
+
+/// Packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    pub packets: u64,
+    /// As the link's framing counts them.
+    pub bytes: u64,
+}
+
+impl Amount {
+    #[inline]
+    pub(super) fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, bytes: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(bytes);
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Packets shown to `impair` (their length is not known there).
+    pub in_packets: u64,
+    /// Of these, taken away by the loss model.
+    pub lost_packets: u64,
+    /// Of those not lost: one bit to be turned over; a copy to be made.
+    pub corrupted_packets: u64,
+    pub duplicated_packets: u64,
+    /// Packets that the caller could not store, as it said by `count_drop`.
+    pub store_full: Amount,
+    /// Shown to `enqueue`.
+    pub arrived: Amount,
+    /// Dropped at the queue's limit, and by the queue's discipline (at either end of the queue).
+    pub queue_full: Amount,
+    pub aqm: Amount,
+    /// Taken out by the caller, who cut the link.
+    pub cut: Amount,
+    /// Released.
+    pub out: Amount,
+    /// Released with the mark Congestion Experienced set here.
+    pub ce_packets: u64,
+    /// Waiting now; without the packet in service.
+    pub queued: Amount,
+    /// Most that ever waited, each on its own.
+    pub queued_max: Amount,
+    /// 0 or 1 packet in service.
+    pub in_service: Amount,
+    /// Packets that left the queue into service, and the time that packets waited before they left the queue, whether
+    /// into service or dropped by its discipline. Waiting ends where service begins.
+    pub served_packets: u64,
+    pub waited_ns: u64,
+    /// In the delay line now.
+    pub delayed: Amount,
+}
+
+/// What one direction counted, in the words of the records: what a spinner answers, and the kernel's link too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectionReport {
+    pub in_packets: u64,
+    pub in_bytes: u64,
+    pub out_packets: u64,
+    pub out_bytes: u64,
+    pub drops: Drops,
+    pub corrupted_packets: u64,
+    pub duplicated_packets: u64,
+    pub ce_packets: u64,
+    pub served_packets: u64,
+    pub waited_ns: u64,
+    pub queue_packets: u64,
+    pub queue_bytes: u64,
+    pub queue_max_packets: u64,
+    pub queue_max_bytes: u64,
+    pub delay_line_packets: u64,
+}
+
+/// Packets that did not come out, by cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    pub loss: u64,
+    pub queue_full: u64,
+    pub aqm: u64,
+    pub store_full: u64,
+    /// Only of the kernel's link.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cut: u64,
+}
+
+fn is_zero(packets: &u64) -> bool {
+    *packets == 0
+}
+
+impl Counters {
+    /// `in_bytes`: of all that came in, which the model is not told.
+    pub fn report(&self, in_bytes: u64) -> DirectionReport {
+        DirectionReport {
+            in_packets: self.in_packets,
+            in_bytes,
+            out_packets: self.out.packets,
+            out_bytes: self.out.bytes,
+            drops: Drops {
+                loss: self.lost_packets,
+                queue_full: self.queue_full.packets,
+                aqm: self.aqm.packets,
+                store_full: self.store_full.packets,
+                cut: self.cut.packets,
+            },
+            corrupted_packets: self.corrupted_packets,
+            duplicated_packets: self.duplicated_packets,
+            ce_packets: self.ce_packets,
+            served_packets: self.served_packets,
+            waited_ns: self.waited_ns,
+            queue_packets: self.queued.packets,
+            queue_bytes: self.queued.bytes,
+            queue_max_packets: self.queued_max.packets,
+            queue_max_bytes: self.queued_max.bytes,
+            delay_line_packets: self.delayed.packets,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A queue whose memory is reserved once, or grows by pages where nothing was reserved. A ring would walk through all that
+//! it reserved; here a place that became free is taken again first, so that only as much memory is touched as there were
+//! ever entries at a time. No entry ever moves, and no piece of memory is larger than a page.
+
+use alloc::vec::Vec;
+
+const NONE: u32 = u32::MAX;
+/// Entries of a page.
+const PAGE: usize = 1 << 10;
+
+#[derive(Clone, Debug)]
+pub struct Fifo<T> {
+    /// All are full but the last ones.
+    pages: Vec<Vec<Place<T>>>,
+    /// Places that ever were in use.
+    used: u32,
+    first: u32,
+    last: u32,
+    /// Free places, linked through `next`.
+    free: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Place<T> {
+    entry: T,
+    next: u32,
+}
+
+impl<T: Copy> Fifo<T> {
+    /// Up to `capacity` entries take no further memory from the system.
+    pub fn new(capacity: usize) -> Self {
+        let pages = (0..capacity.div_ceil(PAGE)).map(|_| Vec::with_capacity(PAGE)).collect();
+        Fifo { pages, used: 0, first: NONE, last: NONE, free: NONE }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    #[inline]
+    pub fn push_back(&mut self, entry: T) {
+        let place = Place { entry, next: NONE };
+        let mut index = self.free;
+        if let Some(free) = self.place(index) {
+            let next = free.next;
+            *free = place;
+            self.free = next;
+        } else {
+            index = self.used;
+            self.append(place);
+        }
+        match self.place(self.last) {
+            Some(last) => last.next = index,
+            None => self.first = index,
+        }
+        self.last = index;
+    }
+
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        let page = self.pages.get(self.first as usize / PAGE)?;
+        page.get(self.first as usize % PAGE).map(|place| &place.entry)
+    }
+
+    /// The entry behind the first one.
+    #[inline]
+    pub fn second(&self) -> Option<&T> {
+        let first = self.pages.get(self.first as usize / PAGE)?.get(self.first as usize % PAGE)?;
+        let page = self.pages.get(first.next as usize / PAGE)?;
+        page.get(first.next as usize % PAGE).map(|place| &place.entry)
+    }
+
+    #[inline]
+    pub fn pop_front(&mut self) -> Option<T> {
+        let (index, free) = (self.first, self.free);
+        let place = self.place(index)?;
+        let next = core::mem::replace(&mut place.next, free);
+        let entry = place.entry;
+        self.first = next;
+        self.free = index;
+        if next == NONE {
+            self.last = NONE;
+        }
+        Some(entry)
+    }
+
+    #[inline]
+    fn place(&mut self, index: u32) -> Option<&mut Place<T>> {
+        self.pages.get_mut(index as usize / PAGE)?.get_mut(index as usize % PAGE)
+    }
+
+    /// At the first place that never was in use.
+    #[inline]
+    fn append(&mut self, place: Place<T>) {
+        let page = self.used as usize / PAGE;
+        if page == self.pages.len() {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        self.pages[page].push(place);
+        self.used += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn first_in_first_out_whatever_comes_when() {
+        let (mut fifo, mut plain) = (Fifo::new(4), VecDeque::new());
+        let mut random = 1u64;
+        for n in 0..100_000u32 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            if random >> 63 == 0 || (n / 1_000) % 2 == 0 && random >> 62 == 2 {
+                fifo.push_back(n);
+                plain.push_back(n);
+            } else {
+                assert_eq!(fifo.pop_front(), plain.pop_front());
+            }
+            assert_eq!((fifo.front(), fifo.is_empty()), (plain.front(), plain.is_empty()));
+            assert_eq!(fifo.second(), plain.get(1));
+        }
+    }
+
+    #[test]
+    fn touches_no_more_places_than_were_ever_in_use() {
+        let mut fifo = Fifo::new(0);
+        for n in 0..100 {
+            fifo.push_back(n);
+        }
+        for n in 100..10_000 {
+            assert_eq!(fifo.pop_front(), Some(n - 100));
+            fifo.push_back(n);
+        }
+        assert_eq!((fifo.used, fifo.pages.len(), fifo.pages[0].len()), (100, 1, 100));
+    }
+}

@@ -1,0 +1,63 @@
+//! The model alone, for tests that hold others to it. In, on standard input: a direction and the arrivals of its packets,
+//! in order. Out: the releases, in order.
+
+use ewan_emulator::config::Direction;
+use ewan_emulator::model::{check, DirectionModel, Meta, Nanos};
+use serde::{Deserialize, Serialize};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    direction: Direction,
+    arrivals: Vec<Arrival>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arrival {
+    at_ns: Nanos,
+    ip_bytes: u32,
+    ecn_capable: bool,
+}
+
+/// Of the packet with this number, from 0.
+#[derive(Serialize)]
+struct Released {
+    packet: usize,
+    due_ns: Nanos,
+    mark_ce: bool,
+    /// The random number that chose the bit that was turned over.
+    corrupt: Option<u32>,
+}
+
+pub fn run() -> Result<(), String> {
+    let request: Request = serde_json::from_reader(std::io::stdin()).map_err(|error| error.to_string())?;
+    check(&request.direction)?;
+    let released = releases(&request);
+    serde_json::to_writer(std::io::stdout(), &released).map_err(|error| error.to_string())
+}
+
+fn releases(request: &Request) -> Vec<Released> {
+    let mut model = DirectionModel::new(&request.direction);
+    let mut released = Vec::new();
+    let mut collect = |model: &mut DirectionModel<(usize, Option<u32>)>, now| {
+        while let Some(found) = model.pop(now) {
+            let (packet, corrupt) = found.packet;
+            released.push(Released { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt });
+        }
+        while model.dropped().is_some() {}
+    };
+    for (packet, arrival) in request.arrivals.iter().enumerate() {
+        collect(&mut model, arrival.at_ns);
+        let fate = model.impair(arrival.at_ns);
+        let meta = Meta { ip_bytes: arrival.ip_bytes, ecn_capable: arrival.ecn_capable };
+        let copies = if fate.lost { 0 } else { 1 + usize::from(fate.duplicate) };
+        for copy in 0..copies {
+            // A copy is intact; who is dropped is not told here.
+            let corrupt = fate.corrupt.filter(|_| copy == 0);
+            let _ = model.enqueue((packet, corrupt), meta, arrival.at_ns);
+        }
+    }
+    collect(&mut model, Nanos::MAX);
+    released
+}

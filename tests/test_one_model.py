@@ -1,0 +1,154 @@
+"""A link in the virtual kernel treats every packet as the model does in a process of its own: the same losses, drops,
+marks, copies, turned bits, and departures to the nanosecond.
+
+Packets of all sizes, bursts and pauses go through a link whose two ports are watched. What came in is then shown to the
+model alone (`link-bench model`), and what that says must have come out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+
+from labs import host
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime.program import Command, Program
+from labs.runtime.tests.lab import BINARY
+from labs.runtime.virtual import VirtualRuntime
+from labs.spec import parse
+from labs.units import NS_PER_SECOND
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.virtual
+
+PACKETS = 10_000
+RUN = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
+"""As the tests of Rust build it."""
+
+# A packet's number is the first thing in it.
+WATCH = """
+import array, socket, struct, sys
+socket_ = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
+socket_.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+socket_.setsockopt(socket.SOL_SOCKET, 33, 1 << 28)  # SO_RCVBUFFORCE
+socket_.bind((sys.argv[1], 0))
+socket_.settimeout(4)
+try:
+    while True:
+        frame, about, _, sender = socket_.recvmsg(2048, 64)
+        # 4: PACKET_OUTGOING.
+        if (sender[2] == 4) == (sys.argv[2] == "out") and frame[12:14] == b"\\x08\\x00":
+            seconds, ns = struct.unpack("qq", about[0][2])
+            print(seconds * 10**9 + ns, len(frame) - 14, frame[15] & 3, frame[42:50].hex(), frame[50:].count(0))
+except TimeoutError:
+    pass
+"""
+SEND = """
+import random, socket, struct, sys, time
+random.seed(int(sys.argv[2]))
+socket_ = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+socket_.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
+socket_.connect((sys.argv[1], 5000))
+time.sleep(0.5)
+for number in range({packets}):
+    socket_.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, random.choice((0, 1, 2, 2)))
+    socket_.send(struct.pack(">q", number) + bytes(random.choice((0, 500, 1400, 1464))))
+    if random.random() < 0.1:
+        time.sleep(random.random() * 0.0018)
+""".replace("{packets}", str(PACKETS))
+
+LINKS = {
+    "drop-tail by packets": "buffer: 20pkt",
+    "drop-tail by bytes": "buffer: 20kB",
+    "losses at random": "loss: 5%, corrupt: 1%, duplicate: 1%",
+    "losses in bursts": "loss: {gilbert: {to-bad: 2%, to-good: 30%, loss-bad: 80%, loss-good: 0.1%}}",
+    "losses of four states": "loss: {markov: {p13: 2%, p31: 20%, p32: 20%, p23: 30%, p14: 1%}}",
+    "every seventh": "loss: {every: 7}",
+    "a pattern": 'loss: {pattern: "00010011"}',
+    "uniform delay, reordered": "jitter: 3ms, distribution: uniform, reorder: true",
+    "normal delay, in order": "jitter: 1ms",
+    "pareto delay, reordered": "jitter: 1ms, distribution: pareto, reorder: true",
+    "RED": "queue: {red: {ecn: true}}, buffer: 60kB",
+    "CoDel": "queue: {codel: {target: 1ms, interval: 10ms, ecn: true}}, buffer: 1000pkt",
+    "PIE": "queue: {pie: {target: 2ms, ecn: true}}, buffer: 200pkt",
+}
+
+
+class Seen(NamedTuple):
+    """A frame at a port: when, its length without the Ethernet header, its ECN field, its number, and its zero bytes."""
+
+    at_ns: int
+    ip_bytes: int
+    ecn: int
+    number: str
+    zeros: int
+
+
+def lab(settings: str) -> Plan:
+    text = f"""
+name: om{os.getpid()}
+topology: dumbbell
+ip: 4
+dither: 0ms
+emulator: user
+access: {{rate: 10Gbit/s, buffer: 100MB}}
+wan: {{rate: 20Mbit/s, delay: 10ms, {settings}}}
+"""
+    return compile(parse(text, Path("one-model.lab.yaml")), host.virtual_facts())
+
+
+def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
+    """What came into the link, and what went out of it."""
+    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    link = plan.links[0]
+    commands = (
+        Command(link.node, ("python3", "-c", WATCH, link.port_a, "in")),
+        Command(link.node, ("python3", "-c", WATCH, link.port_b, "out")),
+        Command("left1", ("python3", "-c", SEND, address, "1")),
+    )
+    place.mkdir()
+    run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * NS_PER_SECOND), place)
+    assert run.ended["how"] == "completed", run.ended
+    found = []
+    for number in (1, 2):
+        (out,) = (place / "commands").glob(f"{number}-*.out")
+        lines = (line.split() for line in out.read_text().splitlines())
+        found.append([Seen(int(a), int(b), int(c), d, int(e)) for a, b, c, d, e in lines])
+    return found[0], found[1]
+
+
+def of_the_model(plan: Plan, arrived: list[Seen]) -> list[dict[str, Any]]:
+    request = {
+        "direction": plan.links[0].forward,
+        "arrivals": [
+            {"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "ecn_capable": each.ecn != 0} for each in arrived
+        ],
+    }
+    command = [*RUN, "--", "model"]
+    done = subprocess.run(command, cwd=ROOT, input=orjson.dumps(request), stdout=subprocess.PIPE, check=True)
+    released: list[dict[str, Any]] = orjson.loads(done.stdout)
+    return released
+
+
+@pytest.mark.parametrize("settings", LINKS.values(), ids=LINKS)
+def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings: str) -> None:
+    plan = lab(settings)
+    assert plan.links[0].backend == "ewan"
+    arrived, left = seen(plan, tmp_path / "run")
+    assert len(arrived) == PACKETS
+    wanted = of_the_model(plan, arrived)
+    assert len(left) == len(wanted)
+    for found, each in zip(left, wanted, strict=True):
+        came = arrived[each["packet"]]
+        assert found.at_ns == each["due_ns"]
+        if each["corrupt"] is None:
+            ecn = 3 if each["mark_ce"] else came.ecn
+            assert found == Seen(each["due_ns"], came.ip_bytes, ecn, came.number, came.zeros)
+    # The case is not an empty one.
+    assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings
