@@ -93,12 +93,12 @@ test: ## every test
 	@.venv/bin/python -m tests.run all
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
-lint: setup ## rustfmt, clippy, ruff, mypy
+lint: ## rustfmt, clippy, ruff, mypy
 	@$(MAKE) --no-print-directory -j2 lint-rust lint-python
 lint-rust:
 	@cargo fmt --check
 	@cargo clippy --profile checked --locked --quiet --all-targets -- -D warnings
-lint-python:
+lint-python: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .
 bench: setup ## performance, side by side, into results/bench/

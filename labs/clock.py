@@ -15,7 +15,7 @@ import orjson
 
 from labs.record import host_facts
 from labs.record.experiment import checksum
-from labs.runtime.progress import Progress
+from labs.runtime.progress import RunProgress
 from labs.runtime.virtual import Run
 from labs.units import NS_PER_SECOND, about
 
@@ -65,7 +65,7 @@ def summary(result: Run) -> str:
     )
 
 
-def words(progress: Progress) -> str:
+def words(progress: RunProgress) -> str:
     """How far a run is, in one line."""
     wall = about(progress.wall_ns, "time", 3)
     if not progress.virtual_ns or progress.ratio is None:

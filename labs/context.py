@@ -18,7 +18,7 @@ from labs.runtime.binary import BUILT
 from labs.runtime.state import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    from labs.runtime.progress import Progress
+    from labs.runtime.progress import RunProgress
     from labs.runtime.virtual import VirtualRuntime
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,7 +74,7 @@ class Context:
         )
 
     def virtual(
-        self, show: Callable[[Progress], None] = lambda progress: None, tell: Tell = lambda line: None
+        self, show: Callable[[RunProgress], None] = lambda progress: None, tell: Tell = lambda line: None
     ) -> VirtualRuntime:
         """What runs a program in a lab of the virtual clock; `tell` gets what the build of its kernel says."""
         from labs.runtime.virtual import VirtualRuntime

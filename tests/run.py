@@ -3,9 +3,9 @@
 usage: python -m tests.run check|all
 
 In: `check` (what needs no lab, within a minute and a half) or `all`. Out: the tests' own output and a table of
-durations; exit status 1 where a test failed. Tests that start no live lab run side by side on all CPUs, and beside
-them, one by one, those that start one and time nothing; the others run afterwards, alone. What failed is tried once
-more, alone: on a shared machine a neighbour may have had the CPU. That a test needed its second try is said.
+durations; exit status 1 where a test failed. What runs side by side on all CPUs, what one by one beside it, and what
+alone, is said in tests/tiers.py. What failed is tried once more, alone: on a shared machine a neighbour may have had
+the CPU. That a test needed its second try is said.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, NamedTuple
 
-from tests.tiers import ALONE, TIERS, UNTIMED
+from tests.tiers import ALONE, BESIDE, TIERS
 
 CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
 """Optimised as the product is, with checks of overflows and debug assertions."""
@@ -55,7 +55,8 @@ def stages(what: str) -> list[list[TestingStage]]:
     """One list after the other, the stages of a list at the same time. KeyError for another word than check and all."""
     cpus = len(os.sched_getaffinity(0))
     side_by_side = ("-n", str(cpus), "--dist", "loadscope")
-    alone = " or ".join(ALONE)
+    beside = " or ".join(BESIDE)
+    alone = f"({' or '.join(ALONE)}) and not ({beside})"
     return {
         "check": [
             [cargo("Rust without labs", *PURE_CRATES)],
@@ -63,9 +64,8 @@ def stages(what: str) -> list[list[TestingStage]]:
         ],
         "all": [
             [cargo("Rust")],
-            # What waits for labs most of the time goes before what calculates.
-            [nice(pytest("side by side", f"not ({UNTIMED} or {alone})", *side_by_side)), pytest(UNTIMED, UNTIMED)],
-            [pytest("one by one", f"({alone}) and not {UNTIMED}")],
+            [nice(pytest("side by side", f"not ({beside} or {alone})", *side_by_side)), pytest("beside", beside)],
+            [pytest("alone", alone)],
         ],
     }[what]
 

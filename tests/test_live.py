@@ -165,6 +165,7 @@ def test_a_change_comes_when_it_was_scheduled(ewan: Ewan, lab: dict[str, Any], s
     assert ewan("set", "--lab", LAB, "core", "rate=100Mbit/s").returncode == 0
 
 
+@pytest.mark.untimed
 @pytest.mark.parametrize("file", sorted((ROOT / "labs/library").glob("*.lab.yaml")), ids=lambda file: file.name)
 def test_every_ready_lab_comes_up_and_its_first_pair_talks(ewan: Ewan, file: Path) -> None:
     plan = compile(load(file), HostFacts(cpus=(0, 1), networks=()))

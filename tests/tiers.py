@@ -17,10 +17,11 @@ TIERS = ("untimed", "containers", "live", "machines", "virtual", "torture")
 PURE = "pure"
 TIER = "tier"
 """The property by which a test's report tells its tier, also from another process."""
-UNTIMED = "untimed"
-"""Such tests start live labs and containers, one after the other, but assert nothing that a busy machine changes."""
+BESIDE = ("untimed", "machines")
+"""Live labs and containers of which nothing is timed, and machines that are emulated in real time: one after the other,
+beside tests that wait for no clock, and before them when it comes to CPU time."""
 ALONE = ("containers", "live")
-"""Timing and the names of labs are the machine's: such tests run one after the other, with nothing beside them."""
+"""Their timing is this machine's: such tests run one after the other, with nothing beside them."""
 
 
 def tier_of(marks: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from labs.reporter import Reporter
-from labs.runtime.progress import Progress
+from labs.runtime.progress import RunProgress
 from labs.units import NS_PER_SECOND, about
 
 TICK_S = 0.5
@@ -50,7 +50,7 @@ class Board:
         with self._lock:
             self._at_work[number] = _Work(expected_ns, 0, time.monotonic_ns())
 
-    def move(self, number: int, progress: Progress) -> None:
+    def move(self, number: int, progress: RunProgress) -> None:
         """From a run of the virtual clock."""
         with self._lock:
             if number in self._at_work:

@@ -12,7 +12,7 @@ from generator.engine import (
     show,
 )
 from generator.engine.progress import Board
-from labs.runtime.progress import Progress
+from labs.runtime.progress import RunProgress
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
 
@@ -26,11 +26,11 @@ def test_a_run_that_is_held_up_is_seen_in_the_time_left(monkeypatch: pytest.Monk
         if number == 11:
             break
         now_ns += 3 * NS_PER_SECOND
-        board.move(number, Progress(3 * NS_PER_SECOND, 60 * NS_PER_SECOND))
+        board.move(number, RunProgress(3 * NS_PER_SECOND, 60 * NS_PER_SECOND))
         board.end(number)
     assert board.words() == "execution: 11 of 12 runs have ended, about 3s left"
     now_ns += 100 * NS_PER_SECOND
-    board.move(11, Progress(100 * NS_PER_SECOND, 600 * NS_PER_MS))
+    board.move(11, RunProgress(100 * NS_PER_SECOND, 600 * NS_PER_MS))
     left = re.fullmatch(r".*, about (\d+)s left", board.words())
     assert left is not None and 1000 < int(left[1]) < 10_000, board.words()
 

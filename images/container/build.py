@@ -115,7 +115,7 @@ def file_systems(kinds: list[str], lock: Lock, kept: Path) -> dict[str, archive.
 def build(kinds: list[str], kept: Path, target: Path) -> dict[str, tuple[Path, dict[str, str]]]:
     """Makes the archives in `target`; gives each kind's archive and labels. Raises ImagesError."""
     binary = node_binary()
-    with hold(kept):
+    with hold(kept / ".file-systems.lock"):
         lock = current_lock(kept)
         layers = file_systems(kinds, lock, kept)
     node = archive.node_layer(binary, target / "ewan-node.tar", lock.epoch)
@@ -154,10 +154,10 @@ def deliver(built: dict[str, tuple[Path, dict[str, str]]], *, to_engine: bool) -
         print(name)
 
 
-def hold(directory: Path) -> IO[str]:
-    """One build at a time in one directory, which is made; another one's end is waited for."""
-    directory.mkdir(parents=True, exist_ok=True)
-    file = (directory / ".lock").open("w")
+def hold(path: Path) -> IO[str]:
+    """One build at a time holds this file, whose directory is made; another one's end is waited for."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -179,7 +179,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if unknown := [kind for kind in options.kinds if kind not in choices]:
             raise ImagesError(f'there is no image "{unknown[0]}": write one of {", ".join(choices)}')
-        with hold(target):
+        # Another file than that of the file systems, which may be kept in the same directory.
+        with hold(target / ".lock"):
             built = build(options.kinds or list(images.KINDS), options.kept.resolve(), target)
             deliver(built, to_engine=not options.archives)
     except ImagesError as error:

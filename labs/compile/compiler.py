@@ -19,7 +19,7 @@ from labs.compile.outline import Outline, outline
 from labs.compile.placement import place
 from labs.compile.routes import Daemons, Routes, daemons, routes
 from labs.compile.settings import access_rate
-from labs.compile.wiring import Machine, Wired, wire
+from labs.compile.wiring import Wired, WiredNode, wire
 from labs.plan import Containers, Node, Plan
 from labs.spec import Spec
 from labs.stages.egress import paced
@@ -68,7 +68,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     )
 
 
-def _node(machine: Machine, found: Routes, runs: Daemons | None, of_kind: dict[str, str]) -> Node:
+def _node(machine: WiredNode, found: Routes, runs: Daemons | None, of_kind: dict[str, str]) -> Node:
     """A machine with its routes and daemons as a node of the plan.
 
     `of_kind` are the sysctls of the node's kind; all nodes without sysctls of their own share that one object.

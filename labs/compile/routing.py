@@ -83,7 +83,7 @@ class Router:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class BgpNeighbour:
     """One of a router's neighbours in BGP, by one of its addresses; `interface`: the router's own that leads there."""
 
     address: str
@@ -98,7 +98,7 @@ class Family:
 
     name: FamilyName
     networks: tuple[str, ...]
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[BgpNeighbour, ...]
 
 
 def identity(number: int, addresses: Sequence[str]) -> str:
@@ -180,15 +180,15 @@ def _templates() -> jinja2.Environment:
     )
 
 
-def _neighbours(router: Router, base: int) -> Iterator[Neighbour]:
+def _neighbours(router: Router, base: int) -> Iterator[BgpNeighbour]:
     """`base`: the number of the lab's first autonomous system, less one."""
     for at in router.attachments:
         if at.peer is not None:
             for address in at.peer.addresses:
-                yield Neighbour(address, at.interface, base + at.peer.number, at.peer.patience_s)
+                yield BgpNeighbour(address, at.interface, base + at.peer.number, at.peer.patience_s)
 
 
-def _families(router: Router, neighbours: Sequence[Neighbour]) -> Iterator[Family]:
+def _families(router: Router, neighbours: Sequence[BgpNeighbour]) -> Iterator[Family]:
     """Those that the router has networks or neighbours of."""
     names: tuple[FamilyName, ...] = ("ipv4", "ipv6")
     for name in names:

@@ -23,7 +23,7 @@ from labs.topologies import Edge
 
 
 @dataclass(slots=True)
-class Machine:
+class WiredNode:
     """A node with what its links give it; `services` are those of a switch."""
 
     name: str
@@ -40,7 +40,7 @@ Reach = tuple[str, tuple[str, ...]]
 class Wired:
     """`reach` is by a node's name and the index of the edge at which it is."""
 
-    machines: Mapping[str, Machine]
+    machines: Mapping[str, WiredNode]
     wires: Sequence[Wire]
     links: Sequence[Link]
     reach: Mapping[tuple[str, int], Reach]
@@ -65,8 +65,8 @@ class _Wiring:
     def __init__(self, outline: Outline, numbering: Numbering, egresses: Egresses) -> None:
         self._outline, self._numbering, self._egresses = outline, numbering, egresses
         layout = outline.layout
-        self.machines = {name: Machine(name, "host") for name in layout.hosts}
-        self.machines |= {name: Machine(name, "router") for name in layout.routers}
+        self.machines = {name: WiredNode(name, "host") for name in layout.hosts}
+        self.machines |= {name: WiredNode(name, "router") for name in layout.routers}
         self.wires: list[Wire] = []
         self.links: list[Link] = []
         self.reach: dict[tuple[str, int], Reach] = {}
@@ -82,14 +82,14 @@ class _Wiring:
         n = self._macs
         return f"02:65:{_HEX[n >> 24 & 255]}:{_HEX[n >> 16 & 255]}:{_HEX[n >> 8 & 255]}:{_HEX[n & 255]}"
 
-    def _next_port(self, machine: Machine) -> str:
+    def _next_port(self, machine: WiredNode) -> str:
         return f"eth{self._first_port + len(machine.interfaces)}"
 
     def add_lan(self, network: Lan) -> None:
         """A switch and the link to its router; its hosts' interfaces, which `add_edge` puts into them."""
         host = self._outline.host
         router, first = self.machines[network.router], network.edges[0]
-        switch = self.machines[network.switch] = Machine(network.switch, "switch")
+        switch = self.machines[network.switch] = WiredNode(network.switch, "switch")
         mtu = self._outline.links[first].mtu
         macs = {index: self._mac() for index in network.edges}
         mac, own = self._mac(), self._numbering.addresses(first, 1)
@@ -169,7 +169,7 @@ class _Wiring:
     ) -> None:
         """Puts an emulator between the ends `a` and `b`: a node with two ports, two wires and the link."""
         name = edge.name
-        emulator = self.machines[name] = Machine(name, "emulator")
+        emulator = self.machines[name] = WiredNode(name, "emulator")
         port_a, port_b = (f"eth{self._first_port + number}" for number in range(2))
         for port in (port_a, port_b):
             emulator.interfaces.append(Interface(port, self._mac(), mtu, (), (), BARE, False))

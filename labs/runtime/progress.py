@@ -57,7 +57,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RunProgress:
     """How far a run is. `packets_per_s` is of wall time, since the last report; None: not known."""
 
     wall_ns: int
@@ -89,15 +89,15 @@ class Watch:
         self._start = self._changed = self._reported = time.monotonic_ns()
         self._time = self._packets = 0
 
-    def progress(self) -> Progress:
+    def progress(self) -> RunProgress:
         """How far the run is now; the packet rate is that since the last call."""
         now = time.monotonic_ns()
         reading = self._page.read()
         if reading is None:
-            return Progress(now - self._start)
+            return RunProgress(now - self._start)
         pace = (reading.packets - self._packets) * NS_PER_SECOND / max(now - self._reported, 1)
         self._packets, self._reported = reading.packets, now
-        return Progress(now - self._start, reading.virtual_ns, reading.packets, pace, self._expected_ns)
+        return RunProgress(now - self._start, reading.virtual_ns, reading.packets, pace, self._expected_ns)
 
     def still(self) -> tuple[int, Reading | None]:
         """For how many ns of wall time virtual time has not moved, and the reading."""

@@ -31,7 +31,7 @@ from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
-from labs.runtime.progress import Page, Progress, Reading, Watch
+from labs.runtime.progress import Page, Reading, RunProgress, Watch
 from labs.units import NS_PER_SECOND, about
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -49,7 +49,7 @@ ENDS_S = 10.0
 LONGEST_PATH = 200
 MOUNT_POINTS = ("proc", "sys", "dev", "run", "tmp", "etc", "host")
 
-Show = Callable[[Progress], None]
+Show = Callable[[RunProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class VirtualRuntime:
             (directory / "program.json").write_bytes(program.to_json())
             page = Page(directory / "progress")
             watch = Watch(page, program.expected_ns)
-            last: Progress
+            last: RunProgress
             try:
                 parameters = _parameters(plan, wanted.bytes, directory, root, page.path)
                 command: list[Path | str] = [binary, "launch", "--", image, *parameters]

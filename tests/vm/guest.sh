@@ -52,15 +52,15 @@ say refused-word "$(A tc class change dev a0 classid 1:1 psp speed 3 2>&1 | head
 
 server
 A iperf3 -u -c 10.0.0.2 -b 8M -l 1000 -t 60 >/dev/null &
-sleep 2; say udp-4mbit "$(arriving 6)"
+sleep 2; say udp-4mbit "$(arriving 4)"
 A tc class change dev a0 classid 1:1 psp rate 2mbit
-sleep 1; say udp-2mbit "$(arriving 5)"
+sleep 1; say udp-2mbit "$(arriving 4)"
 killall iperf3; wait; sleep 1
 say late "$(xstat late) of $(xstat paced), at most $(xstat max)"
 
 A tc class change dev a0 classid 1:1 psp rate 10mbit
-say tcp "$(tcp 10.0.0.2 5)"
-say tcp6 "$(tcp fd00::2 5)"
+say tcp "$(tcp 10.0.0.2 4)"
+say tcp6 "$(tcp fd00::2 4)"
 say segmented "$(xstat segmented)"
 mtu 9000
 say tcp-jumbo "$(tcp 10.0.0.2 4)"
@@ -84,7 +84,7 @@ A tc qdisc add dev a0 parent 2:1 handle 3: bfifo limit 100000
 say netem-rtt "$(A ping -q -c 10 -i 0.1 10.0.0.2 | awk -F/ '/rtt/ { print $5 }')"
 server
 A iperf3 -u -c 10.0.0.2 -b 8M -l 1000 -t 60 >/dev/null &
-sleep 2; say netem-udp-4mbit "$(arriving 5)"
+sleep 2; say netem-udp-4mbit "$(arriving 4)"
 killall iperf3; wait
 sleep 0.5; say netem-backlog "$(A tc -s qdisc show dev a0 | awk '/backlog/ { printf "%s %s ", $2, $3 }')"
 say netem-tcp "$(tcp 10.0.0.2 4)"

@@ -38,6 +38,18 @@ def refused(command: list[str | Path], **environment: str) -> str:
     return lines[0]
 
 
+def test_without_a_cache_all_is_kept_and_built_in_one_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def come_so_far(kept: Path) -> None:
+        raise ImagesError(f"the lists are read in {kept}")
+
+    monkeypatch.setattr(build, "node_binary", lambda: tmp_path / "ewan-node")
+    monkeypatch.setattr(build, "current_lock", come_so_far)
+    assert build.main(["host", "--archives", "--kept", str(tmp_path), "--target", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"images: the lists are read in {tmp_path}\n", "and nobody was waited for"
+
+
 def test_the_tag_is_the_product_s_version() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
