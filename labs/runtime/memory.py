@@ -33,29 +33,25 @@ THREAD_BYTES = 64 << 10
 PACKET_HEAD_BYTES = 1024
 # Packets are stored in slabs of powers of two from here on.
 SMALLEST_SLAB_BYTES = 512
-# Rings of a link's own process, of each of its two ports and of all (SLEEPING_RING_BYTES, RINGS_BYTES of the emulator).
-RING_BYTES, RINGS_BYTES = 16 * MIB, 256 * MIB
 STEP_BYTES = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """`packets`: what all links may hold, delay lines and queues, both ways; `packet_bytes`: what one then takes;
-    `threads`: of all flows, as if they were all there at once; `services`: programs of the nodes' own; `rings`:
-    bytes for frames on their way into links of our own process."""
+    `threads`: of all flows, as if they were all there at once; `services`: programs of the nodes' own."""
 
     nodes: int
     packets: int
     packet_bytes: int
     threads: int = 0
     services: int = 0
-    rings: int = 0
 
     @property
     def bytes(self) -> int:
         """Rounded up, with an eighth more for what the kernel keeps free."""
         needed = BASE_BYTES + self.nodes * NODE_BYTES + self.services * SERVICE_BYTES + self.threads * THREAD_BYTES
-        needed += 2 * self.packets * self.packet_bytes + self.rings
+        needed += 2 * self.packets * self.packet_bytes
         return -(-(needed + needed // 8) // STEP_BYTES) * STEP_BYTES
 
     def arithmetic(self) -> str:
@@ -64,8 +60,7 @@ class Need:
             f"{about(BASE_BYTES, 'size')} for the system, {self.nodes} nodes × {about(NODE_BYTES, 'size')}, "
             f"{self.services} services × {about(SERVICE_BYTES, 'size')}, "
             f"{self.threads} threads of flows × {about(THREAD_BYTES, 'size')}, "
-            + (f"{about(self.rings, 'size')} of rings, " if self.rings else "")
-            + f"2 × {self.packets} packets on the links and in TCP's buffers × {self.packet_bytes}B, and an eighth"
+            f"2 × {self.packets} packets on the links and in TCP's buffers × {self.packet_bytes}B, and an eighth"
         )
 
 
@@ -81,9 +76,8 @@ def need(plan: Plan, program: Program | None = None) -> Need:
             # Of full packets: small ones fill a link's packet count long before TCP would send that many.
             packets += min(way.store_packets, way.store_bytes // mtu + 1)
     services = sum(len(node.services) for node in plan.nodes)
-    rings = sum(min(RINGS_BYTES, 2 * len(spinner.links) * RING_BYTES) for spinner in plan.spinners)
     threads = _threads(program) if program else 0
-    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, threads, services, rings)
+    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, threads, services)
 
 
 def _threads(program: Program) -> int:

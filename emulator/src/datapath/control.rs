@@ -201,7 +201,6 @@ impl Control {
         let at = self.clock.now().saturating_add(target.in_ns);
         let ids = self.outbox()?.send(link, directions, at, &change)?;
         self.shared.changes_waiting.store(true, Release);
-        let _ = self.shared.wake.write(1);
         Ok(json!({"ok": true, "ids": ids, "at_ns": at.saturating_sub(self.shared.started)}))
     }
 

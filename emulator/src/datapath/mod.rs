@@ -1,6 +1,5 @@
 //! Runs link models on real packets: one thread spins on a CPU of its own and serves many links, a second answers
-//! the control socket, the first (which called `run`) waits for the signal to stop. In a kernel with virtual time the
-//! one thread sleeps between frames instead.
+//! the control socket, the first (which called `run`) waits for the signal to stop.
 
 mod arena;
 mod changes;
@@ -53,8 +52,6 @@ pub struct SpinnerConfig {
     pub control_cpus: Vec<u32>,
     pub control_socket: PathBuf,
     pub links: Vec<LinkConfig>,
-    /// Never spin, and take the time from the kernel: for a kernel with virtual time.
-    pub sleep: bool,
 }
 
 /// One link: two ports in the emulator node's namespace.
@@ -77,9 +74,8 @@ const SERIES_MS: usize = 8192;
 const SERIES_DIRECTIONS: usize = 64;
 /// A spinner that is told to stop looks every millisecond; one that does not is stuck, and ends with the process.
 const STOPS: Duration = Duration::from_secs(2);
-/// Frames that came in and were not read yet: for all ports together, and for one that is read before time goes on.
+/// Frames that came in and were not read yet, for all ports together.
 const RINGS_BYTES: usize = 256 << 20;
-const SLEEPING_RING_BYTES: usize = 16 << 20;
 /// Packet memory fetched before the first packet, over all directions.
 const PREFAULT_BYTES: u64 = 128 << 20;
 /// A store has room for at least this much, as a change at run time may ask for a longer delay or a higher rate.
@@ -108,7 +104,7 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
             println!("control is not kept off the spinner's CPU: {error}");
         }
     }
-    let clock = if config.sleep { Clock::kernel() } else { Clock::new() };
+    let clock = Clock::new();
     let opened = open_all(&config)?;
 
     let (mut ports, mut directions, mut links) = (Vec::new(), Vec::new(), Vec::new());
@@ -128,37 +124,27 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
             directions: [DirectionState::new(milliseconds), DirectionState::new(milliseconds)],
         });
     }
-    if !config.sleep {
-        if let Err(error) = schedule::lock_memory() {
-            println!("memory is not locked: {error}");
-        }
+    if let Err(error) = schedule::lock_memory() {
+        println!("memory is not locked: {error}");
     }
-    let turns = if config.sleep { None } else { Some(Turns::new(config.cpu)) };
+    let turns = Turns::new(config.cpu);
     let shared = Arc::new(Shared::new(config.cpu, clock.source().name(), clock.now(), links)?);
-    let give_way = || shared.give_way.store(turns.as_ref().is_some_and(Turns::are_needed), Relaxed);
+    let give_way = || shared.give_way.store(turns.are_needed(), Relaxed);
     give_way();
     let (outbox, inbox) = changes::channel();
     let spinner = Spinner::new(clock, shared.clone(), ports, directions, inbox);
     let (cpu, state, wanted) = (config.cpu, shared.clone(), Policy::from_environment()?);
-    let one_cpu = turns.as_ref().is_some_and(|turns| turns.one_cpu);
+    let one_cpu = turns.one_cpu;
     let thread = std::thread::Builder::new()
         .name("spinner".into())
         .spawn(move || -> Result<Vec<Box<dyn Port>>> {
-            let policy = if config.sleep {
-                sleep_exactly()
-            } else {
-                schedule::keep_to(&[cpu])?;
-                take_priority(wanted, one_cpu)
-            };
+            schedule::keep_to(&[cpu])?;
+            let policy = take_priority(wanted, one_cpu);
             println!("spinner on CPU {cpu}: {policy}, clock {}", state.clock);
             if let Ok(mut place) = state.policy.lock() {
                 *place = policy;
             }
-            if config.sleep {
-                Ok(spinner.run_sleeping()?)
-            } else {
-                Ok(spinner.run(wanted))
-            }
+            Ok(spinner.run(wanted))
         })
         .attempting(|| "starting the spinner")?;
     let control = Control { clock, shared: shared.clone(), changes: Arc::new(Mutex::new(outbox)) };
@@ -168,7 +154,6 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
         give_way();
     }
     shared.stop.store(true, Relaxed);
-    let _ = shared.wake.write(1);
     let until = Instant::now() + STOPS;
     while !thread.is_finished() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
@@ -256,8 +241,7 @@ fn close_all(mut ports: Vec<Box<dyn Port>>) {
 /// Leaves the calling thread in the link's namespace.
 fn open(link: &LinkConfig, config: &SpinnerConfig) -> Result<Opened> {
     let say = |source| Error::Port { link: link.name.clone(), source };
-    let share = RINGS_BYTES / (2 * config.links.len());
-    let ring_bytes = if config.sleep { share.min(SLEEPING_RING_BYTES) } else { share };
+    let ring_bytes = RINGS_BYTES / (2 * config.links.len());
     namespace::enter_path(&link.netns).map_err(|error| say(error.into()))?;
     let port = |interface: &str| AfPacket::open(interface, link.mtu, ring_bytes).map_err(|error| say(error.into()));
     let ports: [Box<dyn Port>; 2] = [Box::new(port(&link.port_a)?), Box::new(port(&link.port_b)?)];
@@ -289,9 +273,4 @@ fn take_priority(wanted: Policy, one_cpu: bool) -> String {
     }
     schedule::raise_session();
     schedule::set_nice(-20).map_or_else(|error| format!("normal ({error})"), |()| "nice -20".into())
-}
-
-/// Timers of a real-time thread have no slack; one that mostly sleeps takes nobody's turn.
-fn sleep_exactly() -> String {
-    schedule::set_realtime(1).map_or_else(|error| format!("asleep ({error})"), |()| "asleep, SCHED_FIFO".into())
 }

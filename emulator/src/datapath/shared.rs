@@ -24,8 +24,6 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Something was sent by the channel of changes.
     pub changes_waiting: AtomicBool,
-    /// Written to when `stop` or `changes_waiting` was set, for a thread that sleeps.
-    pub wake: EventFd,
     pub gaps: Gaps,
     /// Times at which it slept of its own accord.
     pub rests: Gaps,
@@ -36,7 +34,6 @@ pub struct Shared {
 
 impl Shared {
     pub fn new(cpu: u32, clock: &'static str, started: Nanos, links: Vec<Link>) -> ewan_system::Result<Shared> {
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Shared {
             cpu,
             clock,
@@ -45,7 +42,6 @@ impl Shared {
             give_way: false.into(),
             stop: false.into(),
             changes_waiting: false.into(),
-            wake: EventFd::from_flags(flags).attempting(|| "eventfd")?,
             gaps: Gaps::default(),
             rests: Gaps::default(),
             busy_ns: 0.into(),

@@ -21,7 +21,6 @@ use crate::config::{Direction, Framing};
 use crate::model::frame;
 use crate::model::{Counters, DirectionModel, Drop, Meta, Nanos};
 
-mod sleep;
 #[cfg(test)]
 mod tests;
 

@@ -5,12 +5,9 @@
 //! /run/lab: plan.json and program.json. Out, there: what batch/ writes, links.json (the links' last counters) and,
 //! last of all, ended.json. The root is read-only; everything else that is written lives in memory.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use ewan_emulator::datapath::client;
 use ewan_system::signals::{Signals, END_OR_CHILD};
 use ewan_timers::clock::monotonic_ns;
 use nix::mount::{mount, MsFlags};
@@ -19,7 +16,7 @@ use serde_json::{json, Value};
 
 use crate::batch::{Program, Surroundings};
 use crate::plan::{self, Plan};
-use crate::{apply, links, manifest, services};
+use crate::{apply, links, services};
 
 const RUN: &str = "/run/lab";
 /// The host's file tree, for commands.
@@ -28,8 +25,6 @@ const FIRST_SECOND: Duration = Duration::from_secs(1);
 /// An interface whose other end came up after it sends only when the kernel has heard of that: a hundred in a second
 /// (net/core/link_watch.c); half of that is counted on.
 const WIRES_A_SECOND: usize = 50;
-const LINK_STARTS: Duration = Duration::from_secs(30);
-const LINK_POLL: Duration = Duration::from_millis(1);
 
 /// Powers off at its end; returns only where it is not the first process.
 pub fn run() -> Result<(), String> {
@@ -69,11 +64,13 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
     let plan_file = Path::new(RUN).join("plan.json");
     let plan = plan::read(&plan_file)?;
+    if !plan.spinners.is_empty() {
+        return Err("the plan has links that spin, which are of the live clock: compile it for the virtual one".into());
+    }
     let program = Program::read(&Path::new(RUN).join("program.json"))?;
     let state = Path::new("/run/ewan").join(&plan.lab);
     apply::run(&plan_file, &state, false)?;
     warnings.extend(warned(&state));
-    start_links(&plan, &state)?;
     // Programs take a clock at zero for one that was never read (ping does).
     let wires = plan.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>() / 2;
     std::thread::sleep(FIRST_SECOND * (1 + wires / WIRES_A_SECOND) as u32);
@@ -157,37 +154,6 @@ fn warned(state: &Path) -> Vec<String> {
     let applied = std::fs::read(state.join("applied.json")).unwrap_or_default();
     let applied: Value = serde_json::from_slice(&applied).unwrap_or_default();
     applied["warnings"].as_object().map_or(Vec::new(), |warnings| warnings.keys().cloned().collect())
-}
-
-/// Links of the user's kind: processes that sleep between packets, for here nothing moves while one spins.
-fn start_links(plan: &Plan, state: &Path) -> Result<(), String> {
-    let Some(manifest) = manifest::Manifest::read(state)? else { return Err("the lab has no manifest".into()) };
-    for number in 0..plan.spinners.len() {
-        let log = state.join(format!("spinner-{number}.log"));
-        let say = |error: std::io::Error| format!("spinner {number}: {error}");
-        let output = File::create(&log).map_err(say)?;
-        let mut child = std::process::Command::new("/proc/self/exe")
-            .args(["link", "--sleep", "--state"])
-            .arg(state)
-            .args(["--spinner", &number.to_string(), "--id", &manifest.id])
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().map_err(say)?)
-            .stderr(output)
-            .spawn()
-            .map_err(say)?;
-        let mut waited = Duration::ZERO;
-        while std::os::unix::net::UnixStream::connect(client::socket(state, number)).is_err() {
-            let ended = child.try_wait().map_err(say)?;
-            if ended.is_some() || waited > LINK_STARTS {
-                let text = std::fs::read_to_string(&log).unwrap_or_default();
-                let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-                return Err(format!("spinner {number} does not start: {last}"));
-            }
-            std::thread::sleep(LINK_POLL);
-            waited += LINK_POLL;
-        }
-    }
-    Ok(())
 }
 
 fn write(name: &str, value: &Value) -> Result<(), String> {

@@ -87,9 +87,6 @@ enum Command {
         /// The manifest's id: `down` finds this process by it
         #[arg(long)]
         id: String,
-        /// Sleep between frames: for a kernel with virtual time
-        #[arg(long)]
-        sleep: bool,
         /// Where a link's network namespace is, if it has no name: LINK=PATH
         #[arg(long, value_name = "LINK=PATH")]
         netns: Vec<String>,
@@ -220,10 +217,10 @@ fn run(command: Command) -> Result<(), String> {
         Command::Down { state } => down::run(&state),
         Command::Exec { state, node, command } => exec::run(&state, &node, &command),
         Command::Container { lab, node } => container::run(&lab, &node),
-        Command::Link { state, spinner, id: _, sleep, netns } => {
+        Command::Link { state, spinner, id: _, netns } => {
             let file = state.join("plan.json");
             let plan = plan::read(&file)?;
-            let config = spinner_config(&plan, &file, &state, spinner, sleep, &netns)?;
+            let config = spinner_config(&plan, &file, &state, spinner, &netns)?;
             Ok(ewan_emulator::datapath::run(config)?)
         }
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
@@ -252,7 +249,6 @@ fn spinner_config(
     file: &Path,
     state: &Path,
     index: usize,
-    sleep: bool,
     namespaces: &[String],
 ) -> Result<ewan_emulator::datapath::SpinnerConfig, String> {
     let spinner = plan.spinners.get(index).ok_or_else(|| format!("spinner {index}: the plan has no such spinner"))?;
@@ -279,6 +275,5 @@ fn spinner_config(
         control_cpus: plan.host_cpus.clone(),
         control_socket: ewan_emulator::datapath::client::socket(state, index),
         links: links.collect::<Result<_, String>>()?,
-        sleep,
     })
 }

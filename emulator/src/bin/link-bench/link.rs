@@ -84,7 +84,7 @@ impl Drop for Link {
     }
 }
 
-/// In the child: socket, namespace, MTU, direction; and `sleep` for a link that does not spin.
+/// In the child: socket, namespace, MTU, direction.
 pub fn serve(arguments: &[String]) -> Result<(), String> {
     let [socket, netns, mtu, direction, rest @ ..] = arguments else { return Err("serve: four arguments".into()) };
     let direction: Direction = serde_json::from_str(direction).map_err(|error| error.to_string())?;
@@ -101,7 +101,6 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
             forward: direction.clone(),
             backward: direction,
         }],
-        sleep: rest.iter().any(|word| word == "sleep"),
     };
     Ok(run(config)?)
 }
