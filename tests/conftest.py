@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.container_engine.fixtures import engine, pytest_collection_finish
-from tests.tiers import pytest_configure
+from tests.tiers import pytest_collection_modifyitems, pytest_configure
 
-__all__ = ["engine", "pytest_collection_finish", "pytest_configure"]
+__all__ = ["engine", "pytest_collection_finish", "pytest_collection_modifyitems", "pytest_configure"]
 
 ROOT = Path(__file__).parent.parent
 

@@ -55,6 +55,8 @@ def stages(what: str) -> list[list[TestingStage]]:
     """One list after the other, the stages of a list at the same time. KeyError for another word than check and all."""
     cpus = len(os.sched_getaffinity(0))
     side_by_side = ("-n", str(cpus), "--dist", "loadscope")
+    # One more than CPUs: each of them waits for a disk or a process now and then.
+    some_more = ("-n", str(cpus + 1), "--dist", "loadscope", "--no-loadscope-reorder")
     beside = " or ".join(BESIDE)
     alone = f"({' or '.join(ALONE)}) and not ({beside})"
     return {
@@ -64,7 +66,7 @@ def stages(what: str) -> list[list[TestingStage]]:
         ],
         "all": [
             [cargo("Rust")],
-            [nice(pytest("side by side", f"not ({beside} or {alone})", *side_by_side)), pytest("beside", beside)],
+            [nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)), pytest("beside", beside)],
             [pytest("alone", alone)],
         ],
     }[what]

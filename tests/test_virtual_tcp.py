@@ -92,14 +92,14 @@ def jain(rates: list[float]) -> float:
 
 def test_two_reno_flows_share_a_bottleneck_fairly_on_ten_seeds_of_ten(tmp_path: Path) -> None:
     def job(seed: int) -> Callable[[threading.Event], Flows]:
-        plan = lab(rate="20Mbit/s", rtt="20ms", pairs="2", seed=str(seed))
+        plan = lab(rate="10Mbit/s", rtt="20ms", pairs="2", seed=str(seed))
         flows = [traffic_request.Flow(f"left{n}", f"right{n}", "reno", duration_ns=FAIR_NS) for n in (1, 2)]
         return lambda stop: ran(plan, flows, tmp_path / f"{seed}", stop)
 
     fairness = {}
     for seed, flows in zip(SEEDS, sweep([job(seed) for seed in SEEDS]), strict=True):
         rates = [flow["goodput_bps"] for flow in flows]
-        assert 17.6e6 < sum(rates) < 18.84e6, "the bottleneck is used"
+        assert 8.8e6 < sum(rates) < 9.42e6, "the bottleneck is used"
         fairness[seed] = jain(rates)
     assert min(fairness.values()) >= FAIREST, fairness
     assert len(set(fairness.values())) == len(SEEDS), "each seed is a run of its own"

@@ -55,6 +55,13 @@ class Durations:
             terminalreporter.write_line(f"tests by tier, set-up included: {', '.join(told)}")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A long module that came last would have one worker alone: what takes long goes first. The others keep their order.
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: tier_of(mark.name for mark in item.iter_markers()) == PURE)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Who runs the tests in the background has SIGINT ignored, and so would have every program that they send one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -30,6 +30,14 @@ class Reading(NamedTuple):
     clock_reads: int
 
 
+def reading(page: bytes | mmap.mmap) -> Reading | None:
+    """What a page says; None where no kernel has written to it."""
+    magic, virtual_ns, packets, pid, _, task, reads = _LAYOUT.unpack_from(page)
+    if magic != MAGIC:
+        return None
+    return Reading(virtual_ns, packets, pid, task.split(b"\0")[0].decode(errors="replace"), reads)
+
+
 class Page:
     """The page of memory that this process shares with a virtual kernel; its file is removed by `close`."""
 
@@ -41,10 +49,7 @@ class Page:
 
     def read(self) -> Reading | None:
         """None until the kernel is there, and for kernels that know no such page."""
-        magic, virtual_ns, packets, pid, _, task, reads = _LAYOUT.unpack_from(self._map)
-        if magic != MAGIC:
-            return None
-        return Reading(virtual_ns, packets, pid, task.split(b"\0")[0].decode(errors="replace"), reads)
+        return reading(self._map)
 
     def stop(self) -> None:
         """Asks the guest to end its program and power off."""

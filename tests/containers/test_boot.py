@@ -27,7 +27,7 @@ from labs.spec import from_template
 from labs.stages import Bare
 from tests.container_engine.fixtures import EngineOfTests
 
-pytestmark = pytest.mark.containers
+pytestmark = pytest.mark.untimed
 
 RTT_MS, HOPS = 60, 3
 ENDS_S = 1.0

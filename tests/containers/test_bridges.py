@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import Ewan
 from tests.container_engine.fixtures import EngineOfTests
 
-pytestmark = pytest.mark.containers
+pytestmark = pytest.mark.untimed
 
 HOST = """
 cp /etc/hosts hosts && mount --bind hosts /etc/hosts

@@ -62,8 +62,10 @@ A tc class change dev a0 classid 1:1 psp rate 10mbit
 say tcp "$(tcp 10.0.0.2 4)"
 say tcp6 "$(tcp fd00::2 4)"
 say segmented "$(xstat segmented)"
+# As many packets of 9000 bytes find room as there were of 1500.
+A tc qdisc change dev a0 parent 1:1 handle 3: bfifo limit 600000
 mtu 9000
-say tcp-jumbo "$(tcp 10.0.0.2 4)"
+say tcp-jumbo "$(tcp 10.0.0.2 8)"
 mtu 1500
 
 A tc class add dev a0 parent 1: classid 1:2 psp rate 1mbit

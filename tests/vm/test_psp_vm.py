@@ -1,7 +1,7 @@
 """sch_psp on Debian's own kernels, 6.1 and 6.12, in software-emulated machines: it loads, paces, fills gaps, unloads.
 
-The emulated processor is slow and shares the host, so rates are held to 2 % over seconds; spacing to the nanosecond
-is the virtual clock's matter. Gaps are counted in bytes and must be right to the byte.
+The emulated processor is slow, so rates are held to 2 % over seconds; spacing to the nanosecond is the virtual clock's
+matter. Gaps are counted in bytes and must be right to the byte.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ KERNELS = {
     "6.1": ("linux-image-amd64", "linux-headers-amd64"),
     "6.12": ("linux-image-6.12-amd64", "linux-headers-6.12-amd64"),
 }
+PROCESSORS = {"6.1": 1, "6.12": 2}
+"""Linux 6.1 does not see its second processor start when QEMU 7.2 counts instructions."""
 BOOT_S = 220
 pytestmark = [pytest.mark.machines, pytest.mark.timeout(420)]
 
@@ -48,7 +50,7 @@ def runs(kernels: dict[str, Kernel]) -> Iterator[dict[str, Future[Values]]]:
     """Both machines, side by side where there is more than one processor."""
     with ThreadPoolExecutor(2 if (os.cpu_count() or 1) > 1 else 1) as pool:
         more = {"plan.json": to_json(lab()), "tools/ewan-node": BINARY.read_bytes()}
-        yield {name: pool.submit(kernel.boot, more, BOOT_S) for name, kernel in kernels.items()}
+        yield {name: pool.submit(each.boot, more, PROCESSORS[name], BOOT_S) for name, each in kernels.items()}
 
 
 @pytest.fixture(params=KERNELS)

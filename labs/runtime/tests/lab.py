@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,12 +13,25 @@ import psutil
 
 from labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
 from labs.runtime.binary import BUILT
+from labs.runtime.progress import reading
 from labs.stages import Egress, Fifo, Tbf
 
 BINARY = Path(os.environ.get("EWAN_NODE") or BUILT).resolve()
 FORWARDING = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1", "net/ipv4/tcp_no_metrics_save": "1"}
 FIFO = Fifo(1000)
 TBF = Tbf(rate_bps=50_000_000_000, burst_bytes=262_144, limit_bytes=4_194_304, overhead_bytes=24)
+
+
+class StopAfter(threading.Event):
+    """Ends the virtual run in `place` when its clock has come to `virtual_ns`, however fast this machine is."""
+
+    def __init__(self, place: Path, virtual_ns: int) -> None:
+        super().__init__()
+        self.progress, self.virtual_ns = place / "progress", virtual_ns
+
+    def is_set(self) -> bool:
+        found = reading(self.progress.read_bytes())
+        return found is not None and found.virtual_ns >= self.virtual_ns
 
 
 def mac(number: int) -> str:

@@ -27,7 +27,7 @@ from labs.record.tables import TABLES
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Command, Event, Program
-from labs.runtime.tests.lab import BINARY, own_state
+from labs.runtime.tests.lab import BINARY, StopAfter, own_state
 from labs.runtime.virtual import Run, VirtualRuntime
 from labs.spec import from_template
 from labs.stages import Change, EveryNthLoss
@@ -276,8 +276,7 @@ def test_an_interrupted_run_keeps_what_was_counted_and_says_what_was_not_done(tm
     endless = Command("left1", ("sh", "-c", "while :; do ping -c 100 -i 0.1 right1; done"))
     soon, never = change(plan, NS_PER_SECOND, rate="50M"), change(plan, 80_000 * NS_PER_SECOND, rate="10M")
     program = Program(None, (endless,), 90_000 * NS_PER_SECOND, events=(soon, never), watch_ns=100 * NS_PER_SECOND)
-    stop = threading.Event()
-    threading.Timer(4, stop.set).start()
+    stop = StopAfter(tmp_path / "run", 20 * NS_PER_SECOND)
     assert run(plan, tmp_path / "run", program, stop).interrupted
     made = orjson.loads((tmp_path / "run/events.json").read_bytes())["events"]
     assert [each["applied_ns"] for each in made] == [NS_PER_SECOND, None]

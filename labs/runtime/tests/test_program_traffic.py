@@ -6,7 +6,6 @@ import csv
 import os
 import signal
 import subprocess
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +22,7 @@ from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Command, Event, Program
-from labs.runtime.tests.lab import BINARY, own_state
+from labs.runtime.tests.lab import BINARY, StopAfter, own_state
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_MS, NS_PER_SECOND
@@ -165,8 +164,7 @@ def test_an_interruption_ends_traffic_and_its_records_are_written(tmp_path: Path
     plan, place = lab("virtual"), tmp_path / "run"
     day_ns = 24 * 3600 * NS_PER_SECOND
     program = Program(longest_ns=day_ns, traffic={**traffic(plan, "virtual", day_ns), "longest_ns": day_ns})
-    stop = threading.Event()
-    threading.Timer(4, stop.set).start()
+    stop = StopAfter(place, 20 * NS_PER_SECOND)
     assert VirtualRuntime(BINARY).run(plan, program, place, stop).interrupted
     answer = orjson.loads((place / "traffic/traffic.json").read_bytes())
     assert answer["interrupted"] and answer["flows"][0]["received_bytes"] > 1_000_000
