@@ -97,7 +97,9 @@ lint: ## rustfmt, clippy, ruff, mypy
 	@$(MAKE) --no-print-directory -j2 lint-rust lint-python
 lint-rust:
 	@cargo fmt --check
+	@cd emulator/kernel/ewan && cargo fmt --check
 	@cargo clippy --profile checked --locked --quiet --all-targets -- -D warnings
+	@cd emulator/kernel/ewan && cargo clippy --release --locked --quiet -- -D warnings
 lint-python: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .

@@ -67,7 +67,6 @@ REASONS = {
     "tbf": "a token bucket sends bursts and counts time in ticks of 64 ns: rate 0.1 %, queue 2 packets; a lone packet "
     "passes without its time at the rate",
     "routing": REASONS_LIVE["routing"],
-    "release": "0 ns: a link of our own that sleeps until a packet is due",
 }
 
 ABOVE = 4

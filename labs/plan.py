@@ -1,8 +1,8 @@
 """The plan: what machines execute.
 
 Everything is decided: names, addresses, routes, stages of every link (`labs/stages`), CPU placement, seeds. Integers,
-the unit in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/model/src/config.rs` read the
-same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
+the unit in the key; probabilities in parts per billion. `labs/node/src/plan.rs` and `emulator/model/src/config.rs` read
+the same keys; unknown ones are refused on both sides. Two compilations of one description are byte-identical.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class Wire:
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
-    `backend`: user, our model in a process; ewan, our model in the virtual kernel; kernel, netem with psp below it; tbf,
-    netem with a token bucket below it.
+    `backend`: user, our model in a process; ewan, our model in the virtual kernel; kernel, netem with psp below it;
+    tbf, netem with a token bucket below it.
     """
 
     name: str

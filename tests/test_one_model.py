@@ -54,11 +54,10 @@ import random, socket, struct, sys, time
 random.seed(int(sys.argv[2]))
 socket_ = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 socket_.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
-socket_.connect((sys.argv[1], 5000))
 time.sleep(0.5)
 for number in range({packets}):
     socket_.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, random.choice((0, 1, 2, 2)))
-    socket_.send(struct.pack(">q", number) + bytes(random.choice((0, 500, 1400, 1464))))
+    socket_.sendto(struct.pack(">q", number) + bytes(random.choice((0, 500, 1400, 1464))), (sys.argv[1], 5000))
     if random.random() < 0.1:
         time.sleep(random.random() * 0.0018)
 """.replace("{packets}", str(PACKETS))
@@ -67,7 +66,7 @@ LINKS = {
     "drop-tail by packets": "buffer: 20pkt",
     "drop-tail by bytes": "buffer: 20kB",
     "losses at random": "loss: 5%, corrupt: 1%, duplicate: 1%",
-    "losses in bursts": "loss: {gilbert: {to-bad: 2%, to-good: 30%, loss-bad: 80%, loss-good: 0.1%}}",
+    "losses in bursts": "loss: {gilbert-elliott: {to_bad: 2%, to_good: 30%, loss_bad: 80%, loss_good: 0.1%}}",
     "losses of four states": "loss: {markov: {p13: 2%, p31: 20%, p32: 20%, p23: 30%, p14: 1%}}",
     "every seventh": "loss: {every: 7}",
     "a pattern": 'loss: {pattern: "00010011"}',
@@ -81,7 +80,7 @@ LINKS = {
 
 
 class Seen(NamedTuple):
-    """A frame at a port: when, its length without the Ethernet header, its ECN field, its number, and its zero bytes."""
+    """A frame at a port: when, its length without the Ethernet header, its ECN field, its number, its zero bytes."""
 
     at_ns: int
     ip_bytes: int

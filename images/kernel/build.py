@@ -250,10 +250,15 @@ class Build:
         archive = built / "x86_64-unknown-linux-gnu/release/libewan_kernel.a"
         called = re.findall(r"\b(ewan_(?:lane|change|frame)_\w+)\(", (MODEL / "ewan_model.h").read_text())
         wanted = [word for name in called for word in ("-u", name)]
-        command = ["ld", "-r", "--gc-sections", *wanted, "-o", str(built / "ewan_model.o"), str(archive)]
-        if subprocess.run(command, stdout=log, stderr=log).returncode:
+        model = built / "ewan_model.o"
+        # Rust's library mentions what unwinds, which C's library has too; and it holds a copy of itself for compilers.
+        commands = (
+            ["ld", "-r", "--gc-sections", *wanted, "-o", str(model), str(archive)],
+            ["objcopy", "--redefine-sym=_Unwind_Resume=ewan_unwind", "-R.llvmbc", "-R.llvmcmd", str(model)],
+        )
+        if any(subprocess.run(each, stdout=log, stderr=log).returncode for each in commands):
             raise RuntimeError("linking the link's model failed")
-        return built / "ewan_model.o"
+        return model
 
     def make(self, log: IO[bytes], *arguments: str) -> subprocess.Popen[bytes]:
         environment = {**os.environ, **REPRODUCIBLE, "ARCH": "um"}

@@ -72,8 +72,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("wan", "says"), REFUSED.items())
-def test_what_netem_cannot_say_our_own_link_does(wan: str, says: str) -> None:
-    assert backend(wan) == "user"
+def test_what_netem_cannot_say_our_own_model_does(wan: str, says: str) -> None:
+    assert backend(wan) == "ewan"
     for wanted in ("kernel", "tbf"):
         said = refusal(f"topology: dumbbell\nwan: {wan}\nemulator: {wanted}")
         assert said.startswith(says.split(' "')[0].split(".every")[0]), said
@@ -88,16 +88,19 @@ def test_a_refusal_says_which_setting_and_what_to_write() -> None:
     )
 
 
-def test_a_spinner_serves_only_our_own_links() -> None:
+def test_each_link_has_the_back_end_that_expresses_it() -> None:
     plan = written("topology: {star: {arms: 3}}\nlinks: {arm2: {loss: {every: 100}}}")
     assert [(link.name, link.backend) for link in plan.links] == [
         ("arm1", "kernel"),
-        ("arm2", "user"),
+        ("arm2", "ewan"),
         ("arm3", "kernel"),
     ]
-    assert [spinner.links for spinner in plan.spinners] == [("arm2",)]
-    assert virtual().spinners == ()
-    assert [spinner.links for spinner in virtual(emulator="user").spinners] == [("core",)]
+    assert [link.backend for link in virtual(emulator="user").links] == ["ewan"]
+
+
+def test_nothing_spins_in_the_virtual_clock() -> None:
+    for emulator in ("auto", "user", "kernel", "tbf"):
+        assert virtual(emulator=emulator).spinners == ()
 
 
 def test_the_live_clock_takes_our_own_link_unless_told() -> None:

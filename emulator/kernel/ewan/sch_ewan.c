@@ -62,8 +62,8 @@ void rust_eh_personality(void)
 	panic("ewan: unwinding");
 }
 
-void _Unwind_Resume(void *exception);
-void _Unwind_Resume(void *exception)
+void ewan_unwind(void *exception);
+void ewan_unwind(void *exception)
 {
 	panic("ewan: unwinding");
 }

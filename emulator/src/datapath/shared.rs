@@ -4,9 +4,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use ewan_system::Context;
-use nix::sys::eventfd::{EfdFlags, EventFd};
-
 use super::histogram::Histogram;
 use super::port::Facts;
 use super::series::Series;

@@ -15,7 +15,7 @@ use nix::sys::reboot::{reboot, set_cad_enabled, RebootMode};
 use serde_json::{json, Value};
 
 use crate::batch::{Program, Surroundings};
-use crate::plan::{self, Plan};
+use crate::plan;
 use crate::{apply, links, services};
 
 const RUN: &str = "/run/lab";

@@ -180,8 +180,7 @@ fn make(plan: &Plan) -> Result<(), String> {
         }
     }
     for number in 0..plan.spinners.len() {
-        let config: Result<SpinnerConfig, String> =
-            spinner_config(plan, Path::new(FILE), Path::new("."), number, true, &[]);
+        let config: Result<SpinnerConfig, String> = spinner_config(plan, Path::new(FILE), Path::new("."), number, &[]);
         config.map(drop)?;
     }
     converge::Map::of(plan).map(drop)

@@ -214,7 +214,7 @@ def test_losses_begin_and_end(tmp_path: Path) -> None:
 def test_counters_over_time_end_where_the_links_do(tmp_path: Path, emulator: str) -> None:
     plan = lab(emulator=emulator, buffer="50pkt")
     times = [NS_PER_SECOND] * 200
-    event = change(plan, NS_PER_SECOND + 5 * NS_PER_MS, rate="10M")
+    event = change(plan, NS_PER_SECOND + NS_PER_MS, rate="10M")
     place = tmp_path / "run"
     found = travel(place, plan, times, event, watch_ns=10 * NS_PER_MS)
     all_rows = rows(place)
@@ -227,16 +227,16 @@ def test_counters_over_time_end_where_the_links_do(tmp_path: Path, emulator: str
         assert [row[key] for row in core] == sorted(row[key] for row in core)
     assert [row["rate_bps"] for row in core if row["time_ns"] <= NS_PER_SECOND] == [100_000_000] * 101
     assert {row["rate_bps"] for row in core if row["time_ns"] > NS_PER_SECOND} == {10_000_000}
-    assert max(row["queue_packets"] for row in core) >= 40
+    # Within the 10 ms until somebody looks, 8 of 50 leave, and of the model's, where they wait at once, 8 more in 1 ms.
+    assert max(row["queue_packets"] for row in core) >= 33
     last = core[-1]
     assert (last["sent_packets"], last["dropped_packets"]) == (len(found), 200 - len(found))
     assert last["queue_packets"] == 0 and last["sent_bytes"] == 1538 * len(found)
-    told = orjson.loads((place / "links.json").read_bytes())
+    told = orjson.loads((place / "links.json").read_bytes())["links"]
+    end = next(each for each in told if (each["name"], each["direction"]) == ("core", "forward"))
     if emulator == "kernel":
-        end = next(each for each in told["links"] if (each["name"], each["direction"]) == ("core", "forward"))
         counted = (end["sent_packets"], end["sent_bytes"], end["dropped_queue"])
     else:
-        end = told["spinners"][0]["stats"]["links"]["core"]["forward"]
         counted = (end["out_packets"], end["out_bytes"], end["drops"]["queue_full"])
     assert counted == (last["sent_packets"], last["sent_bytes"], last["dropped_packets"])
 

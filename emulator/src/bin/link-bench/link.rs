@@ -86,7 +86,7 @@ impl Drop for Link {
 
 /// In the child: socket, namespace, MTU, direction.
 pub fn serve(arguments: &[String]) -> Result<(), String> {
-    let [socket, netns, mtu, direction, rest @ ..] = arguments else { return Err("serve: four arguments".into()) };
+    let [socket, netns, mtu, direction] = arguments else { return Err("serve: four arguments".into()) };
     let direction: Direction = serde_json::from_str(direction).map_err(|error| error.to_string())?;
     let config = SpinnerConfig {
         cpu: LINK_CPU,

@@ -48,7 +48,9 @@ pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
                 }
                 None => false,
             },
-            Backend::Kernel | Backend::Tbf | Backend::Ewan => kernel_link(&mut page, [way(0), way(1)], plan, link, only.is_some()),
+            Backend::Kernel | Backend::Tbf | Backend::Ewan => {
+                kernel_link(&mut page, [way(0), way(1)], plan, link, only.is_some())
+            }
         };
         page.add("ewan_up", &of_link.with("backend", &backend), u8::from(up));
         if up {
@@ -80,12 +82,9 @@ fn model_way(page: &mut Exposition, way: &Labels, counted: &DirectionReport) {
     page.add("ewan_link_out_bytes_total", way, counted.out_bytes);
     page.add("ewan_link_out_packets_total", way, counted.out_packets);
     let drops = &counted.drops;
-    for (cause, packets) in [
-        ("loss", drops.loss),
-        ("queue_full", drops.queue_full),
-        ("aqm", drops.aqm),
-        ("store_full", drops.store_full),
-    ] {
+    for (cause, packets) in
+        [("loss", drops.loss), ("queue_full", drops.queue_full), ("aqm", drops.aqm), ("store_full", drops.store_full)]
+    {
         page.add("ewan_link_dropped_packets_total", &way.with("cause", cause), packets);
     }
     page.add("ewan_link_corrupted_packets_total", way, counted.corrupted_packets);

@@ -59,6 +59,7 @@ fn stats(link: &str) -> Value {
             "in_packets": base + 1, "in_bytes": base + 2, "out_packets": base + 3, "out_bytes": base + 4,
             "drops": {"loss": base + 5, "queue_full": base + 6, "aqm": base + 7, "store_full": base + 8},
             "corrupted_packets": base + 9, "duplicated_packets": base + 10, "ce_packets": base + 11,
+            "served_packets": base + 17, "waited_ns": base + 18,
             "queue_packets": base + 12, "queue_bytes": base + 13,
             "queue_max_packets": base + 14, "queue_max_bytes": base + 15, "delay_line_packets": base + 16,
             "lateness_ns": {"samples": 3, "p50": 271, "p99": 271, "max": 260, "classes": [[135, 2], [271, 1]]},

@@ -223,9 +223,12 @@ mod tests {
 
     #[test]
     fn each_drop_is_told_once_and_where() {
-        let root = Counts { packets: 90, bytes: 900, drops: 10, waiting_packets: 30, waiting_bytes: 300, ..Counts::default() };
-        let rate = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 11, waiting_bytes: 110, ..Counts::default() };
-        let queue = Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 10, waiting_bytes: 100, ..Counts::default() };
+        let root =
+            Counts { packets: 90, bytes: 900, drops: 10, waiting_packets: 30, waiting_bytes: 300, ..Counts::default() };
+        let rate =
+            Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 11, waiting_bytes: 110, ..Counts::default() };
+        let queue =
+            Counts { packets: 90, bytes: 900, drops: 4, waiting_packets: 10, waiting_bytes: 100, ..Counts::default() };
         let told = of("core", "forward", root, rate, queue);
         assert_eq!((told.dropped_queue, told.dropped_impair_or_limit), (4, 6));
         assert_eq!((told.queue_packets, told.backlog_packets, told.delayed_packets), (10, 11, 19));
