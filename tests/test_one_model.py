@@ -8,6 +8,7 @@ model alone (`link-bench model`), and what that says must have come out.
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,27 +29,11 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.virtual
 
 PACKETS = 10_000
+LONGEST_S = 20
 RUN = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
 """As the tests of Rust build it."""
 
 # A packet's number is the first thing in it.
-WATCH = """
-import array, socket, struct, sys
-socket_ = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
-socket_.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
-socket_.setsockopt(socket.SOL_SOCKET, 33, 1 << 28)  # SO_RCVBUFFORCE
-socket_.bind((sys.argv[1], 0))
-socket_.settimeout(4)
-try:
-    while True:
-        frame, about, _, sender = socket_.recvmsg(2048, 64)
-        # 4: PACKET_OUTGOING.
-        if (sender[2] == 4) == (sys.argv[2] == "out") and frame[12:14] == b"\\x08\\x00":
-            seconds, ns = struct.unpack("qq", about[0][2])
-            print(seconds * 10**9 + ns, len(frame) - 14, frame[15] & 3, frame[42:50].hex(), frame[50:].count(0))
-except TimeoutError:
-    pass
-"""
 SEND = """
 import random, socket, struct, sys, time
 random.seed(int(sys.argv[2]))
@@ -56,7 +41,8 @@ socket_ = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 socket_.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
 time.sleep(0.5)
 for number in range({packets}):
-    socket_.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, random.choice((0, 1, 2, 2)))
+    if random.random() < 0.2:
+        socket_.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, random.choice((0, 1, 2, 2)))
     socket_.sendto(struct.pack(">q", number) + bytes(random.choice((0, 500, 1400, 1464))), (sys.argv[1], 5000))
     if random.random() < 0.1:
         time.sleep(random.random() * 0.0018)
@@ -107,19 +93,33 @@ def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
     address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
     link = plan.links[0]
     commands = (
-        Command(link.node, ("python3", "-c", WATCH, link.port_a, "in")),
-        Command(link.node, ("python3", "-c", WATCH, link.port_b, "out")),
+        Command(link.node, watch(link.port_a, "in")),
+        Command(link.node, watch(link.port_b, "out")),
         Command("left1", ("python3", "-c", SEND, address, "1")),
     )
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * NS_PER_SECOND), place)
     assert run.ended["how"] == "completed", run.ended
-    found = []
-    for number in (1, 2):
-        (out,) = (place / "commands").glob(f"{number}-*.out")
-        lines = (line.split() for line in out.read_text().splitlines())
-        found.append([Seen(int(a), int(b), int(c), d, int(e)) for a, b, c, d, e in lines])
-    return found[0], found[1]
+    captured = [next((place / "commands").glob(f"{number}-*.out")).read_bytes() for number in (1, 2)]
+    return frames(captured[0]), frames(captured[1])
+
+
+def watch(port: str, way: str) -> tuple[str, ...]:
+    """Frames of IPv4 that come in or go out at a port, whole, with times in ns, for as long as SEND may take."""
+    words = ("-i", port, "-Q", way, "-w", "-", "--time-stamp-precision=nano", "-B", "65536", "ip")
+    return ("timeout", f"{LONGEST_S}", "tcpdump", "-Z", "root", *words)
+
+
+def frames(captured: bytes) -> list[Seen]:
+    """Of a file of tcpdump's (pcap, little-endian, ns), whose Ethernet header is left out."""
+    found, offset = [], 24
+    while offset < len(captured):
+        seconds, ns, length, _ = struct.unpack_from("<4I", captured, offset)
+        frame = captured[offset + 16 : offset + 16 + length]
+        number, rest = frame[42:50].hex(), frame[50:]
+        found.append(Seen(seconds * NS_PER_SECOND + ns, len(frame) - 14, frame[15] & 3, number, rest.count(0)))
+        offset += 16 + length
+    return found
 
 
 def of_the_model(plan: Plan, arrived: list[Seen]) -> list[dict[str, Any]]:
