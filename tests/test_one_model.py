@@ -29,6 +29,8 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.virtual
 
 PACKETS = 10_000
+HEAD_BYTES = 42
+"""Ethernet, IPv4, UDP."""
 LONGEST_S = 20
 RUN = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
 """As the tests of Rust build it."""
@@ -37,12 +39,17 @@ RUN = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewa
 SEND = """
 import random, socket, struct, sys, time
 random.seed(int(sys.argv[2]))
-socket_ = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-socket_.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
+flows = []
+for port in range(6000, 6020):
+    socket_ = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    socket_.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
+    socket_.bind(("", port))
+    flows.append(socket_)
 time.sleep(0.5)
 for number in range({packets}):
+    socket_ = flows[min(len(flows) - 1, int(random.expovariate(0.4)))]
     if random.random() < 0.2:
-        socket_.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, random.choice((0, 1, 2, 2)))
+        socket_.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, random.choice((0, 1, 2, 2, 0xb8, 0x88)))
     socket_.sendto(struct.pack(">q", number) + bytes(random.choice((0, 500, 1400, 1464))), (sys.argv[1], 5000))
     if random.random() < 0.1:
         time.sleep(random.random() * 0.0018)
@@ -62,17 +69,26 @@ LINKS = {
     "RED": "queue: {red: {ecn: true}}, buffer: 60kB",
     "CoDel": "queue: {codel: {target: 1ms, interval: 10ms, ecn: true}}, buffer: 1000pkt",
     "PIE": "queue: {pie: {target: 2ms, ecn: true}}, buffer: 200pkt",
+    "step": "queue: {step: {at: 10pkt}}, buffer: 40pkt",
+    "FQ-CoDel": "queue: {fq-codel: {target: 1ms, interval: 10ms, flows: 16}}, buffer: 60pkt",
+    "DRR": "queue: {drr: {flows: 64, quantum: 300B}}, buffer: 40kB",
+    "SFQ": "queue: {sfq: {flows: 8, perturb: 100ms}}, buffer: 40pkt",
+    "DualPI2": "queue: {dualpi2: {target: 2ms, step: 500us}}, buffer: 60pkt",
+    "priority": "queue: {priority: {classes: [{name: voice, dscp: [ef], buffer: 5pkt}, {name: rest}]}}, buffer: 30pkt",
+    "weighted": "queue: {weighted: {classes: [{name: a, dscp: [ef, af41], weight: 3}, {name: b}]}}, buffer: 30pkt",
 }
 
 
 class Seen(NamedTuple):
-    """A frame at a port: when, its length without the Ethernet header, its ECN field, its number, its zero bytes."""
+    """A frame at a port: when, its length without the Ethernet header, its number, its zero bytes."""
 
     at_ns: int
     ip_bytes: int
-    ecn: int
+    traffic_class: int
     number: str
     zeros: int
+    head: str
+    """As hexadecimal digits: what the link knows of it; empty of a frame that left."""
 
 
 def lab(settings: str) -> Plan:
@@ -117,7 +133,8 @@ def frames(captured: bytes) -> list[Seen]:
         seconds, ns, length, _ = struct.unpack_from("<4I", captured, offset)
         frame = captured[offset + 16 : offset + 16 + length]
         number, rest = frame[42:50].hex(), frame[50:]
-        found.append(Seen(seconds * NS_PER_SECOND + ns, len(frame) - 14, frame[15] & 3, number, rest.count(0)))
+        at_ns, zeros = seconds * NS_PER_SECOND + ns, rest.count(0)
+        found.append(Seen(at_ns, len(frame) - 14, frame[15], number, zeros, frame[:HEAD_BYTES].hex()))
         offset += 16 + length
     return found
 
@@ -125,9 +142,7 @@ def frames(captured: bytes) -> list[Seen]:
 def of_the_model(plan: Plan, arrived: list[Seen]) -> list[dict[str, Any]]:
     request = {
         "direction": plan.links[0].forward,
-        "arrivals": [
-            {"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "ecn_capable": each.ecn != 0} for each in arrived
-        ],
+        "arrivals": [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrived],
     }
     command = [*RUN, "--", "model"]
     done = subprocess.run(command, cwd=ROOT, input=orjson.dumps(request), stdout=subprocess.PIPE, check=True)
@@ -147,7 +162,9 @@ def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings
         came = arrived[each["packet"]]
         assert found.at_ns == each["due_ns"]
         if each["corrupt"] is None:
-            ecn = 3 if each["mark_ce"] else came.ecn
-            assert found == Seen(each["due_ns"], came.ip_bytes, ecn, came.number, came.zeros)
+            mark = 3 if each["mark_ce"] else 0
+            assert found._replace(head="") == Seen(
+                each["due_ns"], came.ip_bytes, came.traffic_class | mark, came.number, came.zeros, ""
+            )
     # The case is not an empty one.
     assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings

@@ -34,7 +34,7 @@ fn measure(config: &Direction, gap: u64, mixed: bool) -> (f64, u64) {
         let now = n * gap;
         if !model.impair(now).lost {
             let ip_bytes = if mixed && n % 2 == 0 { 64 } else { 1500 };
-            let _ = black_box(model.enqueue(n as u32, Meta { ip_bytes, ecn_capable: false }, now));
+            let _ = black_box(model.enqueue(n as u32, Meta { ip_bytes, ..Meta::default() }, now));
         }
         while let Some(release) = model.pop(now) {
             black_box(release);
@@ -50,7 +50,7 @@ fn measure(config: &Direction, gap: u64, mixed: bool) -> (f64, u64) {
 fn look() -> f64 {
     let mut model = DirectionModel::<u32>::new(&plain());
     for n in 0..100 {
-        let _ = model.enqueue(n, Meta { ip_bytes: 1500, ecn_capable: false }, 0);
+        let _ = model.enqueue(n, Meta { ip_bytes: 1500, ..Meta::default() }, 0);
     }
     let began = Instant::now();
     for _ in 0..PACKETS {

@@ -44,7 +44,7 @@ fn nothing_is_allocated_once_the_link_runs() {
             for n in from..to {
                 let now = Nanos::from(n) * 12_000; // 2.5 % more than the link carries
                 if !model.impair(now).lost {
-                    let _ = model.enqueue(n, Meta { ip_bytes: 1500, ecn_capable: false }, now);
+                    let _ = model.enqueue(n, Meta { ip_bytes: 1500, ..Meta::default() }, now);
                 }
                 while model.pop(now).is_some() {}
                 while model.dropped().is_some() {}
@@ -77,7 +77,7 @@ fn long_and_fast() {
         if n == PACKETS / 2 {
             model.reconfigure(&longer, now);
         }
-        let _ = model.enqueue(n, Meta { ip_bytes: 1500, ecn_capable: false }, now);
+        let _ = model.enqueue(n, Meta { ip_bytes: 1500, ..Meta::default() }, now);
         while model.pop(now).is_some() {}
         let counters = model.counters();
         most = most.max(counters.queued.packets + counters.delayed.packets);

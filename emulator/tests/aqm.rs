@@ -49,9 +49,11 @@ fn run(discipline: Discipline, flows: usize, ecn_capable: bool, seconds: u64) ->
         for (flow, Flow { window, in_flight, .. }) in flows.iter_mut().enumerate() {
             while f64::from(*in_flight) + 1.0 <= *window {
                 *in_flight += 1;
-                if let Err(packet) =
-                    model.enqueue(Packet { flow, sent: now }, Meta { ip_bytes: 1500, ecn_capable }, now)
-                {
+                if let Err(packet) = model.enqueue(
+                    Packet { flow, sent: now },
+                    Meta { ip_bytes: 1500, traffic_class: 2 * u8::from(ecn_capable), ..Meta::default() },
+                    now,
+                ) {
                     news.push_back((now + 2 * DELAY, packet, false));
                 }
             }

@@ -25,7 +25,7 @@ impl Script {
 
     /// Sends packets of `ip_bytes` at `now`; gives back the names of those accepted.
     fn send(&mut self, now: Nanos, ip_bytes: u32, names: &str) -> String {
-        let meta = Meta { ip_bytes, ecn_capable: false };
+        let meta = Meta { ip_bytes, ..Meta::default() };
         names.chars().filter(|name| self.model.enqueue(*name, meta, now).is_ok()).collect()
     }
 
@@ -78,7 +78,7 @@ fn rates_are_exact_over_a_million_packets() {
                 assert!(model.pop(last).is_some());
             }
             let arrival = last.saturating_sub(MS);
-            model.enqueue(n, Meta { ip_bytes, ecn_capable: false }, arrival).unwrap();
+            model.enqueue(n, Meta { ip_bytes, ..Meta::default() }, arrival).unwrap();
             bits += u128::from(ip_bytes + 38) * 8;
         }
         while let Some(release) = model.pop(Nanos::MAX) {
@@ -222,7 +222,7 @@ fn jitter_in_order_makes_the_mean_delay_longer() {
             let mut total = 0;
             for n in 0..PACKETS {
                 let arrival = n * MS;
-                model.enqueue(arrival, Meta { ip_bytes: 1500, ecn_capable: false }, arrival).expect("room");
+                model.enqueue(arrival, Meta { ip_bytes: 1500, ..Meta::default() }, arrival).expect("room");
                 total += std::iter::from_fn(|| model.pop(arrival)).map(|out| out.due - out.packet).sum::<Nanos>();
             }
             total += std::iter::from_fn(|| model.pop(Nanos::MAX)).map(|out| out.due - out.packet).sum::<Nanos>();
@@ -251,6 +251,6 @@ fn impairments_can_be_switched_at_run_time() {
 #[test]
 fn the_caller_s_own_drops_are_counted_with_the_others() {
     let mut link = Script::new(direction(1_000_000_000));
-    link.model.count_drop(Drop::Store, Meta { ip_bytes: 1500, ecn_capable: false });
+    link.model.count_drop(Drop::Store, Meta { ip_bytes: 1500, ..Meta::default() });
     assert_eq!((link.model.counters().store_full.packets, link.model.counters().store_full.bytes), (1, 1538));
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{direction, serialisation, PLAIN};
-use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue};
+use ewan_emulator::config::{Class, Delay, Direction, Discipline, Framing, Loss, Queue, Scheduler};
 use ewan_emulator::model::{check, Change, Counters, DirectionModel, Meta, Nanos, Release};
 use proptest::prelude::*;
 
@@ -11,15 +11,50 @@ use proptest::prelude::*;
 struct Packet {
     gap: Nanos,
     ip_bytes: u32,
-    ecn_capable: bool,
+    traffic_class: u8,
+    flow: u16,
     /// When to look in between, as a share of the gap in 1/256; and what to change then.
     look: Vec<u8>,
     change: Option<Change>,
 }
 
+impl Packet {
+    fn meta(&self) -> Meta {
+        Meta { ip_bytes: self.ip_bytes, flow: self.flow, traffic_class: self.traffic_class }
+    }
+}
+
+fn classes(weights: &[u32]) -> Vec<Class> {
+    let class = |(number, weight): (usize, &u32)| Class {
+        name: format!("class {number}"),
+        dscp: vec![number as u8, 8 + number as u8],
+        weight: *weight,
+        limit_packets: (number == 0).then_some(3),
+        limit_bytes: Some(9_000),
+    };
+    weights.iter().enumerate().map(class).collect()
+}
+
 fn disciplines() -> impl Strategy<Value = Discipline> {
-    (0..4u8, any::<bool>()).prop_map(|(kind, ecn)| match kind {
+    (0..10u8, any::<bool>()).prop_map(|(kind, ecn)| match kind {
         0 => Discipline::DropTail {},
+        4 => Discipline::Step { threshold_bytes: 5_000 },
+        5 => Discipline::FqCodel { flows: 4, quantum_bytes: 1_538, target_ns: 20_000, interval_ns: 100_000, ecn },
+        6 => Discipline::Drr { flows: 3, quantum_bytes: 500 },
+        7 => Discipline::Sfq { flows: 3, quantum_bytes: 3_000, perturb_ns: 200_000 },
+        8 => Discipline::DualPi2 {
+            target_ns: 20_000,
+            update_ns: 100_000,
+            alpha_mhz: 50_000,
+            beta_mhz: 500_000,
+            coupling: 2,
+            step_ns: 10_000,
+            classic_ppb: 100_000_000,
+        },
+        9 => Discipline::Classes {
+            scheduler: if ecn { Scheduler::Strict } else { Scheduler::Weighted },
+            classes: classes(&[1, 4, 2]),
+        },
         1 => Discipline::Red { min_bytes: 3_000, max_bytes: 9_000, max_p_ppb: 200_000_000, weight_log2: 2, ecn },
         2 => Discipline::Codel { target_ns: 20_000, interval_ns: 100_000, ecn },
         _ => Discipline::Pie { target_ns: 20_000, update_ns: 100_000, alpha_mhz: 50_000, beta_mhz: 500_000, ecn },
@@ -74,11 +109,12 @@ fn changes() -> impl Strategy<Value = Change> {
 fn traffic(with_changes: u8) -> impl Strategy<Value = Vec<Packet>> {
     let gap = prop_oneof![3 => Just(0), 3 => 1..300u64, 3 => 300..20_000u64, 1 => 20_000..5_000_000u64];
     let look = proptest::collection::vec(any::<u8>(), 0..3);
-    let packet = (gap, 20..9_001u32, any::<bool>(), look, 0..64u8, changes());
-    let packet = packet.prop_map(move |(gap, ip_bytes, ecn_capable, look, dice, change)| Packet {
+    let packet = (gap, 20..9_001u32, 0..64u8, 0..4u16, look, 0..64u8, changes());
+    let packet = packet.prop_map(move |(gap, ip_bytes, traffic_class, flow, look, dice, change)| Packet {
         gap,
         ip_bytes,
-        ecn_capable,
+        traffic_class,
+        flow: flow << 14,
         look,
         change: (dice < with_changes).then_some(change),
     });
@@ -132,8 +168,7 @@ fn run(config: &Direction, packets: &[Packet], look: bool) -> Outcome {
             let after = model.counters();
             assert_eq!((before.arrived, before.queue_full), (after.arrived, after.queue_full));
         }
-        if let Err(packet) = model.enqueue(n, Meta { ip_bytes: packet.ip_bytes, ecn_capable: packet.ecn_capable }, now)
-        {
+        if let Err(packet) = model.enqueue(n, packet.meta(), now) {
             outcome.refused.push(packet);
         }
         assert!(conserved(model.counters()));
@@ -204,9 +239,29 @@ fn wild_changes() -> impl Strategy<Value = Change> {
             _ => Delay::Table { delays_ns },
         },
     );
-    let discipline = (0..4u8, prop::array::uniform4(wild()), wild_ppb(), any::<u8>(), any::<bool>()).prop_map(
+    let discipline = (0..10u8, prop::array::uniform4(wild()), wild_ppb(), any::<u8>(), any::<bool>()).prop_map(
         |(kind, n, max_p_ppb, weight_log2, ecn)| match kind {
             0 => Discipline::DropTail {},
+            4 => Discipline::Step { threshold_bytes: n[0] },
+            5 => Discipline::FqCodel {
+                flows: max_p_ppb,
+                quantum_bytes: n[2] as u32,
+                target_ns: n[0],
+                interval_ns: n[1],
+                ecn,
+            },
+            6 => Discipline::Drr { flows: u32::from(weight_log2), quantum_bytes: n[0] as u32 },
+            7 => Discipline::Sfq { flows: u32::from(weight_log2), quantum_bytes: n[0] as u32, perturb_ns: n[1] },
+            8 => Discipline::DualPi2 {
+                target_ns: n[0],
+                update_ns: n[1],
+                alpha_mhz: n[2],
+                beta_mhz: n[3],
+                coupling: u32::from(weight_log2),
+                step_ns: n[2],
+                classic_ppb: max_p_ppb,
+            },
+            9 => Discipline::Classes { scheduler: Scheduler::Weighted, classes: classes(&[n[0] as u32, max_p_ppb]) },
             1 => Discipline::Red { min_bytes: n[0], max_bytes: n[1], max_p_ppb, weight_log2: weight_log2 % 32, ecn },
             2 => Discipline::Codel { target_ns: n[0], interval_ns: n[1], ecn },
             _ => Discipline::Pie { target_ns: n[0], update_ns: n[1], alpha_mhz: n[2], beta_mhz: n[3], ecn },
@@ -267,12 +322,11 @@ fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
 
 /// Which keys a direction has, as a plan writes them.
 fn keys(value: &serde_json::Value, all: &mut Vec<String>) {
-    if let Some(entries) = value.as_object() {
-        for (key, inner) in entries {
-            all.push(key.clone());
-            keys(inner, all);
-        }
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        all.push(key.clone());
+        keys(inner, all);
     }
+    value.as_array().into_iter().flatten().for_each(|inner| keys(inner, all));
 }
 
 proptest! {
@@ -296,7 +350,7 @@ proptest! {
             now += packet.gap;
             let fate = model.impair(now);
             for _ in 0..if fate.lost { 0 } else { 1 + u8::from(fate.duplicate) } {
-                held += i64::from(model.enqueue(number, Meta { ip_bytes: packet.ip_bytes, ecn_capable: packet.ecn_capable }, now).is_ok());
+                held += i64::from(model.enqueue(number, packet.meta(), now).is_ok());
             }
             prop_assert!(conserved(model.counters()));
         }
@@ -339,7 +393,7 @@ proptest! {
             }
             for n in 0..packets {
                 if !model.impair(now).lost {
-                    held += u64::from(model.enqueue(n, Meta { ip_bytes: 1500, ecn_capable: n % 2 == 0 }, now).is_ok());
+                    held += u64::from(model.enqueue(n, Meta { ip_bytes: 1500, traffic_class: 2 * u8::from(n % 2 == 0), ..Meta::default() }, now).is_ok());
                 }
             }
             now += 7_000;
@@ -379,8 +433,20 @@ proptest! {
 
     #[test]
     fn order_is_kept_without_reordering(config in directions(), packets in traffic(0)) {
-        let outcome = run(&Direction { reorder: false, ..config }, &packets, true);
-        prop_assert!(outcome.released.windows(2).all(|pair| pair[0].packet < pair[1].packet));
+        // Queues of flows and classes keep the order of each; SFQ's may part a flow when it hashes anew.
+        let apart = |number: usize| match config.queue.discipline {
+            Discipline::FqCodel { .. } | Discipline::Drr { .. } => packets[number].flow,
+            Discipline::Sfq { .. } => number as u16,
+            Discipline::DualPi2 { .. } => u16::from(packets[number].traffic_class & 1),
+            Discipline::Classes { .. } => u16::from(packets[number].traffic_class >> 2),
+            _ => 0,
+        };
+        let outcome = run(&Direction { reorder: false, ..config.clone() }, &packets, true);
+        let mut last = std::collections::HashMap::new();
+        for number in outcome.released.iter().map(|release| release.packet) {
+            let before = last.insert(apart(number), number);
+            prop_assert!(before.is_none_or(|before| before < number));
+        }
     }
 
     #[test]
@@ -414,7 +480,7 @@ proptest! {
             if let Some(change) = &packet.change {
                 model.reconfigure(change, arrivals[n]);
             }
-            let meta = Meta { ip_bytes: packet.ip_bytes, ecn_capable: packet.ecn_capable };
+            let meta = packet.meta();
             let _ = model.enqueue(n, meta, arrivals[n]);
         }
         collect(&mut model, Nanos::MAX / 2, &mut outcome);
@@ -424,7 +490,7 @@ proptest! {
 
     #[test]
     fn marks_are_only_of_capable_packets(config in directions(), packets in traffic(4)) {
-        prop_assert!(run(&config, &packets, true).released.iter().all(|r| !r.mark_ce || packets[r.packet].ecn_capable));
+        prop_assert!(run(&config, &packets, true).released.iter().all(|r| !r.mark_ce || packets[r.packet].traffic_class & 3 != 0));
     }
 
     /// Turning one model of stage 1 on leaves what another one does to the same packets.

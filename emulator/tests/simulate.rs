@@ -27,7 +27,7 @@ fn arrivals() -> Vec<(Nanos, Meta)> {
         .map(|_| {
             now += if draw(8) == 0 { draw(900_000) } else { draw(30_000) };
             let ip_bytes = [40, 576, 1_500, 1_500][draw(4) as usize];
-            (now, Meta { ip_bytes, ecn_capable: draw(2) == 0 })
+            (now, Meta { ip_bytes, traffic_class: 2 * u8::from(draw(2) == 0), ..Meta::default() })
         })
         .collect()
 }

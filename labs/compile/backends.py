@@ -1,4 +1,4 @@
-"""What emulates a link: our own process, or the kernel's netem with psp (or tbf) and a queue below it.
+"""What emulates a link: our own model, or the kernel's netem with psp (or tbf) and a queue below it.
 
 Comes in: both directions of a link as compiled, and what the description and the clock ask for. Goes out: the back
 end's name, or a DescriptionError that says which setting the kernel cannot express.
@@ -20,19 +20,13 @@ Backend = Literal["user", "ewan", "kernel", "tbf"]
 def choose(
     spec: Spec, clock: Clock, name: str, settings: LinkSettings, forward: Direction, backward: Direction
 ) -> Backend:
-    """`auto` takes our model in the live clock; in the virtual clock kernel where it expresses both directions.
-
-    The model (`emulator: user`) is a process in the live clock, and a queueing discipline in the virtual one.
-    """
+    """`auto` and `user` take our model: a process in the live clock, a queueing discipline in the virtual one."""
     wanted = spec.description.emulator
-    model: Backend = "user" if clock == "live" else "ewan"
-    if wanted == "user" or (wanted == "auto" and clock == "live"):
-        return model
+    if wanted == "auto" or wanted == "user":
+        return "user" if clock == "live" else "ewan"
     for way, direction in ((settings.forward, forward), (settings.backward, backward)):
         found = obstacle(direction, way)
         if found is not None:
-            if wanted == "auto":
-                return model
             key, why = found
             raise spec.error(way.path(key), f"on {name}, {why}, or emulator: user")
-    return "kernel" if wanted == "auto" else wanted
+    return wanted

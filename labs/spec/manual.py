@@ -51,9 +51,10 @@ row keep to the rate, and a single packet passes at once. At 10 Mbit/s the RTT o
 therefore 0.11 ms shorter for each card on its path. Base RTTs are propagation alone. Every emulated link adds the
 serialisation time of a packet, in the lab and in the verification's expectation.
 
-`emulator: kernel` makes a link of netem with psp and the queue below it; `emulator: tbf` takes a token bucket in place
-of psp. They can do what netem can do: loss as a fraction, `gilbert-elliott` or `markov`; a constant delay, or `uniform`
-with `reorder: true`. They differ from our own link (`user`) in these points:
+Links are our own model, in both clocks the same. `emulator: kernel` makes a link of netem with psp and the queue below
+it; `emulator: tbf` takes a token bucket in place of psp. They can do what netem can do: loss as a fraction,
+`gilbert-elliott` or `markov`; a constant delay, or `uniform` with `reorder: true`; the queues drop-tail, RED, CoDel and
+PIE. They differ from our own model (`user`) in these points:
 
 - The delay line comes before the queue. A queue reacts later by the delay, and overload fills the delay line too.
 - Losses and duplicates are drawn independently: one of two copies may be lost.
@@ -86,6 +87,24 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
     ("`queue: {red: …}`", fields.Red, "Floyd and Jacobson 1993, gentle."),
     ("`queue: {codel: …}`", fields.Codel, "RFC 8289."),
     ("`queue: {pie: …}`", fields.Pie, "RFC 8033."),
+    ("`queue: {step: …}`", fields.Step, "Marks by the length of the queue (DCTCP, RFC 8257)."),
+    (
+        "`queue: {fq-codel: …}`",
+        fields.FqCodel,
+        "RFC 8290. A full queue makes room by dropping from the head of the flow with the most bytes.",
+    ),
+    ("`queue: {drr: …}`", fields.Drr, "Deficit round robin (Shreedhar and Varghese 1996). A full queue as above."),
+    ("`queue: {sfq: …}`", fields.Sfq, "Stochastic fairness queueing (McKenney 1990). A full queue as above."),
+    (
+        "`queue: {dualpi2: …}`",
+        fields.DualPi2,
+        "RFC 9332: packets with ECT(1) or CE wait in the L4S queue, all others in the classic one. It marks where "
+        "a packet allows it.",
+    ),
+    ("`queue: {priority: …}`", fields.Priority, "Up to 8 classes."),
+    ("A class of `priority`", fields.TrafficClass, ""),
+    ("`queue: {weighted: …}`", fields.Weighted, "Up to 8 classes."),
+    ("A class of `weighted`", fields.WeightedClass, ""),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]
 _TOPOLOGIES: list[type[fields.Model]] = [

@@ -143,6 +143,26 @@ def _ip(value: object) -> str:
     raise ValueError('write "4", "6" or "dual"')
 
 
+_DSCP = {
+    **dict.fromkeys(("be", "df", "cs0"), 0),
+    **{f"cs{number}": 8 * number for number in range(1, 8)},
+    **{f"af{klass}{drop}": 8 * klass + 2 * drop for klass in range(1, 5) for drop in range(1, 4)},
+    "ef": 46,
+    "va": 44,
+    "le": 1,
+}
+"""RFC 2474, 2597, 3246, 5865, 8622."""
+
+
+def _dscp(value: object) -> int:
+    text = "" if isinstance(value, bool) else str(value).lower()
+    if text in _DSCP:
+        return _DSCP[text]
+    if WHOLE.fullmatch(text) and int(text) <= 63:
+        return int(text)
+    raise ValueError('write a DSCP by its name, like "ef", "af41" or "cs1", or as a number from 0 to 63')
+
+
 def _text(title: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
 
@@ -156,6 +176,7 @@ BufferText = Annotated[Buffer, PlainValidator(Buffer.parse), _text("buffer", "1B
 GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125Hz")]
 DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]
 PatternText = Annotated[str, PlainValidator(_pattern), _text("pattern", "0001", "{file: losses.txt}")]
+Dscp = Annotated[int, PlainValidator(_dscp), _text("DSCP", "ef", "af41", "46")]
 DitherText = Annotated[
     Duration | Literal["auto"], PlainValidator(_dither), _text("`auto`, `0` or a duration", "0", "10us")
 ]

@@ -19,12 +19,27 @@ from labs.stages.loss import (
     Markov4Loss,
     NoLoss,
 )
-from labs.stages.queue import Codel, Discipline, DropTail, Pie, Queue, Red
+from labs.stages.queue import (
+    Classes,
+    Codel,
+    Discipline,
+    DropTail,
+    Drr,
+    DualPi2,
+    FqCodel,
+    Pie,
+    Queue,
+    Red,
+    Sfq,
+    Step,
+    TrafficClass,
+)
 
 __all__ = [
     "Bare",
     "BernoulliLoss",
     "Change",
+    "Classes",
     "Codel",
     "ConstantDelay",
     "Delay",
@@ -32,9 +47,12 @@ __all__ = [
     "Direction",
     "Discipline",
     "DropTail",
+    "Drr",
+    "DualPi2",
     "Egress",
     "EveryNthLoss",
     "Fifo",
+    "FqCodel",
     "Framing",
     "GilbertElliottLoss",
     "Loss",
@@ -47,6 +65,9 @@ __all__ = [
     "Psp",
     "Queue",
     "Red",
+    "Sfq",
+    "Step",
     "Tbf",
+    "TrafficClass",
     "UniformDelay",
 ]

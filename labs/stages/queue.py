@@ -53,7 +53,83 @@ class Pie:
     update_ns: int
 
 
-Discipline = DropTail | Red | Codel | Pie
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Marks each packet that makes more than this wait, where the packet allows it (DCTCP, RFC 8257)."""
+
+    kind: Literal["step"] = field(default="step", init=False)
+    threshold_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FqCodel:
+    """RFC 8290: so many queues for flows, each with CoDel."""
+
+    ecn: bool
+    flows: int
+    interval_ns: int
+    kind: Literal["fq_codel"] = field(default="fq_codel", init=False)
+    quantum_bytes: int
+    target_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drr:
+    """Shreedhar and Varghese 1996."""
+
+    flows: int
+    kind: Literal["drr"] = field(default="drr", init=False)
+    quantum_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sfq:
+    """McKenney 1990; flows are given to queues anew after each `perturb_ns`, never if 0."""
+
+    flows: int
+    kind: Literal["sfq"] = field(default="sfq", init=False)
+    perturb_ns: int
+    quantum_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DualPi2:
+    """RFC 9332; `classic_ppb` is the classic queue's least share of the rate."""
+
+    alpha_mhz: int
+    beta_mhz: int
+    classic_ppb: int
+    coupling: int
+    kind: Literal["dualpi2"] = field(default="dualpi2", init=False)
+    step_ns: int
+    target_ns: int
+    update_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficClass:
+    """Packets with one of these DSCPs, and what may wait of them; at least one of the limits is set."""
+
+    dscp: tuple[int, ...]
+    limit_bytes: int | None
+    limit_packets: int | None
+    name: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """A queue a class, in place of the direction's limits; strict: a class goes before all those behind it.
+
+    What no class names goes to the last one.
+    """
+
+    classes: tuple[TrafficClass, ...]
+    kind: Literal["classes"] = field(default="classes", init=False)
+    scheduler: Literal["strict", "weighted"]
+
+
+Discipline = DropTail | Red | Codel | Pie | Step | FqCodel | Drr | Sfq | DualPi2 | Classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +141,11 @@ class Queue:
     discipline: Discipline
 
 
+def queue_limits(queue: Queue) -> tuple[Queue | TrafficClass, ...]:
+    """Who has a limit: the classes, or the queue as a whole."""
+    return queue.discipline.classes if isinstance(queue.discipline, Classes) else (queue,)
+
+
 def limit_words(queue: Queue) -> str:
     """`12.5MB`, `1000pkt`, or both."""
     limits = [str(Size(queue.limit_bytes))] if queue.limit_bytes is not None else []
@@ -72,12 +153,28 @@ def limit_words(queue: Queue) -> str:
     return " ".join(limits)
 
 
+def class_names(discipline: Discipline) -> tuple[str, ...]:
+    """The classes of which a direction counts apart, in the order of its reports; none of most disciplines."""
+    match discipline:
+        case DualPi2():
+            return ("l4s", "classic")
+        case Classes(classes):
+            return tuple(each.name for each in classes)
+        case _:
+            return ()
+
+
 def discipline_words(discipline: Discipline) -> str:
     """The discipline's name as a description writes it."""
     match discipline:
         case DropTail():
             return "drop-tail"
-        case Red() | Codel() | Pie():
+        case Red() | Codel() | Pie() | Step() | Drr() | Sfq() | DualPi2():
             return discipline.kind
+        case FqCodel():
+            return "fq-codel"
+        case Classes(classes, scheduler=scheduler):
+            name = "priority" if scheduler == "strict" else "weighted"
+            return f"{name} of {', '.join(each.name for each in classes)}"
         case _:
             assert_never(discipline)

@@ -62,8 +62,9 @@ def refusal_of(text: str, folder: Path) -> str:
             'x.lab.yaml:2: wan.loss.gilbert-elliott.to_good: is missing: write "to_good:" too',
         ),
         (
-            "topology: star\nwan:\n  queue: fq",
-            'x.lab.yaml:3: wan.queue "fq": unknown queue discipline, write one of drop-tail, red, codel, pie',
+            "topology: star\nwan:\n  queue: best",
+            'x.lab.yaml:3: wan.queue "best": unknown queue discipline, write one of drop-tail, red, codel, pie, '
+            "step, fq-codel, drr, sfq, dualpi2, priority, weighted",
         ),
         (
             "topology: {star: {}, ring: {}}",

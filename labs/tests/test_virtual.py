@@ -52,8 +52,10 @@ def backend(wan: str) -> str:
         "{rate: 100Gbit/s, buffer: 1GB}",
     ],
 )
-def test_auto_takes_the_kernel_where_it_says_the_same(wan: str) -> None:
-    assert backend(wan) == "kernel"
+def test_auto_takes_our_own_model_and_kernel_can_say_it_too(wan: str) -> None:
+    assert backend(wan) == "ewan"
+    (core,) = written(f"topology: dumbbell\nwan: {wan}\nemulator: kernel").links
+    assert core.backend == "kernel"
 
 
 REFUSED = {
@@ -67,12 +69,15 @@ REFUSED = {
     "{queue: red, rate: 1Gbit/s}": "x.lab.yaml:2: wan.queue",
     "{queue: {codel: {target: 500ns}}}": "x.lab.yaml:2: wan.queue",
     "{queue: {pie: {alpha: 0.1Hz}}}": "x.lab.yaml:2: wan.queue",
+    "{queue: fq-codel}": "x.lab.yaml:2: wan.queue",
+    "{queue: dualpi2}": "x.lab.yaml:2: wan.queue",
+    "{queue: {priority: {classes: [{name: a}]}}}": "x.lab.yaml:2: wan.queue",
     "{backward: {loss: {every: 100}}}": "x.lab.yaml:2: wan.backward.loss",
 }
 
 
 @pytest.mark.parametrize(("wan", "says"), REFUSED.items())
-def test_what_netem_cannot_say_our_own_model_does(wan: str, says: str) -> None:
+def test_what_netem_cannot_say_is_refused_of_it(wan: str, says: str) -> None:
     assert backend(wan) == "ewan"
     for wanted in ("kernel", "tbf"):
         said = refusal(f"topology: dumbbell\nwan: {wan}\nemulator: {wanted}")
@@ -86,16 +91,6 @@ def test_a_refusal_says_which_setting_and_what_to_write() -> None:
         'x.lab.yaml:2: wan.jitter "1ms": on core, netem lets packets overtake under jitter: '
         'write "reorder: true", or emulator: user'
     )
-
-
-def test_each_link_has_the_back_end_that_expresses_it() -> None:
-    plan = written("topology: {star: {arms: 3}}\nlinks: {arm2: {loss: {every: 100}}}")
-    assert [(link.name, link.backend) for link in plan.links] == [
-        ("arm1", "kernel"),
-        ("arm2", "ewan"),
-        ("arm3", "kernel"),
-    ]
-    assert [link.backend for link in virtual(emulator="user").links] == ["ewan"]
 
 
 def test_nothing_spins_in_the_virtual_clock() -> None:

@@ -14,7 +14,8 @@ struct ewan_change;
 /* What the model is told of a frame, and what stage 1 decides. */
 struct ewan_arrival {
 	u32	ip_bytes;	/* what it counts before the framing's overhead */
-	bool	ecn_capable;
+	u16	flow;
+	u8	traffic_class;
 	bool	lost;
 	bool	duplicate;
 	bool	corrupt;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
 use super::loss;
-use super::queue::{self, Limit};
-use crate::config::{Delay, Direction, Discipline, Loss, Ppb, Queue};
+use super::queue;
+use crate::config::{Delay, Direction, Loss, Ppb, Queue};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -84,14 +84,12 @@ pub struct Prepared {
     pub(super) loss: Option<loss::Model>,
     pub(super) corrupt: Option<Ppb>,
     pub(super) duplicate: Option<Ppb>,
-    pub(super) limit: Option<Limit>,
-    pub(super) discipline: Option<(Discipline, queue::Discipline)>,
+    pub(super) queue: Option<queue::Prepared>,
 }
 
 impl Prepared {
     pub fn new(change: &Change) -> Self {
         let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = change;
-        let made = |queue: &Queue| (queue.discipline.clone(), queue::Discipline::new(&queue.discipline));
         Prepared {
             rate_bps: *rate_bps,
             delay: delay.as_ref().map(Distribution::new),
@@ -99,8 +97,7 @@ impl Prepared {
             loss: loss.as_ref().map(loss::Model::new),
             corrupt: *corrupt_ppb,
             duplicate: *duplicate_ppb,
-            limit: queue.as_ref().map(Limit::new),
-            discipline: queue.as_ref().map(made),
+            queue: queue.as_ref().map(queue::Prepared::new),
         }
     }
 }
@@ -108,7 +105,7 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Framing;
+    use crate::config::{Discipline, Framing};
 
     #[test]
     fn a_change_and_its_undoing_leave_a_direction_as_it_was() {

@@ -2,7 +2,12 @@
 //! `in + duplicated = lost + store_full + arrived`, and
 //! `arrived = queue_full + aqm + cut + out + queued + in service + delay line`.
 
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
+
+use crate::queue::Waiting;
+use crate::Nanos;
 
 /// Why a packet did not come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +16,7 @@ pub enum Drop {
     Loss,
     /// The queue's limit.
     QueueFull,
-    /// RED, CoDel or PIE.
+    /// The queue's discipline.
     Aqm,
     /// The caller had no memory left for the packet.
     Store,
@@ -73,6 +78,9 @@ pub struct Counters {
     pub waited_ns: u64,
     /// In the delay line now.
     pub delayed: Amount,
+    /// Of a queue with classes, in their order; the first `class_count` of them.
+    pub classes: [ClassCounters; MOST_CLASSES],
+    pub class_count: usize,
 }
 
 /// What one direction counted, in the words of the records: what a spinner answers, and the kernel's link too.
@@ -93,6 +101,52 @@ pub struct DirectionReport {
     pub queue_max_packets: u64,
     pub queue_max_bytes: u64,
     pub delay_line_packets: u64,
+    /// Of a queue with classes, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassReport>,
+}
+
+/// What one class of a queue counted; the plan names it. DualPI2 has two: L4S, then the classic queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassReport {
+    pub queue_packets: u64,
+    pub queue_bytes: u64,
+    pub served_packets: u64,
+    pub waited_ns: u64,
+    pub dropped_packets: u64,
+    pub ce_packets: u64,
+}
+
+/// Most classes of a queue.
+pub const MOST_CLASSES: usize = 8;
+
+/// What a class counts for its report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClassCounters {
+    pub queued: Amount,
+    pub served_packets: u64,
+    pub waited_ns: u64,
+    pub dropped_packets: u64,
+    pub ce_packets: u64,
+}
+
+impl ClassCounters {
+    /// A packet's waiting ends.
+    pub(super) fn leave(&mut self, bytes: u32, sojourn: Nanos) {
+        self.queued.remove(bytes);
+        self.waited_ns += sojourn;
+    }
+
+    fn report(&self) -> ClassReport {
+        ClassReport {
+            queue_packets: self.queued.packets,
+            queue_bytes: self.queued.bytes,
+            served_packets: self.served_packets,
+            waited_ns: self.waited_ns,
+            dropped_packets: self.dropped_packets,
+            ce_packets: self.ce_packets,
+        }
+    }
 }
 
 /// Packets that did not come out, by cause.
@@ -112,6 +166,15 @@ fn is_zero(packets: &u64) -> bool {
 }
 
 impl Counters {
+    /// A packet's waiting ends when the server is free; how long it waited.
+    #[inline]
+    pub(super) fn leave<P>(&mut self, waiting: &Waiting<P>, free_at: Nanos) -> Nanos {
+        let sojourn = free_at.saturating_sub(waiting.arrival);
+        self.queued.remove(waiting.bytes);
+        self.waited_ns += sojourn;
+        sojourn
+    }
+
     /// `in_bytes`: of all that came in, which the model is not told.
     pub fn report(&self, in_bytes: u64) -> DirectionReport {
         DirectionReport {
@@ -136,6 +199,7 @@ impl Counters {
             queue_max_packets: self.queued_max.packets,
             queue_max_bytes: self.queued_max.bytes,
             delay_line_packets: self.delayed.packets,
+            classes: self.classes.iter().take(self.class_count).map(ClassCounters::report).collect(),
         }
     }
 }

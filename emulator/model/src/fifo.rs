@@ -1,6 +1,7 @@
 //! A queue whose memory is reserved once, or grows by pages where nothing was reserved. A ring would walk through all that
 //! it reserved; here a place that became free is taken again first, so that only as much memory is touched as there were
-//! ever entries at a time. No entry ever moves, and no piece of memory is larger than a page.
+//! ever entries at a time. No entry ever moves, and no piece of memory is larger than a page. Several queues may share
+//! the memory of one pool.
 
 use alloc::vec::Vec;
 
@@ -8,14 +9,13 @@ const NONE: u32 = u32::MAX;
 /// Entries of a page.
 const PAGE: usize = 1 << 10;
 
+/// The memory of queues.
 #[derive(Clone, Debug)]
-pub struct Fifo<T> {
+pub struct Pool<T> {
     /// All are full but the last ones.
     pages: Vec<Vec<Place<T>>>,
     /// Places that ever were in use.
     used: u32,
-    first: u32,
-    last: u32,
     /// Free places, linked through `next`.
     free: u32,
 }
@@ -26,19 +26,31 @@ struct Place<T> {
     next: u32,
 }
 
-impl<T: Copy> Fifo<T> {
-    /// Up to `capacity` entries take no further memory from the system.
-    pub fn new(capacity: usize) -> Self {
-        let pages = (0..capacity.div_ceil(PAGE)).map(|_| Vec::with_capacity(PAGE)).collect();
-        Fifo { pages, used: 0, first: NONE, last: NONE, free: NONE }
-    }
+/// One of the queues of a pool, which is named at each call.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    first: u32,
+    last: u32,
+}
 
+impl List {
+    pub const EMPTY: List = List { first: NONE, last: NONE };
+
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.first == NONE
     }
+}
+
+impl<T: Copy> Pool<T> {
+    /// Up to `capacity` entries take no further memory from the system.
+    pub fn new(capacity: usize) -> Self {
+        let pages = (0..capacity.div_ceil(PAGE)).map(|_| Vec::with_capacity(PAGE)).collect();
+        Pool { pages, used: 0, free: NONE }
+    }
 
     #[inline]
-    pub fn push_back(&mut self, entry: T) {
+    pub fn push_back(&mut self, list: &mut List, entry: T) {
         let place = Place { entry, next: NONE };
         let mut index = self.free;
         if let Some(free) = self.place(index) {
@@ -49,39 +61,40 @@ impl<T: Copy> Fifo<T> {
             index = self.used;
             self.append(place);
         }
-        match self.place(self.last) {
+        match self.place(list.last) {
             Some(last) => last.next = index,
-            None => self.first = index,
+            None => list.first = index,
         }
-        self.last = index;
+        list.last = index;
     }
 
     #[inline]
-    pub fn front(&self) -> Option<&T> {
-        let page = self.pages.get(self.first as usize / PAGE)?;
-        page.get(self.first as usize % PAGE).map(|place| &place.entry)
+    pub fn front(&self, list: &List) -> Option<&T> {
+        self.at(list.first).map(|place| &place.entry)
     }
 
     /// The entry behind the first one.
     #[inline]
-    pub fn second(&self) -> Option<&T> {
-        let first = self.pages.get(self.first as usize / PAGE)?.get(self.first as usize % PAGE)?;
-        let page = self.pages.get(first.next as usize / PAGE)?;
-        page.get(first.next as usize % PAGE).map(|place| &place.entry)
+    pub fn second(&self, list: &List) -> Option<&T> {
+        self.at(self.at(list.first)?.next).map(|place| &place.entry)
     }
 
     #[inline]
-    pub fn pop_front(&mut self) -> Option<T> {
-        let (index, free) = (self.first, self.free);
-        let place = self.place(index)?;
+    pub fn pop_front(&mut self, list: &mut List) -> Option<T> {
+        let free = self.free;
+        let place = self.place(list.first)?;
         let next = core::mem::replace(&mut place.next, free);
         let entry = place.entry;
-        self.first = next;
-        self.free = index;
+        self.free = core::mem::replace(&mut list.first, next);
         if next == NONE {
-            self.last = NONE;
+            list.last = NONE;
         }
         Some(entry)
+    }
+
+    #[inline]
+    fn at(&self, index: u32) -> Option<&Place<T>> {
+        self.pages.get(index as usize / PAGE)?.get(index as usize % PAGE)
     }
 
     #[inline]
@@ -98,6 +111,45 @@ impl<T: Copy> Fifo<T> {
         }
         self.pages[page].push(place);
         self.used += 1;
+    }
+}
+
+/// One queue with a pool of its own.
+#[derive(Clone, Debug)]
+pub struct Fifo<T> {
+    pool: Pool<T>,
+    list: List,
+}
+
+impl<T: Copy> Fifo<T> {
+    /// Up to `capacity` entries take no further memory from the system.
+    pub fn new(capacity: usize) -> Self {
+        Fifo { pool: Pool::new(capacity), list: List::EMPTY }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    #[inline]
+    pub fn push_back(&mut self, entry: T) {
+        self.pool.push_back(&mut self.list, entry);
+    }
+
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        self.pool.front(&self.list)
+    }
+
+    /// The entry behind the first one.
+    #[inline]
+    pub fn second(&self) -> Option<&T> {
+        self.pool.second(&self.list)
+    }
+
+    #[inline]
+    pub fn pop_front(&mut self) -> Option<T> {
+        self.pool.pop_front(&mut self.list)
     }
 }
 
@@ -133,6 +185,6 @@ mod tests {
             assert_eq!(fifo.pop_front(), Some(n - 100));
             fifo.push_back(n);
         }
-        assert_eq!((fifo.used, fifo.pages.len(), fifo.pages[0].len()), (100, 1, 100));
+        assert_eq!((fifo.pool.used, fifo.pool.pages.len(), fifo.pool.pages[0].len()), (100, 1, 100));
     }
 }

@@ -89,13 +89,48 @@ fn surely_ip(packet: &[u8]) -> Protocol {
     }
 }
 
-/// Does the sender understand a mark (ECT(0), ECT(1), or marked already)?
-pub fn ecn_capable(frame: &[u8]) -> bool {
+/// IPv4's type of service, IPv6's traffic class; 0 of what is no IP packet.
+#[inline]
+pub fn traffic_class(frame: &[u8]) -> u8 {
     match payload(frame) {
-        (at, Protocol::V4) => frame[at + 1] & ECN_MASK != 0,
-        (at, Protocol::V6) => frame[at + 1] >> 4 & ECN_MASK != 0,
-        (_, Protocol::Other) => false,
+        (at, Protocol::V4) => frame[at + 1],
+        (at, Protocol::V6) => frame[at] << 4 | frame[at + 1] >> 4,
+        (_, Protocol::Other) => 0,
     }
+}
+
+/// A hash of what packets of one flow have in common: addresses, protocol and, in TCP, UDP and their like, the ports. Of
+/// fragments the ports do not count, as only the first one has them. What is no IP packet goes by its Ethernet addresses.
+pub fn flow(frame: &[u8], salt: u64) -> u16 {
+    let (addresses, ports) = match payload(frame) {
+        (at, Protocol::V4) => {
+            let fragment = frame[at + 6] & 0x3f != 0 || frame[at + 7] != 0;
+            let ports = at + usize::from(frame[at] & 15) * 4;
+            (at + 12..at + 20, ports_of(frame, ports, frame[at + 9]).filter(|_| !fragment))
+        }
+        // Behind extension headers ports are not looked for.
+        (at, Protocol::V6) => (at + 8..at + 40, ports_of(frame, at + 40, frame[at + 6])),
+        (_, Protocol::Other) => (0..ADDRESSES.min(frame.len()), None),
+    };
+    let words = frame[addresses].chunks(4).map(|word| word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+    let hash = words.chain(ports).fold(salt, |hash, word| mix(hash ^ word));
+    (hash >> 48) as u16
+}
+
+/// Ports and protocol, where the protocol has ports in its first four bytes.
+fn ports_of(frame: &[u8], at: usize, protocol: u8) -> Option<u64> {
+    let ports = match protocol {
+        6 | 17 | 33 | 132 | 136 => frame.get(at..at + 4)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
+        _ => 0,
+    };
+    Some(ports << 8 | u64::from(protocol))
+}
+
+/// The finalizer of MurmurHash3 (Appleby): each bit of the input changes each bit of the output with probability 1/2.
+fn mix(mut hash: u64) -> u64 {
+    hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
 }
 
 /// Sets Congestion Experienced, and the IPv4 header's checksum accordingly (RFC 1624).
@@ -181,6 +216,11 @@ mod properties;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Ecn;
+
+    fn ecn_capable(frame: &[u8]) -> bool {
+        Ecn::of(traffic_class(frame)).capable()
+    }
 
     /// An IPv4 UDP packet of the kernel's own making (10.0.0.1:1000 → 10.0.0.2:2000, "hello"), ECT(0).
     fn packet() -> Vec<u8> {

@@ -15,7 +15,6 @@ extern crate alloc;
 
 mod change;
 mod check;
-mod codel;
 pub mod config;
 mod counters;
 mod delay;
@@ -23,21 +22,18 @@ mod distribution;
 mod fifo;
 pub mod frame;
 mod loss;
-mod pie;
 mod queue;
 mod rate;
-mod red;
 mod rng;
 
 pub use change::{Change, Prepared};
 pub use check::check;
-pub use counters::{Amount, Counters, DirectionReport, Drop, Drops};
+pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
 
 use config::{Direction, Framing, Ppb};
 use delay::Line;
 use distribution::Distribution;
-use fifo::Fifo;
-use queue::{Arrival, Discipline, Limit, Verdict, Waiting};
+use queue::{QueueStage, Waiting};
 use rate::Server;
 use rng::{Stage, Stream};
 
@@ -54,12 +50,41 @@ pub struct Fate {
 }
 
 /// What the model must know of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Length of the IP packet.
     pub ip_bytes: u32,
-    /// The IP header says ECT(0), ECT(1) or CE.
-    pub ecn_capable: bool,
+    /// A hash of what packets of one flow have in common; 0 where the queue does not tell flows apart.
+    pub flow: u16,
+    /// IPv4's type of service or IPv6's traffic class: 6 bits of DSCP (RFC 2474), 2 of ECN (RFC 3168).
+    pub traffic_class: u8,
+}
+
+/// The two bits of ECN (RFC 3168, section 5; RFC 9331 for ECT(1)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    NotEct,
+    Ect1,
+    Ect0,
+    Ce,
+}
+
+impl Ecn {
+    #[inline]
+    pub fn of(traffic_class: u8) -> Self {
+        match traffic_class & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// Does the sender understand a mark, or is there one already?
+    #[inline]
+    pub fn capable(self) -> bool {
+        self != Ecn::NotEct
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,23 +99,20 @@ pub struct Release<P> {
 #[derive(Debug)]
 pub struct DirectionModel<P> {
     framing: Framing,
+    /// Which flows meet in a queue.
+    salt: u64,
     loss: loss::Model,
     corrupt: Ppb,
     duplicate: Ppb,
     /// Nothing to draw in stage 1.
     harmless: bool,
-    limit: Limit,
-    discipline: Discipline,
-    /// What `discipline` was made from: it keeps its state when only a limit changes.
-    configured: crate::config::Discipline,
-    waiting: Fifo<Waiting<P>>,
+    queue: QueueStage<P>,
     in_service: Option<Waiting<P>>,
     server: Server,
     delay: Distribution,
     least_delay: Nanos,
     reorder: bool,
     line: Line<P>,
-    dropped: Fifo<P>,
     /// The server has been evaluated up to here.
     clock: Nanos,
     counters: Counters,
@@ -102,7 +124,6 @@ struct Streams {
     loss: Stream,
     corrupt: Stream,
     duplicate: Stream,
-    queue: Stream,
     delay: Stream,
 }
 
@@ -125,37 +146,33 @@ impl<P: Copy> DirectionModel<P> {
     }
 
     fn with_rooms(config: &Direction, room: usize, overtaking: usize) -> Self {
-        let limit = Limit::new(&config.queue);
         let stream = |stage| Stream::new(config.seed, stage);
         let mut model = DirectionModel {
             framing: config.framing,
+            salt: config.seed,
             loss: loss::Model::new(&config.loss),
             corrupt: config.corrupt_ppb,
             duplicate: config.duplicate_ppb,
             harmless: false,
-            limit,
-            discipline: Discipline::new(&config.queue.discipline),
-            configured: config.queue.discipline.clone(),
-            waiting: Fifo::new(room),
+            queue: QueueStage::new(&config.queue, room, stream(Stage::Queue)),
             in_service: None,
             server: Server::new(config.rate_bps),
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             reorder: config.reorder,
             line: Line::new(room, overtaking),
-            dropped: Fifo::new(room),
             clock: 0,
             counters: Counters::default(),
             streams: Streams {
                 loss: stream(Stage::Loss),
                 corrupt: stream(Stage::Corrupt),
                 duplicate: stream(Stage::Duplicate),
-                queue: stream(Stage::Queue),
                 delay: stream(Stage::Delay),
             },
         };
         model.least_delay = model.delay.least();
         model.note_harmless();
+        model.counters.class_count = model.queue.class_count();
         model
     }
 
@@ -187,29 +204,16 @@ impl<P: Copy> DirectionModel<P> {
         self.advance(arrival);
         let bytes = self.length(meta);
         self.counters.arrived.add(bytes);
-        let verdict = match self.discipline {
-            Discipline::DropTail | Discipline::Codel(_) => Verdict::Pass,
-            Discipline::Red(_) | Discipline::Pie(_) => self.judge_arrival(bytes, meta.ecn_capable, arrival),
-        };
-        if verdict == Verdict::Drop {
-            self.counters.aqm.add(bytes);
-            return Err(packet);
-        }
-        let queued = self.counters.queued;
-        if self.in_service.is_some() && !self.limit.admits(queued.packets, queued.bytes, bytes) {
-            self.counters.queue_full.add(bytes);
-            return Err(packet);
-        }
-        let mark_ce = verdict == Verdict::Mark;
-        let arriving = Waiting { packet, bytes, ecn_capable: meta.ecn_capable, mark_ce, arrival };
-        self.counters.queued.add(bytes);
-        self.waiting.push_back(arriving);
-        if self.in_service.is_none() {
-            self.start_service();
-        } else {
+        let Meta { ip_bytes: _, flow, traffic_class } = meta;
+        let arriving = Waiting { packet, arrival, bytes, flow, traffic_class, mark_ce: false };
+        let busy = self.in_service.is_some();
+        self.queue.offer(arriving, busy, &mut self.server, &mut self.counters)?;
+        if busy {
             let (queued, most) = (self.counters.queued, &mut self.counters.queued_max);
             most.packets = most.packets.max(queued.packets);
             most.bytes = most.bytes.max(queued.bytes);
+        } else {
+            self.start_service();
         }
         Ok(())
     }
@@ -228,7 +232,7 @@ impl<P: Copy> DirectionModel<P> {
     /// A packet that the queue's discipline dropped after it had been accepted, for the caller to free.
     #[inline]
     pub fn dropped(&mut self) -> Option<P> {
-        self.dropped.pop_front()
+        self.queue.dropped()
     }
 
     /// The packets that will be released next, for a caller who has them fetched into the processor's cache.
@@ -240,7 +244,7 @@ impl<P: Copy> DirectionModel<P> {
     /// Takes one packet out, wherever in the link it is: the link is cut. Call it until it gives nothing. The link is idle
     /// then, and goes on with its configuration, its random numbers and its counters as they are.
     pub fn cut(&mut self) -> Option<P> {
-        if let Some(packet) = self.dropped.pop_front() {
+        if let Some(packet) = self.queue.dropped() {
             return Some(packet);
         }
         let (packet, bytes) = if let Some(entry) = self.line.pop(Nanos::MAX) {
@@ -250,7 +254,7 @@ impl<P: Copy> DirectionModel<P> {
             self.counters.in_service.remove(sent.bytes);
             (sent.packet, sent.bytes)
         } else {
-            let waiting = self.waiting.pop_front()?;
+            let waiting = self.queue.cut(&mut self.counters)?;
             self.counters.queued.remove(waiting.bytes);
             (waiting.packet, waiting.bytes)
         };
@@ -261,7 +265,7 @@ impl<P: Copy> DirectionModel<P> {
     /// No packet is released or dropped before this time; at it, `pop` makes progress.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
-        if !self.dropped.is_empty() {
+        if self.queue.has_dropped() {
             return Some(self.clock);
         }
         let due = self.line.next_due();
@@ -269,9 +273,8 @@ impl<P: Copy> DirectionModel<P> {
             return due;
         }
         let departure = self.server.free_at();
-        // CoDel may drop the packet behind, as soon as this one has left.
-        let codel = matches!(self.discipline, Discipline::Codel(_));
-        let next = if codel { departure } else { departure.saturating_add(self.least_delay) };
+        // The packet behind may be dropped as soon as this one has left.
+        let next = if self.queue.drops_later() { departure } else { departure.saturating_add(self.least_delay) };
         Some(due.map_or(next, |due| due.min(next)))
     }
 
@@ -284,7 +287,7 @@ impl<P: Copy> DirectionModel<P> {
     /// The same without allocating; `change` then holds what it took the place of.
     pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
         self.advance(now);
-        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, limit, discipline } = change;
+        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, queue } = change;
         if let Some(rate_bps) = *rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
@@ -298,12 +301,8 @@ impl<P: Copy> DirectionModel<P> {
         }
         self.corrupt = corrupt.unwrap_or(self.corrupt);
         self.duplicate = duplicate.unwrap_or(self.duplicate);
-        self.limit = limit.unwrap_or(self.limit);
-        if let Some((configured, discipline)) = discipline {
-            if *configured != self.configured {
-                core::mem::swap(&mut self.configured, configured);
-                core::mem::swap(&mut self.discipline, discipline);
-            }
+        if let Some(queue) = queue {
+            self.queue.take_over(queue, &mut self.counters);
         }
         self.note_harmless();
     }
@@ -323,6 +322,14 @@ impl<P: Copy> DirectionModel<P> {
         &self.counters
     }
 
+    /// What the model must know of a frame of which `head` is the beginning, with its headers; `ip_bytes` as
+    /// `frame::counted_bytes` says.
+    #[inline]
+    pub fn describe(&self, head: &[u8], ip_bytes: u32) -> Meta {
+        let flow = if self.queue.tells_flows_apart() { frame::flow(head, self.salt) } else { 0 };
+        Meta { ip_bytes, flow, traffic_class: frame::traffic_class(head) }
+    }
+
     /// What the packet counts on the link.
     #[inline]
     fn length(&self, meta: Meta) -> u32 {
@@ -331,19 +338,6 @@ impl<P: Copy> DirectionModel<P> {
 
     fn note_harmless(&mut self) {
         self.harmless = matches!(self.loss, loss::Model::None) && self.corrupt == 0 && self.duplicate == 0;
-    }
-
-    /// RED and PIE decide when a packet arrives.
-    fn judge_arrival(&mut self, bytes: u32, ecn_capable: bool, now: Nanos) -> Verdict {
-        let queued_bytes = self.counters.queued.bytes;
-        let idle = self.in_service.is_none().then(|| now.saturating_sub(self.server.free_at()));
-        let serialisation = self.server.time_of(bytes);
-        let arrival = Arrival { now, queued_bytes, idle, serialisation, ecn_capable };
-        match &mut self.discipline {
-            Discipline::DropTail | Discipline::Codel(_) => Verdict::Pass,
-            Discipline::Red(red) => red.judge(&arrival, &mut self.streams.queue),
-            Discipline::Pie(pie) => pie.judge(&arrival, &mut self.streams.queue),
-        }
     }
 
     /// Evaluates the server up to `to`: whoever has been sent goes into the delay line, the next one starts.
@@ -367,40 +361,20 @@ impl<P: Copy> DirectionModel<P> {
         self.start_service();
     }
 
-    /// PIE's periodic updates up to `until`, with what has been waiting since the last event.
+    /// The queue's periodic updates up to `until`, with what has been waiting since the last event.
     #[inline]
     fn keep_time(&mut self, until: Nanos) {
-        if let Discipline::Pie(pie) = &mut self.discipline {
-            pie.update_until(until, self.counters.queued.bytes, self.server.rate_bps());
-        }
+        self.queue.keep_time(until, self.server.rate_bps(), &self.counters);
     }
 
-    /// Puts the first waiting packet that the discipline lets through into service, at the instant at which
-    /// the server is free and the packet there.
+    /// Puts the next waiting packet that the queue lets through into service, at the instant at which the server is free
+    /// and the packet there.
     #[inline]
     fn start_service(&mut self) {
-        while let Some(mut next) = self.waiting.pop_front() {
-            self.counters.queued.remove(next.bytes);
-            let start = next.arrival.max(self.server.free_at());
-            let sojourn = start - next.arrival;
-            self.counters.waited_ns += sojourn;
-            if let Discipline::Codel(codel) = &mut self.discipline {
-                let backlog = self.counters.queued.bytes;
-                match codel.judge(start, sojourn, next.bytes, backlog, next.ecn_capable) {
-                    Verdict::Pass => {}
-                    Verdict::Mark => next.mark_ce = true,
-                    Verdict::Drop => {
-                        self.counters.aqm.add(next.bytes);
-                        self.dropped.push_back(next.packet);
-                        continue;
-                    }
-                }
-            }
-            self.server.serve(next.bytes, next.arrival);
-            self.counters.in_service.add(next.bytes);
-            self.counters.served_packets += 1;
-            self.in_service = Some(next);
-            return;
-        }
+        let Some(next) = self.queue.next(self.server.free_at(), &mut self.counters) else { return };
+        self.server.serve(next.bytes, next.arrival);
+        self.counters.in_service.add(next.bytes);
+        self.counters.served_packets += 1;
+        self.in_service = Some(next);
     }
 }

@@ -19,7 +19,7 @@ use super::shared::{DirectionState, Shared};
 use super::Policy;
 use crate::config::{Direction, Framing};
 use crate::model::frame;
-use crate::model::{Counters, DirectionModel, Drop, Meta, Nanos};
+use crate::model::{Counters, DirectionModel, Drop, Nanos};
 
 #[cfg(test)]
 mod tests;
@@ -125,7 +125,7 @@ impl Lane {
             fault.happen();
         }
         let ip_bytes = frame::counted_bytes(frame, self.framing);
-        let meta = Meta { ip_bytes, ecn_capable: frame::ecn_capable(frame) };
+        let meta = self.model.describe(frame, ip_bytes);
         self.in_bytes += u64::from((ip_bytes + self.framing.overhead_bytes).max(self.framing.minimum_bytes));
         let fate = self.model.impair(arrival);
         if fate.lost {

@@ -6,6 +6,7 @@ from labs.compile.settings import Settings
 from labs.compile.stages.context import LinkContext
 from labs.compile.stages.framing import ETHERNET_HEADER, framed, framing_of
 from labs.stages import Queue
+from labs.stages.queue import queue_limits
 from labs.units import Duration, Size, bytes_in
 
 SMALLEST_IP = 28  # an IPv4 header and a UDP header: the smallest packet that fills a store
@@ -20,8 +21,9 @@ def compile_store(way: Settings, at: LinkContext, queue: Queue, longest_ns: int)
     framing, rate = framing_of(way), way.rate
     largest, smallest = framed(framing, at.mtu), framed(framing, SMALLEST_IP)
     line = bytes_in(rate.bps, longest_ns)
-    waiting = queue.limit_bytes if queue.limit_bytes is not None else (queue.limit_packets or 0) * largest
-    small = line // smallest + (queue.limit_packets or waiting // smallest)
+    limits = [(each.limit_packets, each.limit_bytes) for each in queue_limits(queue)]
+    waiting = sum(size if size is not None else (packets or 0) * largest for packets, size in limits)
+    small = line // smallest + sum(packets or (size or 0) // smallest for packets, size in limits)
     packets = min(small, max(PLAIN_STORE_PACKETS, (line + waiting) // MEAN_PACKET)) + SLACK_PACKETS
     header = max(0, ETHERNET_HEADER - framing.overhead_bytes)  # stored, though the framing does not count it
     room = line + waiting

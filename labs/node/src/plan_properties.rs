@@ -175,7 +175,7 @@ fn make(plan: &Plan) -> Result<(), String> {
             let _ = links::refusal(link, now, &change);
             let mut model = DirectionModel::with_room(now, 64);
             let _ = model.impair(0);
-            let _ = model.enqueue(0, Meta { ip_bytes: 1500, ecn_capable: true }, 0);
+            let _ = model.enqueue(0, Meta { ip_bytes: 1500, traffic_class: 2, ..Meta::default() }, 0);
             model.next_event().map(|event| model.pop(event));
         }
     }

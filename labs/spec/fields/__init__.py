@@ -7,7 +7,22 @@ from labs.spec.fields.description import ContainerPlan, CpuPlan, Description
 from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, Switch
 from labs.spec.fields.loss import GilbertElliott, Loss, Markov
 from labs.spec.fields.model import Model, OneOf
-from labs.spec.fields.queue import Codel, DropTail, Pie, Queue, Red
+from labs.spec.fields.queue import (
+    Codel,
+    DropTail,
+    Drr,
+    DualPi2,
+    FqCodel,
+    Pie,
+    Priority,
+    Queue,
+    Red,
+    Sfq,
+    Step,
+    TrafficClass,
+    Weighted,
+    WeightedClass,
+)
 from labs.spec.fields.topology import (
     Chain,
     Dumbbell,
@@ -31,9 +46,12 @@ __all__ = [
     "Description",
     "Direction",
     "DropTail",
+    "Drr",
+    "DualPi2",
     "Dumbbell",
     "Fishbone",
     "FourDomain",
+    "FqCodel",
     "GilbertElliott",
     "Graph",
     "GraphLink",
@@ -47,10 +65,16 @@ __all__ = [
     "OvsPort",
     "ParkingLot",
     "Pie",
+    "Priority",
     "Queue",
     "Red",
     "Ring",
+    "Sfq",
     "Star",
+    "Step",
     "Switch",
     "Topology",
+    "TrafficClass",
+    "Weighted",
+    "WeightedClass",
 ]

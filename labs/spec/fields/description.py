@@ -59,8 +59,8 @@ class Description(Model):
     emulator: Literal["auto", "user", "kernel", "tbf"] = Field(
         "auto",
         description="what emulates links: user, our own model, in a process in the live clock and in the kernel in the "
-        "virtual one; kernel, netem with psp and the queue below it; tbf, a token bucket in place of psp. auto takes "
-        "user in the live clock, and in the virtual clock kernel for each link that it can express",
+        "virtual one; kernel, netem with psp and the queue below it; tbf, a token bucket in place of psp; auto takes "
+        "user",
     )
     dither: DitherText = Field(
         "auto",

@@ -43,7 +43,8 @@ pub struct LaneChange {
 #[repr(C)]
 pub struct Arrival {
     ip_bytes: u32,
-    ecn_capable: bool,
+    flow: u16,
+    traffic_class: u8,
     lost: bool,
     duplicate: bool,
     corrupt: bool,
@@ -152,9 +153,11 @@ pub unsafe extern "C" fn ewan_lane_impair(
     let ip_bytes = frame::counted_bytes(head, framing) + tag_bytes + bytes.saturating_sub(head.len() as u32);
     lane.in_bytes += u64::from((ip_bytes + framing.overhead_bytes).max(framing.minimum_bytes));
     let fate = lane.model.impair(now);
+    let Meta { ip_bytes, flow, traffic_class } = lane.model.describe(head, ip_bytes);
     let found = Arrival {
         ip_bytes,
-        ecn_capable: frame::ecn_capable(head),
+        flow,
+        traffic_class,
         lost: fate.lost,
         duplicate: fate.duplicate,
         corrupt: fate.corrupt.is_some(),
@@ -177,7 +180,8 @@ pub unsafe extern "C" fn ewan_lane_enqueue(
 ) -> bool {
     // SAFETY: the caller's promise.
     let (lane, arrival) = unsafe { (&mut *lane, &*arrival) };
-    let meta = Meta { ip_bytes: arrival.ip_bytes, ecn_capable: arrival.ecn_capable };
+    let Arrival { ip_bytes, flow, traffic_class, .. } = *arrival;
+    let meta = Meta { ip_bytes, flow, traffic_class };
     let counters = lane.model.counters();
     let held = counters.queued.packets + counters.in_service.packets + counters.delayed.packets;
     match Packet::new(packet) {

@@ -63,7 +63,7 @@ proptest! {
             Protocol::Other => vec![],
         };
         prop_assert!(changed(&frame, &marked).iter().all(|place| may.contains(place)));
-        prop_assert_eq!(ecn_capable(&marked), protocol != Protocol::Other);
+        prop_assert_eq!(traffic_class(&marked) & 3 == 3, protocol != Protocol::Other);
         if protocol == Protocol::V4 {
             // A header that was sound stays sound: of 20 bytes, whatever options follow.
             let rest = |frame: &[u8]| fold(sum(&frame[at..at + 20]));

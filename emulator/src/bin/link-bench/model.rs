@@ -2,7 +2,7 @@
 //! in order. Out: the releases, in order.
 
 use ewan_emulator::config::Direction;
-use ewan_emulator::model::{check, DirectionModel, Meta, Nanos};
+use ewan_emulator::model::{check, DirectionModel, Nanos};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
@@ -17,7 +17,8 @@ struct Request {
 struct Arrival {
     at_ns: Nanos,
     ip_bytes: u32,
-    ecn_capable: bool,
+    /// The frame's first bytes, with its headers, in hexadecimal.
+    head: String,
 }
 
 /// Of the packet with this number, from 0.
@@ -33,11 +34,11 @@ struct Released {
 pub fn run() -> Result<(), String> {
     let request: Request = serde_json::from_reader(std::io::stdin()).map_err(|error| error.to_string())?;
     check(&request.direction)?;
-    let released = releases(&request);
+    let released = releases(&request)?;
     serde_json::to_writer(std::io::stdout(), &released).map_err(|error| error.to_string())
 }
 
-fn releases(request: &Request) -> Vec<Released> {
+fn releases(request: &Request) -> Result<Vec<Released>, String> {
     let mut model = DirectionModel::new(&request.direction);
     let mut released = Vec::new();
     let mut collect = |model: &mut DirectionModel<(usize, Option<u32>)>, now| {
@@ -50,7 +51,7 @@ fn releases(request: &Request) -> Vec<Released> {
     for (packet, arrival) in request.arrivals.iter().enumerate() {
         collect(&mut model, arrival.at_ns);
         let fate = model.impair(arrival.at_ns);
-        let meta = Meta { ip_bytes: arrival.ip_bytes, ecn_capable: arrival.ecn_capable };
+        let meta = model.describe(&bytes(&arrival.head)?, arrival.ip_bytes);
         let copies = if fate.lost { 0 } else { 1 + usize::from(fate.duplicate) };
         for copy in 0..copies {
             // A copy is intact; who is dropped is not told here.
@@ -59,5 +60,11 @@ fn releases(request: &Request) -> Vec<Released> {
         }
     }
     collect(&mut model, Nanos::MAX);
-    released
+    Ok(released)
+}
+
+fn bytes(hexadecimal: &str) -> Result<Vec<u8>, String> {
+    let digits = hexadecimal.as_bytes();
+    let two = |two: &[u8]| std::str::from_utf8(two).ok().and_then(|two| u8::from_str_radix(two, 16).ok());
+    digits.chunks(2).map(|pair| two(pair).ok_or_else(|| format!("head {hexadecimal:?}: is not hexadecimal"))).collect()
 }

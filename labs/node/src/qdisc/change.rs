@@ -46,6 +46,17 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         }
         Delay::Constant { .. } | Delay::Uniform { .. } => {}
     }
+    match queue.discipline {
+        Discipline::Step { .. }
+        | Discipline::FqCodel { .. }
+        | Discipline::Drr { .. }
+        | Discipline::Sfq { .. }
+        | Discipline::DualPi2 { .. }
+        | Discipline::Classes { .. } => {
+            return Some("such a queue is our own model's alone: write emulator: user in the description");
+        }
+        Discipline::DropTail {} | Discipline::Red { .. } | Discipline::Codel { .. } | Discipline::Pie { .. } => {}
+    }
     let kind = |direction: &Direction| {
         let fifo = direction.queue.discipline == Discipline::DropTail {};
         (std::mem::discriminant(&direction.queue.discipline), fifo && direction.queue.limit_packets.is_some())

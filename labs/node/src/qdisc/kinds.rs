@@ -304,6 +304,13 @@ pub fn queue(batch: &mut Batch, flags: i32, place: Place, direction: &Direction,
                 pie(options, packets, [target_ns, update_ns], [alpha_mhz, beta_mhz], ecn);
             });
         }
+        // Refused before (`change::refusal`).
+        Discipline::Step { .. }
+        | Discipline::FqCodel { .. }
+        | Discipline::Drr { .. }
+        | Discipline::Sfq { .. }
+        | Discipline::DualPi2 { .. }
+        | Discipline::Classes { .. } => {}
     }
 }
 

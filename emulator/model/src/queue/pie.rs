@@ -7,9 +7,9 @@
 //! timestamps nor an estimate of the departure rate are needed; PIE is always active; the probability is per
 //! packet; fixed point, 10^-18. Updates happen at fixed times from the first arrival on.
 
-use super::queue::{Arrival, Verdict};
-use super::rng::Stream;
-use super::Nanos;
+use super::{Arrival, Verdict};
+use crate::rng::Stream;
+use crate::Nanos;
 
 const ONE: i128 = 1_000_000_000_000_000_000;
 /// Updates one after the other must not keep whoever evaluates the link: over 10 s without a look they are 100 000.
@@ -129,8 +129,8 @@ impl Pie {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rng::Stage;
     use super::*;
+    use crate::rng::Stage;
 
     const MS: Nanos = 1_000_000;
 

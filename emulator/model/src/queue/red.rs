@@ -9,8 +9,8 @@
 //! probabilities, 2^-weight of a byte for the average. With ECN, capable packets are marked below the maximum
 //! and dropped above it (RFC 3168, section 7).
 
-use super::queue::{Arrival, Verdict};
-use super::rng::Stream;
+use super::{Arrival, Verdict};
+use crate::rng::Stream;
 
 const ONE: u64 = 1 << 32;
 /// Fixed point holds the average of 8 GiB with this many bits behind the point.
@@ -105,8 +105,8 @@ fn decay(average: u64, weight: u32, mut times: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rng::Stage;
     use super::*;
+    use crate::rng::Stage;
 
     fn at(queued_bytes: u64) -> Arrival {
         Arrival { now: 0, queued_bytes, idle: None, serialisation: 1_000, ecn_capable: true }

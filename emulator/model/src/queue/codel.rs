@@ -6,8 +6,8 @@
 //! backlog is never dropped from, is the longest seen so far (as in Linux). With ECN a capable packet is marked
 //! where it would be dropped (RFC 8289 leaves this open; as in Linux).
 
-use super::queue::Verdict;
-use super::Nanos;
+use super::Verdict;
+use crate::Nanos;
 
 #[derive(Clone, Debug)]
 pub struct Codel {

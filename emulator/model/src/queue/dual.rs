@@ -1,0 +1,261 @@
+//! DualPI2, RFC 9332: L4S packets (ECT(1), and CE that somebody set before) wait in a queue of their own, short because
+//! they are marked early; all others in the classic one. A proportional-integral controller keeps the delay at its
+//! target by a probability p'. Classic packets are dropped, or marked if ECT(0), with its square; L4S packets are
+//! marked with `coupling` times p', and whenever they waited for `step` or longer (section 2.4, appendix A).
+//!
+//! Divergences: updates happen at fixed times from the first arrival on, with the delay of the older one of the first
+//! packets of both queues; the marking of L4S is a step and no ramp (as in Linux). While `coupling` times p' is
+//! 100 % or more, packets are dropped where they would be marked by the square, in both queues (section 4.2.3).
+//! Queues of up to two packets of 1500 bytes never suffer, but for the step. Between the queues a weighted round robin
+//! of bytes decides; the classic queue's share is what it has at least.
+
+use super::pie::LEAST_UPDATE_NS;
+use super::Waiting;
+use crate::counters::Counters;
+use crate::fifo::{Fifo, List, Pool};
+use crate::rng::Stream;
+use crate::{Ecn, Nanos};
+
+/// Gains are in 10^-3 Hz and times in ns, so probabilities are in 10^-12.
+const ONE: i128 = 1_000_000_000_000;
+const SHORT_BYTES: u64 = 2 * 1500;
+const L4S: usize = 0;
+const CLASSIC: usize = 1;
+
+#[derive(Clone, Debug)]
+pub struct DualPi2 {
+    target: Nanos,
+    period: Nanos,
+    alpha: i128,
+    beta: i128,
+    coupling: i128,
+    step: Nanos,
+    /// What a byte of each queue counts against it while both wait.
+    price: [i64; 2],
+    credit: i64,
+    lists: [List; 2],
+    /// p'.
+    probability: i128,
+    delay_before: Nanos,
+    next_update: Option<Nanos>,
+}
+
+impl DualPi2 {
+    pub fn new(
+        target: Nanos,
+        period: Nanos,
+        alpha_mhz: u64,
+        beta_mhz: u64,
+        coupling: u32,
+        step: Nanos,
+        classic_ppb: u32,
+    ) -> Self {
+        // In ten-thousandths: bytes times these stay far below 2^63.
+        let classic = i64::from(classic_ppb / 100_000).min(10_000);
+        DualPi2 {
+            target,
+            period: period.max(LEAST_UPDATE_NS), // a shorter one was refused by `check`
+            alpha: i128::from(alpha_mhz),
+            beta: i128::from(beta_mhz),
+            coupling: i128::from(coupling),
+            step,
+            price: [classic, 10_000 - classic],
+            credit: 0,
+            lists: [List::EMPTY; 2],
+            probability: 0,
+            delay_before: 0,
+            next_update: None,
+        }
+    }
+
+    #[inline]
+    pub fn push<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, arriving: Waiting<P>, counters: &mut Counters) {
+        if self.next_update.is_none() {
+            self.next_update = Some(arriving.arrival.saturating_add(self.period));
+        }
+        let which = match arriving.ecn() {
+            Ecn::Ect1 | Ecn::Ce => L4S,
+            Ecn::NotEct | Ecn::Ect0 => CLASSIC,
+        };
+        counters.classes[which].queued.add(arriving.bytes);
+        pool.push_back(&mut self.lists[which], arriving);
+    }
+
+    /// Makes the updates due up to `until`, while the same packets wait all the time.
+    #[inline]
+    pub fn update_until<P: Copy>(&mut self, until: Nanos, pool: &Pool<Waiting<P>>) {
+        while let Some(now) = self.next_update.filter(|now| *now <= until) {
+            let arrivals = self.lists.each_ref().map(|list| pool.front(list).map(|first| first.arrival));
+            let oldest = arrivals.into_iter().flatten().min();
+            if self.probability == 0 && self.delay_before == 0 && oldest.is_none() {
+                // Nothing will change until a packet waits.
+                self.next_update = Some(until.saturating_add(self.period - (until - now) % self.period));
+                return;
+            }
+            self.update(oldest.map_or(0, |arrival| now.saturating_sub(arrival)));
+            self.next_update = Some(now.saturating_add(self.period));
+        }
+    }
+
+    fn update(&mut self, delay: Nanos) {
+        let (target, before, now) = (i128::from(self.target), i128::from(self.delay_before), i128::from(delay));
+        let step = self.alpha * (now - target) + self.beta * (now - before);
+        self.probability = (self.probability + step).clamp(0, ONE);
+        self.delay_before = delay;
+    }
+
+    /// The packet whose turn it is. Drops are counted, and go to `dropped`.
+    pub fn next<P: Copy>(
+        &mut self,
+        pool: &mut Pool<Waiting<P>>,
+        free_at: Nanos,
+        counters: &mut Counters,
+        dropped: &mut Fifo<P>,
+        stream: &mut Stream,
+    ) -> Option<Waiting<P>> {
+        loop {
+            let which = self.turn()?;
+            let mut next = pool.pop_front(&mut self.lists[which])?;
+            let sojourn = counters.leave(&next, free_at);
+            counters.classes[which].leave(next.bytes, sojourn);
+            let alone = self.lists[which].is_empty();
+            if self.is_dropped(which, &mut next, sojourn, alone, counters.queued.bytes, stream) {
+                counters.classes[which].dropped_packets += 1;
+                counters.aqm.add(next.bytes);
+                dropped.push_back(next.packet);
+                continue;
+            }
+            let class = &mut counters.classes[which];
+            class.ce_packets += u64::from(next.mark_ce);
+            class.served_packets += 1;
+            self.settle(which, next.bytes);
+            return Some(next);
+        }
+    }
+
+    /// Which queue is next; None where both are empty.
+    fn turn(&self) -> Option<usize> {
+        match self.lists.each_ref().map(List::is_empty) {
+            [true, true] => None,
+            [false, true] => Some(L4S),
+            [true, false] => Some(CLASSIC),
+            [false, false] => Some(if self.credit >= 0 { L4S } else { CLASSIC }),
+        }
+    }
+
+    /// Both queues pay for what they send, as long as the other one waits.
+    fn settle(&mut self, which: usize, bytes: u32) {
+        if self.lists[1 - which].is_empty() {
+            self.credit = 0;
+            return;
+        }
+        let price = self.price[which] * i64::from(bytes);
+        self.credit += if which == L4S { -price } else { price };
+    }
+
+    /// Is the packet dropped? Or else it may have been marked.
+    fn is_dropped<P>(
+        &self,
+        which: usize,
+        packet: &mut Waiting<P>,
+        sojourn: Nanos,
+        alone: bool,
+        behind_bytes: u64,
+        stream: &mut Stream,
+    ) -> bool {
+        if which == L4S && sojourn >= self.step && !alone {
+            packet.mark_ce = true;
+        }
+        if behind_bytes + u64::from(packet.bytes) <= SHORT_BYTES || self.probability == 0 {
+            return false;
+        }
+        let mut chosen = |probability: i128| i128::from(stream.below(ONE as u64)) < probability;
+        // Both draws at once or the square: the same, and exact.
+        let squared = chosen(self.probability) & chosen(self.probability);
+        let coupled = self.coupling * self.probability;
+        let overload = coupled >= ONE;
+        match which {
+            CLASSIC if !squared => false,
+            CLASSIC if overload || !packet.ecn().capable() => true,
+            CLASSIC => {
+                packet.mark_ce = true;
+                false
+            }
+            _ if overload && squared => true,
+            _ => {
+                packet.mark_ce |= chosen(coupled);
+                false
+            }
+        }
+    }
+
+    /// Any packet.
+    pub fn cut<P: Copy>(&mut self, pool: &mut Pool<Waiting<P>>, counters: &mut Counters) -> Option<Waiting<P>> {
+        let which = self.turn()?;
+        let taken = pool.pop_front(&mut self.lists[which])?;
+        counters.classes[which].queued.remove(taken.bytes);
+        Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stage;
+
+    const MS: Nanos = 1_000_000;
+
+    fn dual() -> DualPi2 {
+        DualPi2::new(15 * MS, 16 * MS, 160, 3_200, 2, 1_000 * MS, 100_000_000)
+    }
+
+    /// Appendix A.1: p' grows by alpha (delay - target) + beta (delay - delay before).
+    #[test]
+    fn the_controller_steps_as_in_the_appendix() {
+        let mut dual = dual();
+        dual.update(25 * MS); // 0.16 × 0.010 + 3.2 × 0.025 = 0.0816
+        assert_eq!(dual.probability, 81_600_000_000);
+        dual.update(25 * MS);
+        assert_eq!(dual.probability, 83_200_000_000);
+        dual.update(0); // − 0.16 × 0.015 − 3.2 × 0.025
+        assert_eq!(dual.probability, 800_000_000);
+        dual.update(0);
+        assert_eq!(dual.probability, 0);
+    }
+
+    /// Of 100,000 packets: what was dropped, and what was marked.
+    fn fates(probability: i128, traffic_class: u8) -> (f64, f64) {
+        let (mut dual, mut stream) = (dual(), Stream::new(3, Stage::Queue));
+        dual.probability = probability;
+        let (mut dropped, mut marked) = (0, 0);
+        for _ in 0..100_000 {
+            let mut packet = Waiting { packet: (), arrival: 0, bytes: 1538, flow: 0, traffic_class, mark_ce: false };
+            let which = if traffic_class & 1 == 1 { L4S } else { CLASSIC };
+            dropped += u32::from(dual.is_dropped(which, &mut packet, 0, false, 30_000, &mut stream));
+            marked += u32::from(packet.mark_ce);
+        }
+        (f64::from(dropped) / 1e5, f64::from(marked) / 1e5)
+    }
+
+    fn assert_near(found: f64, expected: f64) {
+        let deviation = (expected * (1.0 - expected) / 1e5).sqrt();
+        assert!((found - expected).abs() <= 4.0 * deviation, "{found} is not {expected} ± 4 × {deviation}");
+    }
+
+    /// Section 2.1: the classic queue has the square of p', L4S the coupled multiple; above 100 % of that all are dropped.
+    #[test]
+    fn classic_packets_have_the_square_and_l4s_the_double() {
+        for (p, overload) in [(0.05, false), (0.3, false), (0.7, true)] {
+            let probability = (p * 1e12) as i128;
+            let (dropped, marked) = fates(probability, 0);
+            assert_near(dropped, p * p);
+            assert_near(marked, 0.0);
+            let (dropped, marked) = fates(probability, 2);
+            assert_near(if overload { dropped } else { marked }, p * p);
+            assert_near(if overload { marked } else { dropped }, 0.0);
+            let (dropped, marked) = fates(probability, 1);
+            assert_near(dropped, if overload { p * p } else { 0.0 });
+            assert_near(marked, if overload { 1.0 - p * p } else { 2.0 * p });
+        }
+    }
+}
