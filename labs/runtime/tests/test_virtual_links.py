@@ -1,4 +1,4 @@
-"""Links of the kernel in the virtual clock, measured from outside: each packet's delay and spacing, to the ns."""
+"""Links of the kernel's parts in the virtual clock, measured from outside: each packet's delay and spacing in ns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,15 @@ for _ in range({count}):
 
 def lab(**settings: str) -> Plan:
     """A dumbbell with 50 ms each way; hosts send at 10 Gbit/s and have no dither unless told."""
-    words = {"name": f"vl{os.getpid()}", "rtt": "100ms", "ip": "4", "dither": "0", "access": "10G", **settings}
+    words = {
+        "name": f"vl{os.getpid()}",
+        "emulator": "kernel",
+        "rtt": "100ms",
+        "ip": "4",
+        "dither": "0",
+        "access": "10G",
+        **settings,
+    }
     return compile(from_template("dumbbell", words), host.virtual_facts())
 
 
