@@ -23,6 +23,7 @@ from labs.runtime.program import Command, Program
 from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import parse
+from labs.stages import Direction
 from labs.units import NS_PER_SECOND
 from tests.conftest import ROOT
 
@@ -120,10 +121,10 @@ def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
     return frames(captured[0]), frames(captured[1])
 
 
-def watch(port: str, way: str) -> tuple[str, ...]:
-    """Frames of IPv4 that come in or go out at a port, whole, with times in ns, for as long as SEND may take."""
-    words = ("-i", port, "-Q", way, "-w", "-", "--time-stamp-precision=nano", "-B", "65536", "ip")
-    return ("timeout", f"{LONGEST_S}", "tcpdump", "-Z", "root", *words)
+def watch(port: str, way: str, longest_s: int = LONGEST_S, buffer_kib: int = 65536) -> tuple[str, ...]:
+    """Frames of IPv4 that come in or go out at a port, whole, with times in ns; as long as SEND may take."""
+    words = ("-i", port, "-Q", way, "-w", "-", "--time-stamp-precision=nano", "-B", f"{buffer_kib}", "ip")
+    return ("timeout", f"{longest_s}", "tcpdump", "-Z", "root", *words)
 
 
 def frames(captured: bytes) -> list[Seen]:
@@ -139,9 +140,9 @@ def frames(captured: bytes) -> list[Seen]:
     return found
 
 
-def of_the_model(plan: Plan, arrived: list[Seen]) -> list[dict[str, Any]]:
+def of_the_model(direction: Direction, arrived: list[Seen]) -> list[dict[str, Any]]:
     request = {
-        "direction": plan.links[0].forward,
+        "direction": direction,
         "arrivals": [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrived],
     }
     command = [*RUN, "--", "model"]
@@ -156,7 +157,7 @@ def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings
     assert plan.links[0].backend == "ewan"
     arrived, left = seen(plan, tmp_path / "run")
     assert len(arrived) == PACKETS
-    wanted = of_the_model(plan, arrived)
+    wanted = of_the_model(plan.links[0].forward, arrived)
     assert len(left) == len(wanted)
     for found, each in zip(left, wanted, strict=True):
         came = arrived[each["packet"]]
