@@ -22,7 +22,7 @@
 #include "ewan_model.h"
 
 #define EWAN_REASON	120
-#define EWAN_REPORT	1024	/* 17 names and numbers of 64 bits */
+#define EWAN_REPORT	4096	/* names and numbers of 64 bits: 20 of the link, 6 of each of 8 classes */
 
 struct ewan_sched {
 	struct ewan_lane	*lane;
@@ -30,6 +30,7 @@ struct ewan_sched {
 	u8			*text;		/* of a direction or a change, as far as it came */
 	size_t			length;
 	char			reason[EWAN_REASON];
+	u8			report[EWAN_REPORT];
 };
 
 /* Called by the model. Only a link that is made or changed needs large pieces, and there the kernel may sleep. */
@@ -295,11 +296,10 @@ static int ewan_dump(struct Qdisc *sch, struct sk_buff *skb)
 static int ewan_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
 	struct ewan_sched *q = qdisc_priv(sch);
-	u8 report[EWAN_REPORT];
 
 	if (!q->lane)
 		return 0;
-	return gnet_stats_copy_app(d, report, ewan_lane_report(q->lane, report, sizeof(report)));
+	return gnet_stats_copy_app(d, q->report, ewan_lane_report(q->lane, q->report, sizeof(q->report)));
 }
 
 static struct Qdisc_ops ewan_ops __read_mostly = {
