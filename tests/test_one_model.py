@@ -92,13 +92,13 @@ class Seen(NamedTuple):
     """As hexadecimal digits: what the link knows of it; empty of a frame that left."""
 
 
-def lab(settings: str) -> Plan:
+def lab(settings: str, emulator: str = "user") -> Plan:
     text = f"""
 name: om{os.getpid()}
 topology: dumbbell
 ip: 4
 dither: 0ms
-emulator: user
+emulator: {emulator}
 access: {{rate: 10Gbit/s, buffer: 100MB}}
 wan: {{rate: 20Mbit/s, delay: 10ms, {settings}}}
 """
@@ -169,3 +169,15 @@ def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings
             )
     # The case is not an empty one.
     assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings
+
+
+@pytest.mark.parametrize("settings", [LINKS["drop-tail by packets"], LINKS["drop-tail by bytes"]])
+def test_the_kernels_parts_send_and_drop_the_same_packets_at_the_same_times(tmp_path: Path, settings: str) -> None:
+    """netem, psp and the queue: the delay line is in front there, so with a constant delay all comes out alike."""
+    plan = lab(settings, "kernel")
+    assert plan.links[0].backend == "kernel"
+    arrived, left = seen(plan, tmp_path / "run")
+    wanted = of_the_model(plan.links[0].forward, arrived)
+    assert PACKETS > len(wanted) == len(left)
+    for found, each in zip(left, wanted, strict=True):
+        assert (found.number, found.at_ns) == (arrived[each["packet"]].number, each["due_ns"])

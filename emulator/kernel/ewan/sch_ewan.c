@@ -15,6 +15,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <net/gso.h>
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
@@ -103,7 +104,7 @@ static bool ewan_accept(struct ewan_sched *q, struct Qdisc *sch, struct sk_buff 
 	return true;
 }
 
-static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static int ewan_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct ewan_sched *q = qdisc_priv(sch);
 	struct ewan_arrival arrival;
@@ -111,8 +112,6 @@ static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	u64 now = ktime_get_ns();
 	bool accepted;
 
-	if (unlikely(!q->lane))
-		return qdisc_drop(skb, sch, to_free);
 	ewan_lane_impair(q->lane, skb->data, skb_headlen(skb), skb->len, skb_vlan_tag_present(skb) ? VLAN_HLEN : 0, now,
 			 &arrival);
 	if (arrival.lost) {
@@ -139,6 +138,33 @@ static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 		ewan_accept(q, sch, copy, &arrival, now, to_free);
 	ewan_free_dropped(q, sch, to_free);
 	return accepted ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
+}
+
+/* What a sender left to its hardware to cut comes to the link as the packets that hardware would send. */
+static int ewan_cut(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct sk_buff *segment, *next;
+	bool accepted = false;
+
+	segment = skb_gso_segment(skb, netif_skb_features(skb) & ~NETIF_F_GSO_MASK);
+	if (IS_ERR_OR_NULL(segment))
+		return qdisc_drop(skb, sch, to_free);
+	skb_list_walk_safe(segment, segment, next) {
+		skb_mark_not_on_list(segment);
+		qdisc_skb_cb(segment)->pkt_len = segment->len;
+		accepted |= ewan_take(segment, sch, to_free) != NET_XMIT_DROP;
+	}
+	consume_skb(skb);
+	return accepted ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
+}
+
+static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+
+	if (unlikely(!q->lane))
+		return qdisc_drop(skb, sch, to_free);
+	return unlikely(skb_is_gso(skb)) ? ewan_cut(skb, sch, to_free) : ewan_take(skb, sch, to_free);
 }
 
 static struct sk_buff *ewan_dequeue(struct Qdisc *sch)
