@@ -11,10 +11,13 @@ import os
 import struct
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import hypothesis
 import orjson
 import pytest
+from hypothesis import given, strategies
 
 from labs import host
 from labs.compile import compile
@@ -30,6 +33,8 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.virtual
 
 PACKETS = 10_000
+EXAMPLES = int(os.environ.get("EXAMPLES", "4"))
+"""Of settings that are drawn at random; by hand: `EXAMPLES=200 pytest …`."""
 HEAD_BYTES = 42
 """Ethernet, IPv4, UDP."""
 LONGEST_S = 20
@@ -79,6 +84,24 @@ LINKS = {
     "weighted": "queue: {weighted: {classes: [{name: a, dscp: [ef, af41], weight: 3}, {name: b}]}}, buffer: 30pkt",
 }
 
+LOSSES = ("loss: 2%", "loss: {every: 11}", "loss: {gilbert-elliott: {to_bad: 1%, to_good: 20%}}", "duplicate: 3%")
+DELAYS = (
+    "jitter: 2ms",
+    "jitter: 4ms, reorder: true",
+    "jitter: 3ms, distribution: pareto",
+    "jitter: 3ms, distribution: uniform",
+)
+QUEUES = [words for name, words in LINKS.items() if "queue:" in words]
+BUFFERS = ("buffer: 25pkt", "buffer: 60kB", "buffer: 20ms")
+
+
+@strategies.composite
+def any_settings(draw: strategies.DrawFn) -> str:
+    """A loss, a delay and a queue together, each of them or not."""
+    queue = draw(strategies.sampled_from([*QUEUES, *BUFFERS]))
+    more = [draw(strategies.sampled_from(["", *each])) for each in (LOSSES, DELAYS)]
+    return ", ".join(words for words in (*more, queue, draw(strategies.sampled_from(["", "framing: ip"]))) if words)
+
 
 class Seen(NamedTuple):
     """A frame at a port: when, its length without the Ethernet header, its number, its zero bytes."""
@@ -105,14 +128,14 @@ wan: {{rate: 20Mbit/s, delay: 10ms, {settings}}}
     return compile(parse(text, Path("one-model.lab.yaml")), host.virtual_facts())
 
 
-def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
+def seen(plan: Plan, place: Path, seed: int = 1) -> tuple[list[Seen], list[Seen]]:
     """What came into the link, and what went out of it."""
     address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
     link = plan.links[0]
     commands = (
         Command(link.node, watch(link.port_a, "in")),
         Command(link.node, watch(link.port_b, "out")),
-        Command("left1", ("python3", "-c", SEND, address, "1")),
+        Command("left1", ("python3", "-c", SEND, address, str(seed))),
     )
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * NS_PER_SECOND), place)
@@ -153,9 +176,23 @@ def of_the_model(direction: Direction, arrived: list[Seen]) -> list[dict[str, An
 
 @pytest.mark.parametrize("settings", LINKS.values(), ids=LINKS)
 def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings: str) -> None:
+    left = treated_alike(settings, tmp_path / "run", seed=1)
+    # The case is not an empty one.
+    assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings
+
+
+@given(any_settings(), strategies.integers(2, 1000))
+@hypothesis.settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+def test_whatever_is_set_together(settings: str, seed: int) -> None:
+    with TemporaryDirectory() as place:
+        treated_alike(settings, Path(place) / "run", seed)
+
+
+def treated_alike(settings: str, place: Path, seed: int) -> list[Seen]:
+    """What left, once each packet was seen to be treated as the model treats it."""
     plan = lab(settings)
     assert plan.links[0].backend == "ewan"
-    arrived, left = seen(plan, tmp_path / "run")
+    arrived, left = seen(plan, place, seed)
     assert len(arrived) == PACKETS
     wanted = of_the_model(plan.links[0].forward, arrived)
     assert len(left) == len(wanted)
@@ -167,8 +204,7 @@ def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings
             assert found._replace(head="") == Seen(
                 each["due_ns"], came.ip_bytes, came.traffic_class | mark, came.number, came.zeros, ""
             )
-    # The case is not an empty one.
-    assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings
+    return left
 
 
 @pytest.mark.parametrize("settings", [LINKS["drop-tail by packets"], LINKS["drop-tail by bytes"]])
