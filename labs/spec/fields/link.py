@@ -12,6 +12,7 @@ from pydantic import Field
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
+from labs.spec.fields.trace import Trace
 from labs.spec.values import BufferText, DelayText, DurationText, FractionText, Mtu, Name, RateText
 
 
@@ -40,6 +41,11 @@ class Direction(Model):
         description="uniform: within ± jitter; normal: jitter is the standard deviation; pareto: from "
         "delay - jitter on, a tail of shape 3 with that standard deviation; normal if absent",
         examples=["uniform"],
+    )
+    trace: Trace | None = Field(
+        None,
+        description="rate, delay, loss or buffer over time, from a file; none if absent",
+        examples=["{file: lte.csv}"],
     )
     reorder: bool | None = Field(
         None,
