@@ -79,6 +79,21 @@ LINKS = {
 }
 
 
+TRACES = {
+    "rows of rate, delay and loss": """time,rate,delay,loss
+0s,20Mbit/s,10ms,0%
+7.000001ms,0,,
+19ms,3.333333Mbit/s,2ms,3%
+40.5ms,90Mbit/s,25ms,
+61234567ns,8Mbit/s,1ms,0%
+80ms,,,
+""",
+    "rows of delay and buffer": "time,delay,buffer\n0s,10ms,60kB\n11ms,3ms,9kB\n23ms,,30kB\n30000001ns,17ms,\n50ms,,\n",
+    "opportunities": "1\n1\n2\n3\n3\n3\n3\n8\n9\n20\n",
+}
+"""Files of traces, which repeat many times while SEND sends."""
+
+
 class Seen(NamedTuple):
     """A frame at a port: when, its length without the Ethernet header, its number, its zero bytes."""
 
@@ -91,7 +106,8 @@ class Seen(NamedTuple):
     """As hexadecimal digits: what the link knows of it; empty of a frame that left."""
 
 
-def lab(settings: str) -> Plan:
+def lab(settings: str, folder: Path = Path()) -> Plan:
+    """`settings` of the link; 20 Mbit/s and 10 ms unless a trace is among them."""
     text = f"""
 name: om{os.getpid()}
 topology: dumbbell
@@ -99,9 +115,10 @@ ip: 4
 dither: 0ms
 emulator: user
 access: {{rate: 10Gbit/s, buffer: 100MB}}
-wan: {{rate: 20Mbit/s, delay: 10ms, {settings}}}
+wan: {{rate: 20Mbit/s, delay: 10ms}}
+links: {{core: {{{settings}}}}}
 """
-    return compile(parse(text, Path("one-model.lab.yaml")), host.virtual_facts())
+    return compile(parse(text, folder / "one-model.lab.yaml"), host.virtual_facts())
 
 
 def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
@@ -112,6 +129,7 @@ def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
         Command(link.node, watch(link.port_a, "in")),
         Command(link.node, watch(link.port_b, "out")),
         Command("left1", ("python3", "-c", SEND, address, "1")),
+        Command("left1", ("date", "+%s%N")),
     )
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * NS_PER_SECOND), place)
@@ -139,9 +157,16 @@ def frames(captured: bytes) -> list[Seen]:
     return found
 
 
-def of_the_model(plan: Plan, arrived: list[Seen]) -> list[dict[str, Any]]:
+def begin_ns(place: Path) -> int:
+    """T0, when traces begin, on the clock of the frames: from a command that tells the time at which it was started."""
+    date = orjson.loads((place / "commands.json").read_bytes())["commands"][3]
+    return int((place / "commands" / "4-left1.out").read_text()) - int(date["started_ns"])
+
+
+def of_the_model(plan: Plan, arrived: list[Seen], begin_ns: int = 0) -> list[dict[str, Any]]:
     request = {
         "direction": plan.links[0].forward,
+        "begin_ns": begin_ns,
         "arrivals": [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrived],
     }
     command = [*RUN, "--", "model"]
@@ -153,10 +178,22 @@ def of_the_model(plan: Plan, arrived: list[Seen]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("settings", LINKS.values(), ids=LINKS)
 def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings: str) -> None:
     plan = lab(settings)
+    compared(plan, tmp_path / "run", "jitter" in settings)
+
+
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+def test_a_trace_is_followed_as_the_model_follows_it(tmp_path: Path, trace: str) -> None:
+    (tmp_path / "t").write_text(trace)
+    buffer = "" if "buffer" in trace else ", buffer: 60kB"
+    compared(lab(f"trace: {{file: t}}{buffer}", tmp_path), tmp_path / "run", reordered=False)
+
+
+def compared(plan: Plan, place: Path, reordered: bool) -> None:
+    """Runs SEND, and holds what came out of the link to what the model says of what came in."""
     assert plan.links[0].backend == "ewan"
-    arrived, left = seen(plan, tmp_path / "run")
+    arrived, left = seen(plan, place)
     assert len(arrived) == PACKETS
-    wanted = of_the_model(plan, arrived)
+    wanted = of_the_model(plan, arrived, begin_ns(place))
     assert len(left) == len(wanted)
     for found, each in zip(left, wanted, strict=True):
         came = arrived[each["packet"]]
@@ -167,4 +204,4 @@ def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings
                 each["due_ns"], came.ip_bytes, came.traffic_class | mark, came.number, came.zeros, ""
             )
     # The case is not an empty one.
-    assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings
+    assert len(left) != PACKETS or left != sorted(left) or reordered

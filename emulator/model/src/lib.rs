@@ -186,8 +186,11 @@ impl<P: Copy> DirectionModel<P> {
 
     /// The trace begins at `now`, for the first time or anew.
     pub fn begin(&mut self, now: Nanos) {
-        self.advance(now);
+        if self.trace_at <= now {
+            self.advance(now);
+        }
         let Some(trace) = &mut self.trace else { return };
+        self.clock = self.clock.max(now);
         trace.begin(self.clock);
         self.trace_at = trace.next_at();
         self.advance(now);

@@ -42,16 +42,16 @@ class Direction(Model):
         "delay - jitter on, a tail of shape 3 with that standard deviation; normal if absent",
         examples=["uniform"],
     )
-    trace: Trace | None = Field(
-        None,
-        description="rate, delay, loss or buffer over time, from a file; none if absent",
-        examples=["{file: lte.csv}"],
-    )
     reorder: bool | None = Field(
         None,
         description="may jitter let packets overtake; false if absent: a packet then leaves no earlier than those "
         "before it, which makes the mean delay longer. Packets that come 1, 0.3, 0.1 or 0.01 of jitter apart are later "
         "by 0.04, 0.28, 0.52 or 0.83 jitter in the mean (uniform), by 0.23, 0.72, 1.21 or 2.13 (normal)",
+    )
+    trace: Trace | None = Field(
+        None,
+        description="rate, delay, loss or buffer over time, from a file; none if absent",
+        examples=["{file: lte.csv}"],
     )
 
 
