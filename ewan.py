@@ -30,6 +30,7 @@ COMMANDS = {
     "shell": "labs.commands.use:shell_command",
     "verify": "calibration.cli:verify_command",
     "set": "labs.commands.set:set_command",
+    "trace": "labs.commands.trace:trace_command",
     "watch": "labs.commands.watch:watch_command",
     "metrics": "labs.commands.metrics:metrics_command",
     "doctor": "calibration.cli:doctor_command",

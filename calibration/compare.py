@@ -71,6 +71,11 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
         yield judge.missing(first, "ns", base, why or "not probed")
         return
     delay, arrived = stream["delay"], stream["received_packets"]
+    if moved := link.untold("delay"):
+        yield judge.missing(first, "ns", base, moved)
+        if delay is not None:
+            yield judge.shown("delay min", "ns", None, delay["min_ns"], f"of {arrived} packets")
+        return
     if delay is None or arrived < 3:
         lost = f"{arrived} of {stream['sent_packets']} packets arrived"
         if delay is None and link.loss.probability < 0.5:
@@ -207,7 +212,7 @@ def _loss(link: LinkExpectation, judge: Judge, results: Results, bounds: Toleran
     configured = link.loss.probability
     kind = "loss" if ("loss", link.key) in results.streams else "delay"
     stream = results.streams.get((kind, link.key))
-    why = why_not(results, kind, link.key)
+    why = link.untold("loss") or why_not(results, kind, link.key)
     if why or stream is None:
         yield judge.missing("loss", "ppb", configured * PPB, why or "not probed")
         return

@@ -16,12 +16,20 @@ from calibration import lans
 from calibration.distribution import DelayLine, LossStatistics
 from labs.stages import Direction, DropTail, Framing
 from labs.stages.queue import discipline_words
+from labs.stages.trace import Said, said
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 CARD_SHARE = 0.95
 """Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
 ENOUGH = 1.02
 """Times a link's rate: less does not show that it is the link that limits."""
+MOVED_BY: dict[str, frozenset[Said]] = {
+    "delay": frozenset({"rate", "delay"}),
+    "rate": frozenset({"rate", "delay", "loss"}),
+    "loss": frozenset({"rate", "loss"}),
+    "queue limit": frozenset({"rate", "delay", "loss", "buffer"}),
+}
+"""A quantity that is measured, and what moves it when a trace says it."""
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
 
@@ -39,6 +47,12 @@ def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
 def _own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
     """What the rate adds to a lone packet; a token bucket lets it pass at once."""
     return 0.0 if backend == "tbf" else serialisation_ns(direction, packet_bytes)
+
+
+def untold(direction: Direction, quantity: str) -> str:
+    """Why a direction has no single value of a quantity: its trace; empty where it has one."""
+    moved = sorted(said(direction.trace) & MOVED_BY[quantity])
+    return f"it follows a trace, which says the {' and the '.join(moved)}" if moved else ""
 
 
 _UNCOUNTED = Framing(0, 0)
@@ -110,6 +124,10 @@ class LinkExpectation:
         count = min(math.ceil(above / one), len(self.senders))
         return self.senders[:count], min(above, count * one)
 
+    def untold(self, quantity: str) -> str:
+        """Why there is no single value of a quantity; empty where there is one."""
+        return untold(self.direction, quantity)
+
     @property
     def cause(self) -> str:
         """What may keep it from being what the plan says."""
@@ -180,6 +198,11 @@ class PairExpectation:
     def key(self) -> str:
         """Names the pair in probes and results: "left1 to right1"."""
         return f"{self.source} to {self.sink}"
+
+    def untold(self, quantity: str) -> str:
+        """Why there is no single value of a quantity of a link on the path; empty where there is one."""
+        why = next((why for each in self.directions if (why := untold(each, quantity))), "")
+        return why.replace("it", "a link on its path", 1)
 
     @property
     def dither_ns(self) -> int:

@@ -90,14 +90,29 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
     probing = Probing()
     links, pairs = expected.links, expected.pairs
     probing.add("delay", "delay", *method.delays(links, lab))
-    lossy = [link for link in links if not link.lossless or link.duplicates > 0]
+    lossy = [link for link in links if (not link.lossless or link.duplicates > 0) and not link.untold("loss")]
     probing.add("loss", "loss", *method.losses(lossy, lab))
     for pair in pairs[method.most_pairs :]:
         probing.skip(pair.key, "base RTT", f"only {method.most_pairs} pairs are measured")
-    probing.add("rtt", "rtt", *method.round_trips(pairs[: method.most_pairs], lab))
-    method.rates(probing, links, lab)
-    method.transfers(probing, list(_one_per_bottleneck(probing, pairs, method.most_transfers)), lab)
+    told = [pair for pair in pairs[: method.most_pairs] if not pair.untold("delay")]
+    probing.add("rtt", "rtt", *method.round_trips(told, lab))
+    _skip_traced(probing, expected)
+    method.rates(probing, [link for link in links if not link.untold("rate")], lab)
+    steady = [pair for pair in pairs if not pair.untold("queue limit")]
+    method.transfers(probing, list(_one_per_bottleneck(probing, steady, method.most_transfers)), lab)
     return probing
+
+
+def _skip_traced(probing: Probing, expected: Expectations) -> None:
+    """What has no single value, because a trace moves it."""
+    for link in expected.links:
+        for quantity in ("rate", "queue limit"):
+            if why := link.untold(quantity):
+                probing.skip(link.key, quantity, why)
+    for pair in expected.pairs:
+        for quantity, moved in (("base RTT", "delay"), ("TCP goodput", "queue limit")):
+            if why := pair.untold(moved):
+                probing.skip(pair.key, quantity, why)
 
 
 def _one_per_bottleneck(probing: Probing, pairs: Sequence[PairExpectation], most: int) -> Iterator[PairExpectation]:
@@ -144,6 +159,8 @@ def probe_bytes(link: LinkExpectation) -> int:
 
 def hidden_limit(link: LinkExpectation) -> str | None:
     """Why a full queue does not show its limit, whoever fills it; None: it does."""
+    if why := link.untold("queue limit"):
+        return why
     if link.active_queue is not None:
         return f"{link.active_queue} drops before the limit"
     if not link.line.constant:

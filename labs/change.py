@@ -19,6 +19,7 @@ from labs.spec import fields, from_template
 from labs.spec.source import DescriptionError, Path, Place, Places
 from labs.stages import Change, Direction, DropTail, Queue, Red
 from labs.stages.delay import nominal_ns
+from labs.stages.trace import said
 from labs.units import Duration, Rate, Size, UnitError, about
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
@@ -40,6 +41,9 @@ WORDS = {
     "queue": ("queue",),
 }
 
+
+_TRACED = {"rate": ("rate_bps",), "delay": ("delay",), "loss": ("loss",), "buffer": ("queue",)}
+"""What a trace says → the keys of a `Change` that would say the same."""
 
 Heading = Literal["forward", "backward"]
 _PATH: Path = ("wan",)
@@ -72,6 +76,7 @@ def wanted(words: Mapping[str, str]) -> Wanted:
 def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> Change:
     """What changes in one direction, or DescriptionError."""
     now = link.forward if heading == "forward" else link.backward
+    _check_trace(link, now, asked)
     way = settings(_PATH, Rate(now.rate_bps), [(_PATH, _kept(now, asked.keys)), (_PATH, asked.keys)])
     delay_ns = way.delay_ns if way.delay_ns is not None else nominal_ns(now.delay)
     longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
@@ -105,6 +110,17 @@ def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
     if asked.jitter is None or asked.jitter.ns > 0:
         return keys
     return keys.model_copy(update={"distribution": None, "reorder": None})
+
+
+def _check_trace(link: Link, now: Direction, asked: Wanted) -> None:
+    """Refuses what the trace of a direction says."""
+    for column in said(now.trace):
+        told = [word for word in asked.words if set(WORDS[word]) & set(_TRACED[column])]
+        if told:
+            raise DescriptionError(
+                f"{told[0]}={asked.words[told[0]]}: the trace of {link.name} says its {column}: "
+                "bring the lab up without it, or with another one"
+            )
 
 
 def _mtu(plan: Plan, link: Link) -> int:

@@ -170,6 +170,8 @@ BLOCKS = [(path, line, text) for path in DOCUMENTS for line, text in yaml_blocks
 def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, tmp_path: Path) -> None:
     """Whole labs compile, whole scenarios give runs; a piece of a lab is right where it belongs."""
     file = tmp_path / f"block.{'scenario' if 'steps:' in text else 'lab'}.yaml"
+    for trace in (ROOT / "labs/library").glob("*.csv"):
+        shutil.copy(trace, tmp_path)
     if "steps:" in text:
         assert list(parse_scenario(text, file).runs().scheduled(HostFacts((0, 1), (), "virtual"), "virtual"))
     else:

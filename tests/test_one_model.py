@@ -103,6 +103,21 @@ def any_settings(draw: strategies.DrawFn) -> str:
     return ", ".join(words for words in (*more, queue, draw(strategies.sampled_from(["", "framing: ip"]))) if words)
 
 
+TRACES = {
+    "rows of rate, delay and loss": """time,rate,delay,loss
+0s,20Mbit/s,10ms,0%
+7.000001ms,0,,
+19ms,3.333333Mbit/s,2ms,3%
+40.5ms,90Mbit/s,25ms,
+61234567ns,8Mbit/s,1ms,0%
+80ms,,,
+""",
+    "rows of delay and buffer": "time,delay,buffer\n0s,10ms,60kB\n11ms,3ms,9kB\n23ms,,30kB\n30000001ns,17ms,\n50ms,,\n",
+    "opportunities": "1\n1\n2\n3\n3\n3\n3\n8\n9\n20\n",
+}
+"""Files of traces, which repeat many times while SEND sends."""
+
+
 class Seen(NamedTuple):
     """A frame at a port: when, its length without the Ethernet header, its number, its zero bytes."""
 
@@ -115,7 +130,8 @@ class Seen(NamedTuple):
     """As hexadecimal digits: what the link knows of it; empty of a frame that left."""
 
 
-def lab(settings: str, emulator: str = "user") -> Plan:
+def lab(settings: str, emulator: str = "user", folder: Path = Path()) -> Plan:
+    """`settings` of the link; 20 Mbit/s and 10 ms unless a trace is among them."""
     text = f"""
 name: om{os.getpid()}
 topology: dumbbell
@@ -123,9 +139,10 @@ ip: 4
 dither: 0ms
 emulator: {emulator}
 access: {{rate: 10Gbit/s, buffer: 100MB}}
-wan: {{rate: 20Mbit/s, delay: 10ms, {settings}}}
+wan: {{rate: 20Mbit/s, delay: 10ms}}
+links: {{core: {{{settings}}}}}
 """
-    return compile(parse(text, Path("one-model.lab.yaml")), host.virtual_facts())
+    return compile(parse(text, folder / "one-model.lab.yaml"), host.virtual_facts())
 
 
 def seen(plan: Plan, place: Path, seed: int = 1) -> tuple[list[Seen], list[Seen]]:
@@ -136,6 +153,7 @@ def seen(plan: Plan, place: Path, seed: int = 1) -> tuple[list[Seen], list[Seen]
         Command(link.node, watch(link.port_a, "in")),
         Command(link.node, watch(link.port_b, "out")),
         Command("left1", ("python3", "-c", SEND, address, str(seed))),
+        Command("left1", ("date", "+%s%N")),
     )
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * NS_PER_SECOND), place)
@@ -163,9 +181,16 @@ def frames(captured: bytes) -> list[Seen]:
     return found
 
 
-def of_the_model(direction: Direction, arrived: list[Seen]) -> list[dict[str, Any]]:
+def begin_ns(place: Path) -> int:
+    """T0, when traces begin, on the clock of the frames: from a command that tells the time at which it was started."""
+    date = orjson.loads((place / "commands.json").read_bytes())["commands"][3]
+    return int((place / "commands" / "4-left1.out").read_text()) - int(date["started_ns"])
+
+
+def of_the_model(direction: Direction, arrived: list[Seen], begin_ns: int = 0) -> list[dict[str, Any]]:
     request = {
         "direction": direction,
+        "begin_ns": begin_ns,
         "arrivals": [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrived],
     }
     command = [*RUN, "--", "model"]
@@ -176,7 +201,7 @@ def of_the_model(direction: Direction, arrived: list[Seen]) -> list[dict[str, An
 
 @pytest.mark.parametrize("settings", LINKS.values(), ids=LINKS)
 def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings: str) -> None:
-    left = treated_alike(settings, tmp_path / "run", seed=1)
+    left = treated_alike(lab(settings), tmp_path / "run")
     # The case is not an empty one.
     assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings
 
@@ -185,16 +210,23 @@ def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings
 @hypothesis.settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 def test_whatever_is_set_together(settings: str, seed: int) -> None:
     with TemporaryDirectory() as place:
-        treated_alike(settings, Path(place) / "run", seed)
+        treated_alike(lab(settings), Path(place) / "run", seed)
 
 
-def treated_alike(settings: str, place: Path, seed: int) -> list[Seen]:
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+def test_a_trace_is_followed_as_the_model_follows_it(tmp_path: Path, trace: str) -> None:
+    (tmp_path / "t").write_text(trace)
+    buffer = "" if "buffer" in trace else ", buffer: 60kB"
+    left = treated_alike(lab(f"trace: {{file: t}}{buffer}", folder=tmp_path), tmp_path / "run")
+    assert len(left) != PACKETS or left != sorted(left)
+
+
+def treated_alike(plan: Plan, place: Path, seed: int = 1) -> list[Seen]:
     """What left, once each packet was seen to be treated as the model treats it."""
-    plan = lab(settings)
     assert plan.links[0].backend == "ewan"
     arrived, left = seen(plan, place, seed)
     assert len(arrived) == PACKETS
-    wanted = of_the_model(plan.links[0].forward, arrived)
+    wanted = of_the_model(plan.links[0].forward, arrived, begin_ns(place))
     assert len(left) == len(wanted)
     for found, each in zip(left, wanted, strict=True):
         came = arrived[each["packet"]]

@@ -9,7 +9,7 @@ from calibration.expectation import Expectations
 from calibration.probe import LiveProbes
 from calibration.probing import Probing, plan_probes
 from labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
-from labs.stages import Bare, ConstantDelay, Direction, DropTail, Framing, NoLoss, Queue
+from labs.stages import Bare, ConstantDelay, Direction, DropTail, Framing, NoLoss, NoTrace, Queue
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
 DROP_TAIL = DropTail()
@@ -26,6 +26,7 @@ def direction(**changes: Any) -> Direction:
         "queue": Queue(None, 12_500_000, DROP_TAIL),
         "delay": ConstantDelay(50_000_000),
         "reorder": False,
+        "trace": NoTrace(),
         "seed": 1,
         "store_packets": 100_000,
         "store_bytes": 100_000_000,

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue};
+use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue, Trace};
 use ewan_emulator::model::{DirectionModel, Meta};
 
 const PACKETS: u64 = 5_000_000;
@@ -20,6 +20,7 @@ fn plain() -> Direction {
         queue: Queue { limit_packets: Some(1_000), limit_bytes: None, discipline: Discipline::DropTail {} },
         delay: Delay::Constant { delay_ns: 1_000_000 },
         reorder: false,
+        trace: Trace::None {},
         seed: 1,
         store_packets: 100_000,
         store_bytes: 150_000_000,

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use common::{direction, drop_tail};
-use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Queue};
+use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Opportunity, Queue, Row, Trace};
 use ewan_emulator::model::{Change, DirectionModel, Meta, Nanos};
 
 struct Counting;
@@ -37,6 +37,8 @@ fn nothing_is_allocated_once_the_link_runs() {
         base.clone(),
         Direction { loss: Loss::Bernoulli { loss_ppb: 10_000_000 }, ..base.clone() },
         Direction { delay: normal, reorder: true, ..base.clone() },
+        Direction { trace: rows(), ..base.clone() },
+        Direction { trace: opportunities(), ..base.clone() },
         Direction { queue: Queue { discipline: codel, ..drop_tail(Some(100), None) }, ..base },
     ] {
         let mut model = DirectionModel::<u32>::new(&config);
@@ -56,6 +58,22 @@ fn nothing_is_allocated_once_the_link_runs() {
         assert_eq!(ALLOCATIONS.load(Relaxed), before);
     }
     long_and_fast();
+}
+
+fn rows() -> Trace {
+    let row = |at_ns, rate_bps, delay_ns| Row {
+        at_ns,
+        rate_bps: Some(rate_bps),
+        delay_ns: Some(delay_ns),
+        loss_ppb: Some(at_ns as u32),
+        limit_bytes: Some(50_000),
+    };
+    let rows = vec![row(0, 1_000_000_000, 1_000_000), row(300_000, 0, 50_000), row(400_000, 2_000_000_000, 2_000_000)];
+    Trace::Rows { period_ns: 1_000_000, rows }
+}
+
+fn opportunities() -> Trace {
+    Trace::Opportunities { period_ns: 1_000_000, opportunities: vec![Opportunity { at_ns: 7, count: 80 }] }
 }
 
 /// 10 Gbit/s × 100 ms: 81,275 full packets in the delay line, more small ones, and a queue as long; changes on the way.

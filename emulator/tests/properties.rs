@@ -3,7 +3,9 @@
 mod common;
 
 use common::{direction, serialisation, PLAIN};
-use ewan_emulator::config::{Class, Delay, Direction, Discipline, Framing, Loss, Queue, Scheduler};
+use ewan_emulator::config::{
+    Class, Delay, Direction, Discipline, Framing, Loss, Opportunity, Queue, Row, Scheduler, Trace,
+};
 use ewan_emulator::model::{check, Change, Counters, DirectionModel, Meta, Nanos, Release};
 use proptest::prelude::*;
 
@@ -86,6 +88,91 @@ fn queues() -> impl Strategy<Value = Queue> {
 fn directions() -> impl Strategy<Value = Direction> {
     (rates(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(|(rate_bps, queue, delay, reorder, seed)| {
         Direction { rate_bps, queue, delay, reorder, seed, ..direction(PLAIN) }
+    })
+}
+
+/// Rates with outages, delays and limits, at instants that suit the traffic; or opportunities. All pass the check.
+fn traces() -> impl Strategy<Value = Trace> {
+    let rate = prop_oneof![1 => Just(0), 3 => rates()];
+    let row = (1..300_000u64, any::<u8>(), rate, 0..200_000u64, 0..20_000u64);
+    let rows =
+        (proptest::collection::vec(row, 1..12), any::<u8>(), 0..2_000_000u64).prop_map(|(all, columns, rest)| {
+            let mut at_ns = 0;
+            let mut rows = Vec::new();
+            for (number, (gap, has, rate_bps, delay_ns, limit_bytes)) in all.into_iter().enumerate() {
+                let has = if number == 0 { columns | 1 } else { columns & has };
+                rows.push(Row {
+                    at_ns,
+                    // A held trace ends with a rate, and a repeated one has one.
+                    rate_bps: (columns & 1 > 0 && has & 1 > 0).then_some(rate_bps.max(if number == 0 {
+                        8_000_000
+                    } else {
+                        0
+                    })),
+                    delay_ns: (columns & has & 2 > 0).then_some(delay_ns),
+                    loss_ppb: None,
+                    limit_bytes: (columns & has & 4 > 0).then_some(limit_bytes.max(1)),
+                });
+                at_ns += gap;
+            }
+            if columns & 1 == 0 {
+                rows.iter_mut().for_each(|row| row.rate_bps = None);
+            }
+            let period_ns = if columns & 8 > 0 { (at_ns + rest).max(1_000_000) } else { 0 };
+            if period_ns == 0 && columns & 1 > 0 {
+                let last = rows.len() - 1;
+                rows[last].rate_bps = Some(1_000_000);
+            }
+            Trace::Rows { period_ns, rows }
+        });
+    let opportunity = (1..200_000u64, 1..4u32);
+    let opportunities = (proptest::collection::vec(opportunity, 1..12), 0..2_000_000u64).prop_map(|(all, rest)| {
+        let mut at_ns = 0;
+        let opportunities: Vec<_> = all
+            .into_iter()
+            .map(|(gap, count)| {
+                at_ns += gap;
+                Opportunity { at_ns, count }
+            })
+            .collect();
+        Trace::Opportunities { period_ns: (at_ns + rest).max(1_000_000), opportunities }
+    });
+    prop_oneof![3 => rows, 1 => opportunities]
+}
+
+/// Sense or nonsense.
+fn wild_traces() -> impl Strategy<Value = Trace> {
+    use proptest::option::of;
+    let row = (wild(), of(wild()), of(wild()), of(wild_ppb()), of(wild()));
+    let row = row.prop_map(|(at_ns, rate_bps, delay_ns, loss_ppb, limit_bytes)| Row {
+        at_ns,
+        rate_bps,
+        delay_ns,
+        loss_ppb,
+        limit_bytes,
+    });
+    let one = (wild(), wild_ppb()).prop_map(|(at_ns, count)| Opportunity { at_ns, count });
+    prop_oneof![
+        (wild(), proptest::collection::vec(row, 0..4)).prop_map(|(period_ns, mut rows)| {
+            // Or hardly any would have an order.
+            rows.sort_by_key(|row| row.at_ns);
+            rows.iter_mut().take(1).for_each(|row| row.at_ns &= 1 << 20);
+            Trace::Rows { period_ns, rows }
+        }),
+        (wild(), proptest::collection::vec(one, 0..4)).prop_map(|(period_ns, mut opportunities)| {
+            opportunities.sort_by_key(|one| one.at_ns);
+            Trace::Opportunities { period_ns, opportunities }
+        }),
+    ]
+}
+
+/// Those that follow a trace.
+fn traced() -> impl Strategy<Value = Direction> {
+    (directions(), traces()).prop_map(|(config, trace)| {
+        // The limit of a queue of classes is not one.
+        let classes = matches!(config.queue.discipline, Discipline::Classes { .. });
+        let queue = if classes { common::drop_tail(Some(9), None) } else { config.queue.clone() };
+        Direction { trace, queue, ..config }
     })
 }
 
@@ -283,6 +370,7 @@ fn wild_changes() -> impl Strategy<Value = Change> {
             corrupt_ppb,
             duplicate_ppb,
             queue,
+            restart_trace: None,
         },
     )
 }
@@ -387,6 +475,7 @@ proptest! {
                 Change { loss: change.loss.clone(), ..Change::default() },
                 Change { corrupt_ppb: change.corrupt_ppb, duplicate_ppb: change.duplicate_ppb, ..Change::default() },
                 Change { queue: change.queue.clone(), ..Change::default() },
+                Change { restart_trace: Some(true), ..Change::default() },
             ];
             for part in parts.iter().filter(|part| part.check().is_ok()) {
                 model.reconfigure(part, now);
@@ -491,6 +580,43 @@ proptest! {
     #[test]
     fn marks_are_only_of_capable_packets(config in directions(), packets in traffic(4)) {
         prop_assert!(run(&config, &packets, true).released.iter().all(|r| !r.mark_ce || packets[r.packet].traffic_class & 3 != 0));
+    }
+
+    #[test]
+    fn a_trace_is_followed_whenever_one_looks(config in traced(), packets in traffic(0)) {
+        prop_assert_eq!(check(&Direction { trace: config.trace.clone(), ..direction(PLAIN) }), Ok(()));
+        let outcome = run(&config, &packets, true);
+        let mut seen: Vec<_> = outcome.released.iter().map(|release| release.packet).collect();
+        seen.extend(outcome.refused.iter().chain(&outcome.dropped));
+        seen.sort_unstable();
+        prop_assert_eq!(seen, (0..packets.len()).collect::<Vec<_>>());
+        prop_assert!(config.reorder || outcome.released.windows(2).all(|pair| pair[0].due <= pair[1].due));
+        prop_assert_eq!(run(&config, &packets, false), outcome);
+    }
+
+    #[test]
+    fn any_trace_is_refused_with_its_key_or_can_be_followed(trace in wild_traces(), packets in traffic(0)) {
+        let config = Direction { trace, ..direction(PLAIN) };
+        let text = serde_json::to_value(&config).expect("JSON");
+        prop_assert_eq!(&serde_json::from_value::<Direction>(text.clone()).expect("the same"), &config);
+        let mut model = DirectionModel::<usize>::new(&config);
+        match check(&config) {
+            Err(refused) => {
+                let mut known = Vec::new();
+                keys(&text, &mut known);
+                prop_assert!(known.iter().any(|key| refused.contains(key.as_str())), "{refused}");
+                prop_assert!(!refused.contains('\n') && refused.contains(": "), "{refused}");
+            }
+            Ok(()) => {
+                let _ = model.enqueue(0, packets[0].meta(), packets[0].gap);
+                let mut steps = 0;
+                while let Some(event) = model.next_event() {
+                    let _ = model.pop(event);
+                    steps += 1;
+                    prop_assert!(steps < 1_000_000);
+                }
+            }
+        }
     }
 
     /// Turning one model of stage 1 on leaves what another one does to the same packets.

@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from labs import traces
 from labs.spec import Spec, fields
 from labs.spec.source import Path
 from labs.spec.values import DelayTable
 from labs.topologies import Edge
 from labs.units import Duration, Rate
 
+TRACED: Mapping[traces.Column, tuple[str, ...]] = {
+    "rate": ("rate",),
+    "delay": ("delay", "jitter", "distribution"),
+    "loss": ("loss",),
+    "buffer": ("buffer",),
+}
+"""What a trace may say, and the keys of a description that say the same."""
 WAN_RATE, ACCESS_RATE = Rate.parse("1Gbit/s"), Rate.parse("10Gbit/s")
 
 
@@ -25,7 +33,7 @@ class Settings:
 
     base: Path
     rate: Rate
-    """As written, or the default."""
+    """As written, the mean of a trace, or the default."""
     written: fields.Direction
     paths: Mapping[str, Path]
 
@@ -33,10 +41,17 @@ class Settings:
         """Where `key` is written, or would be."""
         return self.paths.get(key, (*self.base, key))
 
+    def traced(self, column: traces.Column) -> traces.Trace | None:
+        """The trace that says a column; None where none does."""
+        trace = None if self.written.trace is None else self.written.trace.trace
+        return trace if trace is not None and column in trace.columns else None
+
     @property
     def delay_ns(self) -> int | None:
-        """One-way base delay if it was written; a table's mean."""
-        delay = self.written.delay
+        """One-way base delay if it was written; the mean of a table or of a trace."""
+        delay, traced = self.written.delay, self.traced("delay")
+        if traced is not None:
+            return traces.mean(traced, "delay")
         if isinstance(delay, DelayTable):
             return delay.mean_ns
         return delay.ns if isinstance(delay, Duration) else None
@@ -91,13 +106,24 @@ def settings(base: Path, default_rate: Rate, layers: Sequence[Layer]) -> Setting
     values: dict[str, object] = {}
     paths: dict[str, Path] = {}
     for path, layer in layers:
+        if layer.trace is not None:
+            for key in _said(layer.trace):
+                values.pop(key, None)
+                paths.pop(key, None)
         for key in layer.model_fields_set & fields.Direction.model_fields.keys():
             value = getattr(layer, key)
             if value is not None:
                 values[key] = value
                 paths[key] = (*path, key)
     written = fields.Direction.model_construct(**values)  # type: ignore[arg-type]
-    return Settings(base, written.rate or default_rate, written, paths)
+    way = Settings(base, written.rate or default_rate, written, paths)
+    traced = way.traced("rate")
+    return way if traced is None else replace(way, rate=Rate(traces.mean(traced, "rate")))
+
+
+def _said(trace: fields.Trace) -> Iterable[str]:
+    """Keys in whose place a trace comes that is written nearer to the link than they are."""
+    return (key for column in trace.trace.columns for key in TRACED[column])
 
 
 def resolve(spec: Spec, edges: Sequence[Edge]) -> list[LinkSettings]:
@@ -138,7 +164,7 @@ def access_rate(edges: Iterable[Edge], links: Iterable[LinkSettings]) -> Rate:
 
 
 def _at_least(way: Settings, rate: Rate) -> Settings:
-    return way if "rate" in way.paths else replace(way, rate=rate)
+    return way if "rate" in way.paths or way.traced("rate") else replace(way, rate=rate)
 
 
 def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSettings:

@@ -105,6 +105,13 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
     ("A class of `priority`", fields.TrafficClass, ""),
     ("`queue: {weighted: …}`", fields.Weighted, "Up to 8 classes."),
     ("A class of `weighted`", fields.WeightedClass, ""),
+    (
+        "`trace`",
+        fields.Trace,
+        "What the trace says is not written beside it: `rate`, `delay` with `jitter` and `distribution`, `loss`, "
+        "`buffer`. "
+        "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
+    ),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]
 _TOPOLOGIES: list[type[fields.Model]] = [

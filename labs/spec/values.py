@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, ValidationInfo, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from labs import traces
 from labs.reading import MOST_DIGITS
 from labs.units import Buffer, Duration, Fraction, Rate, Size, parse_millihertz
 
@@ -60,6 +61,20 @@ def _mtu(value: object) -> int:
     if WHOLE.fullmatch(text) and 576 <= int(text) <= 65535:
         return int(text)
     raise ValueError('write the largest IP packet in bytes without a unit, from 576 to 65535, like "1500"')
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file that a description names, and what it holds."""
+
+    name: str
+    text: str
+
+
+def _trace_file(value: object, info: ValidationInfo) -> TextFile:
+    if not isinstance(value, str) or not value:
+        raise ValueError('write the file\'s path relative to the description, like "lte.csv"')
+    return TextFile(value, _read(value, info))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +190,10 @@ FractionText = Annotated[Fraction, PlainValidator(Fraction.parse), _text("fracti
 BufferText = Annotated[Buffer, PlainValidator(Buffer.parse), _text("buffer", "1BDP")]
 GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125Hz")]
 DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]
+TraceFile = Annotated[TextFile, PlainValidator(_trace_file), _text("file", "lte.csv")]
+TraceTime = Annotated[
+    Duration, PlainValidator(lambda value: Duration.parse(value, traces.LONGEST_NS)), _text("duration", "10s")
+]
 PatternText = Annotated[str, PlainValidator(_pattern), _text("pattern", "0001", "{file: losses.txt}")]
 Dscp = Annotated[int, PlainValidator(_dscp), _text("DSCP", "ef", "af41", "46")]
 DitherText = Annotated[

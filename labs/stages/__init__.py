@@ -34,6 +34,7 @@ from labs.stages.queue import (
     Step,
     TrafficClass,
 )
+from labs.stages.trace import NoTrace, Trace, TraceOpportunities, TraceRows
 
 __all__ = [
     "Bare",
@@ -59,6 +60,7 @@ __all__ = [
     "LossPattern",
     "Markov4Loss",
     "NoLoss",
+    "NoTrace",
     "NormalDelay",
     "ParetoDelay",
     "Pie",
@@ -68,6 +70,9 @@ __all__ = [
     "Sfq",
     "Step",
     "Tbf",
+    "Trace",
+    "TraceOpportunities",
+    "TraceRows",
     "TrafficClass",
     "UniformDelay",
 ]

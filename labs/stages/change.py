@@ -19,7 +19,7 @@ from labs.units import Fraction, Rate
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Keys of a `Direction`; what is None stays as it is."""
+    """Keys of a `Direction`, and what happens to its trace; what is None stays as it is."""
 
     rate_bps: int | None = None
     delay: Delay | None = None
@@ -28,12 +28,14 @@ class Change:
     corrupt_ppb: int | None = None
     duplicate_ppb: int | None = None
     queue: Queue | None = None
+    restart_trace: bool | None = None
+    """The trace begins anew; true or absent."""
 
     SPARSE: ClassVar[bool] = True
 
     def applied(self, direction: Direction) -> Direction:
         """What a direction is after it."""
-        return replace(direction, **self._named())
+        return replace(direction, **{key: value for key, value in self._named().items() if key != "restart_trace"})
 
     def to_data(self) -> dict[str, Any]:
         """As the control socket, a program and the journal of a kernel link say it: without what stays."""
@@ -61,5 +63,6 @@ def words(change: Change) -> str:
         "duplicate": None if change.duplicate_ppb is None else Fraction(change.duplicate_ppb),
         "buffer": None if change.queue is None else queues.limit_words(change.queue),
         "queue": None if change.queue is None else queues.discipline_words(change.queue.discipline),
+        "trace": None if change.restart_trace is None else "restarted",
     }
     return " ".join(f"{key}={value}" for key, value in said.items() if value is not None)

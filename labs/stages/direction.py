@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from labs.stages.delay import Delay
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
+from labs.stages.trace import NoTrace, Trace
+from labs.stages.trace import words as trace_words
 from labs.units import Fraction
 
 
@@ -30,6 +32,7 @@ class Direction:
     queue: Queue
     delay: Delay
     reorder: bool
+    trace: Trace
     seed: int
     store_packets: int
     store_bytes: int
@@ -45,4 +48,5 @@ def impairment_words(direction: Direction) -> list[str]:
     """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
     words = [f"corrupt {Fraction(direction.corrupt_ppb)}"] if direction.corrupt_ppb else []
     words += [f"duplicate {Fraction(direction.duplicate_ppb)}"] if direction.duplicate_ppb else []
-    return words + (["reorder"] if direction.reorder else [])
+    words += ["reorder"] if direction.reorder else []
+    return words + ([] if isinstance(direction.trace, NoTrace) else [trace_words(direction.trace)])

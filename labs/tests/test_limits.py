@@ -90,7 +90,7 @@ ODD = {"fifo": "is not a regular file", "directory": "is a directory", "device":
 
 
 @pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize("key", ["loss: {pattern: {file: NAME}}", "delay: {table: NAME}", ""])
+@pytest.mark.parametrize("key", ["loss: {pattern: {file: NAME}}", "delay: {table: NAME}", "trace: {file: NAME}", ""])
 def test_only_regular_files_are_read(kind: str, key: str, tmp_path: Path) -> None:
     file = odd_files(tmp_path)[kind]
     if key:
@@ -109,6 +109,10 @@ def test_tables_on_many_links_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Each direction of each link has its own copy in the plan."""
     monkeypatch.setattr(direction, "MOST_TABLED", 10)
     (tmp_path / "d.txt").write_text("1ms\n2ms\n")
+    (tmp_path / "t.csv").write_text("time,loss\n0s,1%\n1s,2%\n2s,\n")
+    traced = written(tmp_path, "topology: {star: {arms: 3}}\nwan: {trace: {file: t.csv}}")
+    with pytest.raises(DescriptionError, match="have 12 delays and losses from tables and rows of traces"):
+        compile(load(traced), HOST)
     for key in ("delay: {table: d.txt}", "loss: {pattern: '01'}"):
         file = written(tmp_path, f"topology: {{star: {{arms: 3}}}}\nwan: {{{key}}}")
         with pytest.raises(DescriptionError, match="arm3 and the links before it have 12 delays and losses"):
@@ -130,7 +134,7 @@ def test_errors_show_nothing_of_files_that_are_no_descriptions(tmp_path: Path) -
     secret.write_text("root:$y$j9T$secret:19000:0:99999:7:::\n")
     with pytest.raises(DescriptionError, match=r"its name does not end in \.yaml: write the path of a description"):
         load(secret)
-    for key in ("loss: {pattern: {file: shadow}}", "delay: {table: shadow}"):
+    for key in ("loss: {pattern: {file: shadow}}", "delay: {table: shadow}", "trace: {file: shadow}"):
         assert "secret" not in refusal_of(written(tmp_path, f"topology: star\nwan: {{{key}}}"))
     secret.write_text("10\n")
     said = refusal_of(written(tmp_path, "topology: star\nwan: {delay: {table: shadow}}"))

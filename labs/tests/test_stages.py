@@ -35,6 +35,7 @@ IMPAIRED: dict[str, dict[str, Any]] = {
     "duplicate": {"duplicate": "1%"},
     "jitter": {"delay": "1ms", "jitter": "1ms"},
     "distribution": {"delay": "1ms", "jitter": "1ms", "distribution": "uniform"},
+    "trace": {"trace": {"file": str(GOLDEN.parent / "stages.trace.csv")}},
     "reorder": {"delay": "1ms", "jitter": "1ms", "reorder": True},
 }
 
@@ -58,8 +59,9 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
 
 
 def test_every_key_of_a_description_can_be_changed_while_a_link_runs() -> None:
-    assert WORDS.keys() == fields.Direction.model_fields.keys() - {"framing"}
-    assert {key for keys in WORDS.values() for key in keys} == {field.name for field in dataclasses.fields(Change)}
+    assert WORDS.keys() == fields.Direction.model_fields.keys() - {"framing", "trace"}
+    changed = {field.name for field in dataclasses.fields(Change)} - {"restart_trace"}
+    assert {key for keys in WORDS.values() for key in keys} == changed
 
 
 CHANGED: dict[str, Any] = {
@@ -70,6 +72,7 @@ CHANGED: dict[str, Any] = {
     "corrupt_ppb": 0,
     "duplicate_ppb": 0,
     "queue": Queue(1, None, DropTail()),
+    "restart_trace": True,
 }
 
 
@@ -81,6 +84,7 @@ def test_every_change_has_words(key: str) -> None:
 
 def test_every_group_of_keys_of_a_stage_is_in_the_manual() -> None:
     shown = [model for _, model, _ in manual._SECTIONS]
+    assert fields.Trace in shown
     for stage in (fields.Loss, fields.Queue):
         for field in stage.model_fields.values():
             for part in get_args(field.annotation):
@@ -90,8 +94,8 @@ def test_every_group_of_keys_of_a_stage_is_in_the_manual() -> None:
 
 def test_every_stage_of_a_direction_can_be_changed() -> None:
     of_direction, of_change = ({field.name for field in dataclasses.fields(kind)} for kind in (Direction, Change))
-    assert of_direction - of_change == {"framing", "seed", "store_packets", "store_bytes"}
-    assert of_change <= of_direction
+    assert of_direction - of_change == {"framing", "seed", "store_packets", "store_bytes", "trace"}
+    assert of_change - of_direction == {"restart_trace"}
 
 
 def test_rust_has_the_same_kinds_and_keys_of_stages() -> None:

@@ -29,6 +29,7 @@ struct ewan_release {
 };
 
 struct ewan_lane *ewan_lane_new(const u8 *text, size_t length, char *reason, size_t room);
+void ewan_lane_begin(struct ewan_lane *lane, u64 now);
 void ewan_lane_free(struct ewan_lane *lane);
 struct ewan_change *ewan_change_new(const struct ewan_lane *lane, const u8 *text, size_t length, char *reason,
 				    size_t room);

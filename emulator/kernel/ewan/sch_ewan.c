@@ -235,6 +235,7 @@ static int ewan_make(struct Qdisc *sch, struct netlink_ext_ack *extack)
 	lane = ewan_lane_new(q->text, q->length, q->reason, sizeof(q->reason));
 	if (!lane)
 		return ewan_refuse(extack, q->reason);
+	ewan_lane_begin(lane, ktime_get_ns());
 	sch_tree_lock(sch);
 	q->lane = lane;
 	sch_tree_unlock(sch);

@@ -24,12 +24,16 @@ pub struct Change {
     pub duplicate_ppb: Option<Ppb>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// The trace begins anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_trace: Option<bool>,
 }
 
 impl Change {
     /// What a direction is after it.
     pub fn applied(&self, direction: &Direction) -> Direction {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = self.clone();
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace: _ } =
+            self.clone();
         Direction {
             framing: direction.framing,
             rate_bps: rate_bps.unwrap_or(direction.rate_bps),
@@ -39,6 +43,7 @@ impl Change {
             queue: queue.unwrap_or_else(|| direction.queue.clone()),
             delay: delay.unwrap_or_else(|| direction.delay.clone()),
             reorder: reorder.unwrap_or(direction.reorder),
+            trace: direction.trace.clone(),
             seed: direction.seed,
             store_packets: direction.store_packets,
             store_bytes: direction.store_bytes,
@@ -47,7 +52,7 @@ impl Change {
 
     /// The change that gives `direction` back what this one took from it.
     pub fn undone(&self, direction: &Direction) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = self;
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace: _ } = self;
         Change {
             rate_bps: rate_bps.map(|_| direction.rate_bps),
             delay: delay.as_ref().map(|_| direction.delay.clone()),
@@ -56,12 +61,13 @@ impl Change {
             corrupt_ppb: corrupt_ppb.map(|_| direction.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.map(|_| direction.duplicate_ppb),
             queue: queue.as_ref().map(|_| direction.queue.clone()),
+            restart_trace: None,
         }
     }
 
     /// This one, and `later` after it, as one change.
     pub fn then(self, later: &Change) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = later.clone();
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace } = later.clone();
         Change {
             rate_bps: rate_bps.or(self.rate_bps),
             delay: delay.or(self.delay),
@@ -70,6 +76,7 @@ impl Change {
             corrupt_ppb: corrupt_ppb.or(self.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.or(self.duplicate_ppb),
             queue: queue.or(self.queue),
+            restart_trace: restart_trace.or(self.restart_trace),
         }
     }
 }
@@ -85,11 +92,12 @@ pub struct Prepared {
     pub(super) corrupt: Option<Ppb>,
     pub(super) duplicate: Option<Ppb>,
     pub(super) queue: Option<queue::Prepared>,
+    pub(super) restart_trace: bool,
 }
 
 impl Prepared {
     pub fn new(change: &Change) -> Self {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = change;
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace } = change;
         Prepared {
             rate_bps: *rate_bps,
             delay: delay.as_ref().map(Distribution::new),
@@ -98,6 +106,7 @@ impl Prepared {
             corrupt: *corrupt_ppb,
             duplicate: *duplicate_ppb,
             queue: queue.as_ref().map(queue::Prepared::new),
+            restart_trace: *restart_trace == Some(true),
         }
     }
 }
@@ -105,7 +114,7 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Discipline, Framing};
+    use crate::config::{Discipline, Framing, Trace};
 
     #[test]
     fn a_change_and_its_undoing_leave_a_direction_as_it_was() {
@@ -118,6 +127,7 @@ mod tests {
             queue: Queue { limit_packets: Some(10), limit_bytes: None, discipline: Discipline::DropTail {} },
             delay: Delay::Constant { delay_ns: 7 },
             reorder: false,
+            trace: Trace::None {},
             seed: 1,
             store_packets: 100,
             store_bytes: 10_000,

@@ -35,6 +35,7 @@ pub fn check(direction: &Direction) -> Checked {
         queue,
         delay,
         reorder: _,
+        trace,
         seed: _,
         store_packets,
         store_bytes,
@@ -47,7 +48,8 @@ pub fn check(direction: &Direction) -> Checked {
     probability("corrupt_ppb", *corrupt_ppb)?;
     probability("duplicate_ppb", *duplicate_ppb)?;
     queue.check()?;
-    delay.check()
+    delay.check()?;
+    trace.check(queue)
 }
 
 impl Framing {
@@ -64,15 +66,23 @@ impl Change {
     /// Checks what is named; the rest stays as it is. A change that names nothing is refused.
     pub fn check(&self) -> Checked {
         require(*self != Change::default(), || {
-            "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb or queue".into()
+            "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue or restart_trace"
+                .into()
         })?;
-        let Change { rate_bps, delay, reorder: _, loss, corrupt_ppb, duplicate_ppb, queue } = self;
+        let Change { rate_bps, delay, reorder: _, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace } = self;
+        require(*restart_trace != Some(false), || "restart_trace false: write true, or leave it out".into())?;
         rate_bps.map_or(Ok(()), rate::check)?;
         loss.as_ref().map_or(Ok(()), |loss| loss.check())?;
         corrupt_ppb.map_or(Ok(()), |value| probability("corrupt_ppb", value))?;
         duplicate_ppb.map_or(Ok(()), |value| probability("duplicate_ppb", value))?;
         queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
         delay.as_ref().map_or(Ok(()), |delay| delay.check())
+    }
+
+    /// The same for a change of this direction: what its trace says cannot be told.
+    pub fn check_for(&self, direction: &Direction) -> Checked {
+        self.check()?;
+        direction.trace.check_change(self)
     }
 }
 
@@ -132,7 +142,7 @@ mod tests {
         let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
             "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
             "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
-            "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "seed": 1,
+            "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "trace": {"kind": "none"}, "seed": 1,
             "store_packets": 100, "store_bytes": 100000}"#;
         let plain: Direction = serde_json::from_str(text).expect("a direction");
         assert_eq!(check(&plain), Ok(()));

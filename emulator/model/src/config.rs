@@ -26,6 +26,8 @@ pub struct Direction {
     pub delay: Delay,
     /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.
     pub reorder: bool,
+    /// What changes by itself while the link runs.
+    pub trace: Trace,
     pub seed: u64,
     /// Room for packets in flight: queue plus delay line, at the smallest and at the largest packet.
     pub store_packets: u64,
@@ -209,4 +211,72 @@ pub enum Delay {
     Table {
         delays_ns: Vec<u64>,
     },
+}
+
+/// How a link changes over time, from the instant at which it is made, or at which its trace is begun anew. What the trace
+/// says replaces what the other keys say; those hold its mean, for whoever needs one number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Trace {
+    None {},
+    /// Repeated after `period_ns`; 0: the last row holds.
+    Rows {
+        period_ns: u64,
+        rows: Vec<Row>,
+    },
+    /// Waiting packets leave at these instants only, up to 1504 bytes at each opportunity (mahimahi). A packet that is
+    /// longer than what is left goes on at the next one; what no packet takes is lost. Repeated after `period_ns`.
+    Opportunities {
+        period_ns: u64,
+        opportunities: Vec<Opportunity>,
+    },
+}
+
+/// What a link becomes at an instant, as a list [at_ns, rate_bps, delay_ns, loss_ppb, limit_bytes]; null: it stays. The
+/// first row names all that any row names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RowList", into = "RowList")]
+pub struct Row {
+    pub at_ns: u64,
+    /// 0: nothing leaves; a packet in service keeps the bits that it has left.
+    pub rate_bps: Option<u64>,
+    /// Of packets that leave the server from then on.
+    pub delay_ns: Option<u64>,
+    /// Each packet is lost with the same probability.
+    pub loss_ppb: Option<Ppb>,
+    pub limit_bytes: Option<u64>,
+}
+
+type RowList = (u64, Option<u64>, Option<u64>, Option<Ppb>, Option<u64>);
+
+impl From<RowList> for Row {
+    fn from((at_ns, rate_bps, delay_ns, loss_ppb, limit_bytes): RowList) -> Self {
+        Row { at_ns, rate_bps, delay_ns, loss_ppb, limit_bytes }
+    }
+}
+
+impl From<Row> for RowList {
+    fn from(row: Row) -> Self {
+        (row.at_ns, row.rate_bps, row.delay_ns, row.loss_ppb, row.limit_bytes)
+    }
+}
+
+/// So many opportunities at the same instant, as a list [at_ns, count].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u32)", into = "(u64, u32)")]
+pub struct Opportunity {
+    pub at_ns: u64,
+    pub count: u32,
+}
+
+impl From<(u64, u32)> for Opportunity {
+    fn from((at_ns, count): (u64, u32)) -> Self {
+        Opportunity { at_ns, count }
+    }
+}
+
+impl From<Opportunity> for (u64, u32) {
+    fn from(one: Opportunity) -> Self {
+        (one.at_ns, one.count)
+    }
 }

@@ -25,17 +25,19 @@ mod loss;
 mod queue;
 mod rate;
 mod rng;
+mod trace;
 
 pub use change::{Change, Prepared};
 pub use check::check;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
 
-use config::{Direction, Framing, Ppb};
+use config::{Direction, Framing, Loss, Ppb, Row};
 use delay::Line;
 use distribution::Distribution;
 use queue::{QueueStage, Waiting};
 use rate::Server;
 use rng::{Stage, Stream};
+use trace::{Player, Step};
 
 pub type Nanos = u64;
 
@@ -113,6 +115,9 @@ pub struct DirectionModel<P> {
     least_delay: Nanos,
     reorder: bool,
     line: Line<P>,
+    trace: Option<Player>,
+    /// When the trace's next step is; the greatest number: never.
+    trace_at: Nanos,
     /// The server has been evaluated up to here.
     clock: Nanos,
     counters: Counters,
@@ -161,6 +166,8 @@ impl<P: Copy> DirectionModel<P> {
             least_delay: 0,
             reorder: config.reorder,
             line: Line::new(room, overtaking),
+            trace: Player::new(&config.trace),
+            trace_at: Nanos::MAX,
             clock: 0,
             counters: Counters::default(),
             streams: Streams {
@@ -173,14 +180,30 @@ impl<P: Copy> DirectionModel<P> {
         model.least_delay = model.delay.least();
         model.note_harmless();
         model.counters.class_count = model.queue.class_count();
+        model.begin(0);
         model
+    }
+
+    /// The trace begins at `now`, for the first time or anew.
+    pub fn begin(&mut self, now: Nanos) {
+        if self.trace_at <= now {
+            self.advance(now);
+        }
+        let Some(trace) = &mut self.trace else { return };
+        self.clock = self.clock.max(now);
+        trace.begin(self.clock);
+        self.trace_at = trace.next_at();
+        self.advance(now);
     }
 
     /// Stage 1, once per packet in order of arrival. A packet that is not lost goes on to `enqueue`, twice if
     /// it is a duplicate. Every model draws for every packet, so one model's outcome never shifts another's.
     #[inline]
-    pub fn impair(&mut self, _now: Nanos) -> Fate {
+    pub fn impair(&mut self, now: Nanos) -> Fate {
         self.counters.in_packets += 1;
+        if self.trace_at <= now {
+            self.advance(now);
+        }
         if self.harmless {
             return Fate::default();
         }
@@ -206,9 +229,9 @@ impl<P: Copy> DirectionModel<P> {
         self.counters.arrived.add(bytes);
         let Meta { ip_bytes: _, flow, traffic_class } = meta;
         let arriving = Waiting { packet, arrival, bytes, flow, traffic_class, mark_ce: false };
-        let busy = self.in_service.is_some();
+        let busy = self.busy();
         self.queue.offer(arriving, busy, &mut self.server, &mut self.counters)?;
-        if busy {
+        if busy || self.delivers() {
             let (queued, most) = (self.counters.queued, &mut self.counters.queued_max);
             most.packets = most.packets.max(queued.packets);
             most.bytes = most.bytes.max(queued.bytes);
@@ -252,6 +275,7 @@ impl<P: Copy> DirectionModel<P> {
             (entry.packet, entry.bytes)
         } else if let Some(sent) = self.in_service.take() {
             self.counters.in_service.remove(sent.bytes);
+            self.server.forget();
             (sent.packet, sent.bytes)
         } else {
             let waiting = self.queue.cut(&mut self.counters)?;
@@ -269,12 +293,19 @@ impl<P: Copy> DirectionModel<P> {
             return Some(self.clock);
         }
         let due = self.line.next_due();
-        if self.in_service.is_none() {
+        if !self.busy() {
             return due;
         }
-        let departure = self.server.free_at();
-        // The packet behind may be dropped as soon as this one has left.
-        let next = if self.queue.drops_later() { departure } else { departure.saturating_add(self.least_delay) };
+        let departure = if self.in_service.is_some() { self.server.free_at() } else { Nanos::MAX };
+        let next = if self.queue.drops_later() {
+            // The packet behind may be dropped as soon as this one has left.
+            departure.min(self.trace_at)
+        } else if departure <= self.trace_at && !self.reorder {
+            departure.saturating_add(self.least_delay)
+        } else {
+            // From the trace's next step on the packet may leave sooner, and the delay may be shorter.
+            departure.min(self.trace_at).saturating_add(self.shortest_delay())
+        };
         Some(due.map_or(next, |due| due.min(next)))
     }
 
@@ -287,7 +318,7 @@ impl<P: Copy> DirectionModel<P> {
     /// The same without allocating; `change` then holds what it took the place of.
     pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
         self.advance(now);
-        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, queue } = change;
+        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, queue, restart_trace } = change;
         if let Some(rate_bps) = *rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
@@ -305,6 +336,9 @@ impl<P: Copy> DirectionModel<P> {
             self.queue.take_over(queue, &mut self.counters);
         }
         self.note_harmless();
+        if *restart_trace {
+            self.begin(now);
+        }
     }
 
     /// Drops that only the caller sees (its store is full), so that they appear with all others.
@@ -344,13 +378,100 @@ impl<P: Copy> DirectionModel<P> {
     #[inline]
     fn advance(&mut self, to: Nanos) {
         self.clock = self.clock.max(to);
+        if self.trace_at <= self.clock {
+            self.follow_trace();
+        }
         while self.in_service.is_some() && self.server.free_at() <= self.clock {
             self.finish_service();
         }
         self.keep_time(self.clock);
     }
 
+    /// Takes all steps of the trace up to the clock, each at its instant. Who has left by then left before it.
+    #[inline(never)]
+    fn follow_trace(&mut self) {
+        while self.trace_at <= self.clock && self.trace_at < Nanos::MAX {
+            let now = self.trace_at;
+            while self.in_service.is_some() && self.server.free_at() <= now {
+                self.finish_service();
+            }
+            self.keep_time(now);
+            let idle = !self.busy();
+            let Some(trace) = &mut self.trace else { return };
+            if idle {
+                trace.skip_to(self.clock);
+            }
+            let now = trace.next_at();
+            let step = trace.step();
+            self.trace_at = trace.next_at();
+            match step {
+                Some(Step::Become(row)) => self.become_row(row, now),
+                Some(Step::Deliver(bytes)) => self.deliver(bytes, now),
+                None => {}
+            }
+        }
+    }
+
+    fn become_row(&mut self, row: Row, now: Nanos) {
+        match row.rate_bps {
+            Some(0) => self.server.stop(now),
+            Some(rate_bps) => self.server.set_rate(rate_bps, now),
+            None => {}
+        }
+        if let Some(delay) = row.delay_ns {
+            self.delay = Distribution::Constant(delay);
+            self.least_delay = delay;
+        }
+        if let Some(loss_ppb) = row.loss_ppb {
+            self.loss = loss::Model::new(&Loss::Bernoulli { loss_ppb });
+            self.note_harmless();
+        }
+        if let Some(bytes) = row.limit_bytes {
+            self.queue.limit_bytes(bytes);
+        }
+    }
+
+    /// An opportunity: so many bytes of what is there leave at `now`.
+    fn deliver(&mut self, mut bytes: u64, now: Nanos) {
+        self.server.stop(now);
+        while bytes > 0 {
+            if self.in_service.is_none() {
+                self.server.deliver(0, now);
+                self.start_service();
+                if self.in_service.is_none() {
+                    break;
+                }
+            }
+            bytes -= self.server.deliver(bytes, now);
+            if self.server.free_at() <= now {
+                self.depart();
+            }
+        }
+    }
+
+    /// Packets leave at opportunities only, and wait until then.
+    #[inline]
+    fn delivers(&self) -> bool {
+        self.trace.as_ref().is_some_and(Player::delivers)
+    }
+
+    /// Is a packet in service, or does one wait for an opportunity?
+    #[inline]
+    fn busy(&self) -> bool {
+        self.in_service.is_some() || self.counters.queued.packets > 0
+    }
+
+    fn shortest_delay(&self) -> Nanos {
+        let traced = self.trace.as_ref().and_then(Player::least_delay);
+        traced.map_or(self.least_delay, |traced| traced.min(self.least_delay))
+    }
+
     fn finish_service(&mut self) {
+        self.depart();
+        self.start_service();
+    }
+
+    fn depart(&mut self) {
         let Some(sent) = self.in_service.take() else { return };
         let departure = self.server.free_at();
         let due = departure.saturating_add(self.delay.draw(&mut self.streams.delay));
@@ -358,7 +479,6 @@ impl<P: Copy> DirectionModel<P> {
         self.counters.delayed.add(sent.bytes);
         self.line.push(sent.packet, sent.bytes, sent.mark_ce, due, self.reorder);
         self.keep_time(departure);
-        self.start_service();
     }
 
     /// The queue's periodic updates up to `until`, with what has been waiting since the last event.

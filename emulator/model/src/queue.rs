@@ -381,6 +381,11 @@ impl<P: Copy> QueueStage<P> {
         core::mem::swap(&mut self.discipline, &mut prepared.discipline);
     }
 
+    /// From now on so many bytes may wait; what waits stays.
+    pub fn limit_bytes(&mut self, bytes: u64) {
+        self.limit.bytes = bytes;
+    }
+
     /// So many classes count on their own.
     pub fn class_count(&self) -> usize {
         self.discipline.class_count()

@@ -11,6 +11,7 @@ use super::Nanos;
 
 const RATES: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
+const BYTE: u128 = 8 * NANOS_PER_SECOND;
 
 /// Is it a rate that the stage can have?
 pub(super) fn check(rate_bps: u64) -> Checked {
@@ -25,6 +26,10 @@ pub struct Server {
     /// The last bit sent so far leaves at free_ns + part / rate_bps nanoseconds.
     free_ns: Nanos,
     part: u64,
+    /// Nothing leaves for now; `rate_bps` is the last rate.
+    stopped: bool,
+    /// Of a stopped server: what it has still to send, in bits × 10^9.
+    held: u128,
     /// Serialisation time of the last length asked for: most neighbours are equal, and division is slow.
     last_bytes: u32,
     last_whole: u64,
@@ -33,16 +38,29 @@ pub struct Server {
 
 impl Server {
     pub fn new(rate_bps: u64) -> Self {
-        Server { rate_bps: rate_bps.max(1), free_ns: 0, part: 0, last_bytes: 0, last_whole: 0, last_rest: 0 }
+        Server {
+            rate_bps: rate_bps.max(1),
+            free_ns: 0,
+            part: 0,
+            stopped: false,
+            held: 0,
+            last_bytes: 0,
+            last_whole: 0,
+            last_rest: 0,
+        }
     }
 
+    /// Of a stopped server the last one.
     pub fn rate_bps(&self) -> u64 {
         self.rate_bps
     }
 
-    /// The first nanosecond at which everything accepted so far has left.
+    /// The first nanosecond at which everything accepted so far has left; the greatest number while it is stopped.
     #[inline]
     pub fn free_at(&self) -> Nanos {
+        if self.held > 0 {
+            return Nanos::MAX;
+        }
         self.free_ns + u64::from(self.part > 0)
     }
 
@@ -54,6 +72,10 @@ impl Server {
             // The server was idle: what was left of a nanosecond has passed.
             self.free_ns = arrival;
             self.part = 0;
+        }
+        if self.stopped {
+            self.held += work(bytes);
+            return self.free_at();
         }
         if bytes != self.last_bytes {
             self.measure(bytes);
@@ -78,23 +100,58 @@ impl Server {
     /// From `now` on another rate: bits not yet sent go at the new one, none is lost or sent twice.
     pub fn set_rate(&mut self, rate_bps: u64, now: Nanos) {
         let new = rate_bps.max(1);
-        if self.free_at() > now {
-            let left = u128::from(self.free_ns - now) * u128::from(self.rate_bps) + u128::from(self.part);
+        let left = self.left(now);
+        if left > 0 {
             self.free_ns = now + (left / u128::from(new)) as u64;
             self.part = (left % u128::from(new)) as u64;
         } else {
             self.free_ns = self.free_at();
             self.part = 0;
         }
+        self.stopped = false;
+        self.held = 0;
         self.rate_bps = new;
         self.last_bytes = 0;
         self.last_whole = 0;
         self.last_rest = 0;
     }
 
+    /// From `now` on nothing leaves: bits not yet sent wait for `set_rate`, or for `deliver`.
+    pub fn stop(&mut self, now: Nanos) {
+        let left = self.left(now);
+        self.free_ns = if left > 0 { now } else { self.free_at() };
+        self.part = 0;
+        self.stopped = true;
+        self.held = left;
+    }
+
+    /// A stopped server sends up to `bytes` at once, at `now`; so many it had.
+    pub fn deliver(&mut self, bytes: u64, now: Nanos) -> u64 {
+        let sent = u128::from(bytes).min(self.held / BYTE);
+        self.held -= sent * BYTE;
+        self.free_ns = self.free_ns.max(now);
+        sent as u64
+    }
+
+    /// A stopped server has nothing to send: what it had is gone.
+    pub fn forget(&mut self) {
+        self.held = 0;
+    }
+
+    /// What is still to be sent at `now`, in bits × 10^9.
+    fn left(&self, now: Nanos) -> u128 {
+        if self.stopped {
+            self.held
+        } else if self.free_at() > now {
+            u128::from(self.free_ns - now) * u128::from(self.rate_bps) + u128::from(self.part)
+        } else {
+            0
+        }
+    }
+
     #[cold]
     fn measure(&mut self, bytes: u32) {
-        let work = u128::from(bytes) * 8 * NANOS_PER_SECOND;
+        let work = work(bytes);
         let rate = u128::from(self.rate_bps);
         // In 64 bits where it fits, which is every real packet: 128-bit division is several times slower.
         (self.last_whole, self.last_rest) = match u64::try_from(work) {
@@ -103,6 +160,11 @@ impl Server {
         };
         self.last_bytes = bytes;
     }
+}
+
+/// Bits × 10^9.
+fn work(bytes: u32) -> u128 {
+    u128::from(bytes) * BYTE
 }
 
 #[cfg(test)]
@@ -150,6 +212,22 @@ mod tests {
         assert_eq!(server.free_at(), 3_500_000);
         server.set_rate(1_000, 3_499_999); // 4 bits × 10^-3 left
         assert_eq!(server.free_at(), 3_499_999 + 4_000);
+    }
+
+    #[test]
+    fn an_outage_keeps_the_bits_that_are_left() {
+        let mut server = Server::new(1_000_000); // 1000 bytes take 8 ms
+        server.serve(1000, 0);
+        server.stop(2_000_000); // 6000 bits left
+        assert_eq!(server.free_at(), Nanos::MAX);
+        server.stop(3_000_000);
+        server.set_rate(4_000_000, 10_000_000);
+        assert_eq!(server.free_at(), 11_500_000);
+        server.stop(20_000_000);
+        assert_eq!(server.free_at(), 11_500_000, "idle since then");
+        assert_eq!(server.serve(1000, 21_000_000), Nanos::MAX);
+        server.set_rate(8_000_000, 30_000_000);
+        assert_eq!(server.free_at(), 31_000_000);
     }
 
     #[test]

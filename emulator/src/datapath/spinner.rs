@@ -213,7 +213,9 @@ impl Spinner {
     ) -> Spinner {
         let fault = |index: usize| faults::wanted(&shared.links[index / 2].name);
         let lane = |(index, (config, arena))| Lane::new(&config, arena, fault(index));
-        let directions: Vec<Lane> = directions.into_iter().enumerate().map(lane).collect();
+        let mut directions: Vec<Lane> = directions.into_iter().enumerate().map(lane).collect();
+        let now = clock.now();
+        directions.iter_mut().for_each(|lane| lane.model.begin(now));
         let events = Events::new(directions.len());
         Spinner {
             clock,

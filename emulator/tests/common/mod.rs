@@ -1,7 +1,7 @@
 //! Configurations for tests, and exact times to compare with.
 #![allow(dead_code)] // each test uses its part
 
-use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue};
+use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue, Trace};
 
 pub const PLAIN: u64 = 1_000_000_000;
 
@@ -16,6 +16,7 @@ pub fn direction(rate_bps: u64) -> Direction {
         queue: drop_tail(Some(100), None),
         delay: Delay::Constant { delay_ns: 1_000_000 },
         reorder: false,
+        trace: Trace::None {},
         seed: 1,
         store_packets: 1_000,
         store_bytes: 1_000_000,

@@ -6,6 +6,7 @@ from typing import Any, Literal, assert_never
 
 from labs.compile.settings import Settings
 from labs.compile.stages.context import INT32, LinkContext, Obstacle
+from labs.compile.stages.trace import most
 from labs.spec import values
 from labs.stages import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
 from labs.units import Duration
@@ -21,7 +22,8 @@ def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
     jitter_ns = jitter.ns if jitter is not None else 0
     if written.distribution is not None and not jitter_ns:
         raise at.error(way, "distribution", 'has nothing to spread: write "jitter: 1ms" too', written.distribution)
-    if written.reorder and not jitter_ns and not isinstance(table, values.DelayTable):
+    traced_ns = most(way, "delay")
+    if written.reorder and not jitter_ns and traced_ns is None and not isinstance(table, values.DelayTable):
         raise at.error(way, "reorder", 'a constant delay reorders nothing: write "jitter: 1ms" too', "true")
     if isinstance(table, values.DelayTable):
         if jitter_ns:
@@ -32,7 +34,7 @@ def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
         message = f'is more than the delay of {delay} on {at.link}: write at most "{delay}"'
         raise at.error(way, "jitter", message, jitter)
     if not jitter_ns:
-        return ConstantDelay(at.delay_ns), at.delay_ns
+        return ConstantDelay(at.delay_ns), at.delay_ns if traced_ns is None else traced_ns
     name = written.distribution or "normal"
     return _spread(name, at.delay_ns, jitter_ns), at.delay_ns + _BEYOND[name] * jitter_ns
 

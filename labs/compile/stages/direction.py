@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 from labs.compile.settings import Settings
 from labs.compile.stages import delay as delays
 from labs.compile.stages import loss as losses
 from labs.compile.stages import queue as queues
+from labs.compile.stages import trace as traces
 from labs.compile.stages.context import LinkContext, Obstacle
 from labs.compile.stages.framing import check_rate, framing_of
 from labs.compile.stages.store import compile_store
 from labs.spec import Spec, fields
 from labs.stages import DelayTable, Direction, LossPattern
+from labs.stages.trace import length
 from labs.units import Rate
 
-MOST_TABLED = 1 << 23  # delays and losses in all tables of a plan, which says them for each direction of each link
+MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 
 
 class Directions:
@@ -44,6 +47,7 @@ class Directions:
             same.queue,
             same.delay,
             same.reorder,
+            same.trace,
             seed,
             same.store_packets,
             same.store_bytes,
@@ -52,19 +56,23 @@ class Directions:
     def _count_tables(self, way: Settings, at: LinkContext, direction: Direction) -> None:
         delays_tabled = len(direction.delay.delays_ns) if isinstance(direction.delay, DelayTable) else 0
         losses_tabled = len(direction.loss.pattern) if isinstance(direction.loss, LossPattern) else 0
-        self._tabled += delays_tabled + losses_tabled
+        rows = length(direction.trace)
+        self._tabled += delays_tabled + losses_tabled + rows
         if self._tabled > MOST_TABLED:
             message = f"{at.link} and the links before it have {self._tabled} delays and losses from tables"
+            message += " and rows of traces" if rows else ""
             message = f"{message}: write shorter tables, for at most {MOST_TABLED} on all links"
-            raise at.error(way, "delay" if delays_tabled else "loss", message, None)
+            raise at.error(way, "trace" if rows else "delay" if delays_tabled else "loss", message, None)
 
 
 def compile_direction(way: Settings, at: LinkContext) -> Direction:
     """All stages, with seed 0; DescriptionError for what cannot be: a buffer below one packet, say."""
     check_rate(way, at)
+    trace = traces.compile_trace(way, at)
     queue = queues.compile_queue(way, at)
     delay, longest_ns = delays.compile_delay(way, at)
-    packets, size = compile_store(way, at, queue, longest_ns)
+    peak = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
+    packets, size = compile_store(peak, at, queue, longest_ns)
     written = way.written
     return Direction(
         framing=framing_of(way),
@@ -75,6 +83,7 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
         queue=queue,
         delay=delay,
         reorder=bool(written.reorder),
+        trace=trace,
         seed=0,
         store_packets=packets,
         store_bytes=size,
@@ -97,4 +106,5 @@ def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
         losses.obstacle(direction.loss)
         or delays.obstacle(direction.delay, direction.reorder, way)
         or queues.obstacle(direction.queue)
+        or traces.obstacle(direction.trace)
     )

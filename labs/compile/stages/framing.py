@@ -5,6 +5,7 @@ from __future__ import annotations
 from labs.compile.settings import Settings
 from labs.compile.stages.context import LinkContext
 from labs.stages import Framing
+from labs.traces import Opportunities
 from labs.units import Duration, Size, time_for
 
 FRAMING = {"wire": Framing(38, 84), "ethernet": Framing(18, 64), "ip": Framing(0, 0)}
@@ -13,8 +14,8 @@ SLOWEST_PACKET = Duration.parse("10s")
 
 
 def framing_of(way: Settings) -> Framing:
-    """As written, or what a wire carries."""
-    return FRAMING[way.written.framing or "wire"]
+    """As written; else what a wire carries, or the IP packets that mahimahi counts."""
+    return FRAMING[way.written.framing or ("ip" if isinstance(way.traced("rate"), Opportunities) else "wire")]
 
 
 def framed(framing: Framing, ip_bytes: int) -> int:

@@ -16,11 +16,16 @@ from labs.stages import (
     Markov4Loss,
     NoLoss,
 )
+from labs.traces import mean
 from labs.units import PPB, Fraction
 
 
 def compile_loss(way: Settings, at: LinkContext) -> Loss:
     """DescriptionError for probabilities that leave a state with more than 100 %."""
+    traced = way.traced("loss")
+    if traced is not None:
+        ppb = mean(traced, "loss")
+        return BernoulliLoss(ppb) if ppb else NoLoss()
     if way.written.loss is None:
         return NoLoss()
     match way.written.loss.model:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, assert_never
 from labs.compile.settings import Settings
 from labs.compile.stages.context import UINT32, LinkContext, Obstacle
 from labs.compile.stages.framing import SLOWEST_PACKET, framed, framing_of
+from labs.compile.stages.trace import most
 from labs.spec import fields
 from labs.stages import (
     Classes,
@@ -49,7 +50,8 @@ class Room(NamedTuple):
 def compile_queue(way: Settings, at: LinkContext) -> Queue:
     """DescriptionError for a buffer below one packet, and for a discipline that cannot work."""
     packet = framed(framing_of(way), at.mtu)
-    written = way.written.buffer
+    traced = most(way, "buffer")
+    written = way.written.buffer if traced is None else Buffer("bytes", traced)
     buffer = written or (WAN_BUFFER if at.role == "wan" else ACCESS_BUFFER)
     packets, size = buffer_limits(buffer, way.rate, at.longest_rtt_ns)
     if written is None and size is not None:

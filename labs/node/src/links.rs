@@ -179,7 +179,7 @@ pub fn find(plan: &Plan, link: &str, direction: &str) -> Result<(usize, usize), 
 
 /// Why a link cannot become so while it runs.
 pub fn refusal(link: &Link, now: &Direction, change: &Change) -> Result<(), String> {
-    change.check()?;
+    change.check_for(now)?;
     match link.backend {
         Backend::User | Backend::Ewan => Ok(()),
         Backend::Kernel | Backend::Tbf => {

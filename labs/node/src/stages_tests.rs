@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue};
+use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue, Trace};
 use ewan_emulator::model::Change;
 use serde::de::DeserializeOwned;
 use serde_json::{json, Value};
@@ -45,6 +45,7 @@ fn python_has_the_same_kinds_and_keys_of_stages() {
         ("framing", json!(keys::<Framing>())),
         ("loss", json!(kinds::<Loss>())),
         ("queue", json!(keys::<Queue>())),
+        ("trace", json!(kinds::<Trace>())),
     ]
     .into();
     let names = |listing: Vec<&str>| listing.join(", ");

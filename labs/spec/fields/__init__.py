@@ -36,6 +36,7 @@ from labs.spec.fields.topology import (
     Star,
     Topology,
 )
+from labs.spec.fields.trace import Trace
 
 __all__ = [
     "AccessLink",
@@ -74,6 +75,7 @@ __all__ = [
     "Step",
     "Switch",
     "Topology",
+    "Trace",
     "TrafficClass",
     "Weighted",
     "WeightedClass",

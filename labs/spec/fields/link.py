@@ -12,6 +12,7 @@ from pydantic import Field
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
+from labs.spec.fields.trace import Trace
 from labs.spec.values import BufferText, DelayText, DurationText, FractionText, Mtu, Name, RateText
 
 
@@ -46,6 +47,11 @@ class Direction(Model):
         description="may jitter let packets overtake; false if absent: a packet then leaves no earlier than those "
         "before it, which makes the mean delay longer. Packets that come 1, 0.3, 0.1 or 0.01 of jitter apart are later "
         "by 0.04, 0.28, 0.52 or 0.83 jitter in the mean (uniform), by 0.23, 0.72, 1.21 or 2.13 (normal)",
+    )
+    trace: Trace | None = Field(
+        None,
+        description="rate, delay, loss or buffer over time, from a file; none if absent",
+        examples=["{file: lte.csv}"],
     )
 
 

@@ -78,6 +78,16 @@ pub unsafe extern "C" fn ewan_lane_new(text: *const u8, length: usize, reason: *
     }
 }
 
+/// The link is made at `now`: its trace begins.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_begin(lane: *mut Lane, now: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *lane }.model.begin(now);
+}
+
 /// # Safety
 /// `lane` came from `ewan_lane_new`, and its packets have been taken out.
 #[no_mangle]
@@ -278,7 +288,7 @@ fn direction(text: &[u8]) -> Result<Direction, String> {
 
 fn change(text: &[u8], now: &Direction) -> Result<Change, String> {
     let change: Change = serde_json::from_slice(text).map_err(|error| alloc::format!("{error}"))?;
-    change.check()?;
+    change.check_for(now)?;
     // Packets that overtake are in one piece of memory, which the kernel gives in any size only when a link is made.
     if change.reorder == Some(true) && !now.reorder && now.store_packets > MOST_OVERTAKING {
         return Err(alloc::format!(

@@ -33,6 +33,7 @@ pub fn direction(rate_bps: u64, delay_ns: u64, limit_bytes: u64) -> Result<Direc
         "queue": {"limit_packets": null, "limit_bytes": limit_bytes, "discipline": {"kind": "drop_tail"}},
         "delay": {"kind": "constant", "delay_ns": delay_ns},
         "reorder": false,
+        "trace": {"kind": "none"},
         "seed": 1,
         "store_packets": 1 << 17,
         "store_bytes": 64 << 20,

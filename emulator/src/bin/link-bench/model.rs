@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 struct Request {
     direction: Direction,
+    /// When its trace begins.
+    #[serde(default)]
+    begin_ns: Nanos,
     arrivals: Vec<Arrival>,
 }
 
@@ -40,6 +43,7 @@ pub fn run() -> Result<(), String> {
 
 fn releases(request: &Request) -> Result<Vec<Released>, String> {
     let mut model = DirectionModel::new(&request.direction);
+    model.begin(request.begin_ns);
     let mut released = Vec::new();
     let mut collect = |model: &mut DirectionModel<(usize, Option<u32>)>, now| {
         while let Some(found) = model.pop(now) {

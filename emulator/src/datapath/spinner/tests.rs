@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ewan_timers::Clock;
 
 use super::*;
-use crate::config::{Delay, Framing, Loss, Queue};
+use crate::config::{Delay, Framing, Loss, Queue, Trace};
 use crate::datapath::changes::{channel, Outbox};
 use crate::datapath::interfaces::Interfaces;
 use crate::datapath::port::Facts;
@@ -111,6 +111,7 @@ fn direction(rate_bps: u64, delay_ns: u64) -> Direction {
         },
         delay: Delay::Constant { delay_ns },
         reorder: false,
+        trace: Trace::None {},
         seed: 1,
         store_packets: 200_000,
         store_bytes: 64 << 20,

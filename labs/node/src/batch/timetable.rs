@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
+use ewan_emulator::config::Trace;
+use ewan_emulator::model::Change;
 use ewan_system::signals::Signals;
 use ewan_timers::clock::monotonic_ns;
 use nix::sys::signal::{killpg, Signal};
@@ -41,6 +43,8 @@ pub struct Timetable<'a> {
     entries: Vec<Entry>,
     traffic: Option<Traffic>,
     links: Option<Links<'a>>,
+    /// Number and heading of those that follow a trace, which begins at T0.
+    traced: Vec<(usize, usize)>,
     events: Option<Events<'a>>,
     watch: Option<Watch>,
     restore: bool,
@@ -61,7 +65,9 @@ impl<'a> Timetable<'a> {
         let looks = program.watch_ns > 0;
         let events =
             (!program.events.is_empty()).then(|| Events::of(&program.events, plan, around.state)).transpose()?;
-        let links = (looks || events.is_some()).then(|| Links::open(plan, around.state)).transpose()?;
+        let traced = traced(plan);
+        let links =
+            (looks || events.is_some() || !traced.is_empty()).then(|| Links::open(plan, around.state)).transpose()?;
         let watch = looks.then(|| Watch::new(program.watch_ns, around.out)).transpose()?;
         let lead = program.traffic.as_ref().map_or(LEAD, traffic::lead);
         let begin_ns = monotonic_ns() + lead.as_nanos() as i64;
@@ -74,6 +80,7 @@ impl<'a> Timetable<'a> {
             entries,
             traffic: traffic.transpose()?,
             links,
+            traced,
             events,
             watch,
             restore: around.outlives,
@@ -141,11 +148,18 @@ impl<'a> Timetable<'a> {
         signals.wait(Some(Duration::from_nanos(asked)))
     }
 
-    /// Does what is due: looks before changes, so that a row tells the rate of the time before it, changes before starts.
+    /// Does what is due: traces begin first; looks before changes, so that a row tells the rate of the time before it,
+    /// changes before starts.
     fn due(&mut self) -> Result<(), String> {
         let begin_ns = self.begin_ns;
         let now = || monotonic_ns() - begin_ns;
         if let Some(links) = &mut self.links {
+            if now() >= 0 {
+                let anew = Change { restart_trace: Some(true), ..Change::default() };
+                for (number, heading) in self.traced.drain(..) {
+                    links.change(number, heading, &anew)?;
+                }
+            }
             if let Some(watch) = &mut self.watch {
                 watch.look(links, self.plan, now())?;
             }
@@ -168,7 +182,8 @@ impl<'a> Timetable<'a> {
         let looks = self.watch.iter().map(Watch::due_ns);
         let changes = self.events.iter().filter_map(Events::due_ns);
         let again = self.events.iter().filter_map(|events| events.again_ns(self.now_ns()));
-        starts.chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
+        let traces = self.traced.first().map(|_| 0);
+        starts.chain(traces).chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
     }
 
     /// All that ended: ours, and whatever was left to us by them. Commands keep their numbers, which are those of their
@@ -228,6 +243,12 @@ impl<'a> Timetable<'a> {
             self.reap();
         }
     }
+}
+
+/// The directions of links that follow a trace.
+fn traced(plan: &Plan) -> Vec<(usize, usize)> {
+    let all = (0..plan.links.len()).flat_map(|number| [(number, 0), (number, 1)]);
+    all.filter(|(number, heading)| plan.links[*number].direction(*heading).trace != (Trace::None {})).collect()
 }
 
 /// Of this thread, which starts all of them; what is left to this process comes to it too.

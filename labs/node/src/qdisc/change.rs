@@ -6,7 +6,7 @@
 //! packets may not overtake, those that come after a shorter delay was set leave with the last one before, as in a user
 //! link. A change of netem begins its losses anew: in the good state, with the next of the direction's seeds.
 
-use ewan_emulator::config::{Delay, Direction, Discipline, Loss};
+use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Trace};
 use ewan_system::netlink::Batch;
 
 use super::{class, kinds, psp_class, request, Place};
@@ -28,6 +28,7 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         queue,
         delay,
         reorder: _,
+        trace,
         seed: _,
         store_packets: _,
         store_bytes: _,
@@ -56,6 +57,9 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
             return Some("such a queue is our own model's alone: write emulator: user in the description");
         }
         Discipline::DropTail {} | Discipline::Red { .. } | Discipline::Codel { .. } | Discipline::Pie { .. } => {}
+    }
+    if *trace != (Trace::None {}) {
+        return Some("the kernel's parts follow no trace: write emulator: user in the description");
     }
     let kind = |direction: &Direction| {
         let fifo = direction.queue.discipline == Discipline::DropTail {};
@@ -126,12 +130,13 @@ pub fn requests(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ewan_emulator::config::Row;
 
     fn direction() -> Direction {
         let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
             "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
             "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
-            "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "seed": 1,
+            "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "trace": {"kind": "none"}, "seed": 1,
             "store_packets": 100, "store_bytes": 100000}"#;
         serde_json::from_str(text).expect("a direction")
     }
@@ -165,6 +170,9 @@ mod tests {
         assert!(said(&|then| then.loss = Loss::EveryNth { n: 3 }).contains("at random only"));
         assert!(said(&|then| then.delay = Delay::Table { delays_ns: vec![1] }).contains("no such distribution"));
         assert!(said(&|then| then.queue.limit_packets = Some(3)).contains("would drop what waits"));
+        let rows = vec![Row { rate_bps: Some(9000), ..Row::default() }];
+        let traced = Trace::Rows { period_ns: 0, rows };
+        assert!(said(&|then| then.trace = traced.clone()).contains("no trace"));
         let codel = Discipline::Codel { target_ns: 5_000_000, interval_ns: 100_000_000, ecn: false };
         assert!(said(&|then| then.queue.discipline = codel.clone()).contains("would drop what waits"));
     }

@@ -116,6 +116,7 @@ impl<'a> From<&'a Direction> for OfNetem<'a> {
             queue: _,
             ref delay,
             reorder,
+            trace: _,
             seed: _,
             store_packets: _,
             store_bytes: _,

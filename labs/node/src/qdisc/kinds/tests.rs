@@ -1,6 +1,6 @@
 //! The bytes that the kernel gets.
 
-use ewan_emulator::config::{Framing, Queue};
+use ewan_emulator::config::{Framing, Queue, Trace};
 use ewan_system::netlink::attributes;
 
 use super::*;
@@ -17,6 +17,7 @@ fn direction() -> Direction {
         queue: Queue { limit_packets: None, limit_bytes: Some(1_250_000), discipline: Discipline::DropTail {} },
         delay: Delay::Constant { delay_ns: 50_000_000 },
         reorder: false,
+        trace: Trace::None {},
         seed: 0x0123_4567_89ab_cdef,
         store_packets: 1000,
         store_bytes: 0,
