@@ -25,26 +25,46 @@ from labs.compile import compile
 from labs.context import Context
 from labs.plan import Plan
 from labs.runtime.base import LabError
-from labs.runtime.program import Program
+from labs.runtime.program import Command, Program
 from labs.runtime.sweep import sweep
-from labs.spec import from_template
+from labs.spec import from_template, parse
 from labs.units import NS_PER_SECOND
 
 NS3_SOURCE = Path(__file__).parent / "ns3/dumbbell.cc"
 NS3_MODULES = ("applications", "internet", "point-to-point", "network", "core")
 RTT_NS = NS_PER_SECOND // 10
+# What may be in front of one flow over 1 Gbit/s and 20 ms, as the wide-area link's settings.
+MODELS = {
+    "loss, each 60,000th": "loss: {every: 60000}",
+    "loss, Gilbert-Elliott": "loss: {gilbert-elliott: {to_bad: 10ppm, to_good: 50%}}",
+    "normal delay, in order": "jitter: 10us",
+    "Pareto delay, in order": "jitter: 10us, distribution: pareto",
+    "RED": "queue: red",
+    "CoDel": "queue: codel",
+    "PIE": "queue: pie",
+    "FQ-CoDel": "queue: fq-codel",
+    "DRR": "queue: drr",
+    "DualPI2": "queue: dualpi2",
+}
+EMULATORS = ("user", "kernel", "tbf")
 RATES = ("8kbit/s", "1Mbit/s", "100Mbit/s", "1Gbit/s", "10Gbit/s", "100Gbit/s")
 
 
 @dataclass(frozen=True, slots=True)
 class BulkCase:
-    """Bulk flows over a dumbbell of RTT 100 ms and a buffer of one BDP; up to eleven pairs of hosts share the flows."""
+    """Bulk flows over a dumbbell with a buffer of one BDP; up to eleven pairs of hosts share the flows.
+
+    `wan`: more settings of the link.
+    """
 
     rate: str
     duration_ns: int
     flows: int = 1
     congestion: str = "cubic"
     pairs: int = 1
+    rtt: str = "100ms"
+    wan: str = ""
+    emulator: str = "auto"
 
 
 class VirtualBench:
@@ -64,7 +84,12 @@ class VirtualBench:
             )
             for n in range(case.flows)
         ]
-        program = program_of(plan, flows, case.duration_ns)
+        return self.timed(plan, program_of(plan, flows, case.duration_ns), case.duration_ns, stop)
+
+    def timed(
+        self, plan: Plan, program: Program, duration_ns: int, stop: threading.Event | None = None
+    ) -> dict[str, float]:
+        """One run: as above."""
         self._runs += 1
         begun = time.perf_counter()
         finished = self._runtime.run(plan, program, self._scratch / str(self._runs), stop)
@@ -72,9 +97,8 @@ class VirtualBench:
         counted = finished.document("links.json")
         assert counted is not None
         return {
-            "packets": sum(way["sent_packets"] for way in counted["links"]),
-            "received_bytes": sum(flow["received_bytes"] for flow in traffic_request.completed(finished.directory)),
-            "flows_s": case.duration_ns / NS_PER_SECOND,
+            "packets": sum(way.get("out_packets", way.get("sent_packets")) for way in counted["links"]),
+            "flows_s": duration_ns / NS_PER_SECOND,
             "virtual_s": finished.ended["virtual_ns"] / NS_PER_SECOND,
             "wall_s": wall_s,
         }
@@ -111,12 +135,45 @@ class VirtualBench:
             raise LabError(f"ns-3, the reference of `bench virtual`, is not there (Debian: {needed})") from None
         return binary
 
-    def long_flows(self) -> dict[str, dict[str, float]]:
-        """One flow, by rate."""
-        found = {}
+    def long_flows(self) -> dict[str, dict[str, dict[str, float]]]:
+        """One flow, by rate and by what emulates the link."""
+        found: dict[str, dict[str, dict[str, float]]] = {}
         for rate, full, quick in (("1Gbit/s", 20, 5), ("10Gbit/s", 12, 3)):
-            self._say(f"one flow, {rate}, long")
-            found[rate] = self.run(BulkCase(rate, self.seconds(full, quick)))
+            for emulator in EMULATORS:
+                self._say(f"one flow, {rate}, {emulator}")
+                case = BulkCase(rate, self.seconds(full, quick), emulator=emulator)
+                found.setdefault(rate, {})[emulator] = self.run(case)
+        return found
+
+    def models(self) -> dict[str, dict[str, float]]:
+        """One flow over a link with each model, and over a plain one before each: packets a second of wall time."""
+        found = {}
+        for name, settings in MODELS.items():
+            self._say(name)
+            duration_ns = self.seconds(10, 2)
+            plain, with_model = (
+                self.run(BulkCase("1Gbit/s", duration_ns, rtt="20ms", wan=each)) for each in ("", settings)
+            )
+            found[name] = {
+                "plain": plain["packets"] / plain["wall_s"],
+                "model": with_model["packets"] / with_model["wall_s"],
+            }
+        return found
+
+    def programs(self) -> dict[str, dict[str, float]]:
+        """Programs that enter user space for what they send and receive, over 1 Gbit/s and 20 ms."""
+        seconds = self.seconds(5, 2) // NS_PER_SECOND
+        plan = dumbbell(BulkCase("1Gbit/s", 0, rtt="20ms"))
+        server, client = ("iperf3", "-s", "-1"), ("iperf3", "-c", "right1", "-t", str(seconds))
+        commands = {
+            "iperf3, TCP": (Command("right1", server), Command("left1", client, NS_PER_SECOND // 10)),
+            "ping -f": (Command("left1", ("ping", "-f", "-q", "-c", str(10_000 * seconds), "right1")),),
+        }
+        found = {}
+        for name, them in commands.items():
+            self._say(name)
+            program = Program(commands=them, longest_ns=600 * NS_PER_SECOND)
+            found[name] = self.timed(plan, program, seconds * NS_PER_SECOND)
         return found
 
     def many_flows(self) -> dict[str, dict[str, float]]:
@@ -155,8 +212,8 @@ class VirtualBench:
     def exactness(self) -> list[dict[str, Any]]:
         """What a verification without dither finds: the largest errors over both directions."""
         rows = []
-        for emulator in ("kernel", "user", "tbf"):
-            for rate in RATES if emulator == "kernel" else RATES[2:4]:
+        for emulator in EMULATORS:
+            for rate in RATES[2:4] if emulator == "tbf" else RATES:
                 self._say(f"exactness: {emulator}, {rate}")
                 settings = {"rate": rate, "rtt": "20ms", "buffer": "100pkt", "dither": "0", "emulator": emulator}
                 plan = compile(from_template("dumbbell", {**settings, "name": "bench"}), host.virtual_facts())
@@ -177,9 +234,15 @@ def program_of(plan: Plan, flows: list[traffic_request.Flow], expected_ns: int =
 
 
 def dumbbell(case: BulkCase) -> Plan:
-    """The plan of a case: an RTT of 100 ms, and a buffer of one BDP."""
-    settings = {"rate": case.rate, "rtt": "100ms", "buffer": "1BDP", "pairs": str(case.pairs), "name": "bench"}
-    return compile(from_template("dumbbell", settings), host.virtual_facts())
+    """The plan of a case."""
+    text = f"""
+name: bench
+topology: {{dumbbell: {{pairs: {case.pairs}}}}}
+rtt: {case.rtt}
+wan: {{rate: {case.rate}, buffer: 1BDP, {case.wan}}}
+emulator: {case.emulator}
+"""
+    return compile(parse(text, Path("bench.lab.yaml")), host.virtual_facts())
 
 
 def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
@@ -190,6 +253,8 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
             "exactness": bench.exactness(),
             "ns3": bench.against_ns3(),
             "long_flows": bench.long_flows(),
+            "models": bench.models(),
+            "programs": bench.programs(),
             "flows": bench.many_flows(),
             "boot": bench.boot(),
             "sweep": bench.all_cores(),
@@ -201,7 +266,7 @@ Sheet = tuple[str, list[str], list[list[str]]]
 
 def tables(found: dict[str, Any]) -> list[Sheet]:
     """Title, columns, rows."""
-    return [exactness_table(found["exactness"]), speed_table(found), *cost_tables(found)]
+    return [exactness_table(found["exactness"]), speed_table(found), models_table(found["models"]), *cost_tables(found)]
 
 
 def exactness_table(rows: list[dict[str, Any]]) -> Sheet:
@@ -222,9 +287,21 @@ def speed_table(found: dict[str, Any]) -> Sheet:
         pace = reference["packets"] / reference["wall_s"]
         rows.append([f"ns-3, {each['rate']}", *speed(reference), ""])
         rows.append([f"virtual, {each['rate']}", *speed(ours), f"{ours['packets'] / ours['wall_s'] / pace:.0f}"])
-    rows += [[f"virtual, {rate}, longer", *speed(each), ""] for rate, each in found["long_flows"].items()]
+    for rate, by_emulator in found["long_flows"].items():
+        rows += [[f"virtual, {rate}, longer, {name}", *speed(each), ""] for name, each in by_emulator.items()]
+    rows += [[f"virtual, {name}, 20 ms", *speed(each), ""] for name, each in found["programs"].items()]
     columns = ["one CUBIC flow, RTT 100 ms", "virtual", "wall", "wall / virtual", "packets", "packets/s", "× ns-3"]
     return "Virtual clock: speed", columns, rows
+
+
+def models_table(found: dict[str, dict[str, float]]) -> Sheet:
+    """Packets a second over a link with a model, beside a plain link."""
+    rows = [
+        [name, f"{each['plain']:,.0f}", f"{each['model']:,.0f}", f"{each['model'] / each['plain']:.2f}"]
+        for name, each in found.items()
+    ]
+    columns = ["one CUBIC flow, 1 Gbit/s, RTT 20 ms", "plain: packets/s", "with it: packets/s", "ratio"]
+    return "Virtual clock: what a link's models cost", columns, rows
 
 
 def speed(found: dict[str, float]) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from calibration import lans
 from calibration.distribution import DelayLine, LossStatistics
 from labs.stages import Direction, DropTail, Framing
+from labs.stages.queue import discipline_words
 from labs.stages.trace import Said, said
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
@@ -157,7 +158,7 @@ class LinkExpectation:
     def active_queue(self) -> str | None:
         """The name of a discipline that drops before the limit, if there is one."""
         discipline = self.direction.queue.discipline
-        return None if isinstance(discipline, DropTail) else discipline.kind
+        return None if isinstance(discipline, DropTail) else discipline_words(discipline)
 
     @property
     def lossless(self) -> bool:

@@ -1,7 +1,7 @@
 """From what a run left to its tables: traffic results, the external generators' outputs and link counters → Parquet.
 
 In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv) and its schedule, which says which flow of
-the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links}.parquet with the columns of
+the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet with the columns of
 labs/record/tables.py. What a run that was cut short has left is kept: flows without a record say so in their row, and
 a last line that was not written whole is left out.
 """
@@ -26,6 +26,7 @@ SOURCES = {
     "traffic/goodput.csv": ("goodput", ("flow", "part", "time_ns")),
     "traffic/exchanges.csv": ("exchanges", ("flow", "part", "number")),
     "links.csv": ("links", ("link", "direction", "time_ns")),
+    "classes.csv": ("classes", ("link", "direction", "class", "time_ns")),
 }
 ORDER = {"flows": ("flow", "part")} | dict(SOURCES.values())
 # Flows of one connection, which they have from their start.

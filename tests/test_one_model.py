@@ -11,10 +11,13 @@ import os
 import struct
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import hypothesis
 import orjson
 import pytest
+from hypothesis import given, strategies
 
 from labs import host
 from labs.compile import compile
@@ -23,12 +26,15 @@ from labs.runtime.program import Command, Program
 from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import parse
+from labs.stages import Direction
 from labs.units import NS_PER_SECOND
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.virtual
 
 PACKETS = 10_000
+EXAMPLES = int(os.environ.get("EXAMPLES", "4"))
+"""Of settings that are drawn at random; by hand: `EXAMPLES=200 pytest …`."""
 HEAD_BYTES = 42
 """Ethernet, IPv4, UDP."""
 LONGEST_S = 20
@@ -78,6 +84,24 @@ LINKS = {
     "weighted": "queue: {weighted: {classes: [{name: a, dscp: [ef, af41], weight: 3}, {name: b}]}}, buffer: 30pkt",
 }
 
+LOSSES = ("loss: 2%", "loss: {every: 11}", "loss: {gilbert-elliott: {to_bad: 1%, to_good: 20%}}", "duplicate: 3%")
+DELAYS = (
+    "jitter: 2ms",
+    "jitter: 4ms, reorder: true",
+    "jitter: 3ms, distribution: pareto",
+    "jitter: 3ms, distribution: uniform",
+)
+QUEUES = [words for name, words in LINKS.items() if "queue:" in words]
+BUFFERS = ("buffer: 25pkt", "buffer: 60kB", "buffer: 20ms")
+
+
+@strategies.composite
+def any_settings(draw: strategies.DrawFn) -> str:
+    """A loss, a delay and a queue together, each of them or not."""
+    queue = draw(strategies.sampled_from([*QUEUES, *BUFFERS]))
+    more = [draw(strategies.sampled_from(["", *each])) for each in (LOSSES, DELAYS)]
+    return ", ".join(words for words in (*more, queue, draw(strategies.sampled_from(["", "framing: ip"]))) if words)
+
 
 TRACES = {
     "rows of rate, delay and loss": """time,rate,delay,loss
@@ -106,14 +130,14 @@ class Seen(NamedTuple):
     """As hexadecimal digits: what the link knows of it; empty of a frame that left."""
 
 
-def lab(settings: str, folder: Path = Path()) -> Plan:
-    """`settings` of the link; 20 Mbit/s and 10 ms unless a trace is among them."""
+def lab(settings: str, emulator: str = "user", folder: Path = Path()) -> Plan:
+    """With these settings of the link; 20 Mbit/s and 10 ms unless a trace among them says others."""
     text = f"""
 name: om{os.getpid()}
 topology: dumbbell
 ip: 4
 dither: 0ms
-emulator: user
+emulator: {emulator}
 access: {{rate: 10Gbit/s, buffer: 100MB}}
 wan: {{rate: 20Mbit/s, delay: 10ms}}
 links: {{core: {{{settings}}}}}
@@ -121,14 +145,14 @@ links: {{core: {{{settings}}}}}
     return compile(parse(text, folder / "one-model.lab.yaml"), host.virtual_facts())
 
 
-def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
+def seen(plan: Plan, place: Path, seed: int = 1) -> tuple[list[Seen], list[Seen]]:
     """What came into the link, and what went out of it."""
     address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
     link = plan.links[0]
     commands = (
         Command(link.node, watch(link.port_a, "in")),
         Command(link.node, watch(link.port_b, "out")),
-        Command("left1", ("python3", "-c", SEND, address, "1")),
+        Command("left1", ("python3", "-c", SEND, address, str(seed))),
         Command("left1", ("date", "+%s%N")),
     )
     place.mkdir()
@@ -138,10 +162,10 @@ def seen(plan: Plan, place: Path) -> tuple[list[Seen], list[Seen]]:
     return frames(captured[0]), frames(captured[1])
 
 
-def watch(port: str, way: str) -> tuple[str, ...]:
-    """Frames of IPv4 that come in or go out at a port, whole, with times in ns, for as long as SEND may take."""
-    words = ("-i", port, "-Q", way, "-w", "-", "--time-stamp-precision=nano", "-B", "65536", "ip")
-    return ("timeout", f"{LONGEST_S}", "tcpdump", "-Z", "root", *words)
+def watch(port: str, way: str, longest_s: int = LONGEST_S, buffer_kib: int = 65536) -> tuple[str, ...]:
+    """Frames of IPv4 that come in or go out at a port, whole, with times in ns; as long as SEND may take."""
+    words = ("-i", port, "-Q", way, "-w", "-", "--time-stamp-precision=nano", "-B", f"{buffer_kib}", "ip")
+    return ("timeout", f"{longest_s}", "tcpdump", "-Z", "root", *words)
 
 
 def frames(captured: bytes) -> list[Seen]:
@@ -163,9 +187,9 @@ def begin_ns(place: Path) -> int:
     return int((place / "commands" / "4-left1.out").read_text()) - int(date["started_ns"])
 
 
-def of_the_model(plan: Plan, arrived: list[Seen], begin_ns: int = 0) -> list[dict[str, Any]]:
+def of_the_model(direction: Direction, arrived: list[Seen], begin_ns: int = 0) -> list[dict[str, Any]]:
     request = {
-        "direction": plan.links[0].forward,
+        "direction": direction,
         "begin_ns": begin_ns,
         "arrivals": [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrived],
     }
@@ -177,23 +201,32 @@ def of_the_model(plan: Plan, arrived: list[Seen], begin_ns: int = 0) -> list[dic
 
 @pytest.mark.parametrize("settings", LINKS.values(), ids=LINKS)
 def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings: str) -> None:
-    plan = lab(settings)
-    compared(plan, tmp_path / "run", "jitter" in settings)
+    left = treated_alike(lab(settings), tmp_path / "run", seed=1)
+    # The case is not an empty one.
+    assert len(left) != PACKETS or left != sorted(left) or "jitter" in settings
+
+
+@given(any_settings(), strategies.integers(2, 1000))
+@hypothesis.settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+def test_whatever_is_set_together(settings: str, seed: int) -> None:
+    with TemporaryDirectory() as place:
+        treated_alike(lab(settings), Path(place) / "run", seed)
 
 
 @pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
 def test_a_trace_is_followed_as_the_model_follows_it(tmp_path: Path, trace: str) -> None:
     (tmp_path / "t").write_text(trace)
     buffer = "" if "buffer" in trace else ", buffer: 60kB"
-    compared(lab(f"trace: {{file: t}}{buffer}", tmp_path), tmp_path / "run", reordered=False)
+    left = treated_alike(lab(f"trace: {{file: t}}{buffer}", folder=tmp_path), tmp_path / "run", seed=1)
+    assert len(left) < PACKETS, "some are lost or find the queue full"
 
 
-def compared(plan: Plan, place: Path, reordered: bool) -> None:
-    """Runs SEND, and holds what came out of the link to what the model says of what came in."""
+def treated_alike(plan: Plan, place: Path, seed: int) -> list[Seen]:
+    """What left, once each packet was seen to be treated as the model treats it."""
     assert plan.links[0].backend == "ewan"
-    arrived, left = seen(plan, place)
+    arrived, left = seen(plan, place, seed)
     assert len(arrived) == PACKETS
-    wanted = of_the_model(plan, arrived, begin_ns(place))
+    wanted = of_the_model(plan.links[0].forward, arrived, begin_ns(place))
     assert len(left) == len(wanted)
     for found, each in zip(left, wanted, strict=True):
         came = arrived[each["packet"]]
@@ -203,5 +236,16 @@ def compared(plan: Plan, place: Path, reordered: bool) -> None:
             assert found._replace(head="") == Seen(
                 each["due_ns"], came.ip_bytes, came.traffic_class | mark, came.number, came.zeros, ""
             )
-    # The case is not an empty one.
-    assert len(left) != PACKETS or left != sorted(left) or reordered
+    return left
+
+
+@pytest.mark.parametrize("settings", [LINKS["drop-tail by packets"], LINKS["drop-tail by bytes"]])
+def test_the_kernels_parts_send_and_drop_the_same_packets_at_the_same_times(tmp_path: Path, settings: str) -> None:
+    """netem, psp and the queue: the delay line is in front there, so with a constant delay all comes out alike."""
+    plan = lab(settings, "kernel")
+    assert plan.links[0].backend == "kernel"
+    arrived, left = seen(plan, tmp_path / "run")
+    wanted = of_the_model(plan.links[0].forward, arrived)
+    assert PACKETS > len(wanted) == len(left)
+    for found, each in zip(left, wanted, strict=True):
+        assert (found.number, found.at_ns) == (arrived[each["packet"]].number, each["due_ns"])

@@ -1,5 +1,6 @@
-"""The two clocks agree: one description, live (namespaces, a link that spins) and virtual (a kernel of its own, netem
-and psp), measured by the same program: base RTT, rate, and how long a TCP transfer takes.
+"""The two clocks agree: one description, live (namespaces, a link that spins) and virtual (the same model
+in a kernel of its own), measured by the same program: base RTT, rate, and how long a TCP transfer takes.
+Packet by packet: test_live_packets.py and test_one_model.py.
 
 The live side needs root, and the tests fail without it. Tolerances are those of the live clock's certificates. So that
 waiting for a CPU of a shared machine does not decide, the base RTT is the least of many round trips, the rate the
@@ -158,8 +159,8 @@ def clocks() -> dict[Clock, Measured]:
     return {"virtual": measured("virtual", "netns"), "live": measured("live", "netns")}
 
 
-def test_the_links_are_of_different_kinds() -> None:
-    assert plan_in("virtual").links[0].backend == "kernel"
+def test_each_clock_has_its_own_kind_of_link() -> None:
+    assert plan_in("virtual").links[0].backend == "ewan"
     assert plan_in("live").links[0].backend == "user"
 
 

@@ -23,7 +23,14 @@ from labs.runtime.base import LabError
 ENDING = ".tar.zst"
 LEVEL = 10
 # What Parquet holds as well, and what only the making of a run needed.
-CLEANED = ("runs/*/traffic/*.csv", "runs/*/links.csv", "runs/*/progress", "runs/*/root", "runs/*/uml")
+CLEANED = (
+    "runs/*/traffic/*.csv",
+    "runs/*/links.csv",
+    "runs/*/classes.csv",
+    "runs/*/progress",
+    "runs/*/root",
+    "runs/*/uml",
+)
 _CONSOLE = "runs/*/console.log"
 _FILE_MODE = 0o644
 MOST_UNPACKED = 4 << 30

@@ -41,7 +41,7 @@ from labs.typed import read_typed
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
-NOT_KEPT = ("links.csv", "progress", "console.log", "root", "uml")
+NOT_KEPT = ("links.csv", "classes.csv", "progress", "console.log", "root", "uml")
 # Room for the last experiment.json where the results have filled the disk.
 RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20

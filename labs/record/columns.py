@@ -149,4 +149,19 @@ COLUMNS: dict[str, Table] = {
             "queue_bytes": Column(_WHOLE, "bytes of those"),
         },
     ),
+    "classes": Table(
+        "counters of one class of a link's queue, from T0 on; of queues with classes alone",
+        {
+            "link": Column(_WORD, "the link's name"),
+            "direction": Column(_WORD, "forward or backward"),
+            "class": Column(_WORD, "the class's name; of DualPI2 l4s and classic"),
+            "time_ns": Column(_WHOLE, "when they were read"),
+            "served_packets": Column(_WHOLE, "taken out of the queue so far to be sent"),
+            "waited_ns": Column(_WHOLE, "time that packets waited in the queue so far, summed over packets"),
+            "dropped_packets": Column(_WHOLE, "dropped so far: its queue was full, or the discipline dropped"),
+            "marked_packets": Column(_WHOLE, "marked so far (ECN)"),
+            "queue_packets": Column(_WHOLE, "waiting now, without the packet in service"),
+            "queue_bytes": Column(_WHOLE, "bytes of those"),
+        },
+    ),
 }

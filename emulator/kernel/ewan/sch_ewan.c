@@ -15,6 +15,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <net/gso.h>
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
@@ -22,7 +23,7 @@
 #include "ewan_model.h"
 
 #define EWAN_REASON	120
-#define EWAN_REPORT	1024	/* 17 names and numbers of 64 bits */
+#define EWAN_REPORT	4096	/* names and numbers of 64 bits: 20 of the link, 6 of each of 8 classes */
 
 struct ewan_sched {
 	struct ewan_lane	*lane;
@@ -30,6 +31,7 @@ struct ewan_sched {
 	u8			*text;		/* of a direction or a change, as far as it came */
 	size_t			length;
 	char			reason[EWAN_REASON];
+	u8			report[EWAN_REPORT];
 };
 
 /* Called by the model. Only a link that is made or changed needs large pieces, and there the kernel may sleep. */
@@ -102,7 +104,7 @@ static bool ewan_accept(struct ewan_sched *q, struct Qdisc *sch, struct sk_buff 
 	return true;
 }
 
-static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static int ewan_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct ewan_sched *q = qdisc_priv(sch);
 	struct ewan_arrival arrival;
@@ -110,8 +112,6 @@ static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	u64 now = ktime_get_ns();
 	bool accepted;
 
-	if (unlikely(!q->lane))
-		return qdisc_drop(skb, sch, to_free);
 	ewan_lane_impair(q->lane, skb->data, skb_headlen(skb), skb->len, skb_vlan_tag_present(skb) ? VLAN_HLEN : 0, now,
 			 &arrival);
 	if (arrival.lost) {
@@ -138,6 +138,33 @@ static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 		ewan_accept(q, sch, copy, &arrival, now, to_free);
 	ewan_free_dropped(q, sch, to_free);
 	return accepted ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
+}
+
+/* What a sender left to its hardware to cut comes to the link as the packets that hardware would send. */
+static int ewan_cut(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct sk_buff *segment, *next;
+	bool accepted = false;
+
+	segment = skb_gso_segment(skb, netif_skb_features(skb) & ~NETIF_F_GSO_MASK);
+	if (IS_ERR_OR_NULL(segment))
+		return qdisc_drop(skb, sch, to_free);
+	skb_list_walk_safe(segment, segment, next) {
+		skb_mark_not_on_list(segment);
+		qdisc_skb_cb(segment)->pkt_len = segment->len;
+		accepted |= ewan_take(segment, sch, to_free) != NET_XMIT_DROP;
+	}
+	consume_skb(skb);
+	return accepted ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
+}
+
+static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+
+	if (unlikely(!q->lane))
+		return qdisc_drop(skb, sch, to_free);
+	return unlikely(skb_is_gso(skb)) ? ewan_cut(skb, sch, to_free) : ewan_take(skb, sch, to_free);
 }
 
 static struct sk_buff *ewan_dequeue(struct Qdisc *sch)
@@ -296,11 +323,10 @@ static int ewan_dump(struct Qdisc *sch, struct sk_buff *skb)
 static int ewan_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
 	struct ewan_sched *q = qdisc_priv(sch);
-	u8 report[EWAN_REPORT];
 
 	if (!q->lane)
 		return 0;
-	return gnet_stats_copy_app(d, report, ewan_lane_report(q->lane, report, sizeof(report)));
+	return gnet_stats_copy_app(d, q->report, ewan_lane_report(q->lane, q->report, sizeof(q->report)));
 }
 
 static struct Qdisc_ops ewan_ops __read_mostly = {

@@ -154,6 +154,17 @@ pub enum Discipline {
     },
 }
 
+impl Discipline {
+    /// The classes of which it counts apart, in the order of its reports; none of most disciplines.
+    pub fn class_names(&self) -> Vec<&str> {
+        match self {
+            Discipline::DualPi2 { .. } => alloc::vec!["l4s", "classic"],
+            Discipline::Classes { classes, .. } => classes.iter().map(|class| class.name.as_str()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduler {

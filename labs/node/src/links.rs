@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ewan_emulator::config::Direction;
 use ewan_emulator::datapath::client::{self, Client};
-use ewan_emulator::model::{Change, DirectionReport};
+use ewan_emulator::model::{Change, ClassReport, DirectionReport};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -26,7 +26,7 @@ const CHANGES: &str = "changes.jsonl";
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Of one direction, since the lab came up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub sent_packets: u64,
     pub sent_bytes: u64,
@@ -39,6 +39,8 @@ pub struct Counts {
     /// Waiting now; without the packet in service.
     pub queue_packets: u64,
     pub queue_bytes: u64,
+    /// Of a queue with classes, in their order.
+    pub classes: Vec<ClassReport>,
 }
 
 pub struct Links<'a> {
@@ -256,6 +258,7 @@ impl From<&DirectionReport> for Counts {
             waited_ns: Some(way.waited_ns),
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
+            classes: way.classes.clone(),
         }
     }
 }
@@ -280,6 +283,7 @@ impl From<qdisc::LinkStatistics> for Counts {
             waited_ns: way.waited_ns,
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
+            classes: Vec::new(),
         }
     }
 }

@@ -267,7 +267,7 @@ def test_two_runs_leave_the_same_counters_and_events(tmp_path: Path) -> None:
 def test_what_no_link_can_do_is_refused_before_anything_runs(tmp_path: Path, event: Event, says: str) -> None:
     program = Program(None, (Command("left1", ("true",)),), NS_PER_SECOND, events=(event,))
     with pytest.raises(LabError, match=says):
-        run(lab(), tmp_path / "run", program)
+        run(lab(emulator="kernel"), tmp_path / "run", program)
     assert not (tmp_path / "run" / "commands").exists()
 
 

@@ -84,7 +84,8 @@ def test_a_link_that_is_not_there_is_named(runtime: NetnsRuntime) -> None:
 
 def test_the_node_binary_changes_a_link_with_packets_in_it(tmp_path: Path) -> None:
     """In the virtual clock, whose kernel has all the parts: the binary is called there as a live lab's would be."""
-    plan = compile(from_template("dumbbell", {"rtt": "100ms", "dither": "0", "ip": "4"}), host.virtual_facts())
+    settings = {"rtt": "100ms", "dither": "0", "ip": "4", "emulator": "kernel"}
+    plan = compile(from_template("dumbbell", settings), host.virtual_facts())
     call = f"/proc/1/exe change --state /run/ewan/{plan.lab} --link core --direction forward"
     slower = """echo '{"delay": {"kind": "constant", "delay_ns": 80000000}}' | """ + call
     refused = """echo '{"loss": {"kind": "every_nth", "n": 3}}' | """ + call

@@ -220,7 +220,7 @@ def test_what_was_measured_before_an_interruption_is_kept(runtime: VirtualRuntim
     assert run.interrupted and run.ended["how"] == "interrupted"
     assert "packets transmitted" in output(run, 1, "left1"), "ping got SIGINT and told what it had measured"
     assert (run.document("commands.json") or {})["interrupted"] is True
-    assert (run.document("links.json") or {})["links"][0]["sent_packets"] > 100
+    assert (run.document("links.json") or {})["links"][0]["out_packets"] > 100
 
 
 def test_a_program_that_never_waits_is_named(image: Path, tmp_path: Path) -> None:

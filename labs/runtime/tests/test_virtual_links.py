@@ -1,4 +1,4 @@
-"""Links of the kernel in the virtual clock, measured from outside: each packet's delay and spacing, to the ns."""
+"""Links of the kernel's parts in the virtual clock, measured from outside: each packet's delay and spacing in ns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,15 @@ for _ in range({count}):
 
 def lab(**settings: str) -> Plan:
     """A dumbbell with 50 ms each way; hosts send at 10 Gbit/s and have no dither unless told."""
-    words = {"name": f"vl{os.getpid()}", "rtt": "100ms", "ip": "4", "dither": "0", "access": "10G", **settings}
+    words = {
+        "name": f"vl{os.getpid()}",
+        "emulator": "kernel",
+        "rtt": "100ms",
+        "ip": "4",
+        "dither": "0",
+        "access": "10G",
+        **settings,
+    }
     return compile(from_template("dumbbell", words), host.virtual_facts())
 
 
@@ -147,3 +155,40 @@ def test_a_host_waits_a_seeded_time_below_its_dither(tmp_path: Path) -> None:
     # 500 uniform draws: the mean within 4 standard errors.
     assert abs(float(sum(added) / len(added) - dither / 2)) < 4 * float(dither) / (12 * 500) ** 0.5
     assert max(added) - min(added) > dither * 9 / 10
+
+
+CONNECT = """
+import socket
+with socket.create_connection(("{address}", 5001)) as connection:
+    connection.sendall(bytes(3_000_000))
+"""
+ACCEPT = """
+import socket
+with socket.create_server(("", 5001)) as server, server.accept()[0] as connection:
+    received = 0
+    while piece := connection.recv(1 << 20):
+        received += len(piece)
+    print(received)
+"""
+
+
+def test_what_a_sender_left_to_its_hardware_to_cut_is_cut_before_the_link(tmp_path: Path) -> None:
+    plan = lab(emulator="user")
+    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    more = "ethtool -K $port tso on gso on && ip link set $port gso_max_segs 64 || exit"
+    large = f"for port in $(ls /sys/class/net | grep eth); do {more}; done"
+    # The host's own card would cut them.
+    bare = f"{large}; tc qdisc replace dev eth0 root pfifo limit 1000"
+    commands = (
+        Command("left1", ("sh", "-c", bare)),
+        Command("r1", ("sh", "-c", large)),
+        Command("right1", ("python3", "-c", ACCEPT)),
+        Command("left1", ("python3", "-c", CONNECT.format(address=address)), SECOND),
+    )
+    run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=60 * SECOND), tmp_path / "run")
+    assert run.ended["how"] == "completed"
+    assert (tmp_path / "run/commands/3-right1.out").read_text().strip() == "3000000"
+    (forward, _) = orjson.loads((tmp_path / "run/links.json").read_bytes())["links"]
+    # 1448 bytes of payload a packet, and some packets without.
+    assert 3_000_000 / 1448 < forward["in_packets"] < 2100
+    assert forward["in_bytes"] <= FRAMED * forward["in_packets"]

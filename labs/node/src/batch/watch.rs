@@ -1,10 +1,12 @@
-//! Counters of the emulated links, again and again: links.csv, with the columns of LINKS in labs/record/tables.py.
+//! Counters of the emulated links, again and again: links.csv, and classes.csv where a queue has classes, with the columns
+//! of labs/record/columns.py.
 //!
-//! In: open links and an interval. Out: a row per link and direction at T0, at each multiple of the interval, and when
+//! In: open links and an interval. Out: a row per link and direction (and class) at T0, at each multiple of the interval, and when
 //! the program has ended. Rows are written whole, a few at a time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use ewan_emulator::model::ClassReport;
 use ewan_generator::table::{add, Row, Table};
 
 use crate::links::{Counts, Links};
@@ -35,9 +37,32 @@ impl Row for Look {
     }
 }
 
-/// links.csv while a program runs.
+/// What one class of its queue counted.
+struct ClassLook {
+    link: String,
+    heading: &'static str,
+    class: String,
+    time_ns: i64,
+    counts: ClassReport,
+}
+
+impl Row for ClassLook {
+    const COLUMNS: &'static str = "link,direction,class,time_ns,served_packets,waited_ns,dropped_packets,\
+        marked_packets,queue_packets,queue_bytes";
+
+    fn line(&self, line: &mut String) {
+        let Self { link, heading, class, time_ns, counts } = self;
+        let ClassReport { served_packets, waited_ns, dropped_packets, ce_packets, queue_packets, queue_bytes } = counts;
+        add(line, format_args!("{link},{heading},{class},{time_ns},{served_packets},{waited_ns},{dropped_packets}"));
+        add(line, format_args!(",{ce_packets},{queue_packets},{queue_bytes}"));
+    }
+}
+
+/// links.csv while a program runs, and classes.csv from the first look on that finds any.
 pub struct Watch {
     table: Table<Look>,
+    classes: Option<Table<ClassLook>>,
+    out: PathBuf,
     interval_ns: u64,
     due_ns: u64,
     last_ns: Option<i64>,
@@ -45,7 +70,8 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(interval_ns: u64, out: &Path) -> Result<Self, String> {
-        Ok(Watch { table: Table::create(&out.join("links.csv"))?, interval_ns, due_ns: 0, last_ns: None })
+        let table = Table::create(&out.join("links.csv"))?;
+        Ok(Watch { table, classes: None, out: out.to_owned(), interval_ns, due_ns: 0, last_ns: None })
     }
 
     /// When the next row is due, from T0.
@@ -66,15 +92,25 @@ impl Watch {
     /// Writes the last rows; in them are all packets that the program saw.
     pub fn finish(&mut self, links: &mut Links, plan: &Plan, now_ns: i64) -> Result<(), String> {
         let read = if self.last_ns == Some(now_ns) { Ok(()) } else { self.add(links, plan, now_ns) };
-        read.and(self.table.flush())
+        read.and(self.table.flush()).and(self.classes.as_ref().map_or(Ok(()), Table::flush))
     }
 
     fn add(&mut self, links: &mut Links, plan: &Plan, time_ns: i64) -> Result<(), String> {
         for (number, ways) in links.counts()?.into_iter().enumerate() {
             for (heading, counts) in ways.into_iter().enumerate() {
                 let Some(counts) = counts else { continue };
-                let rate_bps = links.direction(number, heading).rate_bps;
+                let direction = links.direction(number, heading);
+                let rate_bps = direction.rate_bps;
                 let link = plan.links[number].name.clone();
+                let named = direction.queue.discipline.class_names().into_iter().zip(&counts.classes);
+                for (class, counts) in named {
+                    let (link, class, heading) = (link.clone(), class.to_owned(), HEADINGS[heading]);
+                    let table = match &mut self.classes {
+                        Some(table) => table,
+                        none => none.insert(Table::create(&self.out.join("classes.csv"))?),
+                    };
+                    table.add(&ClassLook { link, heading, class, time_ns, counts: counts.clone() })?;
+                }
                 self.table.add(&Look { link, heading: HEADINGS[heading], time_ns, rate_bps, counts })?;
             }
         }

@@ -40,23 +40,21 @@ pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
         let backend = backend.as_str().unwrap_or_default().to_owned();
         let of_link = lab.with("link", &link.name);
         let way = |heading: usize| of_link.with("direction", HEADINGS[heading]).with("backend", &backend);
+        let now = as_set_now(link, &changes);
+        let ways = [0, 1].map(|heading| Way { labels: way(heading), now: &now[heading] });
         let up = match link.backend {
             Backend::User => match spinners.iter().find_map(|spinner| spinner.stats.as_ref()?.links.get(&link.name)) {
                 Some(stats) => {
-                    user_link(&mut page, &of_link, [way(0), way(1)], stats);
+                    user_link(&mut page, &of_link, &ways, stats);
                     true
                 }
                 None => false,
             },
-            Backend::Kernel | Backend::Tbf | Backend::Ewan => {
-                kernel_link(&mut page, [way(0), way(1)], plan, link, only.is_some())
-            }
+            Backend::Kernel | Backend::Tbf | Backend::Ewan => kernel_link(&mut page, &ways, plan, link, only.is_some()),
         };
         page.add("ewan_up", &of_link.with("backend", &backend), u8::from(up));
         if up {
-            for (heading, direction) in as_set_now(link, &changes).iter().enumerate() {
-                settings(&mut page, &way(heading), direction);
-            }
+            ways.iter().for_each(|way| settings(&mut page, &way.labels, way.now));
         }
     }
     for spinner in &spinners {
@@ -69,6 +67,12 @@ pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
     page
 }
 
+/// One direction of a link: the labels of its samples, and the direction as it is set now.
+struct Way<'a> {
+    labels: Labels,
+    now: &'a Direction,
+}
+
 fn settings(page: &mut Exposition, labels: &Labels, now: &Direction) {
     page.add("ewan_link_rate_bytes_per_second", labels, now.rate_bps as f64 / 8.0);
     page.add("ewan_link_delay_seconds", labels, Seconds(now.delay.nominal_ns()));
@@ -76,7 +80,7 @@ fn settings(page: &mut Exposition, labels: &Labels, now: &Direction) {
     page.add_known("ewan_link_queue_limit_packets", labels, now.queue.limit_packets);
 }
 
-fn model_way(page: &mut Exposition, way: &Labels, counted: &DirectionReport) {
+fn model_way(page: &mut Exposition, Way { labels: way, now }: &Way, counted: &DirectionReport) {
     page.add("ewan_link_in_bytes_total", way, counted.in_bytes);
     page.add("ewan_link_in_packets_total", way, counted.in_packets);
     page.add("ewan_link_out_bytes_total", way, counted.out_bytes);
@@ -95,14 +99,24 @@ fn model_way(page: &mut Exposition, way: &Labels, counted: &DirectionReport) {
     page.add("ewan_link_queue_highest_bytes", way, counted.queue_max_bytes);
     page.add("ewan_link_queue_highest_packets", way, counted.queue_max_packets);
     page.add("ewan_link_delay_line_packets", way, counted.delay_line_packets);
+    for (name, class) in now.queue.discipline.class_names().into_iter().zip(&counted.classes) {
+        let of_class = way.with("class", name);
+        page.add("ewan_class_served_packets_total", &of_class, class.served_packets);
+        page.add("ewan_class_waited_seconds_total", &of_class, Seconds(class.waited_ns));
+        page.add("ewan_class_dropped_packets_total", &of_class, class.dropped_packets);
+        page.add("ewan_class_ce_marked_packets_total", &of_class, class.ce_packets);
+        page.add("ewan_class_queue_bytes", &of_class, class.queue_bytes);
+        page.add("ewan_class_queue_packets", &of_class, class.queue_packets);
+    }
 }
 
-fn user_link(page: &mut Exposition, of_link: &Labels, ways: [Labels; 2], stats: &LinkStats) {
+fn user_link(page: &mut Exposition, of_link: &Labels, ways: &[Way; 2], stats: &LinkStats) {
     for (way, counted) in ways.iter().zip([&stats.forward, &stats.backward]) {
         model_way(page, way, &counted.report);
         let late = &counted.lateness_ns;
         let bounds: Vec<u64> = LATENESS_POWERS.flat_map(|power| [1 << power, 3 << (power - 1)]).collect();
         let sum = sum_of_classes(&late.classes);
+        let way = &way.labels;
         page.add_histogram("ewan_link_lateness_seconds", way, &late.classes, &bounds, sum);
         page.add("ewan_link_lateness_max_seconds", way, Seconds(late.max));
     }
@@ -132,14 +146,14 @@ fn spinner_itself(page: &mut Exposition, labels: &Labels, stats: &Stats) {
 }
 
 /// False where its queueing disciplines are not there.
-fn kernel_link(page: &mut Exposition, ways: [Labels; 2], plan: &Plan, link: &Link, inside: bool) -> bool {
+fn kernel_link(page: &mut Exposition, ways: &[Way; 2], plan: &Plan, link: &Link, inside: bool) -> bool {
     let Ok(Ok([Some(forward), Some(backward)])) = qdisc::open_one(plan, link, inside).map(|open| open.counters())
     else {
         return false;
     };
     for (way, counted) in ways.iter().zip([forward, backward]) {
         match counted {
-            LinkCounters::Kernel(counted) => kernel_way(page, way, &counted),
+            LinkCounters::Kernel(counted) => kernel_way(page, &way.labels, &counted),
             LinkCounters::Model(counted) => model_way(page, way, &counted.report),
         }
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use ewan_emulator::model::ClassReport;
 use serde_json::{json, Value};
 
 use super::*;
@@ -240,6 +241,28 @@ fn a_kernel_link_tells_what_its_queueing_disciplines_counted() {
     assert!(twice.contains(&&r#"ewan_link_dropped_packets_total{link="core",cause="netem"} 3"#));
     assert!(twice.contains(&&r#"ewan_link_out_bytes_total{link="core"} 118880"#));
     assert!(twice.contains(&&r#"ewan_link_queue_packets{link="core"} 1"#), "without the packet in service");
+}
+
+#[test]
+fn each_class_of_a_queue_tells_what_it_counted() {
+    let mut now = plan().links[0].forward.clone();
+    now.queue.discipline = serde_json::from_value(json!({
+        "kind": "dualpi2", "target_ns": 15_000_000, "update_ns": 16_000_000, "alpha_mhz": 160, "beta_mhz": 3_200,
+        "coupling": 2, "step_ns": 1_000_000, "classic_ppb": 100_000_000,
+    }))
+    .expect("a discipline");
+    let class = |served_packets| ClassReport { served_packets, waited_ns: 2_000_000_000, ..ClassReport::default() };
+    let counted = DirectionReport { classes: vec![class(7), class(9)], ..DirectionReport::default() };
+    let mut page = Exposition::default();
+    model_way(&mut page, &Way { labels: Labels::default().with("link", "core"), now: &now }, &counted);
+    let text = page.text();
+    for line in [
+        r#"ewan_class_served_packets_total{link="core",class="l4s"} 7"#,
+        r#"ewan_class_served_packets_total{link="core",class="classic"} 9"#,
+        r#"ewan_class_waited_seconds_total{link="core",class="classic"} 2"#,
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line} is not in\n{text}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::fmt::{Display, Write};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Name, type, help.
-const FAMILIES: [(&str, &str, &str); 30] = [
+const FAMILIES: [(&str, &str, &str); 36] = [
     ("ewan_build_info", "gauge", "Always 1; its label tells the version of ewan-node."),
     ("ewan_lab_info", "gauge", "Always 1; its labels tell the topology and who finds the routes."),
     ("ewan_up", "gauge", "Whether whatever emulates the link answers: 1 or 0."),
@@ -35,6 +35,12 @@ const FAMILIES: [(&str, &str, &str); 30] = [
     ("ewan_link_queue_highest_bytes", "gauge", "The most bytes that ever waited in the queue."),
     ("ewan_link_queue_highest_packets", "gauge", "The most packets that ever waited in the queue."),
     ("ewan_link_delay_line_packets", "gauge", "Packets that are under way in the link."),
+    ("ewan_class_served_packets_total", "counter", "Packets of a class of the queue that were taken out to be sent."),
+    ("ewan_class_waited_seconds_total", "counter", "Time that packets of a class waited, summed over packets."),
+    ("ewan_class_dropped_packets_total", "counter", "Packets of a class that the queue dropped."),
+    ("ewan_class_ce_marked_packets_total", "counter", "Packets of a class that were marked Congestion Experienced."),
+    ("ewan_class_queue_bytes", "gauge", "Bytes of a class that wait in the queue."),
+    ("ewan_class_queue_packets", "gauge", "Packets of a class that wait in the queue."),
     (
         "ewan_link_lateness_seconds",
         "histogram",
@@ -56,10 +62,15 @@ const FAMILIES: [(&str, &str, &str); 30] = [
     ("ewan_metrics_refused_connections_total", "counter", "Connections to this page that were ended to make room."),
 ];
 
-#[derive(Default)]
 pub struct Exposition {
     /// By place in FAMILIES.
     samples: [String; FAMILIES.len()],
+}
+
+impl Default for Exposition {
+    fn default() -> Self {
+        Exposition { samples: std::array::from_fn(|_| String::new()) }
+    }
 }
 
 /// Label names with their values, as they stand between braces.

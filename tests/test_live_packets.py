@@ -1,0 +1,121 @@
+"""Live links treat each packet as the model does, and so as the virtual clock does (test_one_model.py).
+
+The same packets arrive, in the same order and with the same marks, each when it is due or late by what a live link is
+late.
+
+All links of a star at once: each host sends over a link of its own to the last host, and everything that crosses an
+emulator is captured with the kernel's stamps, by which the link goes too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pytest
+
+from labs import host
+from labs.compile import compile
+from labs.plan import Link, Plan
+from labs.runtime.netns import NetnsRuntime
+from labs.runtime.program import Command, Program
+from labs.runtime.tests.lab import BINARY, own_state
+from labs.spec import parse
+from labs.units import NS_PER_SECOND
+from tests.test_one_model import LINKS, SEND, Seen, frames, of_the_model, watch
+
+pytestmark = pytest.mark.live
+
+PACKETS, LONGEST_S = 1500, 10
+ALIKE = 0.95
+"""The share of packets that must be treated alike. A link that was kept from its CPU judges an arrival after packets
+that left meanwhile: so it drops another one, or another flow is next."""
+
+
+def lab() -> Plan:
+    """A link a case, and a fast one to the host that receives."""
+    arms = "\n".join(f"  arm{number}: {{forward: {{{words}}}}}" for number, words in enumerate(LINKS.values(), 1))
+    text = f"""
+name: lp{os.getpid()}
+topology: {{star: {{arms: {len(LINKS) + 1}}}}}
+ip: 4
+wan: {{rate: 20Mbit/s, delay: 10ms}}
+links:
+{arms}
+  arm{len(LINKS) + 1}: {{rate: 10Gbit/s, buffer: 10MB}}
+"""
+    return compile(parse(text, Path("live-packets.lab.yaml")), host.facts())
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Link, list[Seen], list[Seen]]]:
+    """Of each case its link, what came into it and what went out."""
+    plan, place = lab(), tmp_path_factory.mktemp("packets")
+    sink = next(node for node in plan.nodes if node.name == f"host{len(LINKS) + 1}")
+    address = sink.interfaces[0].addresses[0].split("/")[0]
+    send = SEND.replace("range(10000)", f"range({PACKETS})")
+    assert send != SEND
+    links = plan.links[: len(LINKS)]
+    # What a link sends is seen at the port that it sends to: it passes by whoever captures at its own.
+    commands = [Command(link.node, watch(link.port_a, "in", LONGEST_S, 4096)) for link in links]
+    commands += [Command(link.b.node, watch(link.b.interface, "in", LONGEST_S, 4096)) for link in links]
+    commands += [
+        Command(link.a.node, ("python3", "-c", send, address, str(number)), 3 * NS_PER_SECOND)
+        for number, link in enumerate(links)
+    ]
+    with own_state("packets") as state:
+        runtime = NetnsRuntime(BINARY, state)
+        runtime.up(plan)
+        try:
+            runtime.batch(plan.lab, Program(commands=tuple(commands), longest_ns=60 * NS_PER_SECOND), place)
+        finally:
+            runtime.down(plan.lab)
+
+    def told(number: int) -> list[Seen]:
+        return frames(next((place / "commands").glob(f"{number}-*.out")).read_bytes())
+
+    return {
+        case: (link, told(number), told(number + len(LINKS)))
+        for number, (case, link) in enumerate(zip(LINKS, links, strict=True), 1)
+    }
+
+
+@pytest.mark.parametrize("case", LINKS)
+def test_each_packet_is_treated_as_the_model_treats_it(
+    captured: dict[str, tuple[Link, list[Seen], list[Seen]]], case: str
+) -> None:
+    link, arrived, left = captured[case]
+    assert link.backend == "user" and len(arrived) >= PACKETS
+    wanted = of_the_model(link.forward, arrived)
+    due = numbered((arrived[each["packet"]].number, each["due_ns"], bool(each["mark_ce"])) for each in wanted)
+    sent = numbered((each.number, each.at_ns, each.traffic_class & 3 == 3) for each in left)
+    both = due.keys() & sent.keys()
+    assert len(both) >= ALIKE * max(len(due), len(sent)), f"{len(both)} of {len(due)}, {len(sent)} left"
+    assert sum(due[key].marked == sent[key].marked for key in both) >= ALIKE * len(both)
+    ranks = {key: rank for rank, key in enumerate(due)}
+    order = [ranks[key] for key in sent if key in both]
+    assert sum(one > other for one, other in pairwise(order)) <= (1 - ALIKE) * len(both), "after a later one"
+    late_ns = median(sent[key].at_ns - due[key].at_ns for key in both)
+    assert 0 <= late_ns < 100_000, "with the way to the next port, where it was captured"
+
+
+class Left(NamedTuple):
+    """When a packet left or should have, and whether it was marked."""
+
+    at_ns: int
+    marked: bool
+
+
+def numbered(packets: Iterable[tuple[str, int, bool]]) -> dict[tuple[str, int], Left]:
+    """By the packet's number, and which of its copies it is."""
+    found: dict[tuple[str, int], Left] = {}
+    copies: Counter[str] = Counter()
+    for number, at_ns, marked in packets:
+        found[number, copies[number]] = Left(at_ns, marked)
+        copies[number] += 1
+    return found
