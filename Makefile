@@ -3,7 +3,7 @@
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# RUN for report; KIND for images; those of HSTTS are in docs/hstts.md.
+# RUN for report; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -28,7 +28,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -79,6 +79,8 @@ set: setup ## LINK= SET="rate=500Mbit/s at=+10s"
 	@$(EWAN) set $(WHICH) '$(LINK)' $(SET)
 watch: setup ## live view of rates, queues and drops
 	@$(EWAN) watch $(LAB)
+trace: setup ## what a trace of a link's rate, delay and loss holds; FILE=
+	@$(EWAN) trace check '$(FILE)' $(OPTS)
 metrics: setup ## links' counters for Prometheus, at 127.0.0.1:9324 (LISTEN=)
 	@$(EWAN) metrics $(LAB) $(call option,LISTEN,listen) $(OPTS)
 doctor: setup ## what this machine can do, and what follows

@@ -218,7 +218,7 @@ def test_a_trace_is_followed_as_the_model_follows_it(tmp_path: Path, trace: str)
     (tmp_path / "t").write_text(trace)
     buffer = "" if "buffer" in trace else ", buffer: 60kB"
     left = treated_alike(lab(f"trace: {{file: t}}{buffer}", folder=tmp_path), tmp_path / "run")
-    assert len(left) != PACKETS or left != sorted(left)
+    assert len(left) < PACKETS, "some are lost or find the queue full"
 
 
 def treated_alike(plan: Plan, place: Path, seed: int = 1) -> list[Seen]:

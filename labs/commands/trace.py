@@ -14,7 +14,7 @@ import click
 from labs import reading as files
 from labs import traces
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import pass_context
+from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.traces import generated, reading, writing
 from labs.units import Duration, Fraction, Rate, Size, UnitError
@@ -59,9 +59,10 @@ def _parsed(name: str, text: str, form: reading.Format | None) -> traces.Trace:
 @trace_command.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 @format_option
+@json_option
 @pass_context
 @guarded
-def check_command(context: Context, /, file: Path, form: reading.Format | None) -> None:
+def check_command(context: Context, /, file: Path, form: reading.Format | None, as_json: bool) -> None:
     """What a trace holds: format, rows, length, and of each column the mean and the bounds."""
     trace, found = _read(file, form)
     try:
@@ -70,6 +71,17 @@ def check_command(context: Context, /, file: Path, form: reading.Format | None) 
         raise Refused(f"{file.name} {error}") from None
     rows = len(trace.rows) if isinstance(trace, traces.Rows) else sum(count for _, count in trace.instants)
     what = "rows" if isinstance(trace, traces.Rows) else "opportunities"
+    if as_json:
+        keys = ("mean", "min", "max")
+        values = {
+            column: dict(zip(keys, (traces.mean(trace, column), *traces.bounds(trace, column)), strict=True))
+            for column in trace.columns
+        }
+        columns = {traces.COLUMNS[column]: value for column, value in values.items()}
+        context.reporter.emit(
+            {"file": file.name, "format": found, what: rows, "length_ns": trace.end_ns, "columns": columns}
+        )
+        return
     say = context.reporter.console.print
     say(f"{file.name}  {found}  {rows} {what}  {Duration(trace.end_ns)}", soft_wrap=True)
     for column in trace.columns:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -226,3 +229,26 @@ def test_a_trace_is_copied_with_its_source_beside_it(tmp_path: Path) -> None:
         assert CliRunner().invoke(trace_command, ["import", str(tmp_path / "a.csv"), name], obj=context).exit_code == 2
     told = CliRunner().invoke(trace_command, ["check", str(tmp_path / "in/b.csv")], obj=context)
     assert told.exit_code == 0
+    told = CliRunner().invoke(trace_command, ["check", "--json", str(tmp_path / "in/b.csv")], obj=context)
+    assert told.exit_code == 0
+
+
+def test_a_trace_is_fetched_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text(CSV)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        fetched = ["--into", str(tmp_path / "in")]
+        done = CliRunner().invoke(trace_command, ["import", f"{url}/a.csv", *fetched], obj=Context.of({}))
+        missing = CliRunner().invoke(trace_command, ["import", f"{url}/b.csv", *fetched], obj=Context.of({}))
+        monkeypatch.setattr("labs.commands.trace.MOST", 10)
+        large = CliRunner().invoke(trace_command, ["import", f"{url}/a.csv", "c", *fetched], obj=Context.of({}))
+        server.shutdown()
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "in/a.csv").read_text() == CSV
+    assert f"source: {url}/a.csv" in (tmp_path / "in/a.csv.source.yaml").read_text()
+    assert (missing.exit_code, large.exit_code) == (2, 2)
+    assert "write the URL of a trace" in missing.output
+    assert "the most that is fetched" in large.output

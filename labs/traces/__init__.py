@@ -164,6 +164,8 @@ def peak_bps(trace: Trace, within_ns: int) -> int:
 def check(trace: Trace, after: Literal["repeat", "hold"]) -> None:
     """TraceError for what a link cannot follow, or could not get out of."""
     count = len(trace.rows if isinstance(trace, Rows) else trace.instants)
+    if isinstance(trace, Opportunities) and max(at_once for _, at_once in trace.instants) > MOST_ROWS:
+        raise TraceError(f"has more than {MOST_ROWS} opportunities at once: write fewer")
     if count > MOST_ROWS:
         raise TraceError(f"has {count} rows: write at most {MOST_ROWS}")
     if trace.end_ns > LONGEST_NS:
