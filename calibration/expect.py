@@ -16,12 +16,14 @@ from calibration import lans
 from calibration.distribution import LossStatistics, delay_line, loss
 from calibration.expectation import (
     BYTE_NS,
+    MOST_IP_BYTES,
     Expectations,
     HostExit,
     LinkExpectation,
     PairExpectation,
     ProbeEnds,
     framed_bytes,
+    passing_bytes,
 )
 from calibration.lans import SwitchedLan, card_framing
 from labs.forwarding import Forwarding
@@ -128,7 +130,7 @@ def _link(
         link=link.name,
         name=name,
         ends=_ends(a, b, interfaces),
-        mtu_bytes=min(interfaces[end.node, end.interface].mtu for end in (a, b)),
+        mtu_bytes=min(passing_bytes(direction), *(interfaces[end.node, end.interface].mtu for end in (a, b))),
         direction=direction,
         line=delay_line(direction.delay, not direction.reorder),
         loss=model,
@@ -219,6 +221,8 @@ def _pair(
         exits=tuple(_exit(interface) for interface in (*there.plain, *back.plain)),
         source_exit=_exit(interfaces[first[pair.source].node, first[pair.source].interface]),
         sink_exit=_exit(interfaces[first[pair.sink].node, first[pair.sink].interface]),
+        passing_bytes=min((passing_bytes(way) for way in directions), default=MOST_IP_BYTES),
+        mtu_bytes=mtu,
     )
 
 

@@ -21,6 +21,7 @@ CARD_SHARE = 0.95
 """Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
 ENOUGH = 1.02
 """Times a link's rate: less does not show that it is the link that limits."""
+MOST_IP_BYTES = 65535
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
 
@@ -38,6 +39,11 @@ def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
 def _own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
     """What the rate adds to a lone packet; a token bucket lets it pass at once."""
     return 0.0 if backend == "tbf" else serialisation_ns(direction, packet_bytes)
+
+
+def passing_bytes(direction: Direction) -> int:
+    """The longest IP packet that no black hole swallows."""
+    return direction.blackhole_bytes or MOST_IP_BYTES
 
 
 _UNCOUNTED = Framing(0, 0)
@@ -174,6 +180,10 @@ class PairExpectation:
     sink_exit: HostExit = HostExit()
     wakeups: int = 0
     """Of a round trip, in switches in user space."""
+    passing_bytes: int = MOST_IP_BYTES
+    """Longer packets vanish in a black hole, there or back."""
+    mtu_bytes: int = 0
+    """Of the path: full segments are so long."""
 
     @property
     def key(self) -> str:

@@ -94,10 +94,18 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
     probing.add("loss", "loss", *method.losses(lossy, lab))
     for pair in pairs[method.most_pairs :]:
         probing.skip(pair.key, "base RTT", f"only {method.most_pairs} pairs are measured")
-    probing.add("rtt", "rtt", *method.round_trips(pairs[: method.most_pairs], lab))
+    probed = [pair for pair in pairs[: method.most_pairs] if _passes(probing, pair, "base RTT", PROBE_BYTES)]
+    probing.add("rtt", "rtt", *method.round_trips(probed, lab))
     method.rates(probing, links, lab)
-    method.transfers(probing, list(_one_per_bottleneck(probing, pairs, method.most_transfers)), lab)
+    open_ = [pair for pair in pairs if _passes(probing, pair, "TCP goodput", pair.mtu_bytes)]
+    method.transfers(probing, list(_one_per_bottleneck(probing, open_, method.most_transfers)), lab)
     return probing
+
+
+def _passes(probing: Probing, pair: PairExpectation, quantity: str, packet_bytes: int) -> bool:
+    if packet_bytes > pair.passing_bytes:
+        probing.skip(pair.key, quantity, f"packets above {pair.passing_bytes} bytes vanish in a black hole")
+    return packet_bytes <= pair.passing_bytes
 
 
 def _one_per_bottleneck(probing: Probing, pairs: Sequence[PairExpectation], most: int) -> Iterator[PairExpectation]:

@@ -36,6 +36,8 @@ WORDS = {
     "loss": ("loss",),
     "corrupt": ("corrupt_ppb",),
     "duplicate": ("duplicate_ppb",),
+    "ecn": ("ecn_bleach",),
+    "blackhole": ("blackhole_bytes",),
     "buffer": ("queue",),
     "queue": ("queue",),
 }

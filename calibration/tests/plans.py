@@ -23,6 +23,8 @@ def direction(**changes: Any) -> Direction:
         "loss": NoLoss(),
         "corrupt_ppb": 0,
         "duplicate_ppb": 0,
+        "ecn_bleach": False,
+        "blackhole_bytes": 0,
         "queue": Queue(None, 12_500_000, DROP_TAIL),
         "delay": ConstantDelay(50_000_000),
         "reorder": False,

@@ -9,6 +9,8 @@ from typing import Literal
 import pytest
 
 from calibration.expect import expectations
+from calibration.probe import LiveProbes
+from calibration.probing import plan_probes
 from calibration.tests.plans import DROP_TAIL, plan
 from labs.plan import Plan
 from labs.stages import BernoulliLoss, Framing, NormalDelay, Psp, Queue
@@ -86,6 +88,17 @@ def test_corrupt_packets_are_lost_packets_but_not_their_copies() -> None:
     # 0.1 + 0.9 · 0.2 · (1 − 0.5)
     assert forward.loss.probability == pytest.approx(0.19)
     assert not forward.lossless
+
+
+def test_probes_fit_through_a_black_hole_and_what_does_not_is_not_sent() -> None:
+    expected = expectations(plan(blackhole_bytes=1400))
+    assert [link.mtu_bytes for link in expected.links] == [1400, 1400]
+    probing = plan_probes(expected, "lab", LiveProbes())
+    assert {stream["packet_bytes"] for probe in probing.probes for stream in probe["streams"]} == {100, 1400}
+    assert "vanish in a black hole" in probing.skipped["left to right", "TCP goodput"]
+    assert ("left to right", "base RTT") not in probing.skipped
+    narrow = plan_probes(expectations(plan(blackhole_bytes=68)), "lab", LiveProbes())
+    assert "vanish in a black hole" in narrow.skipped["left to right", "base RTT"]
 
 
 def test_framing_of_ip_adds_nothing() -> None:

@@ -274,14 +274,17 @@ fn wild_changes() -> impl Strategy<Value = Change> {
         discipline,
     });
     use proptest::option::of;
-    (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), of(queue)).prop_map(
-        |(rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue)| Change {
+    let boxes = (of(any::<bool>()), of(prop_oneof![20..2_000u32, any::<u32>()]));
+    (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), boxes, of(queue)).prop_map(
+        |(rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, (ecn_bleach, blackhole_bytes), queue)| Change {
             rate_bps,
             delay,
             reorder,
             loss,
             corrupt_ppb,
             duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
             queue,
         },
     )
@@ -308,14 +311,15 @@ fn wild_directions() -> impl Strategy<Value = Direction> {
 
 /// Any one of a direction's numbers may be wild, and the others are of a direction that passes.
 fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
-    (wild_directions(), directions(), 0..8u8).prop_map(|(wild, sound, which)| match which {
+    (wild_directions(), directions(), 0..9u8).prop_map(|(wild, sound, which)| match which {
         0 => Direction { framing: wild.framing, ..sound },
         1 => Direction { rate_bps: wild.rate_bps, ..sound },
         2 => Direction { loss: wild.loss, ..sound },
         3 => Direction { corrupt_ppb: wild.corrupt_ppb, duplicate_ppb: wild.duplicate_ppb, ..sound },
         4 => Direction { queue: wild.queue, ..sound },
         5 => Direction { delay: wild.delay, reorder: wild.reorder, ..sound },
-        6 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
+        6 => Direction { ecn_bleach: wild.ecn_bleach, blackhole_bytes: wild.blackhole_bytes, ..sound },
+        7 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
         _ => wild,
     })
 }
@@ -348,9 +352,11 @@ proptest! {
         let (mut now, mut held) = (0, 0);
         for (number, packet) in packets.iter().enumerate() {
             now += packet.gap;
-            let fate = model.impair(now);
+            let mut meta = packet.meta();
+            let fate = model.impair(now, &mut meta);
+            prop_assert_eq!(fate.bleach, meta != packet.meta());
             for _ in 0..if fate.lost { 0 } else { 1 + u8::from(fate.duplicate) } {
-                held += i64::from(model.enqueue(number, packet.meta(), now).is_ok());
+                held += i64::from(model.enqueue(number, meta, now).is_ok());
             }
             prop_assert!(conserved(model.counters()));
         }
@@ -386,14 +392,17 @@ proptest! {
                 Change { reorder: change.reorder, ..Change::default() },
                 Change { loss: change.loss.clone(), ..Change::default() },
                 Change { corrupt_ppb: change.corrupt_ppb, duplicate_ppb: change.duplicate_ppb, ..Change::default() },
+                Change { ecn_bleach: change.ecn_bleach, ..Change::default() },
+                Change { blackhole_bytes: change.blackhole_bytes, ..Change::default() },
                 Change { queue: change.queue.clone(), ..Change::default() },
             ];
             for part in parts.iter().filter(|part| part.check().is_ok()) {
                 model.reconfigure(part, now);
             }
             for n in 0..packets {
-                if !model.impair(now).lost {
-                    held += u64::from(model.enqueue(n, Meta { ip_bytes: 1500, traffic_class: 2 * u8::from(n % 2 == 0), ..Meta::default() }, now).is_ok());
+                let mut meta = Meta { ip_bytes: 1500, traffic_class: 2 * u8::from(n % 2 == 0), ..Meta::default() };
+                if !model.impair(now, &mut meta).lost {
+                    held += u64::from(model.enqueue(n, meta, now).is_ok());
                 }
             }
             now += 7_000;
@@ -500,7 +509,7 @@ proptest! {
             let loss = Loss::Bernoulli { loss_ppb };
             let config = Direction { loss, corrupt_ppb: 300_000_000, duplicate_ppb: 300_000_000, seed, ..direction(PLAIN) };
             let mut model = DirectionModel::<u8>::new(&config);
-            (0..200).map(|n| model.impair(n)).collect::<Vec<_>>()
+            (0..200).map(|n| model.impair(n, &mut Meta::default())).collect::<Vec<_>>()
         };
         for (with, without) in fates(200_000_000).iter().zip(fates(0)) {
             prop_assert!(with.lost || *with == without);

@@ -56,6 +56,8 @@ def _has_card(key: str, value: object) -> bool:
             return ns == 0
         case "queue", fields.Queue():
             return isinstance(value.model, fields.DropTail)
+        case ("ecn", "keep") | ("blackhole", "none"):
+            return True
         case "reorder", bool():
             return not value
     return False

@@ -137,6 +137,16 @@ def _dither(value: object) -> Duration | Literal["auto"]:
     return Duration.parse(value)
 
 
+def _blackhole(value: object) -> Size | Literal["none"]:
+    """The longest IP packet that passes, or `none`."""
+    if value == "none":
+        return "none"
+    size = Size.parse(value)
+    if 68 <= size.bytes <= 65535:
+        return size
+    raise ValueError('write the longest IP packet that passes, from 68B to 65535B, or "none"')
+
+
 def _ip(value: object) -> str:
     if not isinstance(value, bool) and str(value) in ("4", "6", "dual"):
         return str(value)
@@ -177,6 +187,9 @@ GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125
 DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]
 PatternText = Annotated[str, PlainValidator(_pattern), _text("pattern", "0001", "{file: losses.txt}")]
 Dscp = Annotated[int, PlainValidator(_dscp), _text("DSCP", "ef", "af41", "46")]
+BlackholeText = Annotated[
+    Size | Literal["none"], PlainValidator(_blackhole), _text("`none` or a size", "1400B", "none")
+]
 DitherText = Annotated[
     Duration | Literal["auto"], PlainValidator(_dither), _text("`auto`, `0` or a duration", "0", "10us")
 ]

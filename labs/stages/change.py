@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from labs.stages.direction import Direction
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
 from labs.typed import read_typed
-from labs.units import Fraction, Rate
+from labs.units import Fraction, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Change:
     loss: Loss | None = None
     corrupt_ppb: int | None = None
     duplicate_ppb: int | None = None
+    ecn_bleach: bool | None = None
+    blackhole_bytes: int | None = None
     queue: Queue | None = None
 
     SPARSE: ClassVar[bool] = True
@@ -50,6 +52,10 @@ class Change:
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
 
 
+def _or_none(number: int, quantity: Callable[[int], object]) -> str:
+    return str(quantity(number)) if number else "none"
+
+
 def words(change: Change) -> str:
     """A change of a running link in the words of `ewan set`."""
     said = {
@@ -59,6 +65,8 @@ def words(change: Change) -> str:
         "loss": None if change.loss is None else losses.words(change.loss) or "0%",
         "corrupt": None if change.corrupt_ppb is None else Fraction(change.corrupt_ppb),
         "duplicate": None if change.duplicate_ppb is None else Fraction(change.duplicate_ppb),
+        "ecn": None if change.ecn_bleach is None else ("bleach" if change.ecn_bleach else "keep"),
+        "blackhole": None if change.blackhole_bytes is None else _or_none(change.blackhole_bytes, Size),
         "buffer": None if change.queue is None else queues.limit_words(change.queue),
         "queue": None if change.queue is None else queues.discipline_words(change.queue.discipline),
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from labs.stages.delay import Delay
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
-from labs.units import Fraction
+from labs.units import Fraction, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Direction:
     loss: Loss
     corrupt_ppb: int
     duplicate_ppb: int
+    ecn_bleach: bool
+    blackhole_bytes: int
     queue: Queue
     delay: Delay
     reorder: bool
@@ -45,4 +47,6 @@ def impairment_words(direction: Direction) -> list[str]:
     """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
     words = [f"corrupt {Fraction(direction.corrupt_ppb)}"] if direction.corrupt_ppb else []
     words += [f"duplicate {Fraction(direction.duplicate_ppb)}"] if direction.duplicate_ppb else []
+    words += ["ecn bleach"] if direction.ecn_bleach else []
+    words += [f"blackhole {Size(direction.blackhole_bytes)}"] if direction.blackhole_bytes else []
     return words + (["reorder"] if direction.reorder else [])

@@ -98,6 +98,8 @@ def test_a_change_in_words() -> None:
     assert change_words(made) == (
         "rate=5Mbit/s delay=20ms ± 1ms normal reorder=True loss=0% corrupt=1% buffer=9pkt queue=drop-tail"
     )
+    assert change_words(change("ecn=bleach blackhole=1.4kB")) == "ecn=bleach blackhole=1.4kB"
+    assert change_words(change("ecn=keep blackhole=none")) == "ecn=keep blackhole=none"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ IMPAIRED: dict[str, dict[str, Any]] = {
     "loss": {"loss": "1%"},
     "corrupt": {"corrupt": "1%"},
     "duplicate": {"duplicate": "1%"},
+    "ecn": {"ecn": "bleach"},
+    "blackhole": {"blackhole": "1400B"},
     "jitter": {"delay": "1ms", "jitter": "1ms"},
     "distribution": {"delay": "1ms", "jitter": "1ms", "distribution": "uniform"},
     "reorder": {"delay": "1ms", "jitter": "1ms", "reorder": True},
@@ -57,6 +59,11 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
     assert not _has_card("truncate", 1)
 
 
+@pytest.mark.parametrize("nothing", [{"ecn": "keep"}, {"blackhole": "none"}])
+def test_a_key_that_asks_for_nothing_does_not(nothing: dict[str, Any]) -> None:
+    assert not emulated(nothing)
+
+
 def test_every_key_of_a_description_can_be_changed_while_a_link_runs() -> None:
     assert WORDS.keys() == fields.Direction.model_fields.keys() - {"framing"}
     assert {key for keys in WORDS.values() for key in keys} == {field.name for field in dataclasses.fields(Change)}
@@ -69,6 +76,8 @@ CHANGED: dict[str, Any] = {
     "loss": NoLoss(),
     "corrupt_ppb": 0,
     "duplicate_ppb": 0,
+    "ecn_bleach": False,
+    "blackhole_bytes": 0,
     "queue": Queue(1, None, DropTail()),
 }
 

@@ -23,19 +23,26 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_ppb: Option<Ppb>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn_bleach: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blackhole_bytes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
 
 impl Change {
     /// What a direction is after it.
     pub fn applied(&self, direction: &Direction) -> Direction {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = self.clone();
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
+            self.clone();
         Direction {
             framing: direction.framing,
             rate_bps: rate_bps.unwrap_or(direction.rate_bps),
             loss: loss.unwrap_or_else(|| direction.loss.clone()),
             corrupt_ppb: corrupt_ppb.unwrap_or(direction.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.unwrap_or(direction.duplicate_ppb),
+            ecn_bleach: ecn_bleach.unwrap_or(direction.ecn_bleach),
+            blackhole_bytes: blackhole_bytes.unwrap_or(direction.blackhole_bytes),
             queue: queue.unwrap_or_else(|| direction.queue.clone()),
             delay: delay.unwrap_or_else(|| direction.delay.clone()),
             reorder: reorder.unwrap_or(direction.reorder),
@@ -47,7 +54,8 @@ impl Change {
 
     /// The change that gives `direction` back what this one took from it.
     pub fn undone(&self, direction: &Direction) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = self;
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
+            self;
         Change {
             rate_bps: rate_bps.map(|_| direction.rate_bps),
             delay: delay.as_ref().map(|_| direction.delay.clone()),
@@ -55,13 +63,16 @@ impl Change {
             loss: loss.as_ref().map(|_| direction.loss.clone()),
             corrupt_ppb: corrupt_ppb.map(|_| direction.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.map(|_| direction.duplicate_ppb),
+            ecn_bleach: ecn_bleach.map(|_| direction.ecn_bleach),
+            blackhole_bytes: blackhole_bytes.map(|_| direction.blackhole_bytes),
             queue: queue.as_ref().map(|_| direction.queue.clone()),
         }
     }
 
     /// This one, and `later` after it, as one change.
     pub fn then(self, later: &Change) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = later.clone();
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
+            later.clone();
         Change {
             rate_bps: rate_bps.or(self.rate_bps),
             delay: delay.or(self.delay),
@@ -69,6 +80,8 @@ impl Change {
             loss: loss.or(self.loss),
             corrupt_ppb: corrupt_ppb.or(self.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.or(self.duplicate_ppb),
+            ecn_bleach: ecn_bleach.or(self.ecn_bleach),
+            blackhole_bytes: blackhole_bytes.or(self.blackhole_bytes),
             queue: queue.or(self.queue),
         }
     }
@@ -84,12 +97,15 @@ pub struct Prepared {
     pub(super) loss: Option<loss::Model>,
     pub(super) corrupt: Option<Ppb>,
     pub(super) duplicate: Option<Ppb>,
+    pub(super) bleach: Option<bool>,
+    pub(super) blackhole: Option<u32>,
     pub(super) queue: Option<queue::Prepared>,
 }
 
 impl Prepared {
     pub fn new(change: &Change) -> Self {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue } = change;
+        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
+            change;
         Prepared {
             rate_bps: *rate_bps,
             delay: delay.as_ref().map(Distribution::new),
@@ -97,6 +113,8 @@ impl Prepared {
             loss: loss.as_ref().map(loss::Model::new),
             corrupt: *corrupt_ppb,
             duplicate: *duplicate_ppb,
+            bleach: *ecn_bleach,
+            blackhole: *blackhole_bytes,
             queue: queue.as_ref().map(queue::Prepared::new),
         }
     }
@@ -115,6 +133,8 @@ mod tests {
             loss: Loss::None {},
             corrupt_ppb: 0,
             duplicate_ppb: 5,
+            ecn_bleach: false,
+            blackhole_bytes: 0,
             queue: Queue { limit_packets: Some(10), limit_bytes: None, discipline: Discipline::DropTail {} },
             delay: Delay::Constant { delay_ns: 7 },
             reorder: false,

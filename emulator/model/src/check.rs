@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{rate, Change, Nanos};
+use super::{middlebox, rate, Change, Nanos};
 use crate::config::{Direction, Framing, ONE_PPB};
 
 const SECOND_NS: Nanos = 1_000_000_000;
@@ -32,6 +32,8 @@ pub fn check(direction: &Direction) -> Checked {
         loss,
         corrupt_ppb,
         duplicate_ppb,
+        ecn_bleach: _,
+        blackhole_bytes,
         queue,
         delay,
         reorder: _,
@@ -46,6 +48,7 @@ pub fn check(direction: &Direction) -> Checked {
     loss.check()?;
     probability("corrupt_ppb", *corrupt_ppb)?;
     probability("duplicate_ppb", *duplicate_ppb)?;
+    middlebox::check(*blackhole_bytes)?;
     queue.check()?;
     delay.check()
 }
@@ -63,14 +66,23 @@ impl Framing {
 impl Change {
     /// Checks what is named; the rest stays as it is. A change that names nothing is refused.
     pub fn check(&self) -> Checked {
-        require(*self != Change::default(), || {
-            "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb or queue".into()
-        })?;
-        let Change { rate_bps, delay, reorder: _, loss, corrupt_ppb, duplicate_ppb, queue } = self;
+        require(*self != Change::default(), || "nothing to change: name a key of a direction, like rate_bps".into())?;
+        let Change {
+            rate_bps,
+            delay,
+            reorder: _,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach: _,
+            blackhole_bytes,
+            queue,
+        } = self;
         rate_bps.map_or(Ok(()), rate::check)?;
         loss.as_ref().map_or(Ok(()), |loss| loss.check())?;
         corrupt_ppb.map_or(Ok(()), |value| probability("corrupt_ppb", value))?;
         duplicate_ppb.map_or(Ok(()), |value| probability("duplicate_ppb", value))?;
+        blackhole_bytes.map_or(Ok(()), middlebox::check)?;
         queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
         delay.as_ref().map_or(Ok(()), |delay| delay.check())
     }
@@ -131,6 +143,7 @@ mod tests {
     fn what_only_a_plan_says_is_checked_too() {
         let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
             "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
+            "ecn_bleach": false, "blackhole_bytes": 0,
             "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
             "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "seed": 1,
             "store_packets": 100, "store_bytes": 100000}"#;

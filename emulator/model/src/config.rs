@@ -22,6 +22,10 @@ pub struct Direction {
     pub loss: Loss,
     pub corrupt_ppb: Ppb,
     pub duplicate_ppb: Ppb,
+    /// Clears the two bits of ECN in every packet, as some middleboxes do.
+    pub ecn_bleach: bool,
+    /// IP packets longer than this vanish without a word (RFC 2923, section 2.1); 0: none do.
+    pub blackhole_bytes: u32,
     pub queue: Queue,
     pub delay: Delay,
     /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.

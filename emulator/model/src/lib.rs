@@ -2,7 +2,7 @@
 //!
 //! In come packets (as handles of the caller's own) with their length and time of arrival; out come the same
 //! handles with the time at which each is due at the far end, or as drops. Stages, in order:
-//! impair (loss, corruption, duplication) → queue → rate → delay line. Times are nanoseconds of any clock that
+//! impair (loss, middlebox, corruption, duplication) → queue → rate → delay line. Times are nanoseconds of any clock that
 //! does not run backwards. No clock is read, nothing is sent, and in steady state nothing is allocated.
 //!
 //! The rate stage is a server in virtual time, evaluated lazily: every decision is taken at the instant at
@@ -22,6 +22,7 @@ mod distribution;
 mod fifo;
 pub mod frame;
 mod loss;
+mod middlebox;
 mod queue;
 mod rate;
 mod rng;
@@ -33,13 +34,14 @@ pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport
 use config::{Direction, Framing, Ppb};
 use delay::Line;
 use distribution::Distribution;
+use middlebox::Middlebox;
 use queue::{QueueStage, Waiting};
 use rate::Server;
 use rng::{Stage, Stream};
 
 pub type Nanos = u64;
 
-/// What stage 1 decided. A lost packet is neither a duplicate nor corrupt.
+/// What stage 1 decided. A lost packet is neither a duplicate nor corrupt, and nothing is done to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     pub lost: bool,
@@ -47,6 +49,8 @@ pub struct Fate {
     pub duplicate: bool,
     /// A random number that chooses the bit to turn over.
     pub corrupt: Option<u32>,
+    /// The bits of ECN are to be cleared in the frame, before it is copied.
+    pub bleach: bool,
 }
 
 /// What the model must know of a packet.
@@ -104,7 +108,8 @@ pub struct DirectionModel<P> {
     loss: loss::Model,
     corrupt: Ppb,
     duplicate: Ppb,
-    /// Nothing to draw in stage 1.
+    middlebox: Middlebox,
+    /// Nothing to draw or to do in stage 1.
     harmless: bool,
     queue: QueueStage<P>,
     in_service: Option<Waiting<P>>,
@@ -153,6 +158,7 @@ impl<P: Copy> DirectionModel<P> {
             loss: loss::Model::new(&config.loss),
             corrupt: config.corrupt_ppb,
             duplicate: config.duplicate_ppb,
+            middlebox: Middlebox { bleach: config.ecn_bleach, blackhole: config.blackhole_bytes },
             harmless: false,
             queue: QueueStage::new(&config.queue, room, stream(Stage::Queue)),
             in_service: None,
@@ -176,11 +182,13 @@ impl<P: Copy> DirectionModel<P> {
         model
     }
 
-    /// Stage 1, once per packet in order of arrival. A packet that is not lost goes on to `enqueue`, twice if
-    /// it is a duplicate. Every model draws for every packet, so one model's outcome never shifts another's.
+    /// Stage 1, once per packet in order of arrival. A packet that is not lost goes on to `enqueue` with what `meta` then
+    /// says of it, twice if it is a duplicate. Every model draws for every packet, so one model's outcome never shifts
+    /// another's.
     #[inline]
-    pub fn impair(&mut self, _now: Nanos) -> Fate {
+    pub fn impair(&mut self, _now: Nanos, meta: &mut Meta) -> Fate {
         self.counters.in_packets += 1;
+        self.counters.in_bytes += u64::from(self.length(*meta));
         if self.harmless {
             return Fate::default();
         }
@@ -192,9 +200,14 @@ impl<P: Copy> DirectionModel<P> {
             self.counters.lost_packets += 1;
             return Fate { lost, ..Fate::default() };
         }
+        if self.middlebox.swallows(meta) {
+            self.counters.blackhole_packets += 1;
+            return Fate { lost: true, ..Fate::default() };
+        }
+        let bleach = self.middlebox.bleaches(meta);
         self.counters.duplicated_packets += u64::from(duplicate);
         self.counters.corrupted_packets += u64::from(corrupt.is_some());
-        Fate { lost, duplicate, corrupt }
+        Fate { lost, duplicate, corrupt, bleach }
     }
 
     /// Stage 2: the packet waits for the server, or comes back because the queue is full or its discipline
@@ -287,7 +300,7 @@ impl<P: Copy> DirectionModel<P> {
     /// The same without allocating; `change` then holds what it took the place of.
     pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
         self.advance(now);
-        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, queue } = change;
+        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, bleach, blackhole, queue } = change;
         if let Some(rate_bps) = *rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
@@ -301,6 +314,8 @@ impl<P: Copy> DirectionModel<P> {
         }
         self.corrupt = corrupt.unwrap_or(self.corrupt);
         self.duplicate = duplicate.unwrap_or(self.duplicate);
+        self.middlebox.bleach = bleach.unwrap_or(self.middlebox.bleach);
+        self.middlebox.blackhole = blackhole.unwrap_or(self.middlebox.blackhole);
         if let Some(queue) = queue {
             self.queue.take_over(queue, &mut self.counters);
         }
@@ -337,7 +352,10 @@ impl<P: Copy> DirectionModel<P> {
     }
 
     fn note_harmless(&mut self) {
-        self.harmless = matches!(self.loss, loss::Model::None) && self.corrupt == 0 && self.duplicate == 0;
+        self.harmless = matches!(self.loss, loss::Model::None)
+            && self.corrupt == 0
+            && self.duplicate == 0
+            && self.middlebox == Middlebox::NONE;
     }
 
     /// Evaluates the server up to `to`: whoever has been sent goes into the delay line, the next one starts.

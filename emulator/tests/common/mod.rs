@@ -13,6 +13,8 @@ pub fn direction(rate_bps: u64) -> Direction {
         loss: Loss::None {},
         corrupt_ppb: 0,
         duplicate_ppb: 0,
+        ecn_bleach: false,
+        blackhole_bytes: 0,
         queue: drop_tail(Some(100), None),
         delay: Delay::Constant { delay_ns: 1_000_000 },
         reorder: false,

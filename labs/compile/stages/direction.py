@@ -13,7 +13,7 @@ from labs.compile.stages.framing import check_rate, framing_of
 from labs.compile.stages.store import compile_store
 from labs.spec import Spec, fields
 from labs.stages import DelayTable, Direction, LossPattern
-from labs.units import Rate
+from labs.units import Rate, Size
 
 MOST_TABLED = 1 << 23  # delays and losses in all tables of a plan, which says them for each direction of each link
 
@@ -41,6 +41,8 @@ class Directions:
             same.loss,
             same.corrupt_ppb,
             same.duplicate_ppb,
+            same.ecn_bleach,
+            same.blackhole_bytes,
             same.queue,
             same.delay,
             same.reorder,
@@ -72,6 +74,8 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
         loss=losses.compile_loss(way, at),
         corrupt_ppb=written.corrupt.ppb if written.corrupt is not None else 0,
         duplicate_ppb=written.duplicate.ppb if written.duplicate is not None else 0,
+        ecn_bleach=written.ecn == "bleach",
+        blackhole_bytes=written.blackhole.bytes if isinstance(written.blackhole, Size) else 0,
         queue=queue,
         delay=delay,
         reorder=bool(written.reorder),
@@ -91,10 +95,17 @@ def described(direction: Direction) -> fields.Direction:
     return fields.Direction.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
 
 
+def _middlebox(direction: Direction) -> Obstacle | None:
+    if direction.ecn_bleach:
+        return "ecn", 'netem has no such middlebox: write "ecn: keep"'
+    return ("blackhole", 'netem has no such middlebox: write "blackhole: none"') if direction.blackhole_bytes else None
+
+
 def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
     """The first setting that netem and the kernel's queues cannot express; None if they express all."""
     return (
         losses.obstacle(direction.loss)
+        or _middlebox(direction)
         or delays.obstacle(direction.delay, direction.reorder, way)
         or queues.obstacle(direction.queue)
     )

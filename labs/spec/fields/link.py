@@ -12,7 +12,7 @@ from pydantic import Field
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
-from labs.spec.values import BufferText, DelayText, DurationText, FractionText, Mtu, Name, RateText
+from labs.spec.values import BlackholeText, BufferText, DelayText, DurationText, FractionText, Mtu, Name, RateText
 
 
 class Direction(Model):
@@ -46,6 +46,15 @@ class Direction(Model):
         description="may jitter let packets overtake; false if absent: a packet then leaves no earlier than those "
         "before it, which makes the mean delay longer. Packets that come 1, 0.3, 0.1 or 0.01 of jitter apart are later "
         "by 0.04, 0.28, 0.52 or 0.83 jitter in the mean (uniform), by 0.23, 0.72, 1.21 or 2.13 (normal)",
+    )
+    ecn: Literal["bleach", "keep"] | None = Field(
+        None,
+        description="bleach: a middlebox before the queue clears both bits of ECN in every packet; keep if absent",
+        examples=["bleach"],
+    )
+    blackhole: BlackholeText | None = Field(
+        None,
+        description="IP packets longer than this vanish before the queue, without a word to anyone; none if absent",
     )
 
 

@@ -30,6 +30,8 @@ pub fn direction(rate_bps: u64, delay_ns: u64, limit_bytes: u64) -> Result<Direc
         "loss": {"kind": "none"},
         "corrupt_ppb": 0,
         "duplicate_ppb": 0,
+        "ecn_bleach": false,
+        "blackhole_bytes": 0,
         "queue": {"limit_packets": null, "limit_bytes": limit_bytes, "discipline": {"kind": "drop_tail"}},
         "delay": {"kind": "constant", "delay_ns": delay_ns},
         "reorder": false,

@@ -25,6 +25,8 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         loss,
         corrupt_ppb: _,
         duplicate_ppb: _,
+        ecn_bleach,
+        blackhole_bytes,
         queue,
         delay,
         reorder: _,
@@ -37,6 +39,9 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
             return Some("netem loses at random only: write a fraction, or emulator: user in the description");
         }
         Loss::None {} | Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => {}
+    }
+    if *ecn_bleach || *blackhole_bytes > 0 {
+        return Some("netem has no such middlebox: write emulator: user in the description");
     }
     match delay {
         Delay::Table { .. } | Delay::Normal { .. } | Delay::Pareto { .. } => {
@@ -130,6 +135,7 @@ mod tests {
     fn direction() -> Direction {
         let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
             "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
+            "ecn_bleach": false, "blackhole_bytes": 0,
             "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
             "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "seed": 1,
             "store_packets": 100, "store_bytes": 100000}"#;
@@ -162,6 +168,8 @@ mod tests {
         };
         assert_eq!(said(&|then| then.queue.limit_bytes = Some(1)), "");
         assert_eq!(said(&|then| then.delay = Delay::Uniform { delay_ns: 9, jitter_ns: 1 }), "");
+        assert!(said(&|then| then.ecn_bleach = true).contains("no such middlebox"));
+        assert!(said(&|then| then.blackhole_bytes = 1400).contains("no such middlebox"));
         assert!(said(&|then| then.loss = Loss::EveryNth { n: 3 }).contains("at random only"));
         assert!(said(&|then| then.delay = Delay::Table { delays_ns: vec![1] }).contains("no such distribution"));
         assert!(said(&|then| then.queue.limit_packets = Some(3)).contains("would drop what waits"));

@@ -113,6 +113,8 @@ impl<'a> From<&'a Direction> for OfNetem<'a> {
             ref loss,
             corrupt_ppb,
             duplicate_ppb,
+            ecn_bleach: _,
+            blackhole_bytes: _,
             queue: _,
             ref delay,
             reorder,

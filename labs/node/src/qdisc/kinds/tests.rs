@@ -14,6 +14,8 @@ fn direction() -> Direction {
         loss: Loss::None {},
         corrupt_ppb: 0,
         duplicate_ppb: 0,
+        ecn_bleach: false,
+        blackhole_bytes: 0,
         queue: Queue { limit_packets: None, limit_bytes: Some(1_250_000), discipline: Discipline::DropTail {} },
         delay: Delay::Constant { delay_ns: 50_000_000 },
         reorder: false,
