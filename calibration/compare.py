@@ -163,7 +163,7 @@ def _throughput(
         yield judge.missing("rate", "bit/s", configured, why or "not probed")
         return
     framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
-    offered = _offered_bps(stream, framed) * (1 - link.loss.probability) * (1 + link.duplicates)
+    offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         yield judge.missing("rate", "bit/s", configured, "too few packets arrived in the time there was")
@@ -258,7 +258,7 @@ def _queue(
         yield judge.missing("queue limit", "bytes", configured, why or "not probed")
         return
     rate = link.direction.rate_bps
-    offered = _offered_bps(stream, framed) * (1 - link.loss.probability) * (1 + link.duplicates)
+    offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         yield judge.missing("queue limit", "bytes", configured, "too few packets arrived in the time there was")

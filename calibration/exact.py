@@ -206,7 +206,7 @@ class VirtualProbes:
                 probing.skip(link.key, "queue limit", f"filling this queue takes {fill} packets")
             fills = (link.key, "queue limit") not in probing.skipped
             left -= fill if fills else 0
-            through = max((1 - link.loss.probability) * (1 + link.duplicates), 0.01)
+            through = max(link.through(link.mtu_bytes), 0.01)
             own = serialisation_ns(link.direction, link.mtu_bytes)
             # Long enough to send them all, whatever of it is lost, and for a window that a varying delay hardly moves.
             burst = math.ceil(BURST_NS / own) if link.backend == "tbf" else 0

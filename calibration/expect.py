@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calibration import lans
-from calibration.distribution import LossStatistics, delay_line, loss
+from calibration.distribution import delay_line
 from calibration.expectation import (
     BYTE_NS,
     MOST_IP_BYTES,
@@ -23,9 +23,11 @@ from calibration.expectation import (
     PairExpectation,
     ProbeEnds,
     framed_bytes,
+    losses,
     passing_bytes,
 )
 from calibration.lans import SwitchedLan, card_framing
+from calibration.probing import PROBE_BYTES
 from labs.forwarding import Forwarding
 from labs.plan import End, Hop, Interface, Link, Pair, Plan
 from labs.stages import DelayTable, Direction, DropTail, Psp
@@ -95,7 +97,7 @@ def _shared(lan: SwitchedLan, interfaces: dict[tuple[str, str], Interface]) -> L
         mtu_bytes=cards[hosts[0]].mtu,
         direction=lan.port.forward,
         line=delay_line(lan.port.forward.delay, not lan.port.forward.reorder),
-        loss=loss(lan.port.forward.loss),
+        loss=losses(lan.port.forward, PROBE_BYTES),
         duplicates=0.0,
         backend=lan.port.backend,
         source_exit=_exit(cards[hosts[0]]),
@@ -119,13 +121,6 @@ def _link(
         after = _exit(interfaces[lan.port.a.node, lan.port.a.interface]) if b.node in networks else after
         a, b = (lan.router if end.node in networks else end for end in (a, b))
     direction = link.forward if name == "forward" else link.backward
-    model = loss(direction.loss)
-    corrupt = direction.corrupt_ppb / PPB
-    duplicates = direction.duplicate_ppb / PPB
-    # A corrupt packet fails its checksum; of a duplicated one the copy is intact.
-    damaged = (1 - model.probability) * corrupt * (1 - duplicates)
-    if damaged > 0:
-        model = LossStatistics(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
     return LinkExpectation(
         link=link.name,
         name=name,
@@ -133,8 +128,8 @@ def _link(
         mtu_bytes=min(passing_bytes(direction), *(interfaces[end.node, end.interface].mtu for end in (a, b))),
         direction=direction,
         line=delay_line(direction.delay, not direction.reorder),
-        loss=model,
-        duplicates=duplicates,
+        loss=losses(direction, PROBE_BYTES),
+        duplicates=direction.duplicate_ppb / PPB,
         backend=link.backend,
         source_exit=_exit(interfaces[a.node, a.interface]),
         card_bps=lan.port.forward.rate_bps if lan is not None else 0,
@@ -194,7 +189,7 @@ def _pair(
     counted = _counted_bytes(pair, there.plain, mtu)
     # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
     ceilings += [way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement) for way in back.directions]
-    lossless = all(loss(d.loss).probability == 0 and d.corrupt_ppb == 0 for d in directions)
+    lossless = all(losses(way, mtu).probability == 0 and way.corrupt_ppb == 0 for way in directions)
     # A switch's port that is faster than the bottleneck never fills.
     queues = [
         way

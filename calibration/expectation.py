@@ -13,9 +13,9 @@ import math
 from dataclasses import dataclass
 
 from calibration import lans
-from calibration.distribution import DelayLine, LossStatistics
-from labs.stages import Direction, DropTail, Framing
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from calibration.distribution import DelayLine, LossStatistics, loss
+from labs.stages import BitErrorLoss, Direction, DropTail, Framing
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 CARD_SHARE = 0.95
 """Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
@@ -39,6 +39,16 @@ def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
 def _own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
     """What the rate adds to a lone packet; a token bucket lets it pass at once."""
     return 0.0 if backend == "tbf" else serialisation_ns(direction, packet_bytes)
+
+
+def losses(direction: Direction, packet_bytes: int) -> LossStatistics:
+    """What becomes of IP packets of this size: lost, or corrupt, which fails their checksum."""
+    model = loss(direction.loss, framed_bytes(direction.framing, packet_bytes))
+    # Of a duplicated packet the copy is intact.
+    damaged = (1 - model.probability) * direction.corrupt_ppb / PPB * (1 - direction.duplicate_ppb / PPB)
+    if damaged > 0:
+        return LossStatistics(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
+    return model
 
 
 def passing_bytes(direction: Direction) -> int:
@@ -88,6 +98,7 @@ class LinkExpectation:
     direction: Direction
     line: DelayLine
     loss: LossStatistics
+    """Of packets as small as probes of loss are."""
     duplicates: float
     backend: str = "user"
     source_exit: HostExit = HostExit()
@@ -146,6 +157,12 @@ class LinkExpectation:
         """The name of a discipline that drops before the limit, if there is one."""
         discipline = self.direction.queue.discipline
         return None if isinstance(discipline, DropTail) else discipline.kind
+
+    def through(self, packet_bytes: int) -> float:
+        """How many packets arrive for each one of this size that is sent: losses and copies, without the queue's."""
+        by_size = isinstance(self.direction.loss, BitErrorLoss)
+        lost = losses(self.direction, packet_bytes).probability if by_size else self.loss.probability
+        return (1 - lost) * (1 + self.duplicates)
 
     @property
     def lossless(self) -> bool:

@@ -217,7 +217,7 @@ def _saturation(
     if (link.key, "queue limit") in probing.skipped:
         above, fill = min(above, 1.25), 20 * MS + 2 * link.line.spread_ns
     sending = fill + steady
-    through = (1 - link.loss.probability) * (1 + link.duplicates)
+    through = link.through(size)
     interval = max(own * max(through, 0.01) / above, 1_000) * len(senders)
     streams = shared_streams(link.key, senders, lab, size, interval, max(int(sending / interval), 3))
     streams = [{**stream, "skip_ns": round(fill)} for stream in streams]

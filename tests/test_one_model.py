@@ -59,6 +59,7 @@ LINKS = {
     "drop-tail by packets": "buffer: 20pkt",
     "drop-tail by bytes": "buffer: 20kB",
     "losses at random": "loss: 5%, corrupt: 1%, duplicate: 1%",
+    "bit errors": "loss: {bit-errors: 10ppm}, framing: ip",
     "losses in bursts": "loss: {gilbert-elliott: {to_bad: 2%, to_good: 30%, loss_bad: 80%, loss_good: 0.1%}}",
     "losses of four states": "loss: {markov: {p13: 2%, p31: 20%, p32: 20%, p23: 30%, p14: 1%}}",
     "every seventh": "loss: {every: 7}",

@@ -13,7 +13,7 @@ from calibration.probe import LiveProbes
 from calibration.probing import plan_probes
 from calibration.tests.plans import DROP_TAIL, plan
 from labs.plan import Plan
-from labs.stages import BernoulliLoss, Framing, NormalDelay, Psp, Queue
+from labs.stages import BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
 
 
 def test_a_link_of_one_gigabit_and_50_ms() -> None:
@@ -99,6 +99,14 @@ def test_probes_fit_through_a_black_hole_and_what_does_not_is_not_sent() -> None
     assert ("left to right", "base RTT") not in probing.skipped
     narrow = plan_probes(expectations(plan(blackhole_bytes=68)), "lab", LiveProbes())
     assert "vanish in a black hole" in narrow.skipped["left to right", "base RTT"]
+
+
+def test_bit_errors_lose_fewer_probes_than_full_packets() -> None:
+    forward = expectations(plan(loss=BitErrorLoss(10_000), corrupt_ppb=100_000_000)).links[0]
+    small, full = (1 - 1e-5) ** (8 * 138), (1 - 1e-5) ** (8 * 1538)
+    assert 1 - forward.loss.probability == pytest.approx(0.9 * small)
+    assert forward.through(1500) == pytest.approx(0.9 * full)
+    assert not forward.lossless
 
 
 def test_framing_of_ip_adds_nothing() -> None:

@@ -216,7 +216,7 @@ fn wild_ppb() -> impl Strategy<Value = u32> {
 /// A request of `set` as a client might write it, sense or nonsense.
 fn wild_changes() -> impl Strategy<Value = Change> {
     let loss =
-        (0..5u8, prop::array::uniform5(wild_ppb()), wild(), "[01]{0,9}x?").prop_map(
+        (0..6u8, prop::array::uniform5(wild_ppb()), wild(), "[01]{0,9}x?").prop_map(
             |(kind, p, n, pattern)| match kind {
                 0 => Loss::Bernoulli { loss_ppb: p[0] },
                 1 => Loss::GilbertElliott {
@@ -227,6 +227,7 @@ fn wild_changes() -> impl Strategy<Value = Change> {
                 },
                 2 => Loss::Markov4 { p13_ppb: p[0], p31_ppb: p[1], p32_ppb: p[2], p23_ppb: p[3], p14_ppb: p[4] },
                 3 => Loss::EveryNth { n },
+                4 => Loss::BitErrors { bit_ppb: p[0] },
                 _ => Loss::Pattern { pattern },
             },
         );

@@ -94,6 +94,17 @@ def _delay(value: object, info: ValidationInfo) -> Duration | DelayTable:
     return DelayTable(name, tuple(delays), sum(delays) // len(delays))
 
 
+@dataclass(frozen=True, slots=True)
+class BitErrors:
+    """The probability that a bit is wrong."""
+
+    per_bit: Fraction
+
+
+def _bit_errors(value: object) -> BitErrors:
+    return BitErrors(Fraction.parse(value))
+
+
 def _pattern(value: object, info: ValidationInfo) -> str:
     """Losses as a text of "0" (through) and "1" (lost), as it is written or, without white space, from a file."""
     if isinstance(value, dict) and set(value) == {"file"}:
@@ -185,6 +196,7 @@ FractionText = Annotated[Fraction, PlainValidator(Fraction.parse), _text("fracti
 BufferText = Annotated[Buffer, PlainValidator(Buffer.parse), _text("buffer", "1BDP")]
 GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125Hz")]
 DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]
+BitErrorsText = Annotated[BitErrors, PlainValidator(_bit_errors), _text("fraction", "100ppb")]
 PatternText = Annotated[str, PlainValidator(_pattern), _text("pattern", "0001", "{file: losses.txt}")]
 Dscp = Annotated[int, PlainValidator(_dscp), _text("DSCP", "ef", "af41", "46")]
 BlackholeText = Annotated[

@@ -12,6 +12,7 @@ from labs.stages.direction import Direction, Framing
 from labs.stages.egress import Bare, Egress, Fifo, Psp, Tbf
 from labs.stages.loss import (
     BernoulliLoss,
+    BitErrorLoss,
     EveryNthLoss,
     GilbertElliottLoss,
     Loss,
@@ -38,6 +39,7 @@ from labs.stages.queue import (
 __all__ = [
     "Bare",
     "BernoulliLoss",
+    "BitErrorLoss",
     "Change",
     "Classes",
     "Codel",

@@ -52,6 +52,10 @@ pub enum Loss {
     Bernoulli {
         loss_ppb: Ppb,
     },
+    /// Each bit of what `framing` counts is wrong with this probability, and a packet with a wrong bit is lost.
+    BitErrors {
+        bit_ppb: Ppb,
+    },
     /// Starts good. Per packet: first good→bad with `to_bad_ppb`, bad→good with `to_good_ppb`; then lost with the
     /// probability of the state reached.
     GilbertElliott {

@@ -188,11 +188,12 @@ impl<P: Copy> DirectionModel<P> {
     #[inline]
     pub fn impair(&mut self, _now: Nanos, meta: &mut Meta) -> Fate {
         self.counters.in_packets += 1;
-        self.counters.in_bytes += u64::from(self.length(*meta));
+        let bytes = self.length(*meta);
+        self.counters.in_bytes += u64::from(bytes);
         if self.harmless {
             return Fate::default();
         }
-        let lost = self.loss.lost(&mut self.streams.loss);
+        let lost = self.loss.lost(bytes, &mut self.streams.loss);
         let duplicate = self.duplicate > 0 && self.streams.duplicate.chance(self.duplicate);
         let corrupt = (self.corrupt > 0 && self.streams.corrupt.chance(self.corrupt))
             .then(|| (self.streams.corrupt.bits() >> 32) as u32);

@@ -38,6 +38,9 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         Loss::EveryNth { .. } | Loss::Pattern { .. } => {
             return Some("netem loses at random only: write a fraction, or emulator: user in the description");
         }
+        Loss::BitErrors { .. } => {
+            return Some("netem knows no bit errors: write a fraction, or emulator: user in the description");
+        }
         Loss::None {} | Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => {}
     }
     if *ecn_bleach || *blackhole_bytes > 0 {
@@ -170,6 +173,7 @@ mod tests {
         assert_eq!(said(&|then| then.delay = Delay::Uniform { delay_ns: 9, jitter_ns: 1 }), "");
         assert!(said(&|then| then.ecn_bleach = true).contains("no such middlebox"));
         assert!(said(&|then| then.blackhole_bytes = 1400).contains("no such middlebox"));
+        assert!(said(&|then| then.loss = Loss::BitErrors { bit_ppb: 100 }).contains("no bit errors"));
         assert!(said(&|then| then.loss = Loss::EveryNth { n: 3 }).contains("at random only"));
         assert!(said(&|then| then.delay = Delay::Table { delays_ns: vec![1] }).contains("no such distribution"));
         assert!(said(&|then| then.queue.limit_packets = Some(3)).contains("would drop what waits"));
