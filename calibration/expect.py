@@ -196,7 +196,13 @@ def _pair(
         for link, way in zip(links, directions, strict=True)
         if link.node != link.a.node or way.rate_bps <= pair.bottleneck_bps
     ]
-    fair = lossless and all(_holds_bdp(d, mtu, pair) for d in queues) and all(line.constant for line in lines)
+    policed = any(way.police_bps for way in directions)
+    fair = (
+        lossless
+        and not policed
+        and all(_holds_bdp(d, mtu, pair) for d in queues)
+        and all(line.constant for line in lines)
+    )
     return PairExpectation(
         source=pair.source,
         sink=pair.sink,

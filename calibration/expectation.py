@@ -36,9 +36,14 @@ def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
     return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / direction.rate_bps
 
 
-def _own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
-    """What the rate adds to a lone packet; a token bucket lets it pass at once."""
-    return 0.0 if backend == "tbf" else serialisation_ns(direction, packet_bytes)
+def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
+    """What the rate adds to a lone packet; a token bucket lets it pass at once, or at its peak rate."""
+    if backend == "tbf":
+        return 0.0
+    size = framed_bytes(direction.framing, packet_bytes)
+    missing = max(size - direction.burst_bytes, 0) * BYTE_NS / direction.rate_bps
+    peak = size * BYTE_NS / direction.peak_bps if direction.peak_bps else 0.0
+    return max(missing, peak)
 
 
 def losses(direction: Direction, packet_bytes: int) -> LossStatistics:
@@ -138,7 +143,7 @@ class LinkExpectation:
 
     def delay_ns(self, packet_bytes: int) -> float:
         """Mean one-way delay through an empty queue, without dither."""
-        own = _own_ns(self.backend, self.direction, packet_bytes)
+        own = own_ns(self.backend, self.direction, packet_bytes)
         exits = self.source_exit.serialisation_ns(packet_bytes) + self.after.serialisation_ns(packet_bytes)
         return self.line.mean_ns + own + exits
 
@@ -151,6 +156,20 @@ class LinkExpectation:
             None if queue.limit_bytes is None else queue.limit_bytes // size,
         ]
         return min(limit for limit in limits if limit is not None)
+
+    @property
+    def bucket(self) -> bool:
+        """Whether the rate is a token bucket's, which lets a burst pass."""
+        return self.backend == "tbf" or self.direction.burst_bytes > 0
+
+    def apart_ns(self, packet_bytes: int) -> float:
+        """Packets this far apart do not wait for each other at the rate, and a policer lets them pass."""
+        slowest = min(self.direction.rate_bps, self.direction.police_bps or self.direction.rate_bps)
+        return 4 * framed_bytes(self.direction.framing, packet_bytes) * BYTE_NS / slowest
+
+    def emptied_ns(self, above: float) -> float:
+        """When the bucket is empty where so many times the rate comes."""
+        return self.direction.burst_bytes * BYTE_NS / self.direction.rate_bps / max(above - 1, 0.001)
 
     @property
     def active_queue(self) -> str | None:
@@ -216,7 +235,7 @@ class PairExpectation:
         """Of a packet and an answer of the same size, without dither."""
         ways = zip(self.backends, self.directions, strict=True)
         exits = sum(exit_.serialisation_ns(packet_bytes) for exit_ in self.exits)
-        return self.rtt_ns + sum(_own_ns(*way, packet_bytes) for way in ways) + exits
+        return self.rtt_ns + sum(own_ns(*way, packet_bytes) for way in ways) + exits
 
 
 @dataclass(frozen=True, slots=True)

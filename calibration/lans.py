@@ -64,7 +64,9 @@ def _direction(port: Interface) -> Direction:
         queue = Queue(None, packets * (port.mtu + framing.overhead_bytes), DropTail())
     elif card.limit_packets is not None:
         queue = Queue(card.limit_packets, None, DropTail())
-    return Direction(framing, card.rate_bps, NoLoss(), 0, 0, False, 0, queue, ConstantDelay(0), False, 0, 0, 0)
+    return Direction(
+        framing, card.rate_bps, NoLoss(), 0, 0, False, 0, 0, 0, 0, 0, queue, ConstantDelay(0), False, 0, 0, 0
+    )
 
 
 def card_framing(card: Psp | Tbf) -> Framing:

@@ -96,7 +96,11 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
         probing.skip(pair.key, "base RTT", f"only {method.most_pairs} pairs are measured")
     probed = [pair for pair in pairs[: method.most_pairs] if _passes(probing, pair, "base RTT", PROBE_BYTES)]
     probing.add("rtt", "rtt", *method.round_trips(probed, lab))
-    method.rates(probing, links, lab)
+    for link in links:
+        for what in ("rate", "queue limit"):
+            if link.direction.police_bps:
+                probing.skip(link.key, what, "its policer drops what would fill it")
+    method.rates(probing, [link for link in links if not link.direction.police_bps], lab)
     open_ = [pair for pair in pairs if _passes(probing, pair, "TCP goodput", pair.mtu_bytes)]
     method.transfers(probing, list(_one_per_bottleneck(probing, open_, method.most_transfers)), lab)
     return probing

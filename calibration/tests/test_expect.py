@@ -109,6 +109,19 @@ def test_bit_errors_lose_fewer_probes_than_full_packets() -> None:
     assert not forward.lossless
 
 
+def test_a_burst_takes_no_time_and_a_policer_is_not_filled() -> None:
+    forward = expectations(plan(burst_bytes=32_000)).links[0]
+    assert forward.delay_ns(1500) == 50_000_000
+    peak = expectations(plan(burst_bytes=32_000, peak_bps=10_000_000_000)).links[0]
+    assert peak.delay_ns(1500) == pytest.approx(50_000_000 + 1230.4)
+    policed = expectations(plan(police_bps=10_000_000, police_bytes=32_000))
+    probing = plan_probes(policed, "lab", LiveProbes())
+    assert probing.skipped["core forward", "rate"] == "its policer drops what would fill it"
+    assert not policed.pairs[0].goodput_fair
+    delays = next(probe for probe in probing.probes if probe["kind"] == "delay")
+    assert all(stream["interval_ns"] >= 138 * 8 * 100 for stream in delays["streams"])
+
+
 def test_framing_of_ip_adds_nothing() -> None:
     forward = expectations(plan(framing=Framing(0, 0))).links[0]
     assert math.isclose(forward.delay_ns(1500), 50_000_000 + 12_000)

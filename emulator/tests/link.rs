@@ -273,6 +273,28 @@ fn a_middlebox_swallows_and_bleaches_at_the_entrance() {
 }
 
 #[test]
+fn a_burst_passes_at_once_and_a_queue_waits_behind_it() {
+    let base = Direction { queue: drop_tail(Some(2), None), ..direction(1_000_000_000) };
+    let mut link = Script::new(Direction { burst_bytes: 2 * 1538, ..base });
+    assert_eq!(link.send(0, 1500, "abcdef"), "abcde", "two leave, one is in service, two wait");
+    assert_eq!(link.all(), [('a', MS), ('b', MS), ('c', SLOT + MS), ('d', 2 * SLOT + MS), ('e', 3 * SLOT + MS)]);
+}
+
+#[test]
+fn a_policer_drops_what_exceeds_its_rate_and_is_counted() {
+    let police = Direction { police_bps: 1_000_000_000, police_bytes: 2 * 1538, ..direction(10_000_000_000) };
+    let mut link = Script::new(police);
+    let lost = |link: &mut Script, now| link.model.impair(now, &mut Meta { ip_bytes: 1500, ..Meta::default() }).lost;
+    assert_eq!(
+        [0, 0, 0, SLOT - 1, SLOT, SLOT].map(|now| lost(&mut link, now)),
+        [false, false, true, true, false, true]
+    );
+    assert_eq!((link.model.counters().policed_packets, link.model.counters().report().drops.policed), (3, 3));
+    link.change(SLOT, Change { police_bps: Some(0), police_bytes: Some(0), ..Change::default() });
+    assert!(!lost(&mut link, SLOT));
+}
+
+#[test]
 fn the_caller_s_own_drops_are_counted_with_the_others() {
     let mut link = Script::new(direction(1_000_000_000));
     link.model.count_drop(Drop::Store, Meta { ip_bytes: 1500, ..Meta::default() });

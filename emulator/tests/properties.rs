@@ -75,6 +75,11 @@ fn rates() -> impl Strategy<Value = u64> {
     prop_oneof![Just(8_000), Just(9_999_991), Just(1_000_000_000), Just(40_000_000_000), Just(100_000_000_000)]
 }
 
+/// Bytes, and the peak rate.
+fn bursts() -> impl Strategy<Value = (u64, u64)> {
+    (prop_oneof![3 => Just(0), 1 => 64..30_000u64], prop_oneof![Just(0), rates()])
+}
+
 fn queues() -> impl Strategy<Value = Queue> {
     (0..12u64, 0..20_000u64, 0..3u8, disciplines()).prop_map(|(packets, bytes, limits, discipline)| Queue {
         limit_packets: (limits != 1).then_some(packets),
@@ -84,20 +89,26 @@ fn queues() -> impl Strategy<Value = Queue> {
 }
 
 fn directions() -> impl Strategy<Value = Direction> {
-    (rates(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(|(rate_bps, queue, delay, reorder, seed)| {
-        Direction { rate_bps, queue, delay, reorder, seed, ..direction(PLAIN) }
-    })
+    (rates(), bursts(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(
+        |(rate_bps, burst, queue, delay, reorder, seed)| {
+            let (burst_bytes, peak_bps) = burst;
+            Direction { rate_bps, burst_bytes, peak_bps, queue, delay, reorder, seed, ..direction(PLAIN) }
+        },
+    )
 }
 
 fn changes() -> impl Strategy<Value = Change> {
     (
         proptest::option::of(rates()),
+        proptest::option::of(bursts()),
         proptest::option::of(delays()),
         proptest::option::of(any::<bool>()),
         proptest::option::of(queues()),
     )
-        .prop_map(|(rate_bps, delay, reorder, queue)| Change {
+        .prop_map(|(rate_bps, burst, delay, reorder, queue)| Change {
             rate_bps,
+            burst_bytes: burst.map(|burst| burst.0),
+            peak_bps: burst.map(|burst| burst.1),
             delay,
             reorder,
             queue,
@@ -276,19 +287,35 @@ fn wild_changes() -> impl Strategy<Value = Change> {
     });
     use proptest::option::of;
     let boxes = (of(any::<bool>()), of(prop_oneof![20..2_000u32, any::<u32>()]));
-    (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), boxes, of(queue)).prop_map(
-        |(rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, (ecn_bleach, blackhole_bytes), queue)| Change {
-            rate_bps,
-            delay,
-            reorder,
-            loss,
-            corrupt_ppb,
-            duplicate_ppb,
-            ecn_bleach,
-            blackhole_bytes,
-            queue,
-        },
-    )
+    let buckets = (of((wild(), wild())), of(wild()), of(wild()));
+    (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), boxes, buckets, of(queue))
+        .prop_map(
+            |(
+                rate_bps,
+                delay,
+                reorder,
+                loss,
+                corrupt_ppb,
+                duplicate_ppb,
+                (ecn_bleach, blackhole_bytes),
+                (police, burst_bytes, peak_bps),
+                queue,
+            )| Change {
+                rate_bps,
+                delay,
+                reorder,
+                loss,
+                corrupt_ppb,
+                duplicate_ppb,
+                ecn_bleach,
+                blackhole_bytes,
+                police_bps: police.map(|police| police.0),
+                police_bytes: police.map(|police| police.1),
+                burst_bytes,
+                peak_bps,
+                queue,
+            },
+        )
 }
 
 /// A direction of a plan, with any numbers.
@@ -312,7 +339,7 @@ fn wild_directions() -> impl Strategy<Value = Direction> {
 
 /// Any one of a direction's numbers may be wild, and the others are of a direction that passes.
 fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
-    (wild_directions(), directions(), 0..9u8).prop_map(|(wild, sound, which)| match which {
+    (wild_directions(), directions(), 0..10u8).prop_map(|(wild, sound, which)| match which {
         0 => Direction { framing: wild.framing, ..sound },
         1 => Direction { rate_bps: wild.rate_bps, ..sound },
         2 => Direction { loss: wild.loss, ..sound },
@@ -320,7 +347,14 @@ fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
         4 => Direction { queue: wild.queue, ..sound },
         5 => Direction { delay: wild.delay, reorder: wild.reorder, ..sound },
         6 => Direction { ecn_bleach: wild.ecn_bleach, blackhole_bytes: wild.blackhole_bytes, ..sound },
-        7 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
+        7 => Direction {
+            burst_bytes: wild.burst_bytes,
+            peak_bps: wild.peak_bps,
+            police_bps: wild.police_bps,
+            police_bytes: wild.police_bytes,
+            ..sound
+        },
+        8 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
         _ => wild,
     })
 }
@@ -395,6 +429,9 @@ proptest! {
                 Change { corrupt_ppb: change.corrupt_ppb, duplicate_ppb: change.duplicate_ppb, ..Change::default() },
                 Change { ecn_bleach: change.ecn_bleach, ..Change::default() },
                 Change { blackhole_bytes: change.blackhole_bytes, ..Change::default() },
+                Change { police_bps: change.police_bps, police_bytes: change.police_bytes, ..Change::default() },
+                Change { burst_bytes: change.burst_bytes, ..Change::default() },
+                Change { peak_bps: change.peak_bps, ..Change::default() },
                 Change { queue: change.queue.clone(), ..Change::default() },
             ];
             for part in parts.iter().filter(|part| part.check().is_ok()) {
@@ -467,7 +504,7 @@ proptest! {
 
     #[test]
     fn never_before_arrival_serialisation_and_delay(config in directions(), packets in traffic(0), delay_ns in 0..300_000u64) {
-        let config = Direction { delay: Delay::Constant { delay_ns }, ..config };
+        let config = Direction { delay: Delay::Constant { delay_ns }, burst_bytes: 0, ..config };
         let arrivals = arrivals(&packets);
         let released = run(&config, &packets, true).released;
         for release in &released {

@@ -56,8 +56,10 @@ def _has_card(key: str, value: object) -> bool:
             return ns == 0
         case "queue", fields.Queue():
             return isinstance(value.model, fields.DropTail)
-        case ("ecn", "keep") | ("blackhole", "none"):
+        case ("ecn", "keep") | (("blackhole" | "burst" | "peak"), "none"):
             return True
+        case "police", fields.Police():
+            return value.rate is None
         case "reorder", bool():
             return not value
     return False

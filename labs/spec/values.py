@@ -158,6 +158,25 @@ def _blackhole(value: object) -> Size | Literal["none"]:
     raise ValueError('write the longest IP packet that passes, from 68B to 65535B, or "none"')
 
 
+_DEPTHS = range(64, 2**30 + 1)
+
+
+def _depth(value: object) -> Size:
+    """Of a token bucket."""
+    size = Size.parse(value)
+    if size.bytes in _DEPTHS:
+        return size
+    raise ValueError('write 64B to 1GiB, like "32kB"')
+
+
+def _burst(value: object) -> Size | Literal["none"]:
+    return "none" if value == "none" else _depth(value)
+
+
+def _peak(value: object) -> Rate | Literal["none"]:
+    return "none" if value == "none" else Rate.parse(value)
+
+
 def _ip(value: object) -> str:
     if not isinstance(value, bool) and str(value) in ("4", "6", "dual"):
         return str(value)
@@ -202,6 +221,9 @@ Dscp = Annotated[int, PlainValidator(_dscp), _text("DSCP", "ef", "af41", "46")]
 BlackholeText = Annotated[
     Size | Literal["none"], PlainValidator(_blackhole), _text("`none` or a size", "1400B", "none")
 ]
+DepthText = Annotated[Size, PlainValidator(_depth), _text("size", "32kB")]
+BurstText = Annotated[Size | Literal["none"], PlainValidator(_burst), _text("`none` or a size", "32kB", "none")]
+PeakText = Annotated[Rate | Literal["none"], PlainValidator(_peak), _text("`none` or a rate", "1Gbit/s", "none")]
 DitherText = Annotated[
     Duration | Literal["auto"], PlainValidator(_dither), _text("`auto`, `0` or a duration", "0", "10us")
 ]

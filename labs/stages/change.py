@@ -10,7 +10,7 @@ from labs.stages import delay as delays
 from labs.stages import loss as losses
 from labs.stages import queue as queues
 from labs.stages.delay import Delay
-from labs.stages.direction import Direction
+from labs.stages.direction import Direction, police_words
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
 from labs.typed import read_typed
@@ -29,6 +29,10 @@ class Change:
     duplicate_ppb: int | None = None
     ecn_bleach: bool | None = None
     blackhole_bytes: int | None = None
+    police_bps: int | None = None
+    police_bytes: int | None = None
+    burst_bytes: int | None = None
+    peak_bps: int | None = None
     queue: Queue | None = None
 
     SPARSE: ClassVar[bool] = True
@@ -67,6 +71,9 @@ def words(change: Change) -> str:
         "duplicate": None if change.duplicate_ppb is None else Fraction(change.duplicate_ppb),
         "ecn": None if change.ecn_bleach is None else ("bleach" if change.ecn_bleach else "keep"),
         "blackhole": None if change.blackhole_bytes is None else _or_none(change.blackhole_bytes, Size),
+        "police": None if change.police_bytes is None else police_words(change.police_bps or 0, change.police_bytes),
+        "burst": None if change.burst_bytes is None else _or_none(change.burst_bytes, Size),
+        "peak": None if change.peak_bps is None else _or_none(change.peak_bps, Rate),
         "buffer": None if change.queue is None else queues.limit_words(change.queue),
         "queue": None if change.queue is None else queues.discipline_words(change.queue.discipline),
     }

@@ -61,6 +61,10 @@ def test_a_group_of_keys_is_written_as_in_a_description() -> None:
     made = plan()
     asked = wanted({"loss": "{bit-errors: 100ppb}"})
     assert compile_change(made, made.links[0], "forward", asked) == Change(loss=BitErrorLoss(100))
+    police = wanted({"police": "{rate: 10Mbit/s, burst: 32kB}"})
+    found = compile_change(made, made.links[0], "forward", police)
+    assert found == Change(police_bps=10_000_000, police_bytes=32_000)
+    assert change_words(found) == "police=10Mbit/s + 32kB"
     with pytest.raises(DescriptionError, match=r"LOSS.*: write a fraction"):
         wanted({"loss": "{bit-errors: 100}"})
 
@@ -108,6 +112,9 @@ def test_a_change_in_words() -> None:
     )
     assert change_words(change("ecn=bleach blackhole=1.4kB")) == "ecn=bleach blackhole=1.4kB"
     assert change_words(Change(loss=BitErrorLoss(100))) == "loss=bit errors 0.00001%"
+    assert change_words(change("burst=32kB peak=2Gbit/s")) == "burst=32kB peak=2Gbit/s"
+    assert change_words(change("burst=none police=none")) == "police=none burst=none"
+    assert change("peak=2Gbit/s", burst="32kB") == Change(peak_bps=2_000_000_000)
     assert change_words(change("ecn=keep blackhole=none")) == "ecn=keep blackhole=none"
 
 

@@ -35,6 +35,9 @@ IMPAIRED: dict[str, dict[str, Any]] = {
     "duplicate": {"duplicate": "1%"},
     "ecn": {"ecn": "bleach"},
     "blackhole": {"blackhole": "1400B"},
+    "police": {"police": {"rate": "10Mbit/s", "burst": "32kB"}},
+    "burst": {"burst": "32kB"},
+    "peak": {"burst": "32kB", "peak": "100Gbit/s"},
     "jitter": {"delay": "1ms", "jitter": "1ms"},
     "distribution": {"delay": "1ms", "jitter": "1ms", "distribution": "uniform"},
     "reorder": {"delay": "1ms", "jitter": "1ms", "reorder": True},
@@ -59,7 +62,9 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
     assert not _has_card("truncate", 1)
 
 
-@pytest.mark.parametrize("nothing", [{"ecn": "keep"}, {"blackhole": "none"}])
+@pytest.mark.parametrize(
+    "nothing", [{"ecn": "keep"}, {"blackhole": "none"}, {"police": "none"}, {"burst": "none"}, {"peak": "none"}]
+)
 def test_a_key_that_asks_for_nothing_does_not(nothing: dict[str, Any]) -> None:
     assert not emulated(nothing)
 
@@ -78,6 +83,10 @@ CHANGED: dict[str, Any] = {
     "duplicate_ppb": 0,
     "ecn_bleach": False,
     "blackhole_bytes": 0,
+    "police_bps": 0,
+    "police_bytes": 0,
+    "burst_bytes": 0,
+    "peak_bps": 0,
     "queue": Queue(1, None, DropTail()),
 }
 
@@ -85,7 +94,9 @@ CHANGED: dict[str, Any] = {
 @pytest.mark.parametrize("key", [field.name for field in dataclasses.fields(Change)])
 def test_every_change_has_words(key: str) -> None:
     """Also one that sets a stage to nothing."""
-    assert words(Change(**{key: CHANGED[key]})), f"labs/stages/change.py does not say {key}"
+    together = {"police_bps": "police_bytes"}
+    keys = {key, together.get(key, key)}
+    assert words(Change(**{each: CHANGED[each] for each in keys})), f"labs/stages/change.py does not say {key}"
 
 
 def test_every_group_of_keys_of_a_stage_is_in_the_manual() -> None:

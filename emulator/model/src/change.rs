@@ -27,14 +27,35 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blackhole_bytes: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub police_bps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub police_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_bps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
 
 impl Change {
     /// What a direction is after it.
     pub fn applied(&self, direction: &Direction) -> Direction {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
-            self.clone();
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+        } = self.clone();
         Direction {
             framing: direction.framing,
             rate_bps: rate_bps.unwrap_or(direction.rate_bps),
@@ -43,6 +64,10 @@ impl Change {
             duplicate_ppb: duplicate_ppb.unwrap_or(direction.duplicate_ppb),
             ecn_bleach: ecn_bleach.unwrap_or(direction.ecn_bleach),
             blackhole_bytes: blackhole_bytes.unwrap_or(direction.blackhole_bytes),
+            police_bps: police_bps.unwrap_or(direction.police_bps),
+            police_bytes: police_bytes.unwrap_or(direction.police_bytes),
+            burst_bytes: burst_bytes.unwrap_or(direction.burst_bytes),
+            peak_bps: peak_bps.unwrap_or(direction.peak_bps),
             queue: queue.unwrap_or_else(|| direction.queue.clone()),
             delay: delay.unwrap_or_else(|| direction.delay.clone()),
             reorder: reorder.unwrap_or(direction.reorder),
@@ -54,8 +79,21 @@ impl Change {
 
     /// The change that gives `direction` back what this one took from it.
     pub fn undone(&self, direction: &Direction) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
-            self;
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+        } = self;
         Change {
             rate_bps: rate_bps.map(|_| direction.rate_bps),
             delay: delay.as_ref().map(|_| direction.delay.clone()),
@@ -65,14 +103,31 @@ impl Change {
             duplicate_ppb: duplicate_ppb.map(|_| direction.duplicate_ppb),
             ecn_bleach: ecn_bleach.map(|_| direction.ecn_bleach),
             blackhole_bytes: blackhole_bytes.map(|_| direction.blackhole_bytes),
+            police_bps: police_bps.map(|_| direction.police_bps),
+            police_bytes: police_bytes.map(|_| direction.police_bytes),
+            burst_bytes: burst_bytes.map(|_| direction.burst_bytes),
+            peak_bps: peak_bps.map(|_| direction.peak_bps),
             queue: queue.as_ref().map(|_| direction.queue.clone()),
         }
     }
 
     /// This one, and `later` after it, as one change.
     pub fn then(self, later: &Change) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
-            later.clone();
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+        } = later.clone();
         Change {
             rate_bps: rate_bps.or(self.rate_bps),
             delay: delay.or(self.delay),
@@ -82,6 +137,10 @@ impl Change {
             duplicate_ppb: duplicate_ppb.or(self.duplicate_ppb),
             ecn_bleach: ecn_bleach.or(self.ecn_bleach),
             blackhole_bytes: blackhole_bytes.or(self.blackhole_bytes),
+            police_bps: police_bps.or(self.police_bps),
+            police_bytes: police_bytes.or(self.police_bytes),
+            burst_bytes: burst_bytes.or(self.burst_bytes),
+            peak_bps: peak_bps.or(self.peak_bps),
             queue: queue.or(self.queue),
         }
     }
@@ -99,13 +158,30 @@ pub struct Prepared {
     pub(super) duplicate: Option<Ppb>,
     pub(super) bleach: Option<bool>,
     pub(super) blackhole: Option<u32>,
+    pub(super) police_bps: Option<u64>,
+    pub(super) police_bytes: Option<u64>,
+    pub(super) burst_bytes: Option<u64>,
+    pub(super) peak_bps: Option<u64>,
     pub(super) queue: Option<queue::Prepared>,
 }
 
 impl Prepared {
     pub fn new(change: &Change) -> Self {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, ecn_bleach, blackhole_bytes, queue } =
-            change;
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+        } = change;
         Prepared {
             rate_bps: *rate_bps,
             delay: delay.as_ref().map(Distribution::new),
@@ -115,6 +191,10 @@ impl Prepared {
             duplicate: *duplicate_ppb,
             bleach: *ecn_bleach,
             blackhole: *blackhole_bytes,
+            police_bps: *police_bps,
+            police_bytes: *police_bytes,
+            burst_bytes: *burst_bytes,
+            peak_bps: *peak_bps,
             queue: queue.as_ref().map(queue::Prepared::new),
         }
     }
@@ -135,6 +215,10 @@ mod tests {
             duplicate_ppb: 5,
             ecn_bleach: false,
             blackhole_bytes: 0,
+            police_bps: 0,
+            police_bytes: 0,
+            burst_bytes: 0,
+            peak_bps: 0,
             queue: Queue { limit_packets: Some(10), limit_bytes: None, discipline: Discipline::DropTail {} },
             delay: Delay::Constant { delay_ns: 7 },
             reorder: false,

@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{middlebox, rate, Change, Nanos};
+use super::{bucket, middlebox, rate, Change, Nanos};
 use crate::config::{Direction, Framing, ONE_PPB};
 
 const SECOND_NS: Nanos = 1_000_000_000;
@@ -34,6 +34,10 @@ pub fn check(direction: &Direction) -> Checked {
         duplicate_ppb,
         ecn_bleach: _,
         blackhole_bytes,
+        police_bps,
+        police_bytes,
+        burst_bytes,
+        peak_bps,
         queue,
         delay,
         reorder: _,
@@ -49,8 +53,20 @@ pub fn check(direction: &Direction) -> Checked {
     probability("corrupt_ppb", *corrupt_ppb)?;
     probability("duplicate_ppb", *duplicate_ppb)?;
     middlebox::check(*blackhole_bytes)?;
+    bucket::check(*police_bps, *police_bytes)?;
+    bucket::check_depth("burst_bytes", *burst_bytes)?;
+    peak(*peak_bps)?;
     queue.check()?;
     delay.check()
+}
+
+/// 0: none.
+fn peak(peak_bps: u64) -> Checked {
+    if peak_bps > 0 {
+        rate::check_as("peak_bps", peak_bps)
+    } else {
+        Ok(())
+    }
 }
 
 impl Framing {
@@ -76,6 +92,10 @@ impl Change {
             duplicate_ppb,
             ecn_bleach: _,
             blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
             queue,
         } = self;
         rate_bps.map_or(Ok(()), rate::check)?;
@@ -83,6 +103,12 @@ impl Change {
         corrupt_ppb.map_or(Ok(()), |value| probability("corrupt_ppb", value))?;
         duplicate_ppb.map_or(Ok(()), |value| probability("duplicate_ppb", value))?;
         blackhole_bytes.map_or(Ok(()), middlebox::check)?;
+        require(police_bps.is_some() == police_bytes.is_some(), || {
+            "police_bps: name it and police_bytes, or neither".into()
+        })?;
+        bucket::check(police_bps.unwrap_or(0), police_bytes.unwrap_or(0))?;
+        bucket::check_depth("burst_bytes", burst_bytes.unwrap_or(0))?;
+        peak(peak_bps.unwrap_or(0))?;
         queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
         delay.as_ref().map_or(Ok(()), |delay| delay.check())
     }
@@ -143,7 +169,8 @@ mod tests {
     fn what_only_a_plan_says_is_checked_too() {
         let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
             "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
-            "ecn_bleach": false, "blackhole_bytes": 0,
+            "ecn_bleach": false, "blackhole_bytes": 0, "police_bps": 0, "police_bytes": 0,
+            "burst_bytes": 0, "peak_bps": 0,
             "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
             "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "seed": 1,
             "store_packets": 100, "store_bytes": 100000}"#;

@@ -26,6 +26,12 @@ pub struct Direction {
     pub ecn_bleach: bool,
     /// IP packets longer than this vanish without a word (RFC 2923, section 2.1); 0: none do.
     pub blackhole_bytes: u32,
+    /// A policer before the queue drops what exceeds `police_bytes` + this rate × time, in any time; 0: none does.
+    pub police_bps: u64,
+    pub police_bytes: u64,
+    /// So many bytes pass the rate stage at once, or at `peak_bps` where that is not 0; 0: each at the rate.
+    pub burst_bytes: u64,
+    pub peak_bps: u64,
     pub queue: Queue,
     pub delay: Delay,
     /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.

@@ -1,5 +1,5 @@
 //! What one direction counts. Nothing is silent, so at any instant, in packets:
-//! `in + duplicated = lost + blackhole + store_full + arrived`, and
+//! `in + duplicated = lost + blackhole + policed + store_full + arrived`, and
 //! `arrived = queue_full + aqm + cut + out + queued + in service + delay line`.
 
 use alloc::vec::Vec;
@@ -53,6 +53,8 @@ pub struct Counters {
     pub lost_packets: u64,
     /// Of those not lost: too long for the path beyond a middlebox.
     pub blackhole_packets: u64,
+    /// Of those not lost: more than the policer lets pass.
+    pub policed_packets: u64,
     /// Of those that go on: one bit to be turned over; a copy to be made.
     pub corrupted_packets: u64,
     pub duplicated_packets: u64,
@@ -159,6 +161,9 @@ pub struct Drops {
     /// Longer than the black hole lets pass.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub blackhole: u64,
+    /// By the policer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub policed: u64,
     pub queue_full: u64,
     pub aqm: u64,
     pub store_full: u64,
@@ -184,7 +189,7 @@ impl Counters {
     /// Packets that were taken away before the queue, by whatever it was.
     #[inline]
     pub fn taken_packets(&self) -> u64 {
-        self.lost_packets + self.blackhole_packets
+        self.lost_packets + self.blackhole_packets + self.policed_packets
     }
 
     pub fn report(&self) -> DirectionReport {
@@ -196,6 +201,7 @@ impl Counters {
             drops: Drops {
                 loss: self.lost_packets,
                 blackhole: self.blackhole_packets,
+                policed: self.policed_packets,
                 queue_full: self.queue_full.packets,
                 aqm: self.aqm.packets,
                 store_full: self.store_full.packets,

@@ -2,7 +2,7 @@
 //!
 //! In come packets (as handles of the caller's own) with their length and time of arrival; out come the same
 //! handles with the time at which each is due at the far end, or as drops. Stages, in order:
-//! impair (loss, middlebox, corruption, duplication) → queue → rate → delay line. Times are nanoseconds of any clock that
+//! impair (loss, middlebox, policer, corruption, duplication) → queue → rate → delay line. Times are nanoseconds of any clock that
 //! does not run backwards. No clock is read, nothing is sent, and in steady state nothing is allocated.
 //!
 //! The rate stage is a server in virtual time, evaluated lazily: every decision is taken at the instant at
@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod bucket;
 mod change;
 mod check;
 pub mod config;
@@ -26,18 +27,20 @@ mod middlebox;
 mod queue;
 mod rate;
 mod rng;
+mod shaper;
 
 pub use change::{Change, Prepared};
 pub use check::check;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
 
+use bucket::Bucket;
 use config::{Direction, Framing, Ppb};
 use delay::Line;
 use distribution::Distribution;
 use middlebox::Middlebox;
 use queue::{QueueStage, Waiting};
-use rate::Server;
 use rng::{Stage, Stream};
+use shaper::Shaper;
 
 pub type Nanos = u64;
 
@@ -109,11 +112,14 @@ pub struct DirectionModel<P> {
     corrupt: Ppb,
     duplicate: Ppb,
     middlebox: Middlebox,
+    police: Option<Bucket>,
     /// Nothing to draw or to do in stage 1.
     harmless: bool,
     queue: QueueStage<P>,
     in_service: Option<Waiting<P>>,
-    server: Server,
+    server: Shaper,
+    /// Bytes, and the peak rate.
+    burst: (u64, u64),
     delay: Distribution,
     least_delay: Nanos,
     reorder: bool,
@@ -159,10 +165,12 @@ impl<P: Copy> DirectionModel<P> {
             corrupt: config.corrupt_ppb,
             duplicate: config.duplicate_ppb,
             middlebox: Middlebox { bleach: config.ecn_bleach, blackhole: config.blackhole_bytes },
+            police: policer(config.police_bps, config.police_bytes, 0),
             harmless: false,
             queue: QueueStage::new(&config.queue, room, stream(Stage::Queue)),
             in_service: None,
-            server: Server::new(config.rate_bps),
+            server: Shaper::new(config.rate_bps, config.burst_bytes, config.peak_bps),
+            burst: (config.burst_bytes, config.peak_bps),
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             reorder: config.reorder,
@@ -186,7 +194,7 @@ impl<P: Copy> DirectionModel<P> {
     /// says of it, twice if it is a duplicate. Every model draws for every packet, so one model's outcome never shifts
     /// another's.
     #[inline]
-    pub fn impair(&mut self, _now: Nanos, meta: &mut Meta) -> Fate {
+    pub fn impair(&mut self, now: Nanos, meta: &mut Meta) -> Fate {
         self.counters.in_packets += 1;
         let bytes = self.length(*meta);
         self.counters.in_bytes += u64::from(bytes);
@@ -203,6 +211,10 @@ impl<P: Copy> DirectionModel<P> {
         }
         if self.middlebox.swallows(meta) {
             self.counters.blackhole_packets += 1;
+            return Fate { lost: true, ..Fate::default() };
+        }
+        if self.police.as_mut().is_some_and(|bucket| !bucket.admits(bytes, now)) {
+            self.counters.policed_packets += 1;
             return Fate { lost: true, ..Fate::default() };
         }
         let bleach = self.middlebox.bleaches(meta);
@@ -301,7 +313,21 @@ impl<P: Copy> DirectionModel<P> {
     /// The same without allocating; `change` then holds what it took the place of.
     pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
         self.advance(now);
-        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, bleach, blackhole, queue } = change;
+        let Prepared {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt,
+            duplicate,
+            bleach,
+            blackhole,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+        } = change;
         if let Some(rate_bps) = *rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
@@ -317,6 +343,13 @@ impl<P: Copy> DirectionModel<P> {
         self.duplicate = duplicate.unwrap_or(self.duplicate);
         self.middlebox.bleach = bleach.unwrap_or(self.middlebox.bleach);
         self.middlebox.blackhole = blackhole.unwrap_or(self.middlebox.blackhole);
+        if let (Some(police_bps), Some(police_bytes)) = (*police_bps, *police_bytes) {
+            self.police = policer(police_bps, police_bytes, self.clock);
+        }
+        if burst_bytes.is_some() || peak_bps.is_some() {
+            self.burst = (burst_bytes.unwrap_or(self.burst.0), peak_bps.unwrap_or(self.burst.1));
+            self.server.set_burst(self.burst.0, self.burst.1, self.clock);
+        }
         if let Some(queue) = queue {
             self.queue.take_over(queue, &mut self.counters);
         }
@@ -356,7 +389,8 @@ impl<P: Copy> DirectionModel<P> {
         self.harmless = matches!(self.loss, loss::Model::None)
             && self.corrupt == 0
             && self.duplicate == 0
-            && self.middlebox == Middlebox::NONE;
+            && self.middlebox == Middlebox::NONE
+            && self.police.is_none();
     }
 
     /// Evaluates the server up to `to`: whoever has been sent goes into the delay line, the next one starts.
@@ -396,4 +430,9 @@ impl<P: Copy> DirectionModel<P> {
         self.counters.served_packets += 1;
         self.in_service = Some(next);
     }
+}
+
+/// One that is full; none of a rate of 0.
+fn policer(rate_bps: u64, bytes: u64, now: Nanos) -> Option<Bucket> {
+    (rate_bps > 0).then(|| Bucket::new(rate_bps, bytes, now))
 }

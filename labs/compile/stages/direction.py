@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from labs.compile.settings import Settings
+from labs.compile.stages import bucket
 from labs.compile.stages import delay as delays
 from labs.compile.stages import loss as losses
 from labs.compile.stages import queue as queues
@@ -43,6 +44,10 @@ class Directions:
             same.duplicate_ppb,
             same.ecn_bleach,
             same.blackhole_bytes,
+            same.police_bps,
+            same.police_bytes,
+            same.burst_bytes,
+            same.peak_bps,
             same.queue,
             same.delay,
             same.reorder,
@@ -66,7 +71,9 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
     check_rate(way, at)
     queue = queues.compile_queue(way, at)
     delay, longest_ns = delays.compile_delay(way, at)
-    packets, size = compile_store(way, at, queue, longest_ns)
+    burst_bytes, peak_bps = bucket.compile_burst(way, at)
+    police_bps, police_bytes = bucket.compile_police(way, at)
+    packets, size = compile_store(way, at, queue, longest_ns, burst_bytes)
     written = way.written
     return Direction(
         framing=framing_of(way),
@@ -76,6 +83,10 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
         duplicate_ppb=written.duplicate.ppb if written.duplicate is not None else 0,
         ecn_bleach=written.ecn == "bleach",
         blackhole_bytes=written.blackhole.bytes if isinstance(written.blackhole, Size) else 0,
+        police_bps=police_bps,
+        police_bytes=police_bytes,
+        burst_bytes=burst_bytes,
+        peak_bps=peak_bps,
         queue=queue,
         delay=delay,
         reorder=bool(written.reorder),
@@ -88,10 +99,11 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
 def described(direction: Direction) -> fields.Direction:
     """What a description would say of a direction, where a change of another key depends on it.
 
-    That is: the rate and buffer, which bound each other, and the delay, whose keys make up one stage. A change replaces
-    all else as a whole.
+    That is: the rate, its burst and the buffer, which bound each other, and the delay, whose keys make up one stage. A
+    change replaces all else as a whole.
     """
     keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
+    keys |= bucket.described(direction)
     return fields.Direction.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
 
 
@@ -106,6 +118,7 @@ def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
     return (
         losses.obstacle(direction.loss)
         or _middlebox(direction)
+        or bucket.obstacle(direction)
         or delays.obstacle(direction.delay, direction.reorder, way)
         or queues.obstacle(direction.queue)
     )

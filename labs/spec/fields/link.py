@@ -9,10 +9,22 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from labs.spec.fields.bucket import Police
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
-from labs.spec.values import BlackholeText, BufferText, DelayText, DurationText, FractionText, Mtu, Name, RateText
+from labs.spec.values import (
+    BlackholeText,
+    BufferText,
+    BurstText,
+    DelayText,
+    DurationText,
+    FractionText,
+    Mtu,
+    Name,
+    PeakText,
+    RateText,
+)
 
 
 class Direction(Model):
@@ -55,6 +67,18 @@ class Direction(Model):
     blackhole: BlackholeText | None = Field(
         None,
         description="IP packets longer than this vanish before the queue, without a word to anyone; none if absent",
+    )
+    police: Police | None = Field(
+        None,
+        description="a policer before the queue drops what exceeds a token bucket; none if absent",
+        examples=["{rate: 10Mbit/s, burst: 32kB}", "none"],
+    )
+    burst: BurstText | None = Field(
+        None,
+        description="the rate is a token bucket's, of this depth: so much passes at once after a pause; none if absent",
+    )
+    peak: PeakText | None = Field(
+        None, description="the rate at which a burst passes; without limit if absent, so that it takes no time"
     )
 
 

@@ -38,8 +38,8 @@ class Loss(OneOf):
     bit_errors: BitErrorsText | None = Field(
         None,
         alias="bit-errors",
-        description="each bit of what `framing` counts is wrong with this probability p, and a packet with a wrong bit is "
-        "lost: of n bytes with 1 - (1 - p)^(8n)",
+        description="each bit of what `framing` counts is wrong with this probability p, and a packet with a wrong bit "
+        "is lost: of n bytes with 1 - (1 - p)^(8n)",
     )
     gilbert_elliott: GilbertElliott | None = Field(None, alias="gilbert-elliott", description="bursts, two states")
     markov: Markov | None = Field(None, description="bursts, four states")

@@ -85,6 +85,7 @@ fn model_way(page: &mut Exposition, way: &Labels, counted: &DirectionReport) {
     for (cause, packets) in [
         ("loss", drops.loss),
         ("blackhole", drops.blackhole),
+        ("policed", drops.policed),
         ("queue_full", drops.queue_full),
         ("aqm", drops.aqm),
         ("store_full", drops.store_full),
