@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from calibration import statistic
-from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, serialisation_ns
+from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.pairs import pair_rows
 from calibration.probing import PROBE_BYTES, Probing
@@ -45,7 +45,7 @@ def compare(
         # Only a link of our own says how late it was.
         if link.backend == "user" and (link.key in facts or not exact(bounds)):
             rows += _release(judge, own, bounds)
-        near = dataclasses.replace(bounds, rate_share=0.001, queue_packets=2) if link.backend == "tbf" else bounds
+        near = dataclasses.replace(bounds, rate_share=0.001, queue_packets=2) if link.bucket else bounds
         rows += _throughput(link, judge, probing, results, near)
         rows += _loss(link, judge, results, bounds, count)
         rows += _queue(link, judge, probing, results, near)
@@ -85,7 +85,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
         return
     near = max(bounds.delay_ns, bounds.delay_share * base)
     # A copy leaves right after its original.
-    copy = serialisation_ns(link.direction, size) if link.duplicates else 0.0
+    copy = own_ns(link.backend, link.direction, size) if link.duplicates else 0.0
     above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
     if link.line.constant:
         yield judge.row(
@@ -111,7 +111,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     yield judge.row(
         "delay mean", "ns", base, delay["mean_ns"], (near + wander, above + wander), f"of {arrived} packets"
     )
-    own = serialisation_ns(link.direction, size)
+    own = own_ns(link.backend, link.direction, size)
     if link.line.deviation_ns < 5 * bounds.delay_ns:
         yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")
         return
@@ -126,7 +126,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
 
 
 def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, ...]:
-    own = 0.0 if link.backend == "tbf" else serialisation_ns(link.direction, packet_bytes)
+    own = own_ns(link.backend, link.direction, packet_bytes)
     return own, *(each.serialisation_ns(packet_bytes) for each in (link.source_exit, link.after))
 
 
@@ -168,7 +168,7 @@ def _throughput(
         yield judge.missing("rate", "bit/s", configured, why or "not probed")
         return
     framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
-    offered = _offered_bps(stream, framed) * (1 - link.loss.probability) * (1 + link.duplicates)
+    offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         yield judge.missing("rate", "bit/s", configured, "too few packets arrived in the time there was")
@@ -263,7 +263,7 @@ def _queue(
         yield judge.missing("queue limit", "bytes", configured, why or "not probed")
         return
     rate = link.direction.rate_bps
-    offered = _offered_bps(stream, framed) * (1 - link.loss.probability) * (1 + link.duplicates)
+    offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         yield judge.missing("queue limit", "bytes", configured, "too few packets arrived in the time there was")

@@ -15,7 +15,7 @@ from typing import assert_never
 
 from labs import stages
 from labs.stages import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
-from labs.units import PPB
+from labs.units import BITS_PER_BYTE, PPB
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,15 @@ class LossStatistics:
     slack_packets: int = 0
 
 
-def loss(model: stages.Loss) -> LossStatistics:
-    """What a loss model does to packets on average."""
+def loss(model: stages.Loss, counted_bytes: int) -> LossStatistics:
+    """What a loss model does on average to packets that count so many bytes on the link."""
     match model:
         case stages.NoLoss():
             return LossStatistics(0.0)
         case stages.BernoulliLoss(loss_ppb):
             return LossStatistics(loss_ppb / PPB)
+        case stages.BitErrorLoss(bit_ppb):
+            return LossStatistics(1 - (1 - bit_ppb / PPB) ** (BITS_PER_BYTE * counted_bytes))
         case stages.EveryNthLoss(n):
             return LossStatistics(1 / n, 0.0, 1)
         case stages.LossPattern(pattern):

@@ -127,7 +127,7 @@ def _transferred(probe: dict[str, Any], flow: dict[str, Any]) -> dict[str, Any]:
 def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
     """Packets this far apart never wait for each other before the delay line."""
     exits = link.source_exit.serialisation_ns(packet_bytes) + link.after.serialisation_ns(packet_bytes)
-    return 4 * serialisation_ns(link.direction, packet_bytes) + 4 * exits
+    return link.apart_ns(packet_bytes) + 4 * exits
 
 
 def _stay_ns(link: LinkExpectation, packet_bytes: int) -> float:
@@ -206,10 +206,11 @@ class VirtualProbes:
                 probing.skip(link.key, "queue limit", f"filling this queue takes {fill} packets")
             fills = (link.key, "queue limit") not in probing.skipped
             left -= fill if fills else 0
-            through = max((1 - link.loss.probability) * (1 + link.duplicates), 0.01)
+            through = max(link.through(link.mtu_bytes), 0.01)
             own = serialisation_ns(link.direction, link.mtu_bytes)
             # Long enough to send them all, whatever of it is lost, and for a window that a varying delay hardly moves.
-            burst = math.ceil(BURST_NS / own) if link.backend == "tbf" else 0
+            emptied = BURST_NS if link.backend == "tbf" else link.emptied_ns(above)
+            burst = math.ceil(emptied / own)
             served = SERVED_PACKETS + burst + math.ceil(100 * link.line.spread_ns / own)
             packets = math.ceil((max(fill, served * above) if fills else served * above) / through)
             if packets > budget.fill_packets * 4:

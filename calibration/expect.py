@@ -13,17 +13,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calibration import lans
-from calibration.distribution import LossStatistics, delay_line, loss
+from calibration.distribution import delay_line
 from calibration.expectation import (
     BYTE_NS,
+    MOST_IP_BYTES,
     Expectations,
     HostExit,
     LinkExpectation,
     PairExpectation,
     ProbeEnds,
     framed_bytes,
+    losses,
+    passing_bytes,
 )
 from calibration.lans import SwitchedLan, card_framing
+from calibration.probing import PROBE_BYTES
 from labs.forwarding import Forwarding
 from labs.plan import End, Hop, Interface, Link, Pair, Plan
 from labs.stages import DelayTable, Direction, DropTail, Psp
@@ -93,7 +97,7 @@ def _shared(lan: SwitchedLan, interfaces: dict[tuple[str, str], Interface]) -> L
         mtu_bytes=cards[hosts[0]].mtu,
         direction=lan.port.forward,
         line=delay_line(lan.port.forward.delay, not lan.port.forward.reorder),
-        loss=loss(lan.port.forward.loss),
+        loss=losses(lan.port.forward, PROBE_BYTES),
         duplicates=0.0,
         backend=lan.port.backend,
         source_exit=_exit(cards[hosts[0]]),
@@ -117,22 +121,15 @@ def _link(
         after = _exit(interfaces[lan.port.a.node, lan.port.a.interface]) if b.node in networks else after
         a, b = (lan.router if end.node in networks else end for end in (a, b))
     direction = link.forward if name == "forward" else link.backward
-    model = loss(direction.loss)
-    corrupt = direction.corrupt_ppb / PPB
-    duplicates = direction.duplicate_ppb / PPB
-    # A corrupt packet fails its checksum; of a duplicated one the copy is intact.
-    damaged = (1 - model.probability) * corrupt * (1 - duplicates)
-    if damaged > 0:
-        model = LossStatistics(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
     return LinkExpectation(
         link=link.name,
         name=name,
         ends=_ends(a, b, interfaces),
-        mtu_bytes=min(interfaces[end.node, end.interface].mtu for end in (a, b)),
+        mtu_bytes=min(passing_bytes(direction), *(interfaces[end.node, end.interface].mtu for end in (a, b))),
         direction=direction,
         line=delay_line(direction.delay, not direction.reorder),
-        loss=model,
-        duplicates=duplicates,
+        loss=losses(direction, PROBE_BYTES),
+        duplicates=direction.duplicate_ppb / PPB,
         backend=link.backend,
         source_exit=_exit(interfaces[a.node, a.interface]),
         card_bps=lan.port.forward.rate_bps if lan is not None else 0,
@@ -192,14 +189,20 @@ def _pair(
     counted = _counted_bytes(pair, there.plain, mtu)
     # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
     ceilings += [way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement) for way in back.directions]
-    lossless = all(loss(d.loss).probability == 0 and d.corrupt_ppb == 0 for d in directions)
+    lossless = all(losses(way, mtu).probability == 0 and way.corrupt_ppb == 0 for way in directions)
     # A switch's port that is faster than the bottleneck never fills.
     queues = [
         way
         for link, way in zip(links, directions, strict=True)
         if link.node != link.a.node or way.rate_bps <= pair.bottleneck_bps
     ]
-    fair = lossless and all(_holds_bdp(d, mtu, pair) for d in queues) and all(line.constant for line in lines)
+    policed = any(way.police_bps for way in directions)
+    fair = (
+        lossless
+        and not policed
+        and all(_holds_bdp(d, mtu, pair) for d in queues)
+        and all(line.constant for line in lines)
+    )
     return PairExpectation(
         source=pair.source,
         sink=pair.sink,
@@ -219,6 +222,8 @@ def _pair(
         exits=tuple(_exit(interface) for interface in (*there.plain, *back.plain)),
         source_exit=_exit(interfaces[first[pair.source].node, first[pair.source].interface]),
         sink_exit=_exit(interfaces[first[pair.sink].node, first[pair.sink].interface]),
+        passing_bytes=min((passing_bytes(way) for way in directions), default=MOST_IP_BYTES),
+        mtu_bytes=mtu,
     )
 
 

@@ -13,11 +13,11 @@ import math
 from dataclasses import dataclass
 
 from calibration import lans
-from calibration.distribution import DelayLine, LossStatistics
-from labs.stages import Direction, DropTail, Framing
+from calibration.distribution import DelayLine, LossStatistics, loss
+from labs.stages import BitErrorLoss, Direction, DropTail, Framing
 from labs.stages.queue import discipline_words
 from labs.stages.trace import Said, said
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 CARD_SHARE = 0.95
 """Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
@@ -30,6 +30,7 @@ MOVED_BY: dict[str, frozenset[Said]] = {
     "queue limit": frozenset({"rate", "delay", "loss", "buffer"}),
 }
 """A quantity that is measured, and what moves it when a trace says it."""
+MOST_IP_BYTES = 65535
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bit/s × ns / this is bytes."""
 
@@ -44,9 +45,29 @@ def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
     return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / direction.rate_bps
 
 
-def _own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
-    """What the rate adds to a lone packet; a token bucket lets it pass at once."""
-    return 0.0 if backend == "tbf" else serialisation_ns(direction, packet_bytes)
+def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
+    """What the rate adds to a lone packet; a token bucket lets it pass at once, or at its peak rate."""
+    if backend == "tbf":
+        return 0.0
+    size = framed_bytes(direction.framing, packet_bytes)
+    missing = max(size - direction.burst_bytes, 0) * BYTE_NS / direction.rate_bps
+    peak = size * BYTE_NS / direction.peak_bps if direction.peak_bps else 0.0
+    return max(missing, peak)
+
+
+def losses(direction: Direction, packet_bytes: int) -> LossStatistics:
+    """What becomes of IP packets of this size: lost, or corrupt, which fails their checksum."""
+    model = loss(direction.loss, framed_bytes(direction.framing, packet_bytes))
+    # Of a duplicated packet the copy is intact.
+    damaged = (1 - model.probability) * direction.corrupt_ppb / PPB * (1 - direction.duplicate_ppb / PPB)
+    if damaged > 0:
+        return LossStatistics(model.probability + damaged, max(model.dispersion, 1.0), model.slack_packets)
+    return model
+
+
+def passing_bytes(direction: Direction) -> int:
+    """The longest IP packet that no black hole swallows."""
+    return direction.blackhole_bytes or MOST_IP_BYTES
 
 
 def untold(direction: Direction, quantity: str) -> str:
@@ -97,6 +118,7 @@ class LinkExpectation:
     direction: Direction
     line: DelayLine
     loss: LossStatistics
+    """Of packets as small as probes of loss are."""
     duplicates: float
     backend: str = "user"
     source_exit: HostExit = HostExit()
@@ -140,7 +162,7 @@ class LinkExpectation:
 
     def delay_ns(self, packet_bytes: int) -> float:
         """Mean one-way delay through an empty queue, without dither."""
-        own = _own_ns(self.backend, self.direction, packet_bytes)
+        own = own_ns(self.backend, self.direction, packet_bytes)
         exits = self.source_exit.serialisation_ns(packet_bytes) + self.after.serialisation_ns(packet_bytes)
         return self.line.mean_ns + own + exits
 
@@ -155,10 +177,30 @@ class LinkExpectation:
         return min(limit for limit in limits if limit is not None)
 
     @property
+    def bucket(self) -> bool:
+        """Whether the rate is a token bucket's, which lets a burst pass."""
+        return self.backend == "tbf" or self.direction.burst_bytes > 0
+
+    def apart_ns(self, packet_bytes: int) -> float:
+        """Packets this far apart do not wait for each other at the rate, and a policer lets them pass."""
+        slowest = min(self.direction.rate_bps, self.direction.police_bps or self.direction.rate_bps)
+        return 4 * framed_bytes(self.direction.framing, packet_bytes) * BYTE_NS / slowest
+
+    def emptied_ns(self, above: float) -> float:
+        """When the bucket is empty where so many times the rate comes."""
+        return self.direction.burst_bytes * BYTE_NS / self.direction.rate_bps / max(above - 1, 0.001)
+
+    @property
     def active_queue(self) -> str | None:
         """The name of a discipline that drops before the limit, if there is one."""
         discipline = self.direction.queue.discipline
         return None if isinstance(discipline, DropTail) else discipline_words(discipline)
+
+    def through(self, packet_bytes: int) -> float:
+        """How many packets arrive for each one of this size that is sent: losses and copies, without the queue's."""
+        by_size = isinstance(self.direction.loss, BitErrorLoss)
+        lost = losses(self.direction, packet_bytes).probability if by_size else self.loss.probability
+        return (1 - lost) * (1 + self.duplicates)
 
     @property
     def lossless(self) -> bool:
@@ -193,6 +235,10 @@ class PairExpectation:
     sink_exit: HostExit = HostExit()
     wakeups: int = 0
     """Of a round trip, in switches in user space."""
+    passing_bytes: int = MOST_IP_BYTES
+    """Longer packets vanish in a black hole, there or back."""
+    mtu_bytes: int = 0
+    """Of the path: full segments are so long."""
 
     @property
     def key(self) -> str:
@@ -213,7 +259,7 @@ class PairExpectation:
         """Of a packet and an answer of the same size, without dither."""
         ways = zip(self.backends, self.directions, strict=True)
         exits = sum(exit_.serialisation_ns(packet_bytes) for exit_ in self.exits)
-        return self.rtt_ns + sum(_own_ns(*way, packet_bytes) for way in ways) + exits
+        return self.rtt_ns + sum(own_ns(*way, packet_bytes) for way in ways) + exits
 
 
 @dataclass(frozen=True, slots=True)

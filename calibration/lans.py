@@ -64,7 +64,26 @@ def _direction(port: Interface) -> Direction:
         queue = Queue(None, packets * (port.mtu + framing.overhead_bytes), DropTail())
     elif card.limit_packets is not None:
         queue = Queue(card.limit_packets, None, DropTail())
-    return Direction(framing, card.rate_bps, NoLoss(), 0, 0, queue, ConstantDelay(0), False, NoTrace(), 0, 0, 0)
+    return Direction(
+        framing=framing,
+        rate_bps=card.rate_bps,
+        loss=NoLoss(),
+        corrupt_ppb=0,
+        duplicate_ppb=0,
+        ecn_bleach=False,
+        blackhole_bytes=0,
+        police_bps=0,
+        police_bytes=0,
+        burst_bytes=0,
+        peak_bps=0,
+        queue=queue,
+        delay=ConstantDelay(0),
+        reorder=False,
+        trace=NoTrace(),
+        seed=0,
+        store_packets=0,
+        store_bytes=0,
+    )
 
 
 def card_framing(card: Psp | Tbf) -> Framing:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from calibration import statistic
-from calibration.expectation import BYTE_NS, PairExpectation, serialisation_ns
+from calibration.expectation import BYTE_NS, PairExpectation, own_ns
 from calibration.judge import Judge, Results, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.probing import PROBE_BYTES, Probing
 from calibration.tolerances import Tolerances
@@ -35,7 +35,7 @@ def pair_rows(
         yield judge.dead("base RTT", "ns", base, lost)
     else:
         ways = zip(pair.backends, pair.directions, strict=True)
-        parts = [0.0 if backend == "tbf" else serialisation_ns(way, PROBE_BYTES) for backend, way in ways]
+        parts = [own_ns(*each, PROBE_BYTES) for each in ways]
         parts += [exit_.serialisation_ns(PROBE_BYTES) for exit_ in pair.exits]
         near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
         z = statistic.quantile(bounds.confidence, 10)

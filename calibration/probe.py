@@ -83,8 +83,7 @@ class LiveProbes:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
         for link in links:
-            own = serialisation_ns(link.direction, probe_bytes(link))
-            interval = max(MS, self.budget.delay_gap_ns * len(links), 4 * own)
+            interval = max(MS, self.budget.delay_gap_ns * len(links), link.apart_ns(probe_bytes(link)))
             if not link.line.constant and not link.direction.reorder:
                 # Closer together, packets would wait for each other in the delay line.
                 interval = max(interval, link.line.spread_ns)
@@ -98,8 +97,7 @@ class LiveProbes:
         """A stream through each link, and the time for its last packets (ns)."""
         streams = []
         for link in links:
-            own = serialisation_ns(link.direction, probe_bytes(link))
-            interval = max(self.budget.loss_gap_ns * len(links), 4 * own)
+            interval = max(self.budget.loss_gap_ns * len(links), link.apart_ns(probe_bytes(link)))
             packets = max(int(self.budget.loss_ns / interval), 3)
             streams.append(packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets))
         return streams, _stay_ns(links)
@@ -207,7 +205,7 @@ def _saturation(
     steady = min(max(steady, 12 * own, 200 * link.line.spread_ns), budget.steady_longest_ns)
     senders, above = link.together(1.25 if direction.rate_bps > 200_000_000 else 2.0)
     full = link.queue_packets(size) * own
-    fill = full / max(above - 1, 0.001) * 1.1 + 20 * MS
+    fill = full / max(above - 1, 0.001) * 1.1 + 20 * MS + link.emptied_ns(above)
     if above < ENOUGH:
         probing.skip(link.key, "queue limit", "the cards of its senders are no faster than it is")
     elif why := hidden_limit(link):
@@ -215,9 +213,10 @@ def _saturation(
     elif fill > min(budget.fill_longest_ns, max(share_ns, 150 * MS)):
         probing.skip(link.key, "queue limit", f"filling this queue takes {fill / SECOND:.1f} s")
     if (link.key, "queue limit") in probing.skipped:
-        above, fill = min(above, 1.25), 20 * MS + 2 * link.line.spread_ns
+        above = min(above, 1.25)
+        fill = 20 * MS + 2 * link.line.spread_ns + link.emptied_ns(above)
     sending = fill + steady
-    through = (1 - link.loss.probability) * (1 + link.duplicates)
+    through = link.through(size)
     interval = max(own * max(through, 0.01) / above, 1_000) * len(senders)
     streams = shared_streams(link.key, senders, lab, size, interval, max(int(sending / interval), 3))
     streams = [{**stream, "skip_ns": round(fill)} for stream in streams]

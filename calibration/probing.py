@@ -95,10 +95,16 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
     for pair in pairs[method.most_pairs :]:
         probing.skip(pair.key, "base RTT", f"only {method.most_pairs} pairs are measured")
     told = [pair for pair in pairs[: method.most_pairs] if not pair.untold("delay")]
+    told = [pair for pair in told if _passes(probing, pair, "base RTT", PROBE_BYTES)]
     probing.add("rtt", "rtt", *method.round_trips(told, lab))
     _skip_traced(probing, expected)
-    method.rates(probing, [link for link in links if not link.untold("rate")], lab)
+    for link in links:
+        for what in ("rate", "queue limit"):
+            if link.direction.police_bps:
+                probing.skip(link.key, what, "its policer drops what would fill it")
+    method.rates(probing, [link for link in links if not (link.untold("rate") or link.direction.police_bps)], lab)
     steady = [pair for pair in pairs if not pair.untold("queue limit")]
+    steady = [pair for pair in steady if _passes(probing, pair, "TCP goodput", pair.mtu_bytes)]
     method.transfers(probing, list(_one_per_bottleneck(probing, steady, method.most_transfers)), lab)
     return probing
 
@@ -113,6 +119,12 @@ def _skip_traced(probing: Probing, expected: Expectations) -> None:
         for quantity, moved in (("base RTT", "delay"), ("TCP goodput", "queue limit")):
             if why := pair.untold(moved):
                 probing.skip(pair.key, quantity, why)
+
+
+def _passes(probing: Probing, pair: PairExpectation, quantity: str, packet_bytes: int) -> bool:
+    if packet_bytes > pair.passing_bytes:
+        probing.skip(pair.key, quantity, f"packets above {pair.passing_bytes} bytes vanish in a black hole")
+    return packet_bytes <= pair.passing_bytes
 
 
 def _one_per_bottleneck(probing: Probing, pairs: Sequence[PairExpectation], most: int) -> Iterator[PairExpectation]:

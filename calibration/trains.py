@@ -99,6 +99,11 @@ TRAINS: dict[str, Train] = {
     "loss": Train("loss: 20%", _steady()),
     "loss-bursts": Train("loss: {gilbert-elliott: {to_bad: 10%, to_good: 30%}}", _steady()),
     "loss-every": Train("loss: {every: 5}", _steady()),
+    "blackhole": Train(
+        "blackhole: 600B", (Source(8, 3000), Source(8, 3000, 1500, SMALL, port=5001)), ("1500 B", "500 B")
+    ),
+    "police": Train("police: {rate: 5Mbit/s, burst: 4500B}", _steady(1250, 20)),
+    "burst": Train("burst: 6kB", _steady(200, 12)),
     "corrupt-duplicate": Train("corrupt: 20%, duplicate: 20%", _steady(2500, 12)),
     "drop-tail": Train("buffer: 5pkt", _steady(600, 30)),
     "step": Train("queue: {step: {at: 3pkt}}, buffer: 10pkt", _steady(1000, 24, traffic_class=ECT0)),

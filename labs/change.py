@@ -37,6 +37,11 @@ WORDS = {
     "loss": ("loss",),
     "corrupt": ("corrupt_ppb",),
     "duplicate": ("duplicate_ppb",),
+    "ecn": ("ecn_bleach",),
+    "blackhole": ("blackhole_bytes",),
+    "police": ("police_bps", "police_bytes"),
+    "burst": ("burst_bytes",),
+    "peak": ("peak_bps",),
     "buffer": ("queue",),
     "queue": ("queue",),
 }

@@ -10,6 +10,7 @@ import pytest
 from calibration.distribution import delay_line, loss, ordered
 from labs.stages import (
     BernoulliLoss,
+    BitErrorLoss,
     ConstantDelay,
     DelayTable,
     EveryNthLoss,
@@ -92,21 +93,21 @@ def test_table() -> None:
 
 
 def test_bernoulli_losses_are_independent() -> None:
-    found = loss(BernoulliLoss(10_000_000))
+    found = loss(BernoulliLoss(10_000_000), 138)
     assert (found.probability, found.dispersion) == (0.01, 1)
 
 
 def test_a_chain_without_memory_is_bernoulli() -> None:
     # to_bad + to_good = 1: the next state does not depend on the present one.
     model = {"to_bad_ppb": 100_000_000, "to_good_ppb": 900_000_000, "loss_good_ppb": 0, "loss_bad_ppb": 1_000_000_000}
-    found = loss(GilbertElliottLoss(**model))
+    found = loss(GilbertElliottLoss(**model), 138)
     assert found.probability == pytest.approx(0.1)
     assert found.dispersion == pytest.approx(1)
 
 
 def test_bursts_make_counts_wander() -> None:
     model = {"to_bad_ppb": 10_000_000, "to_good_ppb": 90_000_000, "loss_good_ppb": 0, "loss_bad_ppb": 1_000_000_000}
-    found = loss(GilbertElliottLoss(**model))
+    found = loss(GilbertElliottLoss(**model), 138)
     assert found.probability == pytest.approx(0.1)
     # (1 + λ) / (1 − λ) with λ = 1 − 0.01 − 0.09.
     assert found.dispersion == pytest.approx(1.9 / 0.1, rel=1e-6)
@@ -115,12 +116,17 @@ def test_bursts_make_counts_wander() -> None:
 def test_four_states() -> None:
     # Only single losses: from 1 to 4 with 0.25 and back, so 0.2 of the packets are lost, never two in a row.
     model = {"p13_ppb": 0, "p31_ppb": 500_000_000, "p32_ppb": 0, "p23_ppb": 500_000_000, "p14_ppb": 250_000_000}
-    found = loss(Markov4Loss(**model))
+    found = loss(Markov4Loss(**model), 138)
     assert found.probability == pytest.approx(0.2)
     assert found.dispersion == pytest.approx((1 - 0.25) / (1 + 0.25))
 
 
 def test_what_is_periodic_has_no_variance() -> None:
-    every, pattern = loss(EveryNthLoss(50)), loss(LossPattern("0110"))
+    every, pattern = loss(EveryNthLoss(50), 138), loss(LossPattern("0110"), 138)
     assert (every.probability, every.dispersion, every.slack_packets) == (0.02, 0, 1)
     assert (pattern.probability, pattern.dispersion, pattern.slack_packets) == (0.5, 0, 2)
+
+
+def test_bit_errors_lose_by_length() -> None:
+    assert loss(BitErrorLoss(100), 1538).probability == pytest.approx(1 - (1 - 1e-7) ** 12304)
+    assert loss(BitErrorLoss(100), 138).dispersion == 1

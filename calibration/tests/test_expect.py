@@ -9,9 +9,11 @@ from typing import Literal
 import pytest
 
 from calibration.expect import expectations
+from calibration.probe import LiveProbes
+from calibration.probing import plan_probes
 from calibration.tests.plans import DROP_TAIL, plan
 from labs.plan import Plan
-from labs.stages import BernoulliLoss, Framing, NormalDelay, Psp, Queue
+from labs.stages import BernoulliLoss, BitErrorLoss, Framing, NormalDelay, Psp, Queue
 
 
 def test_a_link_of_one_gigabit_and_50_ms() -> None:
@@ -86,6 +88,38 @@ def test_corrupt_packets_are_lost_packets_but_not_their_copies() -> None:
     # 0.1 + 0.9 · 0.2 · (1 − 0.5)
     assert forward.loss.probability == pytest.approx(0.19)
     assert not forward.lossless
+
+
+def test_probes_fit_through_a_black_hole_and_what_does_not_is_not_sent() -> None:
+    expected = expectations(plan(blackhole_bytes=1400))
+    assert [link.mtu_bytes for link in expected.links] == [1400, 1400]
+    probing = plan_probes(expected, "lab", LiveProbes())
+    assert {stream["packet_bytes"] for probe in probing.probes for stream in probe["streams"]} == {100, 1400}
+    assert "vanish in a black hole" in probing.skipped["left to right", "TCP goodput"]
+    assert ("left to right", "base RTT") not in probing.skipped
+    narrow = plan_probes(expectations(plan(blackhole_bytes=68)), "lab", LiveProbes())
+    assert "vanish in a black hole" in narrow.skipped["left to right", "base RTT"]
+
+
+def test_bit_errors_lose_fewer_probes_than_full_packets() -> None:
+    forward = expectations(plan(loss=BitErrorLoss(10_000), corrupt_ppb=100_000_000)).links[0]
+    small, full = (1 - 1e-5) ** (8 * 138), (1 - 1e-5) ** (8 * 1538)
+    assert 1 - forward.loss.probability == pytest.approx(0.9 * small)
+    assert forward.through(1500) == pytest.approx(0.9 * full)
+    assert not forward.lossless
+
+
+def test_a_burst_takes_no_time_and_a_policer_is_not_filled() -> None:
+    forward = expectations(plan(burst_bytes=32_000)).links[0]
+    assert forward.delay_ns(1500) == 50_000_000
+    peak = expectations(plan(burst_bytes=32_000, peak_bps=10_000_000_000)).links[0]
+    assert peak.delay_ns(1500) == pytest.approx(50_000_000 + 1230.4)
+    policed = expectations(plan(police_bps=10_000_000, police_bytes=32_000))
+    probing = plan_probes(policed, "lab", LiveProbes())
+    assert probing.skipped["core forward", "rate"] == "its policer drops what would fill it"
+    assert not policed.pairs[0].goodput_fair
+    delays = next(probe for probe in probing.probes if probe["kind"] == "delay")
+    assert all(stream["interval_ns"] >= 138 * 8 * 100 for stream in delays["streams"])
 
 
 def test_framing_of_ip_adds_nothing() -> None:

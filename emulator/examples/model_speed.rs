@@ -17,6 +17,12 @@ fn plain() -> Direction {
         loss: Loss::None {},
         corrupt_ppb: 0,
         duplicate_ppb: 0,
+        ecn_bleach: false,
+        blackhole_bytes: 0,
+        police_bps: 0,
+        police_bytes: 0,
+        burst_bytes: 0,
+        peak_bps: 0,
         queue: Queue { limit_packets: Some(1_000), limit_bytes: None, discipline: Discipline::DropTail {} },
         delay: Delay::Constant { delay_ns: 1_000_000 },
         reorder: false,
@@ -33,9 +39,9 @@ fn measure(config: &Direction, gap: u64, mixed: bool) -> (f64, u64) {
     let began = Instant::now();
     for n in 0..PACKETS {
         let now = n * gap;
-        if !model.impair(now).lost {
-            let ip_bytes = if mixed && n % 2 == 0 { 64 } else { 1500 };
-            let _ = black_box(model.enqueue(n as u32, Meta { ip_bytes, ..Meta::default() }, now));
+        let mut meta = Meta { ip_bytes: if mixed && n % 2 == 0 { 64 } else { 1500 }, ..Meta::default() };
+        if !model.impair(now, &mut meta).lost {
+            let _ = black_box(model.enqueue(n as u32, meta, now));
         }
         while let Some(release) = model.pop(now) {
             black_box(release);

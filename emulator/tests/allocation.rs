@@ -45,8 +45,9 @@ fn nothing_is_allocated_once_the_link_runs() {
         let mut run = |from: u32, to: u32| {
             for n in from..to {
                 let now = Nanos::from(n) * 12_000; // 2.5 % more than the link carries
-                if !model.impair(now).lost {
-                    let _ = model.enqueue(n, Meta { ip_bytes: 1500, ..Meta::default() }, now);
+                let mut meta = Meta { ip_bytes: 1500, ..Meta::default() };
+                if !model.impair(now, &mut meta).lost {
+                    let _ = model.enqueue(n, meta, now);
                 }
                 while model.pop(now).is_some() {}
                 while model.dropped().is_some() {}

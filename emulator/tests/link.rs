@@ -236,16 +236,62 @@ fn jitter_in_order_makes_the_mean_delay_longer() {
 #[test]
 fn impairments_can_be_switched_at_run_time() {
     let mut link = Script::new(direction(1_000_000_000));
-    assert!(!link.model.impair(0).lost);
+    let impair = |link: &mut Script, now| link.model.impair(now, &mut Meta { ip_bytes: 1500, ..Meta::default() });
+    assert!(!impair(&mut link, 0).lost);
     link.change(0, Change { loss: Some(Loss::EveryNth { n: 2 }), ..Change::default() });
-    assert_eq!([1, 2, 3, 4].map(|now| link.model.impair(now).lost), [false, true, false, true]);
+    assert_eq!([1, 2, 3, 4].map(|now| impair(&mut link, now).lost), [false, true, false, true]);
     let certain = Change { loss: Some(Loss::None {}), corrupt_ppb: Some(1_000_000_000), ..Change::default() };
     link.change(0, Change { duplicate_ppb: Some(1_000_000_000), ..certain });
-    let fate = link.model.impair(5);
+    let fate = impair(&mut link, 5);
     assert!(!fate.lost && fate.duplicate && fate.corrupt.is_some());
     let counters = link.model.counters();
-    assert_eq!((counters.in_packets, counters.lost_packets), (6, 2));
+    assert_eq!((counters.in_packets, counters.in_bytes, counters.lost_packets), (6, 6 * 1538, 2));
     assert_eq!((counters.corrupted_packets, counters.duplicated_packets), (1, 1));
+}
+
+/// Losses are drawn as without a middlebox; what it swallows is no loss, and what it bleaches is not marked any more.
+#[test]
+fn a_middlebox_swallows_and_bleaches_at_the_entrance() {
+    let base = Direction { loss: Loss::EveryNth { n: 5 }, ..direction(1_000_000_000) };
+    let mut link = Script::new(Direction { ecn_bleach: true, blackhole_bytes: 1400, ..base });
+    let fates: Vec<_> = (0..10)
+        .map(|n| {
+            let mut meta = Meta { ip_bytes: [1400, 1401][n % 2], traffic_class: 0xb8 + n as u8 % 4, ..Meta::default() };
+            (link.model.impair(n as Nanos, &mut meta), meta.traffic_class)
+        })
+        .collect();
+    for (n, (fate, traffic_class)) in fates.into_iter().enumerate() {
+        assert_eq!(fate.lost, n % 2 == 1 || n % 5 == 4, "{n}");
+        assert_eq!(fate.bleach, !fate.lost && n % 4 != 0, "{n}");
+        assert!(fate.lost || traffic_class == 0xb8);
+    }
+    let counters = link.model.counters();
+    assert_eq!((counters.lost_packets, counters.blackhole_packets, counters.taken_packets()), (2, 4, 6));
+    link.change(0, Change { ecn_bleach: Some(false), blackhole_bytes: Some(0), ..Change::default() });
+    let mut meta = Meta { ip_bytes: 1500, traffic_class: 2, ..Meta::default() };
+    assert_eq!((link.model.impair(9, &mut meta).lost, meta.traffic_class), (false, 2));
+}
+
+#[test]
+fn a_burst_passes_at_once_and_a_queue_waits_behind_it() {
+    let base = Direction { queue: drop_tail(Some(2), None), ..direction(1_000_000_000) };
+    let mut link = Script::new(Direction { burst_bytes: 2 * 1538, ..base });
+    assert_eq!(link.send(0, 1500, "abcdef"), "abcde", "two leave, one is in service, two wait");
+    assert_eq!(link.all(), [('a', MS), ('b', MS), ('c', SLOT + MS), ('d', 2 * SLOT + MS), ('e', 3 * SLOT + MS)]);
+}
+
+#[test]
+fn a_policer_drops_what_exceeds_its_rate_and_is_counted() {
+    let police = Direction { police_bps: 1_000_000_000, police_bytes: 2 * 1538, ..direction(10_000_000_000) };
+    let mut link = Script::new(police);
+    let lost = |link: &mut Script, now| link.model.impair(now, &mut Meta { ip_bytes: 1500, ..Meta::default() }).lost;
+    assert_eq!(
+        [0, 0, 0, SLOT - 1, SLOT, SLOT].map(|now| lost(&mut link, now)),
+        [false, false, true, true, false, true]
+    );
+    assert_eq!((link.model.counters().policed_packets, link.model.counters().report().drops.policed), (3, 3));
+    link.change(SLOT, Change { police_bps: Some(0), police_bytes: Some(0), ..Change::default() });
+    assert!(!lost(&mut link, SLOT));
 }
 
 #[test]

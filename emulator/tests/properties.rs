@@ -77,6 +77,11 @@ fn rates() -> impl Strategy<Value = u64> {
     prop_oneof![Just(8_000), Just(9_999_991), Just(1_000_000_000), Just(40_000_000_000), Just(100_000_000_000)]
 }
 
+/// Bytes, and the peak rate.
+fn bursts() -> impl Strategy<Value = (u64, u64)> {
+    (prop_oneof![3 => Just(0), 1 => 64..30_000u64], prop_oneof![Just(0), rates()])
+}
+
 fn queues() -> impl Strategy<Value = Queue> {
     (0..12u64, 0..20_000u64, 0..3u8, disciplines()).prop_map(|(packets, bytes, limits, discipline)| Queue {
         limit_packets: (limits != 1).then_some(packets),
@@ -86,9 +91,12 @@ fn queues() -> impl Strategy<Value = Queue> {
 }
 
 fn directions() -> impl Strategy<Value = Direction> {
-    (rates(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(|(rate_bps, queue, delay, reorder, seed)| {
-        Direction { rate_bps, queue, delay, reorder, seed, ..direction(PLAIN) }
-    })
+    (rates(), bursts(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(
+        |(rate_bps, burst, queue, delay, reorder, seed)| {
+            let (burst_bytes, peak_bps) = burst;
+            Direction { rate_bps, burst_bytes, peak_bps, queue, delay, reorder, seed, ..direction(PLAIN) }
+        },
+    )
 }
 
 /// Rates with outages, delays and limits, at instants that suit the traffic; or opportunities. All pass the check.
@@ -179,12 +187,15 @@ fn traced() -> impl Strategy<Value = Direction> {
 fn changes() -> impl Strategy<Value = Change> {
     (
         proptest::option::of(rates()),
+        proptest::option::of(bursts()),
         proptest::option::of(delays()),
         proptest::option::of(any::<bool>()),
         proptest::option::of(queues()),
     )
-        .prop_map(|(rate_bps, delay, reorder, queue)| Change {
+        .prop_map(|(rate_bps, burst, delay, reorder, queue)| Change {
             rate_bps,
+            burst_bytes: burst.map(|burst| burst.0),
+            peak_bps: burst.map(|burst| burst.1),
             delay,
             reorder,
             queue,
@@ -303,7 +314,7 @@ fn wild_ppb() -> impl Strategy<Value = u32> {
 /// A request of `set` as a client might write it, sense or nonsense.
 fn wild_changes() -> impl Strategy<Value = Change> {
     let loss =
-        (0..5u8, prop::array::uniform5(wild_ppb()), wild(), "[01]{0,9}x?").prop_map(
+        (0..6u8, prop::array::uniform5(wild_ppb()), wild(), "[01]{0,9}x?").prop_map(
             |(kind, p, n, pattern)| match kind {
                 0 => Loss::Bernoulli { loss_ppb: p[0] },
                 1 => Loss::GilbertElliott {
@@ -314,6 +325,7 @@ fn wild_changes() -> impl Strategy<Value = Change> {
                 },
                 2 => Loss::Markov4 { p13_ppb: p[0], p31_ppb: p[1], p32_ppb: p[2], p23_ppb: p[3], p14_ppb: p[4] },
                 3 => Loss::EveryNth { n },
+                4 => Loss::BitErrors { bit_ppb: p[0] },
                 _ => Loss::Pattern { pattern },
             },
         );
@@ -361,18 +373,37 @@ fn wild_changes() -> impl Strategy<Value = Change> {
         discipline,
     });
     use proptest::option::of;
-    (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), of(queue)).prop_map(
-        |(rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue)| Change {
-            rate_bps,
-            delay,
-            reorder,
-            loss,
-            corrupt_ppb,
-            duplicate_ppb,
-            queue,
-            restart_trace: None,
-        },
-    )
+    let boxes = (of(any::<bool>()), of(prop_oneof![20..2_000u32, any::<u32>()]));
+    let buckets = (of((wild(), wild())), of(wild()), of(wild()));
+    (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), boxes, buckets, of(queue))
+        .prop_map(
+            |(
+                rate_bps,
+                delay,
+                reorder,
+                loss,
+                corrupt_ppb,
+                duplicate_ppb,
+                (ecn_bleach, blackhole_bytes),
+                (police, burst_bytes, peak_bps),
+                queue,
+            )| Change {
+                rate_bps,
+                delay,
+                reorder,
+                loss,
+                corrupt_ppb,
+                duplicate_ppb,
+                ecn_bleach,
+                blackhole_bytes,
+                police_bps: police.map(|police| police.0),
+                police_bytes: police.map(|police| police.1),
+                burst_bytes,
+                peak_bps,
+                queue,
+                restart_trace: None,
+            },
+        )
 }
 
 /// A direction of a plan, with any numbers.
@@ -396,14 +427,22 @@ fn wild_directions() -> impl Strategy<Value = Direction> {
 
 /// Any one of a direction's numbers may be wild, and the others are of a direction that passes.
 fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
-    (wild_directions(), directions(), 0..8u8).prop_map(|(wild, sound, which)| match which {
+    (wild_directions(), directions(), 0..10u8).prop_map(|(wild, sound, which)| match which {
         0 => Direction { framing: wild.framing, ..sound },
         1 => Direction { rate_bps: wild.rate_bps, ..sound },
         2 => Direction { loss: wild.loss, ..sound },
         3 => Direction { corrupt_ppb: wild.corrupt_ppb, duplicate_ppb: wild.duplicate_ppb, ..sound },
         4 => Direction { queue: wild.queue, ..sound },
         5 => Direction { delay: wild.delay, reorder: wild.reorder, ..sound },
-        6 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
+        6 => Direction { ecn_bleach: wild.ecn_bleach, blackhole_bytes: wild.blackhole_bytes, ..sound },
+        7 => Direction {
+            burst_bytes: wild.burst_bytes,
+            peak_bps: wild.peak_bps,
+            police_bps: wild.police_bps,
+            police_bytes: wild.police_bytes,
+            ..sound
+        },
+        8 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
         _ => wild,
     })
 }
@@ -436,9 +475,11 @@ proptest! {
         let (mut now, mut held) = (0, 0);
         for (number, packet) in packets.iter().enumerate() {
             now += packet.gap;
-            let fate = model.impair(now);
+            let mut meta = packet.meta();
+            let fate = model.impair(now, &mut meta);
+            prop_assert_eq!(fate.bleach, meta != packet.meta());
             for _ in 0..if fate.lost { 0 } else { 1 + u8::from(fate.duplicate) } {
-                held += i64::from(model.enqueue(number, packet.meta(), now).is_ok());
+                held += i64::from(model.enqueue(number, meta, now).is_ok());
             }
             prop_assert!(conserved(model.counters()));
         }
@@ -474,6 +515,11 @@ proptest! {
                 Change { reorder: change.reorder, ..Change::default() },
                 Change { loss: change.loss.clone(), ..Change::default() },
                 Change { corrupt_ppb: change.corrupt_ppb, duplicate_ppb: change.duplicate_ppb, ..Change::default() },
+                Change { ecn_bleach: change.ecn_bleach, ..Change::default() },
+                Change { blackhole_bytes: change.blackhole_bytes, ..Change::default() },
+                Change { police_bps: change.police_bps, police_bytes: change.police_bytes, ..Change::default() },
+                Change { burst_bytes: change.burst_bytes, ..Change::default() },
+                Change { peak_bps: change.peak_bps, ..Change::default() },
                 Change { queue: change.queue.clone(), ..Change::default() },
                 Change { restart_trace: Some(true), ..Change::default() },
             ];
@@ -481,8 +527,9 @@ proptest! {
                 model.reconfigure(part, now);
             }
             for n in 0..packets {
-                if !model.impair(now).lost {
-                    held += u64::from(model.enqueue(n, Meta { ip_bytes: 1500, traffic_class: 2 * u8::from(n % 2 == 0), ..Meta::default() }, now).is_ok());
+                let mut meta = Meta { ip_bytes: 1500, traffic_class: 2 * u8::from(n % 2 == 0), ..Meta::default() };
+                if !model.impair(now, &mut meta).lost {
+                    held += u64::from(model.enqueue(n, meta, now).is_ok());
                 }
             }
             now += 7_000;
@@ -546,7 +593,7 @@ proptest! {
 
     #[test]
     fn never_before_arrival_serialisation_and_delay(config in directions(), packets in traffic(0), delay_ns in 0..300_000u64) {
-        let config = Direction { delay: Delay::Constant { delay_ns }, ..config };
+        let config = Direction { delay: Delay::Constant { delay_ns }, burst_bytes: 0, ..config };
         let arrivals = arrivals(&packets);
         let released = run(&config, &packets, true).released;
         for release in &released {
@@ -626,7 +673,7 @@ proptest! {
             let loss = Loss::Bernoulli { loss_ppb };
             let config = Direction { loss, corrupt_ppb: 300_000_000, duplicate_ppb: 300_000_000, seed, ..direction(PLAIN) };
             let mut model = DirectionModel::<u8>::new(&config);
-            (0..200).map(|n| model.impair(n)).collect::<Vec<_>>()
+            (0..200).map(|n| model.impair(n, &mut Meta::default())).collect::<Vec<_>>()
         };
         for (with, without) in fates(200_000_000).iter().zip(fates(0)) {
             prop_assert!(with.lost || *with == without);

@@ -163,7 +163,9 @@ fn dualpi2_drops_where_marks_do_not_help() {
     assert_eq!(l4s.served_packets + classic.served_packets, counters.served_packets);
     assert_eq!(l4s.dropped_packets + classic.dropped_packets, counters.aqm.packets);
     assert_eq!(l4s.waited_ns + classic.waited_ns, counters.waited_ns);
-    assert_eq!((l4s.ce_packets, classic.ce_packets), (counters.ce_packets, 0));
+    // A mark counts for the class when the packet is served, for the link when it is released.
+    assert!((0..=1).contains(&(l4s.ce_packets - counters.ce_packets)));
+    assert_eq!(classic.ce_packets, 0);
 }
 
 /// An L4S flow below its share waits for a packet at most, behind a classic queue of any length.

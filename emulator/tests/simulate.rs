@@ -111,7 +111,8 @@ fn simulate(config: &Direction, changes: &[(usize, Change)]) -> String {
             model.reconfigure(change, *now);
         }
         collect(&mut model, *now, &mut fates);
-        let fate = model.impair(*now);
+        let mut meta = *meta;
+        let fate = model.impair(*now, &mut meta);
         if fate.lost {
             fates[n].push_str(" lost");
             continue;
@@ -120,7 +121,7 @@ fn simulate(config: &Direction, changes: &[(usize, Change)]) -> String {
             write!(fates[n], " corrupt({bit:08x})").unwrap();
         }
         for _ in 0..1 + usize::from(fate.duplicate) {
-            if model.enqueue(n, *meta, *now).is_err() {
+            if model.enqueue(n, meta, *now).is_err() {
                 fates[n].push_str(" dropped");
             }
         }

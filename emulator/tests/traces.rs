@@ -44,9 +44,9 @@ fn due(config: &Direction, begin: Nanos, arrivals: &[(Nanos, u32)]) -> Vec<Nanos
     };
     for (number, (at, ip_bytes)) in arrivals.iter().enumerate() {
         collect(&mut model, *at);
-        let lost = model.impair(*at).lost;
-        if !lost {
-            let _ = model.enqueue(number, Meta { ip_bytes: *ip_bytes, ..Meta::default() }, *at);
+        let mut meta = Meta { ip_bytes: *ip_bytes, ..Meta::default() };
+        if !model.impair(*at, &mut meta).lost {
+            let _ = model.enqueue(number, meta, *at);
         }
     }
     collect(&mut model, Nanos::MAX);

@@ -18,7 +18,7 @@ from labs.topologies import Edge
 from labs.units import Duration, Rate
 
 TRACED: Mapping[traces.Column, tuple[str, ...]] = {
-    "rate": ("rate",),
+    "rate": ("rate", "burst", "peak"),
     "delay": ("delay", "jitter", "distribution"),
     "loss": ("loss",),
     "buffer": ("buffer",),
@@ -71,6 +71,10 @@ def _has_card(key: str, value: object) -> bool:
             return ns == 0
         case "queue", fields.Queue():
             return isinstance(value.model, fields.DropTail)
+        case ("ecn", "keep") | (("blackhole" | "burst" | "peak"), "none"):
+            return True
+        case "police", fields.Police():
+            return value.rate is None
         case "reorder", bool():
             return not value
     return False

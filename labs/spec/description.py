@@ -106,6 +106,8 @@ def override(spec: Spec, overrides: Mapping[str, str]) -> Spec:
                 raise DescriptionError(f'{shown} "{text}": {kind} has no such setting, write its own: {has}')
             raise DescriptionError(f'{shown} "{text}": unknown setting, {nearest(key, known)}')
         value: Any = text.split(",") if key == "rtt" and "," in text else text
+        if text.startswith("{"):
+            value, _ = read_yaml(text, shown)
         place: dict[str, Any] = raw
         for part in path[:-1]:
             if not isinstance(place.get(str(part)), dict):

@@ -42,7 +42,8 @@ links: {core: {queue: codel}}
 
 A link's settings are looked up in this order: the link's direction, the link (`links:`), the direction in `wan:` or
 `access:`, `wan:` or `access:`, the default. In each direction a packet passes these stages in this order: loss,
-corruption and duplication; the queue; the rate; the delay line. The buffer limits the queue alone.
+a middlebox (`ecn`, `blackhole`), a policer, corruption and duplication; the queue; the rate; the delay line. The buffer
+limits the queue alone.
 
 A plain access link has only a rate and a drop-tail buffer. It is a pair of virtual network cards. An access link with a
 delay, a loss or another queue discipline is emulated like a wide-area link. In the virtual clock a card serialises each
@@ -83,6 +84,7 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
     ("`loss`", fields.Loss, "A fraction alone is `bernoulli`. Else exactly one of:"),
     ("`loss: {gilbert-elliott: …}`", fields.GilbertElliott, ""),
     ("`loss: {markov: …}`", fields.Markov, "The four states of netem's `loss state` (Salsano et al. 2009)."),
+    ("`police`", fields.Police, "`none`, or both of these."),
     ("`queue`", fields.Queue, "A word, or exactly one of these with its settings."),
     ("`queue: {red: …}`", fields.Red, "Floyd and Jacobson 1993, gentle."),
     ("`queue: {codel: …}`", fields.Codel, "RFC 8289."),

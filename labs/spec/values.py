@@ -109,6 +109,17 @@ def _delay(value: object, info: ValidationInfo) -> Duration | DelayTable:
     return DelayTable(name, tuple(delays), sum(delays) // len(delays))
 
 
+@dataclass(frozen=True, slots=True)
+class BitErrors:
+    """The probability that a bit is wrong."""
+
+    per_bit: Fraction
+
+
+def _bit_errors(value: object) -> BitErrors:
+    return BitErrors(Fraction.parse(value))
+
+
 def _pattern(value: object, info: ValidationInfo) -> str:
     """Losses as a text of "0" (through) and "1" (lost), as it is written or, without white space, from a file."""
     if isinstance(value, dict) and set(value) == {"file"}:
@@ -150,6 +161,35 @@ def _dither(value: object) -> Duration | Literal["auto"]:
     if not isinstance(value, bool) and str(value) == "0":
         return Duration(0)
     return Duration.parse(value)
+
+
+def _blackhole(value: object) -> Size | Literal["none"]:
+    """The longest IP packet that passes, or `none`."""
+    if value == "none":
+        return "none"
+    size = Size.parse(value)
+    if 68 <= size.bytes <= 65535:
+        return size
+    raise ValueError('write the longest IP packet that passes, from 68B to 65535B, or "none"')
+
+
+_DEPTHS = range(64, 2**30 + 1)
+
+
+def _depth(value: object) -> Size:
+    """Of a token bucket."""
+    size = Size.parse(value)
+    if size.bytes in _DEPTHS:
+        return size
+    raise ValueError('write 64B to 1GiB, like "32kB"')
+
+
+def _burst(value: object) -> Size | Literal["none"]:
+    return "none" if value == "none" else _depth(value)
+
+
+def _peak(value: object) -> Rate | Literal["none"]:
+    return "none" if value == "none" else Rate.parse(value)
 
 
 def _ip(value: object) -> str:
@@ -194,8 +234,15 @@ TraceFile = Annotated[TextFile, PlainValidator(_trace_file), _text("file", "lte.
 TraceTime = Annotated[
     Duration, PlainValidator(lambda value: Duration.parse(value, traces.LONGEST_NS)), _text("duration", "10s")
 ]
+BitErrorsText = Annotated[BitErrors, PlainValidator(_bit_errors), _text("fraction", "100ppb")]
 PatternText = Annotated[str, PlainValidator(_pattern), _text("pattern", "0001", "{file: losses.txt}")]
 Dscp = Annotated[int, PlainValidator(_dscp), _text("DSCP", "ef", "af41", "46")]
+BlackholeText = Annotated[
+    Size | Literal["none"], PlainValidator(_blackhole), _text("`none` or a size", "1400B", "none")
+]
+DepthText = Annotated[Size, PlainValidator(_depth), _text("size", "32kB")]
+BurstText = Annotated[Size | Literal["none"], PlainValidator(_burst), _text("`none` or a size", "32kB", "none")]
+PeakText = Annotated[Rate | Literal["none"], PlainValidator(_peak), _text("`none` or a rate", "1Gbit/s", "none")]
 DitherText = Annotated[
     Duration | Literal["auto"], PlainValidator(_dither), _text("`auto`, `0` or a duration", "0", "10us")
 ]

@@ -12,6 +12,7 @@ from labs.stages.direction import Direction, Framing
 from labs.stages.egress import Bare, Egress, Fifo, Psp, Tbf
 from labs.stages.loss import (
     BernoulliLoss,
+    BitErrorLoss,
     EveryNthLoss,
     GilbertElliottLoss,
     Loss,
@@ -39,6 +40,7 @@ from labs.stages.trace import NoTrace, Trace, TraceOpportunities, TraceRows
 __all__ = [
     "Bare",
     "BernoulliLoss",
+    "BitErrorLoss",
     "Change",
     "Classes",
     "Codel",

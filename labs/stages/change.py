@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -10,11 +10,11 @@ from labs.stages import delay as delays
 from labs.stages import loss as losses
 from labs.stages import queue as queues
 from labs.stages.delay import Delay
-from labs.stages.direction import Direction
+from labs.stages.direction import Direction, police_words
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
 from labs.typed import read_typed
-from labs.units import Fraction, Rate
+from labs.units import Fraction, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,12 @@ class Change:
     loss: Loss | None = None
     corrupt_ppb: int | None = None
     duplicate_ppb: int | None = None
+    ecn_bleach: bool | None = None
+    blackhole_bytes: int | None = None
+    police_bps: int | None = None
+    police_bytes: int | None = None
+    burst_bytes: int | None = None
+    peak_bps: int | None = None
     queue: Queue | None = None
     restart_trace: bool | None = None
     """The trace begins anew; true or absent."""
@@ -52,6 +58,10 @@ class Change:
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
 
 
+def _or_none(number: int, quantity: Callable[[int], object]) -> str:
+    return str(quantity(number)) if number else "none"
+
+
 def words(change: Change) -> str:
     """A change of a running link in the words of `ewan set`."""
     said = {
@@ -61,6 +71,11 @@ def words(change: Change) -> str:
         "loss": None if change.loss is None else losses.words(change.loss) or "0%",
         "corrupt": None if change.corrupt_ppb is None else Fraction(change.corrupt_ppb),
         "duplicate": None if change.duplicate_ppb is None else Fraction(change.duplicate_ppb),
+        "ecn": None if change.ecn_bleach is None else ("bleach" if change.ecn_bleach else "keep"),
+        "blackhole": None if change.blackhole_bytes is None else _or_none(change.blackhole_bytes, Size),
+        "police": None if change.police_bytes is None else police_words(change.police_bps or 0, change.police_bytes),
+        "burst": None if change.burst_bytes is None else _or_none(change.burst_bytes, Size),
+        "peak": None if change.peak_bps is None else _or_none(change.peak_bps, Rate),
         "buffer": None if change.queue is None else queues.limit_words(change.queue),
         "queue": None if change.queue is None else queues.discipline_words(change.queue.discipline),
         "trace": None if change.restart_trace is None else "restarted",

@@ -9,7 +9,7 @@ from labs.stages.loss import Loss
 from labs.stages.queue import Queue
 from labs.stages.trace import NoTrace, Trace
 from labs.stages.trace import words as trace_words
-from labs.units import Fraction
+from labs.units import Fraction, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,12 @@ class Direction:
     loss: Loss
     corrupt_ppb: int
     duplicate_ppb: int
+    ecn_bleach: bool
+    blackhole_bytes: int
+    police_bps: int
+    police_bytes: int
+    burst_bytes: int
+    peak_bps: int
     queue: Queue
     delay: Delay
     reorder: bool
@@ -44,9 +50,19 @@ def framing_words(framing: Framing) -> str:
     return names.get(framing.overhead_bytes, f"+{framing.overhead_bytes}B")
 
 
+def police_words(rate_bps: int, depth_bytes: int) -> str:
+    """Rate and depth of a policer's bucket."""
+    return f"{Rate(rate_bps)} + {Size(depth_bytes)}" if rate_bps else "none"
+
+
 def impairment_words(direction: Direction) -> list[str]:
     """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
     words = [f"corrupt {Fraction(direction.corrupt_ppb)}"] if direction.corrupt_ppb else []
     words += [f"duplicate {Fraction(direction.duplicate_ppb)}"] if direction.duplicate_ppb else []
+    words += ["ecn bleach"] if direction.ecn_bleach else []
+    words += [f"blackhole {Size(direction.blackhole_bytes)}"] if direction.blackhole_bytes else []
+    words += [f"police {police_words(direction.police_bps, direction.police_bytes)}"] if direction.police_bps else []
+    words += [f"burst {Size(direction.burst_bytes)}"] if direction.burst_bytes else []
+    words += [f"peak {Rate(direction.peak_bps)}"] if direction.peak_bps else []
     words += ["reorder"] if direction.reorder else []
     return words + ([] if isinstance(direction.trace, NoTrace) else [trace_words(direction.trace)])

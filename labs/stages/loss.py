@@ -27,6 +27,14 @@ class BernoulliLoss:
     loss_ppb: int
 
 
+@dataclass(frozen=True, slots=True)
+class BitErrorLoss:
+    """Each bit is wrong with the same probability, and a packet with a wrong bit is lost."""
+
+    kind: Literal["bit_errors"] = field(default="bit_errors", init=False)
+    bit_ppb: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GilbertElliottLoss:
     """Two states with a loss probability each, and probabilities to change between them per packet."""
@@ -66,7 +74,7 @@ class LossPattern:
     pattern: str
 
 
-Loss = NoLoss | BernoulliLoss | GilbertElliottLoss | Markov4Loss | EveryNthLoss | LossPattern
+Loss = NoLoss | BernoulliLoss | BitErrorLoss | GilbertElliottLoss | Markov4Loss | EveryNthLoss | LossPattern
 
 
 def words(loss: Loss) -> str:
@@ -76,6 +84,8 @@ def words(loss: Loss) -> str:
             return ""
         case BernoulliLoss(ppb):
             return str(Fraction(ppb))
+        case BitErrorLoss(ppb):
+            return f"bit errors {Fraction(ppb)}"
         case EveryNthLoss(n):
             return f"every {n}th"
         case LossPattern(pattern):

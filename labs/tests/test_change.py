@@ -11,7 +11,7 @@ from labs.change import as_it_is, compile_change, delay_until, wanted
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.spec import DescriptionError, from_template
-from labs.stages import Change, Codel, ConstantDelay, DelayTable, DropTail, NormalDelay, Queue, Red
+from labs.stages import BitErrorLoss, Change, Codel, ConstantDelay, DelayTable, DropTail, NormalDelay, Queue, Red
 from labs.stages.change import words as change_words
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -23,7 +23,7 @@ def plan(**words: str) -> Plan:
 
 def change(text: str, **words: str) -> Change:
     made = plan(**words)
-    pairs = dict(word.split("=") for word in text.split())
+    pairs = dict(word.split("=", 1) for word in text.split())
     return compile_change(made, made.links[0], "forward", wanted(pairs))
 
 
@@ -55,6 +55,18 @@ def test_no_jitter_makes_the_mean_of_a_table_the_delay() -> None:
     made = plan()
     link = replace(made.links[0], forward=replace(made.links[0].forward, delay=DelayTable((10_000_000, 20_000_001))))
     assert compile_change(made, link, "forward", wanted({"jitter": "0ms"})) == Change(delay=ConstantDelay(15_000_000))
+
+
+def test_a_group_of_keys_is_written_as_in_a_description() -> None:
+    made = plan()
+    asked = wanted({"loss": "{bit-errors: 100ppb}"})
+    assert compile_change(made, made.links[0], "forward", asked) == Change(loss=BitErrorLoss(100))
+    police = wanted({"police": "{rate: 10Mbit/s, burst: 32kB}"})
+    found = compile_change(made, made.links[0], "forward", police)
+    assert found == Change(police_bps=10_000_000, police_bytes=32_000)
+    assert change_words(found) == "police=10Mbit/s + 32kB"
+    with pytest.raises(DescriptionError, match=r"LOSS.*: write a fraction"):
+        wanted({"loss": "{bit-errors: 100}"})
 
 
 @pytest.mark.parametrize("word", ["distribution=normal", "reorder=true"])
@@ -98,6 +110,12 @@ def test_a_change_in_words() -> None:
     assert change_words(made) == (
         "rate=5Mbit/s delay=20ms ± 1ms normal reorder=True loss=0% corrupt=1% buffer=9pkt queue=drop-tail"
     )
+    assert change_words(change("ecn=bleach blackhole=1.4kB")) == "ecn=bleach blackhole=1.4kB"
+    assert change_words(Change(loss=BitErrorLoss(100))) == "loss=bit errors 0.00001%"
+    assert change_words(change("burst=32kB peak=2Gbit/s")) == "burst=32kB peak=2Gbit/s"
+    assert change_words(change("burst=none police=none")) == "police=none burst=none"
+    assert change("peak=2Gbit/s", burst="32kB") == Change(peak_bps=2_000_000_000)
+    assert change_words(change("ecn=keep blackhole=none")) == "ecn=keep blackhole=none"
 
 
 @pytest.mark.parametrize(

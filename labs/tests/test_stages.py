@@ -33,6 +33,11 @@ IMPAIRED: dict[str, dict[str, Any]] = {
     "loss": {"loss": "1%"},
     "corrupt": {"corrupt": "1%"},
     "duplicate": {"duplicate": "1%"},
+    "ecn": {"ecn": "bleach"},
+    "blackhole": {"blackhole": "1400B"},
+    "police": {"police": {"rate": "10Mbit/s", "burst": "32kB"}},
+    "burst": {"burst": "32kB"},
+    "peak": {"burst": "32kB", "peak": "100Gbit/s"},
     "jitter": {"delay": "1ms", "jitter": "1ms"},
     "distribution": {"delay": "1ms", "jitter": "1ms", "distribution": "uniform"},
     "trace": {"trace": {"file": str(GOLDEN.parent / "stages.trace.csv")}},
@@ -58,6 +63,13 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
     assert not _has_card("truncate", 1)
 
 
+@pytest.mark.parametrize(
+    "nothing", [{"ecn": "keep"}, {"blackhole": "none"}, {"police": "none"}, {"burst": "none"}, {"peak": "none"}]
+)
+def test_a_key_that_asks_for_nothing_does_not(nothing: dict[str, Any]) -> None:
+    assert not emulated(nothing)
+
+
 def test_every_key_of_a_description_can_be_changed_while_a_link_runs() -> None:
     assert WORDS.keys() == fields.Direction.model_fields.keys() - {"framing", "trace"}
     changed = {field.name for field in dataclasses.fields(Change)} - {"restart_trace"}
@@ -71,6 +83,12 @@ CHANGED: dict[str, Any] = {
     "loss": NoLoss(),
     "corrupt_ppb": 0,
     "duplicate_ppb": 0,
+    "ecn_bleach": False,
+    "blackhole_bytes": 0,
+    "police_bps": 0,
+    "police_bytes": 0,
+    "burst_bytes": 0,
+    "peak_bps": 0,
     "queue": Queue(1, None, DropTail()),
     "restart_trace": True,
 }
@@ -79,7 +97,9 @@ CHANGED: dict[str, Any] = {
 @pytest.mark.parametrize("key", [field.name for field in dataclasses.fields(Change)])
 def test_every_change_has_words(key: str) -> None:
     """Also one that sets a stage to nothing."""
-    assert words(Change(**{key: CHANGED[key]})), f"labs/stages/change.py does not say {key}"
+    together = {"police_bps": "police_bytes"}
+    keys = {key, together.get(key, key)}
+    assert words(Change(**{each: CHANGED[each] for each in keys})), f"labs/stages/change.py does not say {key}"
 
 
 def test_every_group_of_keys_of_a_stage_is_in_the_manual() -> None:

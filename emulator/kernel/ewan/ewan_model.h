@@ -19,6 +19,7 @@ struct ewan_arrival {
 	bool	lost;
 	bool	duplicate;
 	bool	corrupt;
+	bool	bleach;		/* clear the bits of ECN */
 	u32	random;		/* chooses the bit to turn over */
 };
 
@@ -44,6 +45,7 @@ void *ewan_lane_dropped(struct ewan_lane *lane);
 u64 ewan_lane_next(const struct ewan_lane *lane);
 size_t ewan_lane_report(const struct ewan_lane *lane, u8 *text, size_t room);
 void ewan_frame_mark_ce(u8 *head, size_t head_bytes);
+void ewan_frame_bleach(u8 *head, size_t head_bytes);
 void ewan_frame_flip_bit(u8 *frame, size_t bytes, u32 random);
 
 #endif

@@ -23,7 +23,7 @@
 #include "ewan_model.h"
 
 #define EWAN_REASON	120
-#define EWAN_REPORT	4096	/* names and numbers of 64 bits: 20 of the link, 6 of each of 8 classes */
+#define EWAN_REPORT	4096	/* names and numbers of 64 bits: 21 of the link, 6 of each of 8 classes */
 
 struct ewan_sched {
 	struct ewan_lane	*lane;
@@ -91,6 +91,12 @@ static void ewan_free_dropped(struct ewan_sched *q, struct Qdisc *sch, struct sk
 	}
 }
 
+/* 0: what of the frame is in one piece may be written to, and belongs to no other packet. */
+static int ewan_head_writable(struct sk_buff *skb)
+{
+	return skb_ensure_writable(skb, min_t(unsigned int, skb->len, skb_headlen(skb)));
+}
+
 static bool ewan_accept(struct ewan_sched *q, struct Qdisc *sch, struct sk_buff *skb,
 			const struct ewan_arrival *arrival, u64 now, struct sk_buff **to_free)
 {
@@ -117,6 +123,11 @@ static int ewan_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to
 	if (arrival.lost) {
 		ewan_drop(skb, sch, to_free);
 		return NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
+	}
+	if (arrival.bleach) {
+		if (ewan_head_writable(skb))
+			return qdisc_drop(skb, sch, to_free);
+		ewan_frame_bleach(skb->data, skb_headlen(skb));
 	}
 	/* A turned bit shall be seen: the checksum is of what was sent. */
 	if (arrival.corrupt && skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb))
@@ -193,7 +204,7 @@ static struct sk_buff *ewan_dequeue(struct Qdisc *sch)
 	sch->q.qlen--;
 	qdisc_qstats_backlog_dec(sch, skb);
 	qdisc_bstats_update(sch, skb);
-	if (release.mark_ce && !skb_ensure_writable(skb, min_t(unsigned int, skb->len, skb_headlen(skb))))
+	if (release.mark_ce && !ewan_head_writable(skb))
 		ewan_frame_mark_ce(skb->data, skb_headlen(skb));
 	return skb;
 }

@@ -23,6 +23,18 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_ppb: Option<Ppb>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn_bleach: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blackhole_bytes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub police_bps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub police_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_bps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// The trace begins anew.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,14 +44,34 @@ pub struct Change {
 impl Change {
     /// What a direction is after it.
     pub fn applied(&self, direction: &Direction) -> Direction {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace: _ } =
-            self.clone();
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+            restart_trace: _,
+        } = self.clone();
         Direction {
             framing: direction.framing,
             rate_bps: rate_bps.unwrap_or(direction.rate_bps),
             loss: loss.unwrap_or_else(|| direction.loss.clone()),
             corrupt_ppb: corrupt_ppb.unwrap_or(direction.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.unwrap_or(direction.duplicate_ppb),
+            ecn_bleach: ecn_bleach.unwrap_or(direction.ecn_bleach),
+            blackhole_bytes: blackhole_bytes.unwrap_or(direction.blackhole_bytes),
+            police_bps: police_bps.unwrap_or(direction.police_bps),
+            police_bytes: police_bytes.unwrap_or(direction.police_bytes),
+            burst_bytes: burst_bytes.unwrap_or(direction.burst_bytes),
+            peak_bps: peak_bps.unwrap_or(direction.peak_bps),
             queue: queue.unwrap_or_else(|| direction.queue.clone()),
             delay: delay.unwrap_or_else(|| direction.delay.clone()),
             reorder: reorder.unwrap_or(direction.reorder),
@@ -52,7 +84,22 @@ impl Change {
 
     /// The change that gives `direction` back what this one took from it.
     pub fn undone(&self, direction: &Direction) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace: _ } = self;
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+            restart_trace: _,
+        } = self;
         Change {
             rate_bps: rate_bps.map(|_| direction.rate_bps),
             delay: delay.as_ref().map(|_| direction.delay.clone()),
@@ -60,6 +107,12 @@ impl Change {
             loss: loss.as_ref().map(|_| direction.loss.clone()),
             corrupt_ppb: corrupt_ppb.map(|_| direction.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.map(|_| direction.duplicate_ppb),
+            ecn_bleach: ecn_bleach.map(|_| direction.ecn_bleach),
+            blackhole_bytes: blackhole_bytes.map(|_| direction.blackhole_bytes),
+            police_bps: police_bps.map(|_| direction.police_bps),
+            police_bytes: police_bytes.map(|_| direction.police_bytes),
+            burst_bytes: burst_bytes.map(|_| direction.burst_bytes),
+            peak_bps: peak_bps.map(|_| direction.peak_bps),
             queue: queue.as_ref().map(|_| direction.queue.clone()),
             restart_trace: None,
         }
@@ -67,7 +120,22 @@ impl Change {
 
     /// This one, and `later` after it, as one change.
     pub fn then(self, later: &Change) -> Change {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace } = later.clone();
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+            restart_trace,
+        } = later.clone();
         Change {
             rate_bps: rate_bps.or(self.rate_bps),
             delay: delay.or(self.delay),
@@ -75,6 +143,12 @@ impl Change {
             loss: loss.or(self.loss),
             corrupt_ppb: corrupt_ppb.or(self.corrupt_ppb),
             duplicate_ppb: duplicate_ppb.or(self.duplicate_ppb),
+            ecn_bleach: ecn_bleach.or(self.ecn_bleach),
+            blackhole_bytes: blackhole_bytes.or(self.blackhole_bytes),
+            police_bps: police_bps.or(self.police_bps),
+            police_bytes: police_bytes.or(self.police_bytes),
+            burst_bytes: burst_bytes.or(self.burst_bytes),
+            peak_bps: peak_bps.or(self.peak_bps),
             queue: queue.or(self.queue),
             restart_trace: restart_trace.or(self.restart_trace),
         }
@@ -91,13 +165,34 @@ pub struct Prepared {
     pub(super) loss: Option<loss::Model>,
     pub(super) corrupt: Option<Ppb>,
     pub(super) duplicate: Option<Ppb>,
+    pub(super) bleach: Option<bool>,
+    pub(super) blackhole: Option<u32>,
+    pub(super) police_bps: Option<u64>,
+    pub(super) police_bytes: Option<u64>,
+    pub(super) burst_bytes: Option<u64>,
+    pub(super) peak_bps: Option<u64>,
     pub(super) queue: Option<queue::Prepared>,
     pub(super) restart_trace: bool,
 }
 
 impl Prepared {
     pub fn new(change: &Change) -> Self {
-        let Change { rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace } = change;
+        let Change {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+            restart_trace,
+        } = change;
         Prepared {
             rate_bps: *rate_bps,
             delay: delay.as_ref().map(Distribution::new),
@@ -105,6 +200,12 @@ impl Prepared {
             loss: loss.as_ref().map(loss::Model::new),
             corrupt: *corrupt_ppb,
             duplicate: *duplicate_ppb,
+            bleach: *ecn_bleach,
+            blackhole: *blackhole_bytes,
+            police_bps: *police_bps,
+            police_bytes: *police_bytes,
+            burst_bytes: *burst_bytes,
+            peak_bps: *peak_bps,
             queue: queue.as_ref().map(queue::Prepared::new),
             restart_trace: *restart_trace == Some(true),
         }
@@ -124,6 +225,12 @@ mod tests {
             loss: Loss::None {},
             corrupt_ppb: 0,
             duplicate_ppb: 5,
+            ecn_bleach: false,
+            blackhole_bytes: 0,
+            police_bps: 0,
+            police_bytes: 0,
+            burst_bytes: 0,
+            peak_bps: 0,
             queue: Queue { limit_packets: Some(10), limit_bytes: None, discipline: Discipline::DropTail {} },
             delay: Delay::Constant { delay_ns: 7 },
             reorder: false,

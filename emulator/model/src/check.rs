@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{rate, Change, Nanos};
+use super::{bucket, middlebox, rate, Change, Nanos};
 use crate::config::{Direction, Framing, ONE_PPB};
 
 const SECOND_NS: Nanos = 1_000_000_000;
@@ -32,6 +32,12 @@ pub fn check(direction: &Direction) -> Checked {
         loss,
         corrupt_ppb,
         duplicate_ppb,
+        ecn_bleach: _,
+        blackhole_bytes,
+        police_bps,
+        police_bytes,
+        burst_bytes,
+        peak_bps,
         queue,
         delay,
         reorder: _,
@@ -47,9 +53,22 @@ pub fn check(direction: &Direction) -> Checked {
     loss.check()?;
     probability("corrupt_ppb", *corrupt_ppb)?;
     probability("duplicate_ppb", *duplicate_ppb)?;
+    middlebox::check(*blackhole_bytes)?;
+    bucket::check(*police_bps, *police_bytes)?;
+    bucket::check_depth("burst_bytes", *burst_bytes)?;
+    peak(*peak_bps)?;
     queue.check()?;
     delay.check()?;
     trace.check(queue)
+}
+
+/// 0: none.
+fn peak(peak_bps: u64) -> Checked {
+    if peak_bps > 0 {
+        rate::check_as("peak_bps", peak_bps)
+    } else {
+        Ok(())
+    }
 }
 
 impl Framing {
@@ -65,16 +84,35 @@ impl Framing {
 impl Change {
     /// Checks what is named; the rest stays as it is. A change that names nothing is refused.
     pub fn check(&self) -> Checked {
-        require(*self != Change::default(), || {
-            "nothing to change: name rate_bps, delay, reorder, loss, corrupt_ppb, duplicate_ppb, queue or restart_trace"
-                .into()
-        })?;
-        let Change { rate_bps, delay, reorder: _, loss, corrupt_ppb, duplicate_ppb, queue, restart_trace } = self;
+        require(*self != Change::default(), || "nothing to change: name a key of a direction, like rate_bps".into())?;
+        let Change {
+            rate_bps,
+            delay,
+            reorder: _,
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach: _,
+            blackhole_bytes,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+            restart_trace,
+        } = self;
         require(*restart_trace != Some(false), || "restart_trace false: write true, or leave it out".into())?;
         rate_bps.map_or(Ok(()), rate::check)?;
         loss.as_ref().map_or(Ok(()), |loss| loss.check())?;
         corrupt_ppb.map_or(Ok(()), |value| probability("corrupt_ppb", value))?;
         duplicate_ppb.map_or(Ok(()), |value| probability("duplicate_ppb", value))?;
+        blackhole_bytes.map_or(Ok(()), middlebox::check)?;
+        require(police_bps.is_some() == police_bytes.is_some(), || {
+            "police_bps: name it and police_bytes, or neither".into()
+        })?;
+        bucket::check(police_bps.unwrap_or(0), police_bytes.unwrap_or(0))?;
+        bucket::check_depth("burst_bytes", burst_bytes.unwrap_or(0))?;
+        peak(peak_bps.unwrap_or(0))?;
         queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
         delay.as_ref().map_or(Ok(()), |delay| delay.check())
     }
@@ -141,6 +179,8 @@ mod tests {
     fn what_only_a_plan_says_is_checked_too() {
         let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
             "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
+            "ecn_bleach": false, "blackhole_bytes": 0, "police_bps": 0, "police_bytes": 0,
+            "burst_bytes": 0, "peak_bps": 0,
             "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
             "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "trace": {"kind": "none"}, "seed": 1,
             "store_packets": 100, "store_bytes": 100000}"#;

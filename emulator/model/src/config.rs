@@ -22,6 +22,16 @@ pub struct Direction {
     pub loss: Loss,
     pub corrupt_ppb: Ppb,
     pub duplicate_ppb: Ppb,
+    /// Clears the two bits of ECN in every packet, as some middleboxes do.
+    pub ecn_bleach: bool,
+    /// IP packets longer than this vanish without a word (RFC 2923, section 2.1); 0: none do.
+    pub blackhole_bytes: u32,
+    /// A policer before the queue drops what exceeds `police_bytes` + this rate × time, in any time; 0: none does.
+    pub police_bps: u64,
+    pub police_bytes: u64,
+    /// So many bytes pass the rate stage at once, or at `peak_bps` where that is not 0; 0: each at the rate.
+    pub burst_bytes: u64,
+    pub peak_bps: u64,
     pub queue: Queue,
     pub delay: Delay,
     /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.
@@ -49,6 +59,10 @@ pub enum Loss {
     None {},
     Bernoulli {
         loss_ppb: Ppb,
+    },
+    /// Each bit of what `framing` counts is wrong with this probability, and a packet with a wrong bit is lost.
+    BitErrors {
+        bit_ppb: Ppb,
     },
     /// Starts good. Per packet: first good→bad with `to_bad_ppb`, bad→good with `to_good_ppb`; then lost with the
     /// probability of the state reached.

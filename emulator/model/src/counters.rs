@@ -1,5 +1,5 @@
 //! What one direction counts. Nothing is silent, so at any instant, in packets:
-//! `in + duplicated = lost + store_full + arrived`, and
+//! `in + duplicated = lost + blackhole + policed + store_full + arrived`, and
 //! `arrived = queue_full + aqm + cut + out + queued + in service + delay line`.
 
 use alloc::vec::Vec;
@@ -46,11 +46,16 @@ impl Amount {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Packets shown to `impair` (their length is not known there).
+    /// Packets shown to `impair`, and their bytes as the link's framing counts them.
     pub in_packets: u64,
+    pub in_bytes: u64,
     /// Of these, taken away by the loss model.
     pub lost_packets: u64,
-    /// Of those not lost: one bit to be turned over; a copy to be made.
+    /// Of those not lost: too long for the path beyond a middlebox.
+    pub blackhole_packets: u64,
+    /// Of those not lost: more than the policer lets pass.
+    pub policed_packets: u64,
+    /// Of those that go on: one bit to be turned over; a copy to be made.
     pub corrupted_packets: u64,
     pub duplicated_packets: u64,
     /// Packets that the caller could not store, as it said by `count_drop`.
@@ -153,6 +158,12 @@ impl ClassCounters {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     pub loss: u64,
+    /// Longer than the black hole lets pass.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub blackhole: u64,
+    /// By the policer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub policed: u64,
     pub queue_full: u64,
     pub aqm: u64,
     pub store_full: u64,
@@ -175,15 +186,22 @@ impl Counters {
         sojourn
     }
 
-    /// `in_bytes`: of all that came in, which the model is not told.
-    pub fn report(&self, in_bytes: u64) -> DirectionReport {
+    /// Packets that were taken away before the queue, by whatever it was.
+    #[inline]
+    pub fn taken_packets(&self) -> u64 {
+        self.lost_packets + self.blackhole_packets + self.policed_packets
+    }
+
+    pub fn report(&self) -> DirectionReport {
         DirectionReport {
             in_packets: self.in_packets,
-            in_bytes,
+            in_bytes: self.in_bytes,
             out_packets: self.out.packets,
             out_bytes: self.out.bytes,
             drops: Drops {
                 loss: self.lost_packets,
+                blackhole: self.blackhole_packets,
+                policed: self.policed_packets,
                 queue_full: self.queue_full.packets,
                 aqm: self.aqm.packets,
                 store_full: self.store_full.packets,

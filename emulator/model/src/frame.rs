@@ -1,5 +1,5 @@
-//! What the link must know of a frame, and the three things it may change in one: complete a checksum that the
-//! sender left to its (absent) hardware, mark congestion (RFC 3168), flip a bit. In and out: the frame's bytes.
+//! What the link must know of a frame, and what it may change in one: complete a checksum that the sender
+//! left to its (absent) hardware, mark congestion or clear the bits of ECN (RFC 3168), flip a bit. In and out: the frame's bytes.
 //!
 //! VLAN tags (IEEE 802.1Q, 802.1ad) and MPLS labels (RFC 3032) may stand before the IP packet. An MPLS label does not say
 //! what it carries, so behind labels only what is an IP packet by its length and, for IPv4, by its header's checksum is
@@ -135,16 +135,25 @@ fn mix(mut hash: u64) -> u64 {
 
 /// Sets Congestion Experienced, and the IPv4 header's checksum accordingly (RFC 1624).
 pub fn mark_ce(frame: &mut [u8]) {
+    set_ecn(frame, ECN_MASK);
+}
+
+/// Clears both bits of ECN, and sets the IPv4 header's checksum accordingly.
+pub fn bleach(frame: &mut [u8]) {
+    set_ecn(frame, 0);
+}
+
+fn set_ecn(frame: &mut [u8], ecn: u8) {
     match payload(frame) {
         (at, Protocol::V4) => {
             let word = |frame: &[u8], at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
             let old = word(frame, at);
-            frame[at + 1] |= ECN_MASK;
+            frame[at + 1] = frame[at + 1] & !ECN_MASK | ecn;
             let new = word(frame, at);
             let check = fold(u32::from(!word(frame, at + 10)) + u32::from(!old) + u32::from(new));
             frame[at + 10..at + 12].copy_from_slice(&(!check).to_be_bytes());
         }
-        (at, Protocol::V6) => frame[at + 1] |= ECN_MASK << 4,
+        (at, Protocol::V6) => frame[at + 1] = frame[at + 1] & !(ECN_MASK << 4) | ecn << 4,
         (_, Protocol::Other) => {}
     }
 }
@@ -246,6 +255,22 @@ mod tests {
         assert!(header_is_sound(&frame));
     }
 
+    #[test]
+    fn bleaching_undoes_what_a_mark_does() {
+        let whole = packet();
+        let mut frame = packet();
+        bleach(&mut frame);
+        assert!(header_is_sound(&frame) && !ecn_capable(&frame));
+        assert_eq!(
+            (frame[15], frame[..15].to_vec(), frame[26..].to_vec()),
+            (0, whole[..15].to_vec(), whole[26..].to_vec())
+        );
+        let bleached = frame.clone();
+        mark_ce(&mut frame);
+        bleach(&mut frame);
+        assert_eq!(frame, bleached);
+    }
+
     const VLAN: [u8; 4] = [0x81, 0x00, 0x20, 0x05];
     const SERVICE: [u8; 4] = [0x88, 0xa8, 0x00, 0x07];
     const LABELS: [u8; 10] = [0x88, 0x47, 0, 1, 0x10, 64, 0, 2, 0x11, 64];
@@ -336,6 +361,8 @@ mod tests {
         assert!(ecn_capable(&frame));
         mark_ce(&mut frame);
         assert_eq!((frame[14], frame[15]), (0x60, 0x30));
+        bleach(&mut frame);
+        assert_eq!((frame[14], frame[15]), (0x60, 0x00));
     }
 
     #[test]

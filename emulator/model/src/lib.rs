@@ -2,7 +2,7 @@
 //!
 //! In come packets (as handles of the caller's own) with their length and time of arrival; out come the same
 //! handles with the time at which each is due at the far end, or as drops. Stages, in order:
-//! impair (loss, corruption, duplication) → queue → rate → delay line. Times are nanoseconds of any clock that
+//! impair (loss, middlebox, policer, corruption, duplication) → queue → rate → delay line. Times are nanoseconds of any clock that
 //! does not run backwards. No clock is read, nothing is sent, and in steady state nothing is allocated.
 //!
 //! The rate stage is a server in virtual time, evaluated lazily: every decision is taken at the instant at
@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod bucket;
 mod change;
 mod check;
 pub mod config;
@@ -22,26 +23,30 @@ mod distribution;
 mod fifo;
 pub mod frame;
 mod loss;
+mod middlebox;
 mod queue;
 mod rate;
 mod rng;
+mod shaper;
 mod trace;
 
 pub use change::{Change, Prepared};
 pub use check::check;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
 
+use bucket::Bucket;
 use config::{Direction, Framing, Loss, Ppb, Row};
 use delay::Line;
 use distribution::Distribution;
+use middlebox::Middlebox;
 use queue::{QueueStage, Waiting};
-use rate::Server;
 use rng::{Stage, Stream};
+use shaper::Shaper;
 use trace::{Player, Step};
 
 pub type Nanos = u64;
 
-/// What stage 1 decided. A lost packet is neither a duplicate nor corrupt.
+/// What stage 1 decided. A lost packet is neither a duplicate nor corrupt, and nothing is done to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     pub lost: bool,
@@ -49,6 +54,8 @@ pub struct Fate {
     pub duplicate: bool,
     /// A random number that chooses the bit to turn over.
     pub corrupt: Option<u32>,
+    /// The bits of ECN are to be cleared in the frame, before it is copied.
+    pub bleach: bool,
 }
 
 /// What the model must know of a packet.
@@ -106,11 +113,15 @@ pub struct DirectionModel<P> {
     loss: loss::Model,
     corrupt: Ppb,
     duplicate: Ppb,
-    /// Nothing to draw in stage 1.
+    middlebox: Middlebox,
+    police: Option<Bucket>,
+    /// Nothing to draw or to do in stage 1.
     harmless: bool,
     queue: QueueStage<P>,
     in_service: Option<Waiting<P>>,
-    server: Server,
+    server: Shaper,
+    /// Bytes, and the peak rate.
+    burst: (u64, u64),
     delay: Distribution,
     least_delay: Nanos,
     reorder: bool,
@@ -158,10 +169,13 @@ impl<P: Copy> DirectionModel<P> {
             loss: loss::Model::new(&config.loss),
             corrupt: config.corrupt_ppb,
             duplicate: config.duplicate_ppb,
+            middlebox: Middlebox { bleach: config.ecn_bleach, blackhole: config.blackhole_bytes },
+            police: policer(config.police_bps, config.police_bytes, 0),
             harmless: false,
             queue: QueueStage::new(&config.queue, room, stream(Stage::Queue)),
             in_service: None,
-            server: Server::new(config.rate_bps),
+            server: Shaper::new(config.rate_bps, config.burst_bytes, config.peak_bps),
+            burst: (config.burst_bytes, config.peak_bps),
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             reorder: config.reorder,
@@ -196,18 +210,21 @@ impl<P: Copy> DirectionModel<P> {
         self.advance(now);
     }
 
-    /// Stage 1, once per packet in order of arrival. A packet that is not lost goes on to `enqueue`, twice if
-    /// it is a duplicate. Every model draws for every packet, so one model's outcome never shifts another's.
+    /// Stage 1, once per packet in order of arrival. A packet that is not lost goes on to `enqueue` with what `meta` then
+    /// says of it, twice if it is a duplicate. Every model draws for every packet, so one model's outcome never shifts
+    /// another's.
     #[inline]
-    pub fn impair(&mut self, now: Nanos) -> Fate {
+    pub fn impair(&mut self, now: Nanos, meta: &mut Meta) -> Fate {
         self.counters.in_packets += 1;
+        let bytes = self.length(*meta);
+        self.counters.in_bytes += u64::from(bytes);
         if self.trace_at <= now {
             self.advance(now);
         }
         if self.harmless {
             return Fate::default();
         }
-        let lost = self.loss.lost(&mut self.streams.loss);
+        let lost = self.loss.lost(bytes, &mut self.streams.loss);
         let duplicate = self.duplicate > 0 && self.streams.duplicate.chance(self.duplicate);
         let corrupt = (self.corrupt > 0 && self.streams.corrupt.chance(self.corrupt))
             .then(|| (self.streams.corrupt.bits() >> 32) as u32);
@@ -215,9 +232,18 @@ impl<P: Copy> DirectionModel<P> {
             self.counters.lost_packets += 1;
             return Fate { lost, ..Fate::default() };
         }
+        if self.middlebox.swallows(meta) {
+            self.counters.blackhole_packets += 1;
+            return Fate { lost: true, ..Fate::default() };
+        }
+        if self.police.as_mut().is_some_and(|bucket| !bucket.admits(bytes, now)) {
+            self.counters.policed_packets += 1;
+            return Fate { lost: true, ..Fate::default() };
+        }
+        let bleach = self.middlebox.bleaches(meta);
         self.counters.duplicated_packets += u64::from(duplicate);
         self.counters.corrupted_packets += u64::from(corrupt.is_some());
-        Fate { lost, duplicate, corrupt }
+        Fate { lost, duplicate, corrupt, bleach }
     }
 
     /// Stage 2: the packet waits for the server, or comes back because the queue is full or its discipline
@@ -318,7 +344,22 @@ impl<P: Copy> DirectionModel<P> {
     /// The same without allocating; `change` then holds what it took the place of.
     pub fn take_over(&mut self, change: &mut Prepared, now: Nanos) {
         self.advance(now);
-        let Prepared { rate_bps, delay, reorder, loss, corrupt, duplicate, queue, restart_trace } = change;
+        let Prepared {
+            rate_bps,
+            delay,
+            reorder,
+            loss,
+            corrupt,
+            duplicate,
+            bleach,
+            blackhole,
+            police_bps,
+            police_bytes,
+            burst_bytes,
+            peak_bps,
+            queue,
+            restart_trace,
+        } = change;
         if let Some(rate_bps) = *rate_bps {
             self.server.set_rate(rate_bps, self.clock);
         }
@@ -332,6 +373,15 @@ impl<P: Copy> DirectionModel<P> {
         }
         self.corrupt = corrupt.unwrap_or(self.corrupt);
         self.duplicate = duplicate.unwrap_or(self.duplicate);
+        self.middlebox.bleach = bleach.unwrap_or(self.middlebox.bleach);
+        self.middlebox.blackhole = blackhole.unwrap_or(self.middlebox.blackhole);
+        if let (Some(police_bps), Some(police_bytes)) = (*police_bps, *police_bytes) {
+            self.police = policer(police_bps, police_bytes, self.clock);
+        }
+        if burst_bytes.is_some() || peak_bps.is_some() {
+            self.burst = (burst_bytes.unwrap_or(self.burst.0), peak_bps.unwrap_or(self.burst.1));
+            self.server.set_burst(self.burst.0, self.burst.1, self.clock);
+        }
         if let Some(queue) = queue {
             self.queue.take_over(queue, &mut self.counters);
         }
@@ -371,7 +421,11 @@ impl<P: Copy> DirectionModel<P> {
     }
 
     fn note_harmless(&mut self) {
-        self.harmless = matches!(self.loss, loss::Model::None) && self.corrupt == 0 && self.duplicate == 0;
+        self.harmless = matches!(self.loss, loss::Model::None)
+            && self.corrupt == 0
+            && self.duplicate == 0
+            && self.middlebox == Middlebox::NONE
+            && self.police.is_none();
     }
 
     /// Evaluates the server up to `to`: whoever has been sent goes into the delay line, the next one starts.
@@ -497,4 +551,9 @@ impl<P: Copy> DirectionModel<P> {
         self.counters.served_packets += 1;
         self.in_service = Some(next);
     }
+}
+
+/// One that is full; none of a rate of 0.
+fn policer(rate_bps: u64, bytes: u64, now: Nanos) -> Option<Bucket> {
+    (rate_bps > 0).then(|| Bucket::new(rate_bps, bytes, now))
 }

@@ -1,4 +1,5 @@
-//! Stage 1, the loss models: asked once per packet, in order of arrival, whether it is lost.
+//! Stage 1, the loss models: asked once per packet, in order of arrival, whether it is lost. In: the bytes that the packet
+//! counts on the link.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -6,7 +7,7 @@ use alloc::string::String;
 
 use super::check::{probability, require, Checked, LONGEST_LIST};
 use super::rng::Stream;
-use crate::config::{Loss, Ppb};
+use crate::config::{Loss, Ppb, ONE_PPB};
 
 impl Loss {
     /// Is it a model that can be run?
@@ -14,6 +15,7 @@ impl Loss {
         match self {
             Loss::None {} => Ok(()),
             Loss::Bernoulli { loss_ppb } => probability("loss_ppb", *loss_ppb),
+            Loss::BitErrors { bit_ppb } => probability("bit_ppb", *bit_ppb),
             Loss::GilbertElliott { to_bad_ppb, to_good_ppb, loss_good_ppb, loss_bad_ppb } => {
                 probability("to_bad_ppb", *to_bad_ppb)?;
                 probability("to_good_ppb", *to_good_ppb)?;
@@ -42,11 +44,55 @@ impl Loss {
     }
 }
 
+/// Probabilities to survive are in units of 2^-63. Each product is rounded down, so that of a packet of n bytes is too small
+/// by less than 16 n units: 10^-12 for the longest.
+const SURVIVAL_LOG2: u32 = 63;
+
+/// (1 − p)^(8 n): that none of the bits of n bytes is wrong, each with probability p.
+#[derive(Clone, Debug)]
+pub struct Survival {
+    of_byte: u64,
+    /// Most neighbours are equal.
+    last_bytes: u32,
+    last: u64,
+}
+
+impl Survival {
+    fn new(bit: Ppb) -> Self {
+        let whole = 1u128 << SURVIVAL_LOG2;
+        let of_bit = (whole * u128::from(ONE_PPB.saturating_sub(bit)) / u128::from(ONE_PPB)) as u64;
+        Survival { of_byte: power(of_bit, 8), last_bytes: 0, last: whole as u64 }
+    }
+
+    #[inline]
+    fn of(&mut self, bytes: u32) -> u64 {
+        if bytes != self.last_bytes {
+            (self.last_bytes, self.last) = (bytes, power(self.of_byte, bytes));
+        }
+        self.last
+    }
+}
+
+/// By squaring.
+fn power(mut base: u64, mut exponent: u32) -> u64 {
+    let product = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> SURVIVAL_LOG2) as u64;
+    let mut result = 1 << SURVIVAL_LOG2;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = product(result, base);
+        }
+        base = product(base, base);
+        exponent >>= 1;
+    }
+    result
+}
+
 /// A loss model with its state; starts in the good state (state 1), before the first packet.
 #[derive(Clone, Debug)]
 pub enum Model {
     None,
     Bernoulli(Ppb),
+    BitErrors(Survival),
     GilbertElliott { bad: bool, to_bad: Ppb, to_good: Ppb, loss_good: Ppb, loss_bad: Ppb },
     Markov4 { state: u8, p13: Ppb, p31: Ppb, p32: Ppb, p23: Ppb, p14: Ppb },
     EveryNth { n: u64, left: u64 },
@@ -58,8 +104,9 @@ impl Model {
     pub fn new(config: &Loss) -> Self {
         match *config {
             Loss::None {} => Model::None,
-            Loss::Bernoulli { loss_ppb: 0 } | Loss::EveryNth { n: 0 } => Model::None,
+            Loss::Bernoulli { loss_ppb: 0 } | Loss::BitErrors { bit_ppb: 0 } | Loss::EveryNth { n: 0 } => Model::None,
             Loss::Bernoulli { loss_ppb } => Model::Bernoulli(loss_ppb),
+            Loss::BitErrors { bit_ppb } => Model::BitErrors(Survival::new(bit_ppb)),
             Loss::GilbertElliott { to_bad_ppb, to_good_ppb, loss_good_ppb, loss_bad_ppb } => Model::GilbertElliott {
                 bad: false,
                 to_bad: to_bad_ppb,
@@ -80,10 +127,11 @@ impl Model {
 
     /// Is the next packet lost?
     #[inline]
-    pub fn lost(&mut self, stream: &mut Stream) -> bool {
+    pub fn lost(&mut self, bytes: u32, stream: &mut Stream) -> bool {
         match self {
             Model::None => false,
             Model::Bernoulli(loss) => stream.chance(*loss),
+            Model::BitErrors(survival) => stream.bits() >> (64 - SURVIVAL_LOG2) >= survival.of(bytes),
             // First the transition, then the loss in the state reached; always two draws.
             Model::GilbertElliott { bad, to_bad, to_good, loss_good, loss_bad } => {
                 let turn = stream.chance(if *bad { *to_good } else { *to_bad });
@@ -131,7 +179,7 @@ mod tests {
     fn outcomes(config: &Loss) -> Vec<bool> {
         let mut model = Model::new(config);
         let mut stream = Stream::new(11, Stage::Loss);
-        (0..MILLION).map(|_| model.lost(&mut stream)).collect()
+        (0..MILLION).map(|_| model.lost(1538, &mut stream)).collect()
     }
 
     fn share(outcomes: &[bool]) -> f64 {
@@ -164,6 +212,37 @@ mod tests {
             assert_near(both, p * p, 1e6, p);
         }
         assert!(outcomes(&Loss::Bernoulli { loss_ppb: 1_000_000_000 }).iter().all(|lost| *lost));
+    }
+
+    /// Against the definition, in floating point: exact to 10^-12, and none or all at the ends.
+    #[test]
+    fn a_packet_survives_if_all_of_its_bits_do() {
+        for bit_ppb in [1, 100, 12_345, 1_000_000, 50_000_000] {
+            let mut survival = Survival::new(bit_ppb);
+            for bytes in [1, 84, 1538, 9038, 65_573, 84] {
+                let exact = (8.0 * f64::from(bytes) * (-f64::from(bit_ppb) / 1e9).ln_1p()).exp();
+                let found = survival.of(bytes) as f64 / (1u64 << SURVIVAL_LOG2) as f64;
+                assert!((found - exact).abs() < 1e-12, "{bit_ppb} ppb, {bytes} bytes: {found} is not {exact}");
+            }
+        }
+        assert_eq!(Survival::new(0).of(1538), 1 << SURVIVAL_LOG2);
+        assert_eq!(Survival::new(1_000_000_000).of(84), 0);
+    }
+
+    #[test]
+    fn bit_errors_lose_long_packets_more_often() {
+        let config = Loss::BitErrors { bit_ppb: 10_000 };
+        let (mut model, mut stream) = (Model::new(&config), Stream::new(11, Stage::Loss));
+        let mut lost = |bytes| (0..MILLION).map(|_| model.lost(bytes, &mut stream)).collect::<Vec<_>>();
+        for bytes in [84, 1538, 9038] {
+            let seen = lost(bytes);
+            let p = 1.0 - (1.0 - 1e-5f64).powi(8 * bytes as i32);
+            assert_near(share(&seen), p, 1e6, 0.0);
+            let both = seen.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / 1e6;
+            assert_near(both, p * p, 1e6, p);
+        }
+        assert!(outcomes(&Loss::BitErrors { bit_ppb: 1_000_000_000 }).iter().all(|lost| *lost));
+        assert!(matches!(Model::new(&Loss::BitErrors { bit_ppb: 0 }), Model::None));
     }
 
     /// Bad for p/(p + r) of the time, 1/r packets at a time; the state's memory decays by 1 − p − r.

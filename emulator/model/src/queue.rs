@@ -14,8 +14,8 @@ mod red;
 
 use super::counters::{Amount, ClassCounters, Counters, MOST_CLASSES};
 use super::fifo::{Fifo, List, Pool};
-use super::rate::Server;
 use super::rng::Stream;
+use super::shaper::Shaper;
 use super::{Ecn, Nanos};
 use crate::config::{self, Queue};
 use classes::Classes;
@@ -230,7 +230,7 @@ impl<P: Copy> QueueStage<P> {
         &mut self,
         mut arriving: Waiting<P>,
         busy: bool,
-        server: &mut Server,
+        server: &mut Shaper,
         counters: &mut Counters,
     ) -> Result<(), P> {
         match self.discipline {
@@ -392,7 +392,7 @@ impl<P: Copy> QueueStage<P> {
     }
 
     /// Step marking, RED and PIE decide when a packet arrives.
-    fn judge(&mut self, arriving: &Waiting<P>, busy: bool, server: &mut Server, counters: &Counters) -> Verdict {
+    fn judge(&mut self, arriving: &Waiting<P>, busy: bool, server: &mut Shaper, counters: &Counters) -> Verdict {
         let arrival = Arrival {
             now: arriving.arrival,
             queued_bytes: counters.queued.bytes,

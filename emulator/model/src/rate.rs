@@ -15,8 +15,12 @@ const BYTE: u128 = 8 * NANOS_PER_SECOND;
 
 /// Is it a rate that the stage can have?
 pub(super) fn check(rate_bps: u64) -> Checked {
+    check_as("rate_bps", rate_bps)
+}
+
+pub(super) fn check_as(key: &str, rate_bps: u64) -> Checked {
     require(RATES.contains(&rate_bps), || {
-        format!("rate_bps {rate_bps}: write 8000 (8 kbit/s) to 100000000000 (100 Gbit/s)")
+        format!("{key} {rate_bps}: write 8000 (8 kbit/s) to 100000000000 (100 Gbit/s)")
     })
 }
 

@@ -81,8 +81,22 @@ impl Trace {
 
     /// A running link cannot be told what its trace says.
     pub(super) fn check_change(&self, change: &Change) -> Checked {
-        let Change { rate_bps, delay, reorder: _, loss, corrupt_ppb: _, duplicate_ppb: _, queue, restart_trace } =
-            change;
+        let Change {
+            rate_bps,
+            delay,
+            reorder: _,
+            loss,
+            corrupt_ppb: _,
+            duplicate_ppb: _,
+            ecn_bleach: _,
+            blackhole_bytes: _,
+            police_bps: _,
+            police_bytes: _,
+            burst_bytes,
+            peak_bps: _,
+            queue,
+            restart_trace,
+        } = change;
         let first = match self {
             Trace::None {} => {
                 return require(restart_trace.is_none(), || "restart_trace: the link has no trace".into());
@@ -92,6 +106,7 @@ impl Trace {
         };
         for (key, told, driven) in [
             ("rate_bps", rate_bps.is_some(), first.rate_bps.is_some()),
+            ("burst_bytes", burst_bytes.is_some_and(|bytes| bytes > 0), first.rate_bps.is_some()),
             ("delay", delay.is_some(), first.delay_ns.is_some()),
             ("loss", loss.is_some(), first.loss_ppb.is_some()),
             ("queue", queue.is_some(), first.limit_bytes.is_some()),

@@ -288,7 +288,7 @@ fn link_stats(link: &Link) -> Value {
 
 fn direction_stats(direction: &DirectionState) -> Value {
     let totals = direction.totals.lock().map(|totals| totals.clone()).unwrap_or_default();
-    let mut stats = json!(totals.model.report(totals.in_bytes));
+    let mut stats = json!(totals.model.report());
     stats["stamps_replaced"] = json!(direction.stamps_replaced.load(Relaxed));
     stats["lateness_ns"] = percentiles(&direction.lateness);
     stats["lateness_undisturbed_ns"] = percentiles(&direction.lateness_undisturbed);
@@ -325,11 +325,13 @@ pub fn summary(shared: &Shared) -> Vec<String> {
             let totals = direction.totals.lock().map(|totals| totals.clone()).unwrap_or_default();
             let (model, late) = (&totals.model, &direction.lateness);
             lines.push(format!(
-                "{} {name}: in {} out {} packets; dropped: loss {} queue {} aqm {} store {}; late p50 {} p99 {} max {} ns",
+                "{} {name}: in {} out {} packets; dropped: loss {} black hole {} policer {} queue {} aqm {} store {}; late p50 {} p99 {} max {} ns",
                 link.name,
                 model.in_packets,
                 model.out.packets,
                 model.lost_packets,
+                model.blackhole_packets,
+                model.policed_packets,
                 model.queue_full.packets,
                 model.aqm.packets,
                 model.store_full.packets,

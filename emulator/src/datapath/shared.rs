@@ -90,7 +90,6 @@ pub struct DirectionState {
 
 #[derive(Clone, Default)]
 pub struct Totals {
-    pub in_bytes: u64,
     pub model: Counters,
 }
 

@@ -70,7 +70,6 @@ struct Lane {
     arena: Arena,
     framing: Framing,
     last_arrival: Nanos,
-    in_bytes: u64,
     /// The kernel did not take all that was staged.
     stuck: bool,
     /// A fault ended the link.
@@ -85,7 +84,6 @@ struct Lane {
 struct Window {
     ms: u64,
     dirty: bool,
-    in_bytes: u64,
     before: Counters,
     queue_max_bytes: u64,
     lateness_max_ns: u64,
@@ -99,7 +97,6 @@ impl Lane {
             arena,
             framing: config.framing,
             last_arrival: 0,
-            in_bytes: 0,
             stuck: false,
             ended: false,
             fault,
@@ -125,11 +122,13 @@ impl Lane {
             fault.happen();
         }
         let ip_bytes = frame::counted_bytes(frame, self.framing);
-        let meta = self.model.describe(frame, ip_bytes);
-        self.in_bytes += u64::from((ip_bytes + self.framing.overhead_bytes).max(self.framing.minimum_bytes));
-        let fate = self.model.impair(arrival);
+        let mut meta = self.model.describe(frame, ip_bytes);
+        let fate = self.model.impair(arrival, &mut meta);
         if fate.lost {
             return;
+        }
+        if fate.bleach {
+            frame::bleach(frame);
         }
         let copy = fate.duplicate.then(|| self.arena.store(frame));
         if let Some(random) = fate.corrupt {
@@ -166,10 +165,10 @@ impl Lane {
         let (now, before, window) = (self.model.counters(), &self.window.before, &self.window);
         let row = Row {
             in_packets: now.in_packets - before.in_packets,
-            in_bytes: self.in_bytes - window.in_bytes,
+            in_bytes: now.in_bytes - before.in_bytes,
             out_packets: now.out.packets - before.out.packets,
             out_bytes: now.out.bytes - before.out.bytes,
-            lost: now.lost_packets - before.lost_packets,
+            lost: now.taken_packets() - before.taken_packets(),
             queue_full: now.queue_full.packets - before.queue_full.packets,
             aqm: now.aqm.packets - before.aqm.packets,
             store_full: now.store_full.packets - before.store_full.packets,
@@ -182,13 +181,8 @@ impl Lane {
             lateness_sum_ns: window.lateness_sum_ns,
         };
         state.series.write(self.window.ms, &row);
-        self.window = Window {
-            ms: self.window.ms,
-            in_bytes: self.in_bytes,
-            before: now.clone(),
-            queue_max_bytes: now.queued.bytes,
-            ..Window::default()
-        };
+        self.window =
+            Window { ms: self.window.ms, before: now.clone(), queue_max_bytes: now.queued.bytes, ..Window::default() };
         self.publish_totals(state);
     }
 
@@ -196,7 +190,6 @@ impl Lane {
     fn publish_totals(&mut self, state: &DirectionState) {
         self.totals_stale = true;
         if let Ok(mut totals) = state.totals.try_lock() {
-            totals.in_bytes = self.in_bytes;
             totals.model.clone_from(self.model.counters());
             self.totals_stale = false;
         }

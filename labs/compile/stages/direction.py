@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from labs.compile.settings import Settings
+from labs.compile.stages import bucket
 from labs.compile.stages import delay as delays
 from labs.compile.stages import loss as losses
 from labs.compile.stages import queue as queues
@@ -16,7 +17,7 @@ from labs.compile.stages.store import compile_store
 from labs.spec import Spec, fields
 from labs.stages import DelayTable, Direction, LossPattern
 from labs.stages.trace import length
-from labs.units import Rate
+from labs.units import Rate, Size
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 
@@ -44,6 +45,12 @@ class Directions:
             same.loss,
             same.corrupt_ppb,
             same.duplicate_ppb,
+            same.ecn_bleach,
+            same.blackhole_bytes,
+            same.police_bps,
+            same.police_bytes,
+            same.burst_bytes,
+            same.peak_bps,
             same.queue,
             same.delay,
             same.reorder,
@@ -71,8 +78,10 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
     trace = traces.compile_trace(way, at)
     queue = queues.compile_queue(way, at)
     delay, longest_ns = delays.compile_delay(way, at)
-    peak = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
-    packets, size = compile_store(peak, at, queue, longest_ns)
+    burst_bytes, peak_bps = bucket.compile_burst(way, at)
+    police_bps, police_bytes = bucket.compile_police(way, at)
+    highest = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
+    packets, size = compile_store(highest, at, queue, longest_ns, burst_bytes)
     written = way.written
     return Direction(
         framing=framing_of(way),
@@ -80,6 +89,12 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
         loss=losses.compile_loss(way, at),
         corrupt_ppb=written.corrupt.ppb if written.corrupt is not None else 0,
         duplicate_ppb=written.duplicate.ppb if written.duplicate is not None else 0,
+        ecn_bleach=written.ecn == "bleach",
+        blackhole_bytes=written.blackhole.bytes if isinstance(written.blackhole, Size) else 0,
+        police_bps=police_bps,
+        police_bytes=police_bytes,
+        burst_bytes=burst_bytes,
+        peak_bps=peak_bps,
         queue=queue,
         delay=delay,
         reorder=bool(written.reorder),
@@ -93,17 +108,26 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
 def described(direction: Direction) -> fields.Direction:
     """What a description would say of a direction, where a change of another key depends on it.
 
-    That is: the rate and buffer, which bound each other, and the delay, whose keys make up one stage. A change replaces
-    all else as a whole.
+    That is: the rate, its burst and the buffer, which bound each other, and the delay, whose keys make up one stage. A
+    change replaces all else as a whole.
     """
     keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
+    keys |= bucket.described(direction)
     return fields.Direction.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
+
+
+def _middlebox(direction: Direction) -> Obstacle | None:
+    if direction.ecn_bleach:
+        return "ecn", 'netem has no such middlebox: write "ecn: keep"'
+    return ("blackhole", 'netem has no such middlebox: write "blackhole: none"') if direction.blackhole_bytes else None
 
 
 def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
     """The first setting that netem and the kernel's queues cannot express; None if they express all."""
     return (
         losses.obstacle(direction.loss)
+        or _middlebox(direction)
+        or bucket.obstacle(direction)
         or delays.obstacle(direction.delay, direction.reorder, way)
         or queues.obstacle(direction.queue)
         or traces.obstacle(direction.trace)

@@ -7,8 +7,10 @@ from typing import assert_never
 from labs.compile.settings import Settings
 from labs.compile.stages.context import LinkContext, Obstacle
 from labs.spec import fields
+from labs.spec.values import BitErrors
 from labs.stages import (
     BernoulliLoss,
+    BitErrorLoss,
     EveryNthLoss,
     GilbertElliottLoss,
     Loss,
@@ -31,6 +33,8 @@ def compile_loss(way: Settings, at: LinkContext) -> Loss:
     match way.written.loss.model:
         case Fraction(ppb):
             return BernoulliLoss(ppb) if ppb else NoLoss()
+        case BitErrors(Fraction(ppb)):
+            return BitErrorLoss(ppb) if ppb else NoLoss()
         case fields.GilbertElliott() as model:
             return GilbertElliottLoss(
                 to_bad_ppb=model.to_bad.ppb,
@@ -63,6 +67,8 @@ def obstacle(loss: Loss) -> Obstacle | None:
     match loss:
         case EveryNthLoss() | LossPattern():
             return "loss", "netem loses at random only: write a fraction, gilbert-elliott or markov"
+        case BitErrorLoss():
+            return "loss", "netem knows no bit errors: write a fraction, gilbert-elliott or markov"
         case NoLoss() | BernoulliLoss() | GilbertElliottLoss() | Markov4Loss():
             return None
         case _:

@@ -16,11 +16,12 @@ MEAN_PACKET = 256  # beyond a million packets, a store has room for packets of t
 SLACK_PACKETS = 256
 
 
-def compile_store(way: Settings, at: LinkContext, queue: Queue, longest_ns: int) -> tuple[int, int]:
-    """Packets if all are small, bytes if all are large; `longest_ns` is the longest delay."""
+def compile_store(way: Settings, at: LinkContext, queue: Queue, longest_ns: int, burst_bytes: int) -> tuple[int, int]:
+    """Packets if all are small, bytes if all are large; `longest_ns` is the longest delay, `burst_bytes` what may
+    enter the delay line at once."""
     framing, rate = framing_of(way), way.rate
     largest, smallest = framed(framing, at.mtu), framed(framing, SMALLEST_IP)
-    line = bytes_in(rate.bps, longest_ns)
+    line = bytes_in(rate.bps, longest_ns) + burst_bytes
     limits = [(each.limit_packets, each.limit_bytes) for each in queue_limits(queue)]
     waiting = sum(size if size is not None else (packets or 0) * largest for packets, size in limits)
     small = line // smallest + sum(packets or (size or 0) // smallest for packets, size in limits)

@@ -232,7 +232,9 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../tests/golden/dumbbell-virtual.plan.json"
         ));
-        let plan = crate::plan::parse(text.expect("a file").as_bytes(), std::path::Path::new("plan")).expect("a plan");
+        let mut plan =
+            crate::plan::parse(text.expect("a file").as_bytes(), std::path::Path::new("plan")).expect("a plan");
+        plan.links[0].backend = Backend::Kernel;
         let said = |change: &dyn Fn(&mut Link)| {
             let mut changed = plan.clone();
             change(&mut changed.links[0]);

@@ -174,7 +174,7 @@ fn make(plan: &Plan) -> Result<(), String> {
             let change = Change { rate_bps: Some(8000), ..Change::default() };
             let _ = links::refusal(link, now, &change);
             let mut model = DirectionModel::with_room(now, 64);
-            let _ = model.impair(0);
+            let _ = model.impair(0, &mut Meta { ip_bytes: 1500, traffic_class: 2, ..Meta::default() });
             let _ = model.enqueue(0, Meta { ip_bytes: 1500, traffic_class: 2, ..Meta::default() }, 0);
             model.next_event().map(|event| model.pop(event));
         }

@@ -3,6 +3,7 @@
 Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's errors, which `labs.spec` translates.
 """
 
+from labs.spec.fields.bucket import Police
 from labs.spec.fields.description import ContainerPlan, CpuPlan, Description
 from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, Switch
 from labs.spec.fields.loss import GilbertElliott, Loss, Markov
@@ -66,6 +67,7 @@ __all__ = [
     "OvsPort",
     "ParkingLot",
     "Pie",
+    "Police",
     "Priority",
     "Queue",
     "Red",

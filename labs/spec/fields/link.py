@@ -9,11 +9,23 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from labs.spec.fields.bucket import Police
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
 from labs.spec.fields.trace import Trace
-from labs.spec.values import BufferText, DelayText, DurationText, FractionText, Mtu, Name, RateText
+from labs.spec.values import (
+    BlackholeText,
+    BufferText,
+    BurstText,
+    DelayText,
+    DurationText,
+    FractionText,
+    Mtu,
+    Name,
+    PeakText,
+    RateText,
+)
 
 
 class Direction(Model):
@@ -47,6 +59,27 @@ class Direction(Model):
         description="may jitter let packets overtake; false if absent: a packet then leaves no earlier than those "
         "before it, which makes the mean delay longer. Packets that come 1, 0.3, 0.1 or 0.01 of jitter apart are later "
         "by 0.04, 0.28, 0.52 or 0.83 jitter in the mean (uniform), by 0.23, 0.72, 1.21 or 2.13 (normal)",
+    )
+    ecn: Literal["bleach", "keep"] | None = Field(
+        None,
+        description="bleach: a middlebox before the queue clears both bits of ECN in every packet; keep if absent",
+        examples=["bleach"],
+    )
+    blackhole: BlackholeText | None = Field(
+        None,
+        description="IP packets longer than this vanish before the queue, without a word to anyone; none if absent",
+    )
+    police: Police | None = Field(
+        None,
+        description="a policer before the queue drops what exceeds a token bucket; none if absent",
+        examples=["{rate: 10Mbit/s, burst: 32kB}", "none"],
+    )
+    burst: BurstText | None = Field(
+        None,
+        description="the rate is a token bucket's, of this depth: so much passes at once after a pause; none if absent",
+    )
+    peak: PeakText | None = Field(
+        None, description="the rate at which a burst passes; without limit if absent, so that it takes no time"
     )
     trace: Trace | None = Field(
         None,

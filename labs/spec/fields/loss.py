@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from labs.spec.fields.model import Model, OneOf
-from labs.spec.values import Count, FractionText, PatternText
+from labs.spec.values import BitErrors, BitErrorsText, Count, FractionText, PatternText
 from labs.units import Fraction
 
 
@@ -35,6 +35,12 @@ class Loss(OneOf):
 
     what: ClassVar[str] = "loss model"
     bernoulli: FractionText | None = Field(None, description="each packet on its own; `loss: 0.1%` says the same")
+    bit_errors: BitErrorsText | None = Field(
+        None,
+        alias="bit-errors",
+        description="each bit of what `framing` counts is wrong with this probability p, and a packet with a wrong bit "
+        "is lost: of n bytes with 1 - (1 - p)^(8n)",
+    )
     gilbert_elliott: GilbertElliott | None = Field(None, alias="gilbert-elliott", description="bursts, two states")
     markov: Markov | None = Field(None, description="bursts, four states")
     every: Annotated[int, Count(1, 2**63 - 1)] | None = Field(
@@ -48,7 +54,7 @@ class Loss(OneOf):
         return value if isinstance(value, dict) else {"bernoulli": value}
 
     @property
-    def model(self) -> Fraction | GilbertElliott | Markov | int | str:
-        """The model that was written: bernoulli's fraction, a chain, every's number, or a pattern."""
-        model: Fraction | GilbertElliott | Markov | int | str = self.choice
+    def model(self) -> Fraction | BitErrors | GilbertElliott | Markov | int | str:
+        """The model that was written: bernoulli's fraction, one of bits, a chain, every's number, or a pattern."""
+        model: Fraction | BitErrors | GilbertElliott | Markov | int | str = self.choice
         return model

@@ -29,8 +29,6 @@ const MOST_OVERTAKING: u64 = 1 << 16;
 pub struct Lane {
     model: DirectionModel<Packet>,
     config: Direction,
-    /// As `impair` found them: the model counts the bytes of what it keeps.
-    in_bytes: u64,
 }
 
 /// A change of a direction, and what the direction is after it.
@@ -48,6 +46,7 @@ pub struct Arrival {
     lost: bool,
     duplicate: bool,
     corrupt: bool,
+    bleach: bool,
     /// Chooses the bit to turn over.
     random: u32,
 }
@@ -70,7 +69,7 @@ pub unsafe extern "C" fn ewan_lane_new(text: *const u8, length: usize, reason: *
     // SAFETY: the caller's promise.
     let (text, reason) = unsafe { (slice::from_raw_parts(text, length), slice::from_raw_parts_mut(reason, room)) };
     match direction(text) {
-        Ok(config) => Box::into_raw(Box::new(Lane { model: DirectionModel::growing(&config), config, in_bytes: 0 })),
+        Ok(config) => Box::into_raw(Box::new(Lane { model: DirectionModel::growing(&config), config })),
         Err(why) => {
             tell(reason, &why);
             null_mut()
@@ -161,9 +160,9 @@ pub unsafe extern "C" fn ewan_lane_impair(
     let framing = lane.config.framing;
     let tag_bytes = if framing.overhead_bytes == 0 { 0 } else { tag_bytes };
     let ip_bytes = frame::counted_bytes(head, framing) + tag_bytes + bytes.saturating_sub(head.len() as u32);
-    lane.in_bytes += u64::from((ip_bytes + framing.overhead_bytes).max(framing.minimum_bytes));
-    let fate = lane.model.impair(now);
-    let Meta { ip_bytes, flow, traffic_class } = lane.model.describe(head, ip_bytes);
+    let mut meta = lane.model.describe(head, ip_bytes);
+    let fate = lane.model.impair(now, &mut meta);
+    let Meta { ip_bytes, flow, traffic_class } = meta;
     let found = Arrival {
         ip_bytes,
         flow,
@@ -171,6 +170,7 @@ pub unsafe extern "C" fn ewan_lane_impair(
         lost: fate.lost,
         duplicate: fate.duplicate,
         corrupt: fate.corrupt.is_some(),
+        bleach: fate.bleach,
         random: fate.corrupt.unwrap_or(0),
     };
     // SAFETY: the caller's promise.
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn ewan_lane_next(lane: *const Lane) -> u64 {
 pub unsafe extern "C" fn ewan_lane_report(lane: *const Lane, text: *mut u8, room: usize) -> usize {
     // SAFETY: the caller's promise.
     let (lane, text) = unsafe { (&*lane, slice::from_raw_parts_mut(text, room)) };
-    let report = serde_json::to_vec(&lane.model.counters().report(lane.in_bytes)).unwrap_or_default();
+    let report = serde_json::to_vec(&lane.model.counters().report()).unwrap_or_default();
     let Some(text) = text.get_mut(..report.len()) else { return 0 };
     text.copy_from_slice(&report);
     report.len()
@@ -270,6 +270,14 @@ pub unsafe extern "C" fn ewan_lane_report(lane: *const Lane, text: *mut u8, room
 pub unsafe extern "C" fn ewan_frame_mark_ce(head: *mut u8, head_bytes: usize) {
     // SAFETY: the caller's promise.
     frame::mark_ce(unsafe { slice::from_raw_parts_mut(head, head_bytes) });
+}
+
+/// # Safety
+/// `head` has `head_bytes`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_frame_bleach(head: *mut u8, head_bytes: usize) {
+    // SAFETY: the caller's promise.
+    frame::bleach(unsafe { slice::from_raw_parts_mut(head, head_bytes) });
 }
 
 /// # Safety

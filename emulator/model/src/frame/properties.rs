@@ -53,6 +53,20 @@ proptest! {
     }
 
     #[test]
+    fn bleaching_changes_the_bits_of_ecn_and_their_checksum(frame in frames()) {
+        let mut bleached = frame.clone();
+        bleach(&mut bleached);
+        let (at, protocol) = payload(&frame);
+        let may = if protocol == Protocol::V4 { vec![at + 1, at + 10, at + 11] } else { vec![at + 1] };
+        prop_assert!(changed(&frame, &bleached).iter().all(|place| may.contains(place)));
+        prop_assert_eq!(traffic_class(&bleached), traffic_class(&frame) & !3);
+        if protocol == Protocol::V4 {
+            let rest = |frame: &[u8]| fold(sum(&frame[at..at + 20]));
+            prop_assert!(rest(&frame) != 0xffff || rest(&bleached) == 0xffff);
+        }
+    }
+
+    #[test]
     fn a_mark_changes_the_mark_and_its_checksum_once(frame in frames()) {
         let mut marked = frame.clone();
         mark_ce(&mut marked);

@@ -32,6 +32,7 @@ struct Released {
     mark_ce: bool,
     /// The random number that chose the bit that was turned over.
     corrupt: Option<u32>,
+    bleach: bool,
 }
 
 pub fn run() -> Result<(), String> {
@@ -45,22 +46,22 @@ fn releases(request: &Request) -> Result<Vec<Released>, String> {
     let mut model = DirectionModel::new(&request.direction);
     model.begin(request.begin_ns);
     let mut released = Vec::new();
-    let mut collect = |model: &mut DirectionModel<(usize, Option<u32>)>, now| {
+    let mut collect = |model: &mut DirectionModel<(usize, Option<u32>, bool)>, now| {
         while let Some(found) = model.pop(now) {
-            let (packet, corrupt) = found.packet;
-            released.push(Released { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt });
+            let (packet, corrupt, bleach) = found.packet;
+            released.push(Released { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt, bleach });
         }
         while model.dropped().is_some() {}
     };
     for (packet, arrival) in request.arrivals.iter().enumerate() {
         collect(&mut model, arrival.at_ns);
-        let fate = model.impair(arrival.at_ns);
-        let meta = model.describe(&bytes(&arrival.head)?, arrival.ip_bytes);
+        let mut meta = model.describe(&bytes(&arrival.head)?, arrival.ip_bytes);
+        let fate = model.impair(arrival.at_ns, &mut meta);
         let copies = if fate.lost { 0 } else { 1 + usize::from(fate.duplicate) };
         for copy in 0..copies {
             // A copy is intact; who is dropped is not told here.
             let corrupt = fate.corrupt.filter(|_| copy == 0);
-            let _ = model.enqueue((packet, corrupt), meta, arrival.at_ns);
+            let _ = model.enqueue((packet, corrupt, fate.bleach), meta, arrival.at_ns);
         }
     }
     collect(&mut model, Nanos::MAX);

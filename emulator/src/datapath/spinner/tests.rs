@@ -104,6 +104,12 @@ fn direction(rate_bps: u64, delay_ns: u64) -> Direction {
         loss: Loss::None {},
         corrupt_ppb: 0,
         duplicate_ppb: 0,
+        ecn_bleach: false,
+        blackhole_bytes: 0,
+        police_bps: 0,
+        police_bytes: 0,
+        burst_bytes: 0,
+        peak_bps: 0,
         queue: Queue {
             limit_packets: Some(200_000),
             limit_bytes: None,

@@ -86,9 +86,14 @@ fn model_way(page: &mut Exposition, Way { labels: way, now }: &Way, counted: &Di
     page.add("ewan_link_out_bytes_total", way, counted.out_bytes);
     page.add("ewan_link_out_packets_total", way, counted.out_packets);
     let drops = &counted.drops;
-    for (cause, packets) in
-        [("loss", drops.loss), ("queue_full", drops.queue_full), ("aqm", drops.aqm), ("store_full", drops.store_full)]
-    {
+    for (cause, packets) in [
+        ("loss", drops.loss),
+        ("blackhole", drops.blackhole),
+        ("policed", drops.policed),
+        ("queue_full", drops.queue_full),
+        ("aqm", drops.aqm),
+        ("store_full", drops.store_full),
+    ] {
         page.add("ewan_link_dropped_packets_total", &way.with("cause", cause), packets);
     }
     page.add("ewan_link_corrupted_packets_total", way, counted.corrupted_packets);

@@ -25,6 +25,12 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         loss,
         corrupt_ppb: _,
         duplicate_ppb: _,
+        ecn_bleach,
+        blackhole_bytes,
+        police_bps,
+        police_bytes: _,
+        burst_bytes,
+        peak_bps: _,
         queue,
         delay,
         reorder: _,
@@ -37,7 +43,16 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         Loss::EveryNth { .. } | Loss::Pattern { .. } => {
             return Some("netem loses at random only: write a fraction, or emulator: user in the description");
         }
+        Loss::BitErrors { .. } => {
+            return Some("netem knows no bit errors: write a fraction, or emulator: user in the description");
+        }
         Loss::None {} | Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => {}
+    }
+    if *ecn_bleach || *blackhole_bytes > 0 {
+        return Some("netem has no such middlebox: write emulator: user in the description");
+    }
+    if *police_bps > 0 || *burst_bytes > 0 {
+        return Some("such a token bucket is our own model's alone: write emulator: user in the description");
     }
     match delay {
         Delay::Table { .. } | Delay::Normal { .. } | Delay::Pareto { .. } => {
@@ -135,6 +150,8 @@ mod tests {
     fn direction() -> Direction {
         let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
             "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
+            "ecn_bleach": false, "blackhole_bytes": 0, "police_bps": 0, "police_bytes": 0,
+            "burst_bytes": 0, "peak_bps": 0,
             "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
             "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "trace": {"kind": "none"}, "seed": 1,
             "store_packets": 100, "store_bytes": 100000}"#;
@@ -167,6 +184,11 @@ mod tests {
         };
         assert_eq!(said(&|then| then.queue.limit_bytes = Some(1)), "");
         assert_eq!(said(&|then| then.delay = Delay::Uniform { delay_ns: 9, jitter_ns: 1 }), "");
+        assert!(said(&|then| then.ecn_bleach = true).contains("no such middlebox"));
+        assert!(said(&|then| (then.police_bps, then.police_bytes) = (8000, 1600)).contains("token bucket"));
+        assert!(said(&|then| then.burst_bytes = 1600).contains("token bucket"));
+        assert!(said(&|then| then.blackhole_bytes = 1400).contains("no such middlebox"));
+        assert!(said(&|then| then.loss = Loss::BitErrors { bit_ppb: 100 }).contains("no bit errors"));
         assert!(said(&|then| then.loss = Loss::EveryNth { n: 3 }).contains("at random only"));
         assert!(said(&|then| then.delay = Delay::Table { delays_ns: vec![1] }).contains("no such distribution"));
         assert!(said(&|then| then.queue.limit_packets = Some(3)).contains("would drop what waits"));

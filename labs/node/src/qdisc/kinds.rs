@@ -83,7 +83,7 @@ pub fn netem_head(direction: &Direction) -> [u8; 24] {
         Loss::Bernoulli { loss_ppb } => up_to(loss_ppb),
         // Chains of states are said in an attribute (`netem`); what is counted is refused before.
         Loss::None {} | Loss::GilbertElliott { .. } | Loss::Markov4 { .. } => 0,
-        Loss::EveryNth { .. } | Loss::Pattern { .. } => 0,
+        Loss::BitErrors { .. } | Loss::EveryNth { .. } | Loss::Pattern { .. } => 0,
     };
     let words = [0, netem_limit(direction), loss, 0, up_to(direction.duplicate_ppb), 0];
     let mut head = [0; 24];
@@ -113,6 +113,12 @@ impl<'a> From<&'a Direction> for OfNetem<'a> {
             ref loss,
             corrupt_ppb,
             duplicate_ppb,
+            ecn_bleach: _,
+            blackhole_bytes: _,
+            police_bps: _,
+            police_bytes: _,
+            burst_bytes: _,
+            peak_bps: _,
             queue: _,
             ref delay,
             reorder,
@@ -176,7 +182,11 @@ pub fn netem(options: &mut Attributes, direction: &Direction) {
                 model.bytes(NETEM_LOSS_GI, &words([p13, p31, p32, p14, below(p23_ppb)]));
             });
         }
-        Loss::None {} | Loss::Bernoulli { .. } | Loss::EveryNth { .. } | Loss::Pattern { .. } => {}
+        Loss::None {}
+        | Loss::Bernoulli { .. }
+        | Loss::BitErrors { .. }
+        | Loss::EveryNth { .. }
+        | Loss::Pattern { .. } => {}
     }
     options.u64(TCA_NETEM_PRNG_SEED, direction.seed);
 }
