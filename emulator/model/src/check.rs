@@ -59,7 +59,8 @@ pub fn check(direction: &Direction) -> Checked {
     peak(*peak_bps)?;
     queue.check()?;
     delay.check()?;
-    trace.check(queue)
+    trace.check(queue)?;
+    require(*burst_bytes == 0 || !trace.says_rate(), || "burst_bytes: the link's trace says the rate: write 0".into())
 }
 
 /// 0: none.

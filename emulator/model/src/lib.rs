@@ -127,6 +127,8 @@ pub struct DirectionModel<P> {
     reorder: bool,
     line: Line<P>,
     trace: Option<Player>,
+    /// The trace says the rate, which then is no token bucket's.
+    says_rate: bool,
     /// When the trace's next step is; the greatest number: never.
     trace_at: Nanos,
     /// The server has been evaluated up to here.
@@ -163,6 +165,8 @@ impl<P: Copy> DirectionModel<P> {
 
     fn with_rooms(config: &Direction, room: usize, overtaking: usize) -> Self {
         let stream = |stage| Stream::new(config.seed, stage);
+        let says_rate = config.trace.says_rate();
+        let burst = if says_rate { (0, 0) } else { (config.burst_bytes, config.peak_bps) };
         let mut model = DirectionModel {
             framing: config.framing,
             salt: config.seed,
@@ -174,13 +178,14 @@ impl<P: Copy> DirectionModel<P> {
             harmless: false,
             queue: QueueStage::new(&config.queue, room, stream(Stage::Queue)),
             in_service: None,
-            server: Shaper::new(config.rate_bps, config.burst_bytes, config.peak_bps),
-            burst: (config.burst_bytes, config.peak_bps),
+            server: Shaper::new(config.rate_bps, burst.0, burst.1),
+            burst,
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             reorder: config.reorder,
             line: Line::new(room, overtaking),
             trace: Player::new(&config.trace),
+            says_rate,
             trace_at: Nanos::MAX,
             clock: 0,
             counters: Counters::default(),
@@ -378,7 +383,7 @@ impl<P: Copy> DirectionModel<P> {
         if let (Some(police_bps), Some(police_bytes)) = (*police_bps, *police_bytes) {
             self.police = policer(police_bps, police_bytes, self.clock);
         }
-        if burst_bytes.is_some() || peak_bps.is_some() {
+        if (burst_bytes.is_some() || peak_bps.is_some()) && !self.says_rate {
             self.burst = (burst_bytes.unwrap_or(self.burst.0), peak_bps.unwrap_or(self.burst.1));
             self.server.set_burst(self.burst.0, self.burst.1, self.clock);
         }

@@ -36,6 +36,15 @@ impl Row {
 }
 
 impl Trace {
+    /// Then the rate is no token bucket's.
+    pub fn says_rate(&self) -> bool {
+        match self {
+            Trace::None {} => false,
+            Trace::Rows { rows, .. } => rows.iter().any(|row| row.rate_bps.is_some()),
+            Trace::Opportunities { .. } => true,
+        }
+    }
+
     /// Can it be followed on a link with this queue, and does whatever waits leave in the end?
     pub(super) fn check(&self, queue: &Queue) -> Checked {
         match self {
