@@ -5,31 +5,16 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue, Trace};
+use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Queue};
 use ewan_emulator::model::{DirectionModel, Meta};
 
 const PACKETS: u64 = 5_000_000;
 
 fn plain() -> Direction {
     Direction {
-        framing: Framing { overhead_bytes: 38, minimum_bytes: 84 },
-        rate_bps: 10_000_000_000,
-        loss: Loss::None {},
-        corrupt_ppb: 0,
-        duplicate_ppb: 0,
-        ecn_bleach: false,
-        blackhole_bytes: 0,
-        police_bps: 0,
-        police_bytes: 0,
-        burst_bytes: 0,
-        peak_bps: 0,
-        queue: Queue { limit_packets: Some(1_000), limit_bytes: None, discipline: Discipline::DropTail {} },
-        delay: Delay::Constant { delay_ns: 1_000_000 },
-        reorder: false,
-        trace: Trace::None {},
-        seed: 1,
         store_packets: 100_000,
         store_bytes: 150_000_000,
+        ..Direction::plain(10_000_000_000, Queue::drop_tail(Some(1_000), None), 1_000_000)
     }
 }
 

@@ -152,7 +152,7 @@ static int ewan_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to
 }
 
 /* What a sender left to its hardware to cut comes to the link as the packets that hardware would send. */
-static int ewan_cut(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static int ewan_segment(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct sk_buff *segment, *next;
 	bool accepted = false;
@@ -175,7 +175,7 @@ static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 
 	if (unlikely(!q->lane))
 		return qdisc_drop(skb, sch, to_free);
-	return unlikely(skb_is_gso(skb)) ? ewan_cut(skb, sch, to_free) : ewan_take(skb, sch, to_free);
+	return unlikely(skb_is_gso(skb)) ? ewan_segment(skb, sch, to_free) : ewan_take(skb, sch, to_free);
 }
 
 static struct sk_buff *ewan_dequeue(struct Qdisc *sch)

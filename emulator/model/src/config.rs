@@ -44,6 +44,32 @@ pub struct Direction {
     pub store_bytes: u64,
 }
 
+impl Direction {
+    /// A rate on the wire, a queue and a constant delay, and nothing else; seed 1, and no store.
+    pub fn plain(rate_bps: u64, queue: Queue, delay_ns: u64) -> Self {
+        Direction {
+            framing: Framing { overhead_bytes: 38, minimum_bytes: 84 },
+            rate_bps,
+            loss: Loss::None {},
+            corrupt_ppb: 0,
+            duplicate_ppb: 0,
+            ecn_bleach: false,
+            blackhole_bytes: 0,
+            police_bps: 0,
+            police_bytes: 0,
+            burst_bytes: 0,
+            peak_bps: 0,
+            queue,
+            delay: Delay::Constant { delay_ns },
+            reorder: false,
+            trace: Trace::None {},
+            seed: 1,
+            store_packets: 0,
+            store_bytes: 0,
+        }
+    }
+}
+
 /// What a packet's length counts: max(bytes of the IP packet + overhead, minimum).
 /// wire: 38 and 84 (header 14, FCS 4, preamble and gap 20); ethernet: 18 and 64; ip: 0 and 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,6 +192,13 @@ pub enum Discipline {
         scheduler: Scheduler,
         classes: Vec<Class>,
     },
+}
+
+impl Queue {
+    /// Drop-tail.
+    pub fn drop_tail(limit_packets: Option<u64>, limit_bytes: Option<u64>) -> Self {
+        Queue { limit_packets, limit_bytes, discipline: Discipline::DropTail {} }
+    }
 }
 
 impl Discipline {

@@ -127,8 +127,6 @@ pub struct DirectionModel<P> {
     reorder: bool,
     line: Line<P>,
     trace: Option<Player>,
-    /// The trace says the rate, which then is no token bucket's.
-    says_rate: bool,
     /// When the trace's next step is; the greatest number: never.
     trace_at: Nanos,
     /// The server has been evaluated up to here.
@@ -165,8 +163,7 @@ impl<P: Copy> DirectionModel<P> {
 
     fn with_rooms(config: &Direction, room: usize, overtaking: usize) -> Self {
         let stream = |stage| Stream::new(config.seed, stage);
-        let says_rate = config.trace.says_rate();
-        let burst = if says_rate { (0, 0) } else { (config.burst_bytes, config.peak_bps) };
+        let burst = if config.trace.says_rate() { (0, 0) } else { (config.burst_bytes, config.peak_bps) };
         let mut model = DirectionModel {
             framing: config.framing,
             salt: config.seed,
@@ -185,7 +182,6 @@ impl<P: Copy> DirectionModel<P> {
             reorder: config.reorder,
             line: Line::new(room, overtaking),
             trace: Player::new(&config.trace),
-            says_rate,
             trace_at: Nanos::MAX,
             clock: 0,
             counters: Counters::default(),
@@ -383,7 +379,8 @@ impl<P: Copy> DirectionModel<P> {
         if let (Some(police_bps), Some(police_bytes)) = (*police_bps, *police_bytes) {
             self.police = policer(police_bps, police_bytes, self.clock);
         }
-        if (burst_bytes.is_some() || peak_bps.is_some()) && !self.says_rate {
+        let says_rate = self.trace.as_ref().is_some_and(Player::says_rate);
+        if (burst_bytes.is_some() || peak_bps.is_some()) && !says_rate {
             self.burst = (burst_bytes.unwrap_or(self.burst.0), peak_bps.unwrap_or(self.burst.1));
             self.server.set_burst(self.burst.0, self.burst.1, self.clock);
         }

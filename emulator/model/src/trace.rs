@@ -190,6 +190,8 @@ pub struct Player {
     /// Of the period that is being followed.
     begin: Nanos,
     next: usize,
+    says_rate: bool,
+    least_delay: Option<Nanos>,
 }
 
 impl Player {
@@ -204,7 +206,11 @@ impl Player {
             }
             _ => return None,
         };
-        Some(Player { script, period_ns, begin: 0, next: 0 })
+        let least_delay = match &script {
+            Script::Rows(rows) => rows.iter().filter_map(|row| row.delay_ns).min(),
+            Script::Opportunities(_) => None,
+        };
+        Some(Player { script, period_ns, begin: 0, next: 0, says_rate: config.says_rate(), least_delay })
     }
 
     /// Begins anew.
@@ -217,12 +223,14 @@ impl Player {
         matches!(self.script, Script::Opportunities(_))
     }
 
+    /// Then the rate is no token bucket's.
+    pub fn says_rate(&self) -> bool {
+        self.says_rate
+    }
+
     /// The shortest delay that a row sets.
     pub fn least_delay(&self) -> Option<Nanos> {
-        match &self.script {
-            Script::Rows(rows) => rows.iter().filter_map(|row| row.delay_ns).min(),
-            Script::Opportunities(_) => None,
-        }
+        self.least_delay
     }
 
     /// When the next step is; the greatest number: never.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ewan_emulator::config::Direction;
+use ewan_emulator::config::{Direction, Queue};
 use ewan_emulator::datapath::client::{self, Client};
 use ewan_emulator::datapath::{run, LinkConfig, SpinnerConfig};
 use nix::sys::signal::{kill, Signal};
@@ -23,28 +23,12 @@ pub struct Link {
 }
 
 /// Wire framing, drop-tail, constant delay.
-pub fn direction(rate_bps: u64, delay_ns: u64, limit_bytes: u64) -> Result<Direction, String> {
-    serde_json::from_value(json!({
-        "framing": {"overhead_bytes": 38, "minimum_bytes": 84},
-        "rate_bps": rate_bps,
-        "loss": {"kind": "none"},
-        "corrupt_ppb": 0,
-        "duplicate_ppb": 0,
-        "ecn_bleach": false,
-        "blackhole_bytes": 0,
-        "police_bps": 0,
-        "police_bytes": 0,
-        "burst_bytes": 0,
-        "peak_bps": 0,
-        "queue": {"limit_packets": null, "limit_bytes": limit_bytes, "discipline": {"kind": "drop_tail"}},
-        "delay": {"kind": "constant", "delay_ns": delay_ns},
-        "reorder": false,
-        "trace": {"kind": "none"},
-        "seed": 1,
-        "store_packets": 1 << 17,
-        "store_bytes": 64 << 20,
-    }))
-    .map_err(|error| format!("the bench's own link: {error}"))
+pub fn direction(rate_bps: u64, delay_ns: u64, limit_bytes: u64) -> Direction {
+    Direction {
+        store_packets: 1 << 17,
+        store_bytes: 64 << 20,
+        ..Direction::plain(rate_bps, Queue::drop_tail(None, Some(limit_bytes)), delay_ns)
+    }
 }
 
 impl Link {

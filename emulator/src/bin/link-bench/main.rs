@@ -67,7 +67,7 @@ fn packet_rates(quick: bool) -> Result<Value, String> {
 fn highest_rate(net: &Net, kind: &str, mtu: u32, frame_bytes: usize, quick: bool) -> Result<Value, String> {
     let link = match kind {
         "veth" => None,
-        _ => Some(Link::start(net, mtu, &direction(100_000_000_000, 100_000, 32 << 20)?)?),
+        _ => Some(Link::start(net, mtu, &direction(100_000_000_000, 100_000, 32 << 20))?),
     };
     let seconds = if quick { 0.2 } else { 0.5 };
     let trial = |packets_per_second: f64| -> Result<(f64, u64, Option<f64>), String> {
@@ -137,7 +137,7 @@ fn latenesses(seconds: f64) -> Result<Value, String> {
                 let net = if kind == "veth" { Net::plain(1500)? } else { Net::with_link(1500)? };
                 let link = match kind {
                     "veth" => None,
-                    _ => Some(Link::start(&net, 1500, &direction(rate_bps, DELAY_NS, 1 << 20)?)?),
+                    _ => Some(Link::start(&net, 1500, &direction(rate_bps, DELAY_NS, 1 << 20))?),
                 };
                 let (sent, arrivals) = send_and_receive(&net, 1500, &load)?;
                 let errors = match link {
@@ -201,7 +201,7 @@ fn rate_errors(seconds: f64) -> Result<Value, String> {
                 net.shell("a", &format!("{tc} rate {rate_bps} burst {} limit {queue_bytes}", rate_bps / 8000))?;
                 None
             } else {
-                Some(Link::start(&net, 1500, &direction(rate_bps, 1_000_000, queue_bytes)?)?)
+                Some(Link::start(&net, 1500, &direction(rate_bps, 1_000_000, queue_bytes))?)
             };
             let (_, arrivals) = send_and_receive(&net, 1500, &load)?;
             let row = json!({

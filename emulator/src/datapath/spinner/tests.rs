@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ewan_timers::Clock;
 
 use super::*;
-use crate::config::{Delay, Framing, Loss, Queue, Trace};
+use crate::config::{Delay, Loss, Queue};
 use crate::datapath::changes::{channel, Outbox};
 use crate::datapath::interfaces::Interfaces;
 use crate::datapath::port::Facts;
@@ -99,28 +99,9 @@ impl Port for Fake {
 
 fn direction(rate_bps: u64, delay_ns: u64) -> Direction {
     Direction {
-        framing: Framing { overhead_bytes: 38, minimum_bytes: 84 },
-        rate_bps,
-        loss: Loss::None {},
-        corrupt_ppb: 0,
-        duplicate_ppb: 0,
-        ecn_bleach: false,
-        blackhole_bytes: 0,
-        police_bps: 0,
-        police_bytes: 0,
-        burst_bytes: 0,
-        peak_bps: 0,
-        queue: Queue {
-            limit_packets: Some(200_000),
-            limit_bytes: None,
-            discipline: crate::config::Discipline::DropTail {},
-        },
-        delay: Delay::Constant { delay_ns },
-        reorder: false,
-        trace: Trace::None {},
-        seed: 1,
         store_packets: 200_000,
         store_bytes: 64 << 20,
+        ..Direction::plain(rate_bps, Queue::drop_tail(Some(200_000), None), delay_ns)
     }
 }
 

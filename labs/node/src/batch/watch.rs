@@ -1,8 +1,8 @@
 //! Counters of the emulated links, again and again: links.csv, and classes.csv where a queue has classes, with the columns
 //! of labs/record/columns.py.
 //!
-//! In: open links and an interval. Out: a row per link and direction (and class) at T0, at each multiple of the interval, and when
-//! the program has ended. Rows are written whole, a few at a time.
+//! In: open links and an interval. Out: a row per link and direction (and class) at T0, at each multiple of the
+//! interval, and when the program has ended. Rows are written whole, a few at a time.
 
 use std::path::{Path, PathBuf};
 

@@ -145,17 +145,14 @@ pub fn requests(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ewan_emulator::config::Row;
+    use ewan_emulator::config::{Queue, Row};
 
     fn direction() -> Direction {
-        let text = r#"{"framing": {"overhead_bytes": 38, "minimum_bytes": 84}, "rate_bps": 1000000,
-            "loss": {"kind": "none"}, "corrupt_ppb": 0, "duplicate_ppb": 0,
-            "ecn_bleach": false, "blackhole_bytes": 0, "police_bps": 0, "police_bytes": 0,
-            "burst_bytes": 0, "peak_bps": 0,
-            "queue": {"limit_packets": null, "limit_bytes": 10000, "discipline": {"kind": "drop_tail"}},
-            "delay": {"kind": "constant", "delay_ns": 1000000}, "reorder": false, "trace": {"kind": "none"}, "seed": 1,
-            "store_packets": 100, "store_bytes": 100000}"#;
-        serde_json::from_str(text).expect("a direction")
+        Direction {
+            store_packets: 100,
+            store_bytes: 100_000,
+            ..Direction::plain(1_000_000, Queue::drop_tail(None, Some(10_000)), 1_000_000)
+        }
     }
 
     fn levels(then: &Direction) -> usize {

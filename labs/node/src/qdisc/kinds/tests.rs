@@ -1,6 +1,6 @@
 //! The bytes that the kernel gets.
 
-use ewan_emulator::config::{Framing, Queue, Trace};
+use ewan_emulator::config::Queue;
 use ewan_system::netlink::attributes;
 
 use super::*;
@@ -9,24 +9,9 @@ const WIRE: Sizes = Sizes { overhead_bytes: 24, minimum_bytes: 84, mtu: 1500 };
 
 fn direction() -> Direction {
     Direction {
-        framing: Framing { overhead_bytes: 38, minimum_bytes: 84 },
-        rate_bps: 100_000_000,
-        loss: Loss::None {},
-        corrupt_ppb: 0,
-        duplicate_ppb: 0,
-        ecn_bleach: false,
-        blackhole_bytes: 0,
-        police_bps: 0,
-        police_bytes: 0,
-        burst_bytes: 0,
-        peak_bps: 0,
-        queue: Queue { limit_packets: None, limit_bytes: Some(1_250_000), discipline: Discipline::DropTail {} },
-        delay: Delay::Constant { delay_ns: 50_000_000 },
-        reorder: false,
-        trace: Trace::None {},
         seed: 0x0123_4567_89ab_cdef,
         store_packets: 1000,
-        store_bytes: 0,
+        ..Direction::plain(100_000_000, Queue::drop_tail(None, Some(1_250_000)), 50_000_000)
     }
 }
 
