@@ -76,7 +76,7 @@ class VirtualBench:
         self._runs = 0
 
     def run(self, case: BulkCase, stop: threading.Event | None = None) -> dict[str, float]:
-        """One case: packets over the bottleneck, bytes received, seconds of both clocks."""
+        """A case on its dumbbell; what comes back is what `timed` says."""
         plan = dumbbell(case)
         flows = [
             traffic_request.Flow(
@@ -89,7 +89,7 @@ class VirtualBench:
     def timed(
         self, plan: Plan, program: Program, duration_ns: int, stop: threading.Event | None = None
     ) -> dict[str, float]:
-        """One run: as above."""
+        """Packets out of all links, and seconds: of the flows, of the virtual clock and of wall time."""
         self._runs += 1
         begun = time.perf_counter()
         finished = self._runtime.run(plan, program, self._scratch / str(self._runs), stop)

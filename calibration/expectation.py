@@ -147,7 +147,9 @@ class LinkExpectation:
         return self.senders[:count], min(above, count * one)
 
     def untold(self, quantity: str) -> str:
-        """Why there is no single value of a quantity; empty where there is one."""
+        """Why there is no single value of a quantity, or none that shows; empty where there is one."""
+        if self.direction.police_bps and quantity in ("rate", "queue limit"):
+            return "its policer drops what would fill it"
         return untold(self.direction, quantity)
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from labs.plan import End, Interface, Link, Plan
-from labs.stages import ConstantDelay, Direction, DropTail, Framing, NoLoss, NoTrace, Psp, Queue, Tbf
+from labs.stages import Direction, DropTail, Framing, Psp, Queue, Tbf, plain_direction
 from labs.stages.egress import paced
 
 ETHERNET_HEADER_BYTES = 14
@@ -64,26 +64,7 @@ def _direction(port: Interface) -> Direction:
         queue = Queue(None, packets * (port.mtu + framing.overhead_bytes), DropTail())
     elif card.limit_packets is not None:
         queue = Queue(card.limit_packets, None, DropTail())
-    return Direction(
-        framing=framing,
-        rate_bps=card.rate_bps,
-        loss=NoLoss(),
-        corrupt_ppb=0,
-        duplicate_ppb=0,
-        ecn_bleach=False,
-        blackhole_bytes=0,
-        police_bps=0,
-        police_bytes=0,
-        burst_bytes=0,
-        peak_bps=0,
-        queue=queue,
-        delay=ConstantDelay(0),
-        reorder=False,
-        trace=NoTrace(),
-        seed=0,
-        store_packets=0,
-        store_bytes=0,
-    )
+    return plain_direction(framing, card.rate_bps, queue, 0)
 
 
 def card_framing(card: Psp | Tbf) -> Framing:

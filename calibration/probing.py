@@ -97,20 +97,16 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
     told = [pair for pair in pairs[: method.most_pairs] if not pair.untold("delay")]
     told = [pair for pair in told if _passes(probing, pair, "base RTT", PROBE_BYTES)]
     probing.add("rtt", "rtt", *method.round_trips(told, lab))
-    _skip_traced(probing, expected)
-    for link in links:
-        for what in ("rate", "queue limit"):
-            if link.direction.police_bps:
-                probing.skip(link.key, what, "its policer drops what would fill it")
-    method.rates(probing, [link for link in links if not (link.untold("rate") or link.direction.police_bps)], lab)
+    _skip_untold(probing, expected)
+    method.rates(probing, [link for link in links if not link.untold("rate")], lab)
     steady = [pair for pair in pairs if not pair.untold("queue limit")]
     steady = [pair for pair in steady if _passes(probing, pair, "TCP goodput", pair.mtu_bytes)]
     method.transfers(probing, list(_one_per_bottleneck(probing, steady, method.most_transfers)), lab)
     return probing
 
 
-def _skip_traced(probing: Probing, expected: Expectations) -> None:
-    """What has no single value, because a trace moves it."""
+def _skip_untold(probing: Probing, expected: Expectations) -> None:
+    """What has no single value, or none that shows."""
     for link in expected.links:
         for quantity in ("rate", "queue limit"):
             if why := link.untold(quantity):

@@ -9,41 +9,28 @@ what becomes of each packet. Out: SVG, one picture a setting: a line a packet, f
 from __future__ import annotations
 
 import struct
-import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import matplotlib
-import orjson
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.figures.style import COLOURS, FAINT, INK, svg
+from analysis.figures.style import COLOURS, FAINT, INK, PAGE_RC, svg
+from calibration.link_model import ROOT, departures
 from labs import host
 from labs.compile import compile
 from labs.spec import parse
 from labs.stages import Direction
 from labs.units import NS_PER_MS
 
-ROOT = Path(__file__).parents[1]
 PLACE = ROOT / "docs/links"
-MODEL = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator"]
-MODEL += ["--bin", "link-bench", "--", "model"]
 NS_PER_US = 1000
 FULL, SMALL = 1462, 462
 """Bytes of IP packets: 1500 and 500 on the wire, which are 1.2 and 0.4 ms at 10 Mbit/s."""
 DASHES = (0, (2, 1.5))
-STYLE = {
-    "svg.hashsalt": "ewan",  # otherwise element names differ from run to run
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-}
+STYLE = PAGE_RC | {"font.size": 8, "axes.spines.left": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +142,14 @@ def packets(sources: tuple[Source, ...]) -> list[Packet]:
 
 def treated(settings: str, came: list[Packet]) -> list[Line]:
     """What the link's model does with them."""
-    arrivals = [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in came]
-    request = orjson.dumps({"direction": asdict(direction(settings)), "arrivals": arrivals})
-    released: list[dict[str, Any]] = orjson.loads(
-        subprocess.run(MODEL, cwd=ROOT, input=request, stdout=subprocess.PIPE, check=True).stdout
-    )
+    left = departures(direction(settings), came)
     lines = []
-    for each in released:
+    for each in left:
         packet = came[each["packet"]]
         corrupt = each["corrupt"] is not None
         lines.append(Line(packet.source, packet.at_ns, each["due_ns"], each["mark_ce"], corrupt))
-    left = {each["packet"] for each in released}
-    lines += [Line(packet.source, packet.at_ns, None) for number, packet in enumerate(came) if number not in left]
+    numbers = {each["packet"] for each in left}
+    lines += [Line(packet.source, packet.at_ns, None) for number, packet in enumerate(came) if number not in numbers]
     return lines
 
 

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import pytest
 
+from calibration.link_model import departures
+from generator.traffic_request import addresses_of
 from labs import host
 from labs.compile import compile
 from labs.plan import Link, Plan
@@ -29,7 +31,7 @@ from labs.runtime.program import Command, Program
 from labs.runtime.tests.lab import BINARY, own_state
 from labs.spec import parse
 from labs.units import NS_PER_SECOND
-from tests.test_one_model import LINKS, SEND, Seen, frames, of_the_model, watch
+from tests.test_one_model import LINKS, SEND, Seen, frames, watch
 
 pytestmark = pytest.mark.live
 
@@ -66,8 +68,7 @@ def captured(time: int) -> dict[str, tuple[Link, list[Seen], list[Seen]]]:
 
 def captured_in(place: Path) -> dict[str, tuple[Link, list[Seen], list[Seen]]]:
     plan = lab()
-    sink = next(node for node in plan.nodes if node.name == f"host{len(LINKS) + 1}")
-    address = sink.interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)[f"host{len(LINKS) + 1}"]
     send = SEND.replace("range(10000)", f"range({PACKETS})")
     assert send != SEND
     links = plan.links[: len(LINKS)]
@@ -106,7 +107,7 @@ def test_each_packet_is_treated_as_the_model_treats_it(case: str) -> None:
 def differences(link: Link, arrived: list[Seen], left: list[Seen]) -> str:
     """How the link differs from its model; empty where they are alike."""
     assert link.backend == "user" and len(arrived) >= PACKETS
-    wanted = of_the_model(link.forward, arrived)
+    wanted = departures(link.forward, arrived)
     due = numbered((arrived[each["packet"]].number, each["due_ns"], bool(each["mark_ce"])) for each in wanted)
     sent = numbered((each.number, each.at_ns, each.traffic_class & 3 == 3) for each in left)
     both = due.keys() & sent.keys()

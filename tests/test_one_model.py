@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import hypothesis
 import orjson
 import pytest
 from hypothesis import given, strategies
 
+from calibration.link_model import departures
+from generator.traffic_request import addresses_of
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
@@ -26,9 +27,7 @@ from labs.runtime.program import Command, Program
 from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import parse
-from labs.stages import Direction
 from labs.units import NS_PER_SECOND
-from tests.conftest import ROOT
 
 pytestmark = pytest.mark.virtual
 
@@ -38,8 +37,6 @@ EXAMPLES = int(os.environ.get("EXAMPLES", "4"))
 HEAD_BYTES = 42
 """Ethernet, IPv4, UDP."""
 LONGEST_S = 20
-RUN = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
-"""As the tests of Rust build it."""
 
 # A packet's number is the first thing in it.
 SEND = """
@@ -152,7 +149,7 @@ links: {{core: {{{settings}}}}}
 
 def seen(plan: Plan, place: Path, seed: int = 1) -> tuple[list[Seen], list[Seen]]:
     """What came into the link, and what went out of it."""
-    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)["right1"]
     link = plan.links[0]
     commands = (
         Command(link.node, watch(link.port_a, "in")),
@@ -192,18 +189,6 @@ def begin_ns(place: Path) -> int:
     return int((place / "commands" / "4-left1.out").read_text()) - int(date["started_ns"])
 
 
-def of_the_model(direction: Direction, arrived: list[Seen], begin_ns: int = 0) -> list[dict[str, Any]]:
-    request = {
-        "direction": direction,
-        "begin_ns": begin_ns,
-        "arrivals": [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrived],
-    }
-    command = [*RUN, "--", "model"]
-    done = subprocess.run(command, cwd=ROOT, input=orjson.dumps(request), stdout=subprocess.PIPE, check=True)
-    released: list[dict[str, Any]] = orjson.loads(done.stdout)
-    return released
-
-
 @pytest.mark.parametrize("settings", LINKS.values(), ids=LINKS)
 def test_every_packet_is_treated_as_the_model_treats_it(tmp_path: Path, settings: str) -> None:
     left = treated_alike(lab(settings), tmp_path / "run")
@@ -231,7 +216,7 @@ def treated_alike(plan: Plan, place: Path, seed: int = 1) -> list[Seen]:
     assert plan.links[0].backend == "ewan"
     arrived, left = seen(plan, place, seed)
     assert len(arrived) == PACKETS
-    wanted = of_the_model(plan.links[0].forward, arrived, begin_ns(place))
+    wanted = departures(plan.links[0].forward, arrived, begin_ns(place))
     assert len(left) == len(wanted)
     for found, each in zip(left, wanted, strict=True):
         came = arrived[each["packet"]]
@@ -251,7 +236,7 @@ def test_the_kernels_parts_send_and_drop_the_same_packets_at_the_same_times(tmp_
     plan = lab(settings, "kernel")
     assert plan.links[0].backend == "kernel"
     arrived, left = seen(plan, tmp_path / "run")
-    wanted = of_the_model(plan.links[0].forward, arrived)
+    wanted = departures(plan.links[0].forward, arrived)
     assert PACKETS > len(wanted) == len(left)
     for found, each in zip(left, wanted, strict=True):
         assert (found.number, found.at_ns) == (arrived[each["packet"]].number, each["due_ns"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.traffic_request import addresses_of
 from labs import host
 from labs.compile import compile
 from labs.runtime.program import Command, Program
@@ -48,7 +49,7 @@ def test_twelve_mbit_are_one_opportunity_a_millisecond(tmp_path: Path) -> None:
     (tmp_path / "12mbit.mahimahi").write_text("1\n")
     plan = compile(parse(LAB, tmp_path / "x.lab.yaml"), host.virtual_facts())
     link, place = plan.links[0], tmp_path / "run"
-    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)["right1"]
     commands = (
         Command(link.node, watch(link.port_a, "in")),
         Command(link.node, watch(link.port_b, "out")),

@@ -11,16 +11,11 @@ from typing import NamedTuple
 import matplotlib
 from matplotlib.figure import Figure
 
-from analysis.figures.style import COLOURS, MARKERS, svg
+from analysis.figures.style import COLOURS, MARKERS, PAGE_RC, svg
 from labs.units import NS_PER_MS
 
-STYLE = {
-    "svg.hashsalt": "ewan",  # otherwise element names differ from run to run
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
+STYLE = PAGE_RC | {
     "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.grid": True,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,

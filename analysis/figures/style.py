@@ -35,8 +35,17 @@ MOST_PANELS = 6
 
 _COORDINATES, _LONG = re.compile(r' (?:d|x|y)="[^"]*"'), re.compile(r"(\d\.\d{2})\d+")
 
-RC: dict[str, Any] = {
-    "svg.hashsalt": "ewan",  # otherwise element names differ from run to run
+_HASHSALT = {"svg.hashsalt": "ewan"}
+"""Otherwise element names differ from run to run."""
+PAGE_RC: dict[str, Any] = _HASHSALT | {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+"""Of small pictures in a page, whose letters are the page's."""
+
+RC: dict[str, Any] = _HASHSALT | {
     "svg.fonttype": "path",
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 8,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from calibration.expect import expectations
@@ -9,7 +10,7 @@ from calibration.expectation import Expectations
 from calibration.probe import LiveProbes
 from calibration.probing import Probing, plan_probes
 from labs.plan import Containers, End, Hop, Interface, Link, NetworkPath, Node, Pair, Plan, Spinner, Wire
-from labs.stages import Bare, ConstantDelay, Direction, DropTail, Framing, NoLoss, NoTrace, Queue
+from labs.stages import Bare, Direction, DropTail, Framing, Queue, plain_direction
 
 WIRE = Framing(overhead_bytes=38, minimum_bytes=84)
 DROP_TAIL = DropTail()
@@ -17,27 +18,8 @@ DROP_TAIL = DropTail()
 
 def direction(**changes: Any) -> Direction:
     """1 Gbit/s, 50 ms, 1 BDP of 100 ms."""
-    values: dict[str, Any] = {
-        "framing": WIRE,
-        "rate_bps": 1_000_000_000,
-        "loss": NoLoss(),
-        "corrupt_ppb": 0,
-        "duplicate_ppb": 0,
-        "ecn_bleach": False,
-        "blackhole_bytes": 0,
-        "police_bps": 0,
-        "police_bytes": 0,
-        "burst_bytes": 0,
-        "peak_bps": 0,
-        "queue": Queue(None, 12_500_000, DROP_TAIL),
-        "delay": ConstantDelay(50_000_000),
-        "reorder": False,
-        "trace": NoTrace(),
-        "seed": 1,
-        "store_packets": 100_000,
-        "store_bytes": 100_000_000,
-    }
-    return Direction(**{**values, **changes})
+    plain = plain_direction(WIRE, 1_000_000_000, Queue(None, 12_500_000, DROP_TAIL), 50_000_000)
+    return replace(plain, **{"seed": 1, "store_packets": 100_000, "store_bytes": 100_000_000, **changes})
 
 
 def plan(**changes: Any) -> Plan:

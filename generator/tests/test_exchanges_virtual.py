@@ -40,8 +40,7 @@ def plan() -> Plan:
 
 
 def end(plan: Plan, node: str) -> dict[str, str]:
-    address = next(node_.interfaces[0].addresses[0] for node_ in plan.nodes if node_.name == node)
-    return traffic_request.end(plan.lab, node, address.partition("/")[0])
+    return traffic_request.end(plan.lab, node, traffic_request.addresses_of(plan)[node])
 
 
 def flow(plan: Plan, work: dict[str, Any], **more: Any) -> dict[str, Any]:

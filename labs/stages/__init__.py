@@ -8,7 +8,7 @@ with `assert_never`, so that mypy names what a new kind lacks. Keys are in the o
 
 from labs.stages.change import Change
 from labs.stages.delay import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
-from labs.stages.direction import Direction, Framing
+from labs.stages.direction import Direction, Framing, plain_direction
 from labs.stages.egress import Bare, Egress, Fifo, Psp, Tbf
 from labs.stages.loss import (
     BernoulliLoss,
@@ -77,4 +77,5 @@ __all__ = [
     "TraceRows",
     "TrafficClass",
     "UniformDelay",
+    "plain_direction",
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labs.stages.delay import Delay
-from labs.stages.loss import Loss
+from labs.stages.delay import ConstantDelay, Delay
+from labs.stages.loss import Loss, NoLoss
 from labs.stages.queue import Queue
 from labs.stages.trace import NoTrace, Trace
 from labs.stages.trace import words as trace_words
@@ -42,6 +42,30 @@ class Direction:
     seed: int
     store_packets: int
     store_bytes: int
+
+
+def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int) -> Direction:
+    """A link that only queues, sends and delays, whose datapath holds no packet."""
+    return Direction(
+        framing=framing,
+        rate_bps=rate_bps,
+        loss=NoLoss(),
+        corrupt_ppb=0,
+        duplicate_ppb=0,
+        ecn_bleach=False,
+        blackhole_bytes=0,
+        police_bps=0,
+        police_bytes=0,
+        burst_bytes=0,
+        peak_bps=0,
+        queue=queue,
+        delay=ConstantDelay(delay_ns),
+        reorder=False,
+        trace=NoTrace(),
+        seed=0,
+        store_packets=0,
+        store_bytes=0,
+    )
 
 
 def framing_words(framing: Framing) -> str:

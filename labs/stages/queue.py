@@ -153,17 +153,6 @@ def limit_words(queue: Queue) -> str:
     return " ".join(limits)
 
 
-def class_names(discipline: Discipline) -> tuple[str, ...]:
-    """The classes of which a direction counts apart, in the order of its reports; none of most disciplines."""
-    match discipline:
-        case DualPi2():
-            return ("l4s", "classic")
-        case Classes(classes):
-            return tuple(each.name for each in classes)
-        case _:
-            return ()
-
-
 def discipline_words(discipline: Discipline) -> str:
     """The discipline's name as a description writes it."""
     match discipline:

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
+from generator.traffic_request import addresses_of
 from labs import host
 from labs.change import Heading, compile_change, wanted
 from labs.compile import compile
@@ -158,8 +159,7 @@ def kernel() -> Path:
 def trial(seed: int, place: Path) -> None:
     random_ = random.Random(seed)
     words, plan = draw(random_)
-    right = next(node for node in plan.nodes if node.name == "right1")
-    address = right.interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)["right1"]
     sizes = {"udp_bytes": random_.randint(0, 1472), "tcp_bytes": random_.randint(1, 20_000)}
     send = SEND.format(address=address, count=random_.randint(1, 400), **sizes)
     link, remove = plan.links[0], ("tc", "qdisc", "del", "dev")

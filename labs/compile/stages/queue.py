@@ -53,14 +53,21 @@ def compile_queue(way: Settings, at: LinkContext) -> Queue:
     traced = most(way, "buffer")
     written = way.written.buffer if traced is None else Buffer("bytes", traced)
     buffer = written or (WAN_BUFFER if at.role == "wan" else ACCESS_BUFFER)
+    if written is None:
+        _, size = buffer_limits(buffer, way.rate, at.longest_rtt_ns)
+        buffer = buffer if size is None else Buffer("bytes", max(size, FEWEST_PACKETS * packet))
+    room = _room(buffer, "buffer", way, at, packet)
+    return Queue(room.limit_packets, room.limit_bytes, _discipline(way, at, packet, room))
+
+
+def _room(buffer: Buffer, key: str, way: Settings, at: LinkContext, packet: int) -> Room:
+    """DescriptionError, at this key, for less than one of the largest packet."""
     packets, size = buffer_limits(buffer, way.rate, at.longest_rtt_ns)
-    if written is None and size is not None:
-        size = max(size, FEWEST_PACKETS * packet)
-    if packets == 0 or (size is not None and size < packet):
-        holds = "no packet" if packets == 0 else f"{Size(size or 0)}, less than one packet of {Size(packet)}"
-        raise at.error(way, "buffer", f'holds {holds}: write at least "1pkt"', buffer)
-    room = size if size is not None else (packets or 0) * packet
-    return Queue(packets, size, _discipline(way, at, packet, Room(packets, size, room)))
+    held = size if size is not None else (packets or 0) * packet
+    if held < packet:
+        holds = "no packet" if packets == 0 else f"{Size(held)}, less than one packet of {Size(packet)}"
+        raise at.error(way, key, f'holds {holds}: write at least "1pkt"', buffer)
+    return Room(packets, size, held)
 
 
 def buffer_limits(buffer: Buffer, rate: Rate, longest_rtt_ns: int) -> tuple[int | None, int | None]:
@@ -144,18 +151,8 @@ def _pie(model: fields.Pie, way: Settings, at: LinkContext, packet: int) -> Pie:
     return Pie(target_ns=target, update_ns=model.update.ns, alpha_mhz=model.alpha, beta_mhz=model.beta, ecn=model.ecn)
 
 
-def _bytes(buffer: Buffer, way: Settings, at: LinkContext, packet: int) -> int:
-    """So many of the largest packet, or bytes; at least one packet."""
-    packets, size = buffer_limits(buffer, way.rate, at.longest_rtt_ns)
-    held = size if size is not None else (packets or 0) * packet
-    if held < packet:
-        message = f'{buffer} is less than one packet of {Size(packet)}: write at least "1pkt"'
-        raise at.error(way, "queue", message, None)
-    return held
-
-
 def _step(model: fields.Step, way: Settings, at: LinkContext, packet: int, room: int) -> Step:
-    threshold = _bytes(model.at, way, at, packet)
+    threshold = _room(model.at, "queue", way, at, packet).bytes
     if threshold > room:
         message = f"the step at {Size(threshold)} is beyond the buffer of {Size(room)}: write a larger buffer"
         raise at.error(way, "queue", message, None)
@@ -209,12 +206,9 @@ def _classes(
                 message = f"DSCP {point} is of class {owners[point]} and of class {each.name}: write it once"
                 raise at.error(way, "queue", message, None)
             owners[point] = each.name
-        packets, size = room.limit_packets, room.limit_bytes
-        if each.buffer is not None:
-            _bytes(each.buffer, way, at, packet)
-            packets, size = buffer_limits(each.buffer, way.rate, at.longest_rtt_ns)
+        own = room if each.buffer is None else _room(each.buffer, "queue", way, at, packet)
         weight = each.weight if isinstance(each, fields.WeightedClass) else 1
-        classes.append(TrafficClass(each.dscp, size, packets, each.name, weight))
+        classes.append(TrafficClass(each.dscp, own.limit_bytes, own.limit_packets, each.name, weight))
     return Classes(tuple(classes), "weighted" if isinstance(model, fields.Weighted) else "strict")
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import psutil
 
 from labs.plan import Containers, End, Interface, Neighbour, Node, Plan, Route, Spinner, Wire
+from labs.record.tables import TABLES
 from labs.runtime.binary import BUILT
 from labs.runtime.progress import reading
 from labs.stages import Egress, Fifo, Tbf
@@ -71,6 +75,15 @@ def small(name: str, spinners: tuple[Spinner, ...] = (), sysctls: dict[str, str]
     return Plan(
         name, "graph", 1, "static", Containers(), nodes, wires, (), spinners, (), (min(os.sched_getaffinity(0)),)
     )
+
+
+def table(place: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a run's NAME.csv, whose columns are those of the record's table."""
+    with (place / f"{name}.csv").open(newline="") as file:
+        reader = csv.DictReader(file)
+        assert reader.fieldnames == list(TABLES[name])
+        words = {column for column, kind in TABLES[name].items() if kind == pl.String}
+        return [{key: value if key in words else int(value) for key, value in row.items()} for row in reader]
 
 
 def traces(lab: str, state: Path) -> list[str]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
+from generator.traffic_request import addresses_of
 from labs import host
 from labs.compile import compile
-from labs.record.tables import TABLES
 from labs.runtime.program import Command, Program
-from labs.runtime.tests.lab import BINARY
+from labs.runtime.tests.lab import BINARY, table
 from labs.runtime.virtual import VirtualRuntime
 from labs.spec import parse
 from labs.units import NS_PER_MS, NS_PER_SECOND
@@ -35,14 +33,6 @@ FAST, SLOW = 1000, 100
 """Packets of 1500 bytes on the wire: 1.2 ms at 10 Mbit/s. FAST come each 0.8 ms, SLOW each 8 ms."""
 
 
-def rows(place: Path) -> list[dict[str, Any]]:
-    with (place / "classes.csv").open(newline="") as file:
-        reader = csv.DictReader(file)
-        assert reader.fieldnames == list(TABLES["classes"])
-        words = ("link", "direction", "class")
-        return [{key: value if key in words else int(value) for key, value in row.items()} for row in reader]
-
-
 @pytest.mark.parametrize(
     ("queue", "traffic_class", "names"),
     [
@@ -61,7 +51,7 @@ dither: 0ms
 wan: {{rate: 10Mbit/s, delay: 5ms, buffer: 1000pkt, queue: {queue}}}
 """
     plan = compile(parse(text, Path("classes.lab.yaml")), host.virtual_facts())
-    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)["right1"]
     send = ("python3", "-c", SEND, address)
     commands = (
         Command("left1", (*send, "0", str(FAST), "800")),
@@ -69,7 +59,7 @@ wan: {{rate: 10Mbit/s, delay: 5ms, buffer: 1000pkt, queue: {queue}}}
     )
     program = Program(None, commands, 60 * NS_PER_SECOND, watch_ns=10 * NS_PER_MS)
     VirtualRuntime(BINARY).run(plan, program, tmp_path / "run")
-    told = rows(tmp_path / "run")
+    told = table(tmp_path / "run", "classes")
     assert {(row["link"], row["direction"], row["class"]) for row in told} == {
         ("core", heading, name) for heading in ("forward", "backward") for name in names
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import subprocess
 import threading
@@ -14,20 +13,19 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import orjson
 import pytest
 
+from generator.traffic_request import addresses_of
 from labs import host
 from labs.change import Heading, compile_change, wanted
 from labs.compile import compile
 from labs.plan import Plan
-from labs.record.tables import TABLES
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Command, Event, Program
-from labs.runtime.tests.lab import BINARY, StopAfter, own_state
+from labs.runtime.tests.lab import BINARY, StopAfter, own_state, table
 from labs.runtime.virtual import Run, VirtualRuntime
 from labs.spec import from_template
 from labs.stages import Change, EveryNthLoss
@@ -84,8 +82,7 @@ def change(plan: Plan, at_ns: int, link: str = "core", direction: Heading = "for
 
 def packets(plan: Plan, times_ns: Sequence[int]) -> tuple[Command, ...]:
     """Full packets from left1 to right1, sent at their times."""
-    right = next(node for node in plan.nodes if node.name == "right1")
-    address = right.interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)["right1"]
     receive = RECEIVE.format(wait=DRAIN_NS / NS_PER_SECOND)
     send = SEND.format(address=address, times=list(times_ns))
     return Command("right1", ("python3", "-c", receive)), Command("left1", ("python3", "-c", send))
@@ -113,14 +110,6 @@ def travel(
 
 def service_ns(rate_bps: int) -> Fraction:
     return Fraction(FRAMED_BITS * NS_PER_SECOND, rate_bps)
-
-
-def rows(place: Path) -> list[dict[str, Any]]:
-    with (place / "links.csv").open(newline="") as file:
-        reader = csv.DictReader(file)
-        assert reader.fieldnames == list(TABLES["links"])
-        words = ("link", "direction")
-        return [{key: value if key in words else int(value) for key, value in row.items()} for row in reader]
 
 
 BACKENDS = pytest.mark.parametrize("emulator", ["kernel", "user", "tbf"])
@@ -217,7 +206,7 @@ def test_counters_over_time_end_where_the_links_do(tmp_path: Path, emulator: str
     event = change(plan, NS_PER_SECOND + NS_PER_MS, rate="10M")
     place = tmp_path / "run"
     found = travel(place, plan, times, event, watch_ns=10 * NS_PER_MS)
-    all_rows = rows(place)
+    all_rows = table(place, "links")
     assert {(row["link"], row["direction"]) for row in all_rows} == {
         (link.name, way) for link in plan.links for way in ("forward", "backward")
     }
@@ -280,7 +269,7 @@ def test_an_interrupted_run_keeps_what_was_counted_and_says_what_was_not_done(tm
     assert run(plan, tmp_path / "run", program, stop).interrupted
     made = orjson.loads((tmp_path / "run/events.json").read_bytes())["events"]
     assert [each["applied_ns"] for each in made] == [NS_PER_SECOND, None]
-    assert rows(tmp_path / "run")[-1]["sent_packets"] > 0
+    assert table(tmp_path / "run", "links")[-1]["sent_packets"] > 0
 
 
 @contextmanager
@@ -321,7 +310,7 @@ def test_live_a_link_changes_when_it_is_told_to_and_is_given_back(tmp_path: Path
     late = [came - sent for sent, came in found if sent > at_ns + 200 * NS_PER_MS]
     assert min(early) >= 10 * NS_PER_MS and min(late) >= 80 * NS_PER_MS
     assert median(early) < 15 * NS_PER_MS and median(late) < 85 * NS_PER_MS
-    core = [row for row in rows(place) if (row["link"], row["direction"]) == ("core", "forward")]
+    core = [row for row in table(place, "links") if (row["link"], row["direction"]) == ("core", "forward")]
     assert core[-1]["sent_packets"] >= len(times)
     assert core[0]["rate_bps"] == 100_000_000 and core[-1]["rate_bps"] == 50_000_000
     looks = [row["time_ns"] for row in core[:-1]]
@@ -354,7 +343,7 @@ def test_a_full_disk_leaves_whole_rows(tmp_path: Path) -> None:
         program = Program(None, (Command("left1", ("sleep", "60")),), 60 * NS_PER_SECOND, watch_ns=NS_PER_MS)
         with pytest.raises(LabError, match=f"no space left in {place / 'run'}: make room there"):
             run(lab(), place / "run", program)
-        found = rows(place / "run")
+        found = table(place / "run", "links")
         assert len(found) > 1000
         assert (place / "run/links.csv").read_bytes().endswith(b"\n")
     finally:

@@ -15,6 +15,7 @@ import orjson
 import psutil
 import pytest
 
+from generator import traffic_request
 from labs import host
 from labs.change import compile_change, wanted
 from labs.compile import compile
@@ -50,9 +51,7 @@ def traffic(plan: Plan, clock: str, stop_ns: int, congestion: str = "reno") -> d
     """One bulk flow from left1 to right1, from T0 on."""
 
     def end(name: str) -> dict[str, str]:
-        node = next(node for node in plan.nodes if node.name == name)
-        address = node.interfaces[0].addresses[0].split("/")[0]
-        return {"netns": f"/run/netns/ewan-{plan.lab}-{name}", "address": address}
+        return traffic_request.end(plan.lab, name, traffic_request.addresses_of(plan)[name])
 
     flow = {
         "name": "bulk left1 to right1",

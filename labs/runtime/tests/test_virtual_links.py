@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from generator.traffic_request import addresses_of
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
@@ -68,7 +69,7 @@ def lab(**settings: str) -> Plan:
 
 def times(plan: Plan, place: Path, count: int, gap_s: float = 0, wait_s: float = 2) -> list[tuple[int, int]]:
     """When each full packet from left1 was sent and when it came to right1, in ns."""
-    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)["right1"]
     receive, send = RECEIVE.format(wait=wait_s), SEND.format(address=address, count=count, gap=gap_s)
     commands = (
         Command("right1", ("python3", "-c", receive)),
@@ -174,7 +175,7 @@ with socket.create_server(("", 5001)) as server, server.accept()[0] as connectio
 
 def test_what_a_sender_left_to_its_hardware_to_cut_is_cut_before_the_link(tmp_path: Path) -> None:
     plan = lab(emulator="user")
-    address = next(node for node in plan.nodes if node.name == "right1").interfaces[0].addresses[0].split("/")[0]
+    address = addresses_of(plan)["right1"]
     more = "ethtool -K $port tso on gso on && ip link set $port gso_max_segs 64 || exit"
     large = f"for port in $(ls /sys/class/net | grep eth); do {more}; done"
     # The host's own card would cut them.

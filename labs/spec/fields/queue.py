@@ -10,6 +10,8 @@ from labs.spec.fields.model import Model, OneOf
 from labs.spec.values import BufferText, Count, Dscp, DurationText, FractionText, GainText, Name, SizeText
 from labs.units import Duration, Fraction
 
+MOST_CLASSES = 8
+
 
 class Red(Model):
     """Floyd and Jacobson 1993, gentle."""
@@ -127,7 +129,7 @@ class WeightedClass(TrafficClass):
 class Priority(Model):
     """A class goes before all those behind it."""
 
-    classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=8)] = Field(
+    classes: Annotated[tuple[TrafficClass, ...], Field(min_length=1, max_length=MOST_CLASSES)] = Field(
         description="the first one goes first", examples=["[{name: voice, dscp: [ef]}, {name: rest}]"]
     )
 
@@ -135,7 +137,7 @@ class Priority(Model):
 class Weighted(Model):
     """Classes share the rate by their weights."""
 
-    classes: Annotated[tuple[WeightedClass, ...], Field(min_length=1, max_length=8)] = Field(
+    classes: Annotated[tuple[WeightedClass, ...], Field(min_length=1, max_length=MOST_CLASSES)] = Field(
         description="each with its weight", examples=["[{name: gold, dscp: [af41], weight: 3}, {name: rest}]"]
     )
 

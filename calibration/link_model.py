@@ -1,0 +1,47 @@
+"""What the model of a link alone does with packets, in a process of its own (`link-bench model`).
+
+In: a direction of a link, and when which packets come. Out: what leaves, and when.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from labs.stages import Direction
+
+ROOT = Path(__file__).parents[1]
+COMMAND = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
+"""As the tests of Rust build it."""
+
+
+class Arrival(Protocol):
+    """A packet that comes to the link."""
+
+    @property
+    def at_ns(self) -> int:
+        """When it comes."""
+
+    @property
+    def ip_bytes(self) -> int:
+        """The length of the IP packet."""
+
+    @property
+    def head(self) -> str:
+        """Its first bytes from Ethernet's header on, in hex."""
+
+
+def departures(direction: Direction, arrivals: Iterable[Arrival], begin_ns: int = 0) -> list[dict[str, Any]]:
+    """What leaves the link, in its order: the packet's number among the arrivals, `due_ns`, marks and turned bits.
+
+    A trace begins at `begin_ns`. CalledProcessError if the model refuses the direction.
+    """
+    came = [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrivals]
+    request = orjson.dumps({"direction": direction, "begin_ns": begin_ns, "arrivals": came})
+    done = subprocess.run([*COMMAND, "--", "model"], cwd=ROOT, input=request, stdout=subprocess.PIPE, check=True)
+    left: list[dict[str, Any]] = orjson.loads(done.stdout)
+    return left
