@@ -14,7 +14,7 @@ from statistics import NormalDist
 from typing import assert_never
 
 from labs import stages
-from labs.stages import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
+from labs.stages import NO_HARQ, ConstantDelay, Delay, DelayTable, Harq, NormalDelay, ParetoDelay, UniformDelay
 from labs.units import BITS_PER_BYTE, PPB
 
 
@@ -36,9 +36,9 @@ class DelayLine:
         return self.deviation_ns == 0
 
 
-def delay_line(delay: Delay, in_order: bool = False) -> DelayLine:
+def delay_line(delay: Delay, in_order: bool = False, harq: Harq = NO_HARQ) -> DelayLine:
     """`in_order`: what probes meet where no packet overtakes, sent `spread_ns` apart."""
-    line = _drawn(delay)
+    line = _repeated(_drawn(delay), harq)
     return ordered(line, line.spread_ns) if in_order else line
 
 
@@ -76,6 +76,25 @@ def _drawn(delay: Delay) -> DelayLine:
             return _pareto(float(centre), float(jitter))
         case _:
             assert_never(delay)
+
+
+def _repeated(line: DelayLine, harq: Harq) -> DelayLine:
+    """Behind it so many whole rounds as are needed, each with the same probability."""
+    if harq == NO_HARQ:
+        return line
+    error = harq.error_ppb / PPB
+    shares = [*(error**rounds * (1 - error) for rounds in range(harq.rounds)), error**harq.rounds]
+    later = [rounds * harq.round_ns for rounds in range(harq.rounds + 1)]
+    mean = math.fsum(share * each for share, each in zip(shares, later, strict=True))
+    variance = math.fsum(share * (each - mean) ** 2 for share, each in zip(shares, later, strict=True))
+    return DelayLine(
+        line.mean_ns + mean,
+        math.hypot(line.deviation_ns, math.sqrt(variance)),
+        line.spread_ns + later[-1],
+        lambda ns: math.fsum(s * line.distribution(ns - each) for s, each in zip(shares, later, strict=True)),
+        line.least_ns,
+        line.most_ns + later[-1],
+    )
 
 
 def _pareto(centre: float, jitter: float) -> DelayLine:

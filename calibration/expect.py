@@ -127,7 +127,7 @@ def _link(
         ends=_ends(a, b, interfaces),
         mtu_bytes=min(passing_bytes(direction), *(interfaces[end.node, end.interface].mtu for end in (a, b))),
         direction=direction,
-        line=delay_line(direction.delay, not direction.reorder),
+        line=delay_line(direction.delay, not direction.reorder, direction.harq),
         loss=losses(direction, PROBE_BYTES),
         duplicates=direction.duplicate_ppb / PPB,
         backend=link.backend,
@@ -176,7 +176,7 @@ def _pair(
 ) -> PairExpectation:
     ends = _ends(first[pair.source], first[pair.sink], interfaces)
     links, directions = (*there.links, *back.links), (*there.directions, *back.directions)
-    lines = [delay_line(direction.delay, not direction.reorder) for direction in directions]
+    lines = [delay_line(direction.delay, not direction.reorder, direction.harq) for direction in directions]
     wander = sum(line.mean_ns for line in lines) - sum(float(nominal_ns(d.delay)) for d in directions)
     tables = any(isinstance(direction.delay, DelayTable) for direction in directions)
     # A pair's RTT has the nominal delays; the mean of a skewed or cut distribution is elsewhere.

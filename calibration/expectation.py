@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from calibration import lans
 from calibration.distribution import DelayLine, LossStatistics, loss
-from labs.stages import BitErrorLoss, Direction, DropTail, Framing
+from labs.stages import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, Framing
 from labs.stages.queue import discipline_words
 from labs.stages.trace import Said, said
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB, Duration
 
 CARD_SHARE = 0.95
 """Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
@@ -52,7 +52,7 @@ def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
     size = framed_bytes(direction.framing, packet_bytes)
     missing = max(size - direction.burst_bytes, 0) * BYTE_NS / direction.rate_bps
     peak = size * BYTE_NS / direction.peak_bps if direction.peak_bps else 0.0
-    return max(missing, peak)
+    return max(missing, peak) + direction.aggregate.gap_ns
 
 
 def losses(direction: Direction, packet_bytes: int) -> LossStatistics:
@@ -71,7 +71,11 @@ def passing_bytes(direction: Direction) -> int:
 
 
 def untold(direction: Direction, quantity: str) -> str:
-    """Why a direction has no single value of a quantity: its trace; empty where it has one."""
+    """Why a direction has no single value of a quantity, its trace or its radio link; empty where it has one."""
+    if direction.slot_ns and quantity != "loss":
+        return f"it sends at the ends of slots of {Duration(direction.slot_ns)}"
+    if direction.aggregate != NO_AGGREGATE and quantity in ("rate", "queue limit"):
+        return "it carries what is sent together, which depends on how many packets wait"
     moved = sorted(said(direction.trace) & MOVED_BY[quantity])
     return f"it follows a trace, which says the {' and the '.join(moved)}" if moved else ""
 

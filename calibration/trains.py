@@ -114,6 +114,9 @@ TRAINS: dict[str, Train] = {
         (Source(20, 600), Source(20, 600, 100, FULL, 5001, EF)),
         ("rest, weight 1", "gold, weight 3"),
     ),
+    "aggregate": Train("aggregate: {packets: 4, gap: 2ms}, buffer: 40pkt", _steady(1300, 24)),
+    "slot": Train("slot: 5ms, buffer: 40pkt", _steady(1600, 20)),
+    "harq": Train("harq: {errors: 25%, round: 6ms}", _steady(2000, 16)),
     "jitter": Train("jitter: 2ms", _steady(1300, 24)),
     "reorder": Train("jitter: 2ms, reorder: true", _steady(1300, 24)),
 }

@@ -17,7 +17,7 @@ from labs.compile.stages.direction import compile_direction, described, obstacle
 from labs.plan import Link, Plan
 from labs.spec import fields, from_template
 from labs.spec.source import DescriptionError, Path, Place, Places
-from labs.stages import Change, Direction, DropTail, Queue, Red
+from labs.stages import Change, Direction, DropTail, Queue, Red, TraceOpportunities
 from labs.stages.delay import nominal_ns
 from labs.stages.trace import said
 from labs.units import Duration, Rate, Size, UnitError, about
@@ -42,6 +42,9 @@ WORDS = {
     "police": ("police_bps", "police_bytes"),
     "burst": ("burst_bytes",),
     "peak": ("peak_bps",),
+    "aggregate": ("aggregate",),
+    "slot": ("slot_ns",),
+    "harq": ("harq",),
     "buffer": ("queue",),
     "queue": ("queue",),
 }
@@ -119,6 +122,10 @@ def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
 
 def _check_trace(link: Link, now: Direction, asked: Wanted) -> None:
     """Refuses what the trace of a direction says."""
+    if "aggregate" in asked.words and isinstance(now.trace, TraceOpportunities):
+        raise DescriptionError(
+            f"aggregate={asked.words['aggregate']}: the trace of {link.name} says when packets leave: leave it out"
+        )
     for column in said(now.trace):
         told = [word for word in asked.words if set(WORDS[word]) & set(_TRACED[column])]
         if told:

@@ -74,6 +74,9 @@ LINKS = {
     "a burst": "burst: 20kB, buffer: 40kB",
     "a burst at a peak rate": "burst: 20kB, peak: 33333333bit/s, buffer: 40kB",
     "a policer": "police: {rate: 9999999bit/s, burst: 20kB}, duplicate: 1%, corrupt: 1%",
+    "aggregates": "aggregate: {packets: 8, time: 3ms, gap: 300us}, buffer: 60pkt",
+    "slots and HARQ": "slot: 1ms, harq: {errors: 20%, round: 3ms}, buffer: 40kB",
+    "HARQ, reordered": "harq: {errors: 20%, round: 3ms}, reorder: true, jitter: 1ms, buffer: 40kB",
     "RED": "queue: {red: {ecn: true}}, buffer: 60kB",
     "CoDel": "queue: {codel: {target: 1ms, interval: 10ms, ecn: true}}, buffer: 1000pkt",
     "PIE": "queue: {pie: {target: 2ms, ecn: true}}, buffer: 200pkt",
@@ -93,15 +96,21 @@ DELAYS = (
     "jitter: 3ms, distribution: pareto",
     "jitter: 3ms, distribution: uniform",
 )
+RADIOS = (
+    "aggregate: {packets: 4, gap: 200us}",
+    "slot: 500us",
+    "harq: {errors: 10%, round: 2ms, rounds: 2}",
+    "slot: 1ms, aggregate: {packets: 64, time: 2ms, gap: 100us}, harq: {errors: 30%, round: 4ms}",
+)
 QUEUES = [words for name, words in LINKS.items() if "queue:" in words]
 BUFFERS = ("buffer: 25pkt", "buffer: 60kB", "buffer: 20ms")
 
 
 @strategies.composite
 def any_settings(draw: strategies.DrawFn) -> str:
-    """A loss, a delay and a queue together, each of them or not."""
+    """A loss, a delay, a radio link and a queue together, each of them or not."""
     queue = draw(strategies.sampled_from([*QUEUES, *BUFFERS]))
-    more = [draw(strategies.sampled_from(["", *each])) for each in (LOSSES, DELAYS)]
+    more = [draw(strategies.sampled_from(["", *each])) for each in (LOSSES, DELAYS, RADIOS)]
     return ", ".join(words for words in (*more, queue, draw(strategies.sampled_from(["", "framing: ip"]))) if words)
 
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{direction, drop_tail};
-use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue};
+use ewan_emulator::config::{Aggregate, Delay, Direction, Discipline, Framing, Harq, Loss, Queue};
 use ewan_emulator::model::{Change, DirectionModel, Drop, Meta, Nanos};
 
 /// 1500 bytes and 38 of framing at 1 Gbit/s.
@@ -299,4 +299,83 @@ fn the_caller_s_own_drops_are_counted_with_the_others() {
     let mut link = Script::new(direction(1_000_000_000));
     link.model.count_drop(Drop::Store, Meta { ip_bytes: 1500, ..Meta::default() });
     assert_eq!((link.model.counters().store_full.packets, link.model.counters().store_full.bytes), (1, 1538));
+}
+
+#[test]
+fn packets_leave_at_the_ends_of_slots_with_all_that_a_slot_had_room_for() {
+    let base = direction(1_000_000_000);
+    let mut link = Script::new(Direction { slot_ns: 20_000, ..base.clone() });
+    link.send(0, 1500, "abcd");
+    assert_eq!(link.model.next_event(), Some(20_000 + MS));
+    assert_eq!(link.all(), [('a', 20_000 + MS), ('b', 40_000 + MS), ('c', 40_000 + MS), ('d', 60_000 + MS)]);
+    // Ten milliseconds of packets in a row: each has left by the end of the slot in which its last bit was sent.
+    let mut long = Script::new(Direction { slot_ns: MS, queue: drop_tail(Some(1000), None), ..base });
+    long.send(0, 1500, &"x".repeat(800));
+    let due: Vec<Nanos> = long.all().into_iter().map(|(_, due)| due).collect();
+    let wanted: Vec<Nanos> = (1..=800).map(|n: Nanos| (n * SLOT).div_ceil(MS) * MS + MS).collect();
+    assert_eq!(due, wanted);
+}
+
+#[test]
+fn waiting_packets_are_sent_together_and_arrive_together() {
+    let aggregate = Aggregate { packets: 3, time_ns: 0, gap_ns: 100_000 };
+    let mut link = Script::new(Direction { aggregate, ..direction(1_000_000_000) });
+    link.send(0, 1500, "abcdef");
+    let (first, second) = (100_000 + SLOT, 2 * 100_000 + 4 * SLOT);
+    let third = 3 * 100_000 + 6 * SLOT;
+    let wanted = [('a', first), ('b', second), ('c', second), ('d', second), ('e', third), ('f', third)];
+    assert_eq!(link.model.counters().in_service.packets, 1, "nobody else was there when it began");
+    assert_eq!(link.all(), wanted.map(|(name, at)| (name, at + MS)));
+}
+
+#[test]
+fn no_packet_joins_an_aggregate_that_is_long_enough() {
+    let aggregate = Aggregate { packets: 64, time_ns: 2 * SLOT, gap_ns: 0 };
+    let mut link = Script::new(Direction { aggregate, ..direction(1_000_000_000) });
+    link.send(0, 1500, "abcde");
+    let wanted = [('a', SLOT), ('b', 3 * SLOT), ('c', 3 * SLOT), ('d', 5 * SLOT), ('e', 5 * SLOT)];
+    assert_eq!(link.all(), wanted.map(|(name, at)| (name, at + MS)));
+}
+
+/// What is not sent yet goes at the new rate, and the pause before it stays as long.
+#[test]
+fn another_rate_leaves_the_pause_before_an_aggregate() {
+    let aggregate = Aggregate { packets: 3, time_ns: 0, gap_ns: 100_000 };
+    let mut link = Script::new(Direction { aggregate, ..direction(1_000_000_000) });
+    link.send(0, 1500, "a");
+    link.change(30_000, Change { rate_bps: Some(500_000_000), ..Change::default() });
+    assert_eq!(link.all(), [('a', 100_000 + 2 * SLOT + MS)]);
+}
+
+#[test]
+fn a_cut_link_gives_back_a_whole_aggregate() {
+    let aggregate = Aggregate { packets: 3, time_ns: 0, gap_ns: 0 };
+    let mut link = Script::new(Direction { aggregate, ..direction(1_000_000_000) });
+    link.send(0, 1500, "abcd");
+    assert_eq!(link.out(SLOT), []);
+    let mut cut: Vec<char> = std::iter::from_fn(|| link.model.cut()).collect();
+    cut.sort_unstable();
+    assert_eq!(cut, ['a', 'b', 'c', 'd']);
+    assert_eq!(link.model.counters().in_service.packets, 0);
+}
+
+/// Rounds are whole, packets keep their order, and with `reorder` a packet that was sent again is overtaken.
+#[test]
+fn a_packet_that_is_sent_again_comes_whole_rounds_later() {
+    let harq = Harq { error_ppb: 300_000_000, round_ns: 8 * MS, rounds: 4 };
+    for reorder in [false, true] {
+        let base = direction(1_000_000_000);
+        let mut link = Script::new(Direction { harq, reorder, queue: drop_tail(Some(1000), None), ..base });
+        link.send(0, 1500, &"x".repeat(1000));
+        let due: Vec<Nanos> = link.all().into_iter().map(|(_, due)| due - MS).collect();
+        assert_eq!(due.len(), 1000);
+        assert!(due.windows(2).all(|pair| pair[0] <= pair[1]));
+        let rounds = due.iter().filter(|due| *due % SLOT == 0).count();
+        if reorder {
+            // 0.7 are not sent again; five deviations are 73.
+            assert!((627..=773).contains(&rounds), "{rounds}");
+        } else {
+            assert!(rounds < 100, "most wait for an earlier one: {rounds}");
+        }
+    }
 }

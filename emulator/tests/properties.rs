@@ -4,7 +4,7 @@ mod common;
 
 use common::{direction, serialisation, PLAIN};
 use ewan_emulator::config::{
-    Class, Delay, Direction, Discipline, Framing, Loss, Opportunity, Queue, Row, Scheduler, Trace,
+    Aggregate, Class, Delay, Direction, Discipline, Framing, Harq, Loss, Opportunity, Queue, Row, Scheduler, Trace,
 };
 use ewan_emulator::model::{check, Change, Counters, DirectionModel, Meta, Nanos, Release};
 use proptest::prelude::*;
@@ -82,6 +82,20 @@ fn bursts() -> impl Strategy<Value = (u64, u64)> {
     (prop_oneof![3 => Just(0), 1 => 64..30_000u64], prop_oneof![Just(0), rates()])
 }
 
+/// Aggregates, slots and HARQ: none of them most often.
+fn radios() -> impl Strategy<Value = (Aggregate, u64, Harq)> {
+    let aggregate = (1..20u32, prop_oneof![Just(0), 1..100_000u64], prop_oneof![Just(0), 1..50_000u64]);
+    let aggregate = aggregate.prop_map(|(packets, time_ns, gap_ns)| Aggregate { packets, time_ns, gap_ns });
+    let harq = (1..400_000_000u32, 1_000..200_000u64, 1..5u32);
+    let harq = harq.prop_map(|(error_ppb, round_ns, rounds)| Harq { error_ppb, round_ns, rounds });
+    let none = || Just(Aggregate::NONE);
+    (
+        prop_oneof![3 => none(), 1 => aggregate],
+        prop_oneof![3 => Just(0), 1 => 1_000..200_000u64],
+        prop_oneof![3 => Just(Harq::NONE), 1 => harq],
+    )
+}
+
 fn queues() -> impl Strategy<Value = Queue> {
     (0..12u64, 0..20_000u64, 0..3u8, disciplines()).prop_map(|(packets, bytes, limits, discipline)| Queue {
         limit_packets: (limits != 1).then_some(packets),
@@ -91,10 +105,19 @@ fn queues() -> impl Strategy<Value = Queue> {
 }
 
 fn directions() -> impl Strategy<Value = Direction> {
-    (rates(), bursts(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(
-        |(rate_bps, burst, queue, delay, reorder, seed)| {
-            let (burst_bytes, peak_bps) = burst;
-            Direction { rate_bps, burst_bytes, peak_bps, queue, delay, reorder, seed, ..direction(PLAIN) }
+    (rates(), bursts(), radios(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(
+        |(rate_bps, (burst_bytes, peak_bps), (aggregate, slot_ns, harq), queue, delay, reorder, seed)| Direction {
+            rate_bps,
+            burst_bytes,
+            peak_bps,
+            aggregate,
+            slot_ns,
+            harq,
+            queue,
+            delay,
+            reorder,
+            seed,
+            ..direction(PLAIN)
         },
     )
 }
@@ -180,7 +203,10 @@ fn traced() -> impl Strategy<Value = Direction> {
         // The limit of a queue of classes is not one.
         let classes = matches!(config.queue.discipline, Discipline::Classes { .. });
         let queue = if classes { common::drop_tail(Some(9), None) } else { config.queue.clone() };
-        Direction { trace, queue, ..config }
+        // Opportunities say when packets leave.
+        let delivers = matches!(trace, Trace::Opportunities { .. });
+        let aggregate = if delivers { Aggregate::NONE } else { config.aggregate };
+        Direction { trace, queue, aggregate, ..config }
     })
 }
 
@@ -188,14 +214,18 @@ fn changes() -> impl Strategy<Value = Change> {
     (
         proptest::option::of(rates()),
         proptest::option::of(bursts()),
+        proptest::option::of(radios()),
         proptest::option::of(delays()),
         proptest::option::of(any::<bool>()),
         proptest::option::of(queues()),
     )
-        .prop_map(|(rate_bps, burst, delay, reorder, queue)| Change {
+        .prop_map(|(rate_bps, burst, radio, delay, reorder, queue)| Change {
             rate_bps,
             burst_bytes: burst.map(|burst| burst.0),
             peak_bps: burst.map(|burst| burst.1),
+            aggregate: radio.map(|radio| radio.0),
+            slot_ns: radio.map(|radio| radio.1),
+            harq: radio.map(|radio| radio.2),
             delay,
             reorder,
             queue,
@@ -374,7 +404,11 @@ fn wild_changes() -> impl Strategy<Value = Change> {
     });
     use proptest::option::of;
     let boxes = (of(any::<bool>()), of(prop_oneof![20..2_000u32, any::<u32>()]));
-    let buckets = (of((wild(), wild())), of(wild()), of(wild()));
+    let aggregate = (any::<u32>(), wild(), wild());
+    let aggregate = aggregate.prop_map(|(packets, time_ns, gap_ns)| Aggregate { packets, time_ns, gap_ns });
+    let harq = (wild_ppb(), wild(), any::<u32>());
+    let harq = harq.prop_map(|(error_ppb, round_ns, rounds)| Harq { error_ppb, round_ns, rounds });
+    let buckets = (of((wild(), wild())), of(wild()), of(wild()), of(aggregate), of(wild()), of(harq));
     (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), boxes, buckets, of(queue))
         .prop_map(
             |(
@@ -385,7 +419,7 @@ fn wild_changes() -> impl Strategy<Value = Change> {
                 corrupt_ppb,
                 duplicate_ppb,
                 (ecn_bleach, blackhole_bytes),
-                (police, burst_bytes, peak_bps),
+                (police, burst_bytes, peak_bps, aggregate, slot_ns, harq),
                 queue,
             )| Change {
                 rate_bps,
@@ -400,6 +434,9 @@ fn wild_changes() -> impl Strategy<Value = Change> {
                 police_bytes: police.map(|police| police.1),
                 burst_bytes,
                 peak_bps,
+                aggregate,
+                slot_ns,
+                harq,
                 queue,
                 restart_trace: None,
             },
@@ -427,7 +464,7 @@ fn wild_directions() -> impl Strategy<Value = Direction> {
 
 /// Any one of a direction's numbers may be wild, and the others are of a direction that passes.
 fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
-    (wild_directions(), directions(), 0..10u8).prop_map(|(wild, sound, which)| match which {
+    (wild_directions(), directions(), 0..11u8).prop_map(|(wild, sound, which)| match which {
         0 => Direction { framing: wild.framing, ..sound },
         1 => Direction { rate_bps: wild.rate_bps, ..sound },
         2 => Direction { loss: wild.loss, ..sound },
@@ -442,7 +479,8 @@ fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
             police_bytes: wild.police_bytes,
             ..sound
         },
-        8 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
+        8 => Direction { aggregate: wild.aggregate, slot_ns: wild.slot_ns, harq: wild.harq, ..sound },
+        9 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
         _ => wild,
     })
 }
@@ -520,6 +558,9 @@ proptest! {
                 Change { police_bps: change.police_bps, police_bytes: change.police_bytes, ..Change::default() },
                 Change { burst_bytes: change.burst_bytes, ..Change::default() },
                 Change { peak_bps: change.peak_bps, ..Change::default() },
+                Change { aggregate: change.aggregate, ..Change::default() },
+                Change { slot_ns: change.slot_ns, ..Change::default() },
+                Change { harq: change.harq, ..Change::default() },
                 Change { queue: change.queue.clone(), ..Change::default() },
                 Change { restart_trace: Some(true), ..Change::default() },
             ];
@@ -593,7 +634,8 @@ proptest! {
 
     #[test]
     fn never_before_arrival_serialisation_and_delay(config in directions(), packets in traffic(0), delay_ns in 0..300_000u64) {
-        let config = Direction { delay: Delay::Constant { delay_ns }, burst_bytes: 0, ..config };
+        let none = Direction { aggregate: Aggregate::NONE, slot_ns: 0, harq: Harq::NONE, ..config };
+        let config = Direction { delay: Delay::Constant { delay_ns }, burst_bytes: 0, ..none };
         let arrivals = arrivals(&packets);
         let released = run(&config, &packets, true).released;
         for release in &released {

@@ -34,8 +34,8 @@ def set_command(
     """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
 
     KEY is rate, delay, jitter, distribution, reorder, loss, corrupt, duplicate, ecn, blackhole, police, burst, peak,
-    buffer or queue; at=+10s says when. A link that is down has no carrier at either end: with a routing protocol, other
-    ways are found, and how long that took is told.
+    aggregate, slot, harq, buffer or queue; at=+10s says when. A link that is down has no carrier at either end: with a
+    routing protocol, other ways are found, and how long that took is told.
 
     \b
     ewan set core rate=500Mbit/s at=+10s

@@ -71,10 +71,14 @@ def _has_card(key: str, value: object) -> bool:
             return ns == 0
         case "queue", fields.Queue():
             return isinstance(value.model, fields.DropTail)
-        case ("ecn", "keep") | (("blackhole" | "burst" | "peak"), "none"):
+        case ("ecn", "keep") | (("blackhole" | "burst" | "peak" | "slot"), "none"):
             return True
         case "police", fields.Police():
             return value.rate is None
+        case "aggregate", fields.Aggregate():
+            return value.packets is None
+        case "harq", fields.Harq():
+            return value.errors is None or not value.errors.ppb
         case "reorder", bool():
             return not value
     return False

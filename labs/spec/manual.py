@@ -85,6 +85,8 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
     ("`loss: {gilbert-elliott: …}`", fields.GilbertElliott, ""),
     ("`loss: {markov: …}`", fields.Markov, "The four states of netem's `loss state` (Salsano et al. 2009)."),
     ("`police`", fields.Police, "`none`, or both of these."),
+    ("`aggregate`", fields.Aggregate, "`none`, or these."),
+    ("`harq`", fields.Harq, "`none`, or these. Repetitions take nothing from the rate."),
     ("`queue`", fields.Queue, "A word, or exactly one of these with its settings."),
     ("`queue: {red: …}`", fields.Red, "Floyd and Jacobson 1993, gentle."),
     ("`queue: {codel: …}`", fields.Codel, "RFC 8289."),

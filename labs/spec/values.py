@@ -188,6 +188,28 @@ def _burst(value: object) -> Size | Literal["none"]:
     return "none" if value == "none" else _depth(value)
 
 
+_SHORTEST_ROUND, _LONGEST_ROUND = Duration.parse("1us"), Duration.parse("1s")
+
+
+def _round(value: object) -> Duration:
+    """Of slots and of HARQ."""
+    duration = Duration.parse(value, _LONGEST_ROUND.ns)
+    if duration.ns >= _SHORTEST_ROUND.ns:
+        return duration
+    raise ValueError(f'write {_SHORTEST_ROUND} to {_LONGEST_ROUND}, like "8ms"')
+
+
+def _slot(value: object) -> Duration | Literal["none"]:
+    return "none" if value == "none" else _round(value)
+
+
+def _errors(value: object) -> Fraction:
+    fraction = Fraction.parse(value)
+    if fraction.ppb <= 900_000_000:
+        return fraction
+    raise ValueError('write at most "90%"')
+
+
 def _peak(value: object) -> Rate | Literal["none"]:
     return "none" if value == "none" else Rate.parse(value)
 
@@ -242,6 +264,12 @@ BlackholeText = Annotated[
 ]
 DepthText = Annotated[Size, PlainValidator(_depth), _text("size", "32kB")]
 BurstText = Annotated[Size | Literal["none"], PlainValidator(_burst), _text("`none` or a size", "32kB", "none")]
+RadioTimeText = Annotated[
+    Duration, PlainValidator(lambda value: Duration.parse(value, _LONGEST_ROUND.ns)), _text("duration", "150us")
+]
+RoundText = Annotated[Duration, PlainValidator(_round), _text("duration", "8ms")]
+SlotText = Annotated[Duration | Literal["none"], PlainValidator(_slot), _text("`none` or a duration", "1ms", "none")]
+ErrorsText = Annotated[Fraction, PlainValidator(_errors), _text("fraction", "10%")]
 PeakText = Annotated[Rate | Literal["none"], PlainValidator(_peak), _text("`none` or a rate", "1Gbit/s", "none")]
 DitherText = Annotated[
     Duration | Literal["auto"], PlainValidator(_dither), _text("`auto`, `0` or a duration", "0", "10us")

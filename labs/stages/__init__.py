@@ -35,9 +35,13 @@ from labs.stages.queue import (
     Step,
     TrafficClass,
 )
+from labs.stages.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq
 from labs.stages.trace import NoTrace, Trace, TraceOpportunities, TraceRows
 
 __all__ = [
+    "NO_AGGREGATE",
+    "NO_HARQ",
+    "Aggregate",
     "Bare",
     "BernoulliLoss",
     "BitErrorLoss",
@@ -58,6 +62,7 @@ __all__ = [
     "FqCodel",
     "Framing",
     "GilbertElliottLoss",
+    "Harq",
     "Loss",
     "LossPattern",
     "Markov4Loss",

@@ -13,8 +13,9 @@ from labs.stages.delay import Delay
 from labs.stages.direction import Direction, police_words
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
+from labs.stages.radio import Aggregate, Harq, aggregate_words, harq_words
 from labs.typed import read_typed
-from labs.units import Fraction, Rate, Size
+from labs.units import Duration, Fraction, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,9 @@ class Change:
     police_bytes: int | None = None
     burst_bytes: int | None = None
     peak_bps: int | None = None
+    aggregate: Aggregate | None = None
+    slot_ns: int | None = None
+    harq: Harq | None = None
     queue: Queue | None = None
     restart_trace: bool | None = None
     """The trace begins anew; true or absent."""
@@ -76,6 +80,9 @@ def words(change: Change) -> str:
         "police": None if change.police_bytes is None else police_words(change.police_bps or 0, change.police_bytes),
         "burst": None if change.burst_bytes is None else _or_none(change.burst_bytes, Size),
         "peak": None if change.peak_bps is None else _or_none(change.peak_bps, Rate),
+        "aggregate": None if change.aggregate is None else aggregate_words(change.aggregate),
+        "slot": None if change.slot_ns is None else _or_none(change.slot_ns, Duration),
+        "harq": None if change.harq is None else harq_words(change.harq),
         "buffer": None if change.queue is None else queues.limit_words(change.queue),
         "queue": None if change.queue is None else queues.discipline_words(change.queue.discipline),
         "trace": None if change.restart_trace is None else "restarted",

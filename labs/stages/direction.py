@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from labs.stages.delay import ConstantDelay, Delay
 from labs.stages.loss import Loss, NoLoss
 from labs.stages.queue import Queue
+from labs.stages.radio import NO_AGGREGATE, NO_HARQ, Aggregate, Harq, aggregate_words, harq_words
 from labs.stages.trace import NoTrace, Trace
 from labs.stages.trace import words as trace_words
-from labs.units import Fraction, Rate, Size
+from labs.units import Duration, Fraction, Rate, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,9 @@ class Direction:
     police_bytes: int
     burst_bytes: int
     peak_bps: int
+    aggregate: Aggregate
+    slot_ns: int
+    harq: Harq
     queue: Queue
     delay: Delay
     reorder: bool
@@ -58,6 +62,9 @@ def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int
         police_bytes=0,
         burst_bytes=0,
         peak_bps=0,
+        aggregate=NO_AGGREGATE,
+        slot_ns=0,
+        harq=NO_HARQ,
         queue=queue,
         delay=ConstantDelay(delay_ns),
         reorder=False,
@@ -88,5 +95,8 @@ def impairment_words(direction: Direction) -> list[str]:
     words += [f"police {police_words(direction.police_bps, direction.police_bytes)}"] if direction.police_bps else []
     words += [f"burst {Size(direction.burst_bytes)}"] if direction.burst_bytes else []
     words += [f"peak {Rate(direction.peak_bps)}"] if direction.peak_bps else []
+    words += [] if direction.aggregate == NO_AGGREGATE else [f"aggregate {aggregate_words(direction.aggregate)}"]
+    words += [f"slot {Duration(direction.slot_ns)}"] if direction.slot_ns else []
+    words += [] if direction.harq == NO_HARQ else [f"harq {harq_words(direction.harq)}"]
     words += ["reorder"] if direction.reorder else []
     return words + ([] if isinstance(direction.trace, NoTrace) else [trace_words(direction.trace)])

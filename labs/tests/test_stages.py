@@ -19,7 +19,7 @@ from labs.compile import HostFacts, compile
 from labs.compile.settings import _has_card
 from labs.plan import Interface
 from labs.spec import fields, manual, parse
-from labs.stages import Change, ConstantDelay, Direction, DropTail, NoLoss, Queue
+from labs.stages import NO_AGGREGATE, NO_HARQ, Change, ConstantDelay, Direction, DropTail, NoLoss, Queue
 from labs.stages.change import words
 from labs.typed import KIND, kinds
 
@@ -38,6 +38,9 @@ IMPAIRED: dict[str, dict[str, Any]] = {
     "police": {"police": {"rate": "10Mbit/s", "burst": "32kB"}},
     "burst": {"burst": "32kB"},
     "peak": {"burst": "32kB", "peak": "100Gbit/s"},
+    "aggregate": {"aggregate": {"packets": 64, "gap": "100us"}},
+    "slot": {"slot": "1ms"},
+    "harq": {"harq": {"errors": "10%", "round": "8ms"}},
     "jitter": {"delay": "1ms", "jitter": "1ms"},
     "distribution": {"delay": "1ms", "jitter": "1ms", "distribution": "uniform"},
     "trace": {"trace": {"file": str(GOLDEN.parent / "stages.trace.csv")}},
@@ -64,7 +67,9 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
 
 
 @pytest.mark.parametrize(
-    "nothing", [{"ecn": "keep"}, {"blackhole": "none"}, {"police": "none"}, {"burst": "none"}, {"peak": "none"}]
+    "nothing",
+    [{"ecn": "keep"}, {"harq": {"errors": "0%", "round": "8ms"}}]
+    + [{key: "none"} for key in ("blackhole", "police", "burst", "peak", "aggregate", "slot", "harq")],
 )
 def test_a_key_that_asks_for_nothing_does_not(nothing: dict[str, Any]) -> None:
     assert not emulated(nothing)
@@ -89,6 +94,9 @@ CHANGED: dict[str, Any] = {
     "police_bytes": 0,
     "burst_bytes": 0,
     "peak_bps": 0,
+    "aggregate": NO_AGGREGATE,
+    "slot_ns": 0,
+    "harq": NO_HARQ,
     "queue": Queue(1, None, DropTail()),
     "restart_trace": True,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::distribution::Distribution;
 use super::loss;
 use super::queue;
-use crate::config::{Delay, Direction, Loss, Ppb, Queue};
+use crate::config::{Aggregate, Delay, Direction, Harq, Loss, Ppb, Queue};
 
 /// Defines `Change` by the keys of a direction that it may name, with what is done key by key.
 macro_rules! changes {
@@ -65,6 +65,9 @@ changes! {
     police_bytes: u64,
     burst_bytes: u64,
     peak_bps: u64,
+    aggregate: Aggregate,
+    slot_ns: u64,
+    harq: Harq,
     queue: Queue,
 }
 
@@ -84,6 +87,9 @@ pub struct Prepared {
     pub(super) police_bytes: Option<u64>,
     pub(super) burst_bytes: Option<u64>,
     pub(super) peak_bps: Option<u64>,
+    pub(super) aggregate: Option<Aggregate>,
+    pub(super) slot_ns: Option<u64>,
+    pub(super) harq: Option<Harq>,
     pub(super) queue: Option<queue::Prepared>,
     pub(super) restart_trace: bool,
 }
@@ -103,6 +109,9 @@ impl Prepared {
             police_bytes,
             burst_bytes,
             peak_bps,
+            aggregate,
+            slot_ns,
+            harq,
             queue,
             restart_trace,
         } = change;
@@ -119,6 +128,9 @@ impl Prepared {
             police_bytes: *police_bytes,
             burst_bytes: *burst_bytes,
             peak_bps: *peak_bps,
+            aggregate: *aggregate,
+            slot_ns: *slot_ns,
+            harq: *harq,
             queue: queue.as_ref().map(queue::Prepared::new),
             restart_trace: *restart_trace == Some(true),
         }

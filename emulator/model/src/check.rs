@@ -7,8 +7,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{bucket, middlebox, rate, Change, Nanos};
-use crate::config::{Direction, Framing, ONE_PPB};
+use super::{bucket, middlebox, radio, rate, Change, Nanos};
+use crate::config::{Aggregate, Direction, Framing, Trace, ONE_PPB};
 
 const SECOND_NS: Nanos = 1_000_000_000;
 /// Of delays, jitter, PIE's times.
@@ -38,6 +38,9 @@ pub fn check(direction: &Direction) -> Checked {
         police_bytes,
         burst_bytes,
         peak_bps,
+        aggregate,
+        slot_ns,
+        harq,
         queue,
         delay,
         reorder: _,
@@ -57,10 +60,16 @@ pub fn check(direction: &Direction) -> Checked {
     bucket::check(*police_bps, *police_bytes)?;
     bucket::check_depth("burst_bytes", *burst_bytes)?;
     peak(*peak_bps)?;
+    aggregate.check()?;
+    radio::check_slot(*slot_ns)?;
+    harq.check()?;
     queue.check()?;
     delay.check()?;
     trace.check(queue)?;
-    require(*burst_bytes == 0 || !trace.says_rate(), || "burst_bytes: the link's trace says the rate: write 0".into())
+    require(*burst_bytes == 0 || !trace.says_rate(), || "burst_bytes: the link's trace says the rate: write 0".into())?;
+    require(*aggregate == Aggregate::NONE || !matches!(trace, Trace::Opportunities { .. }), || {
+        "aggregate: the link's trace says when packets leave: write 0 packets".into()
+    })
 }
 
 /// 0: none.
@@ -99,6 +108,9 @@ impl Change {
             police_bytes,
             burst_bytes,
             peak_bps,
+            aggregate,
+            slot_ns,
+            harq,
             queue,
             restart_trace,
         } = self;
@@ -114,6 +126,9 @@ impl Change {
         bucket::check(police_bps.unwrap_or(0), police_bytes.unwrap_or(0))?;
         bucket::check_depth("burst_bytes", burst_bytes.unwrap_or(0))?;
         peak(peak_bps.unwrap_or(0))?;
+        aggregate.map_or(Ok(()), |aggregate| aggregate.check())?;
+        radio::check_slot(slot_ns.unwrap_or(0))?;
+        harq.map_or(Ok(()), |harq| harq.check())?;
         queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
         delay.as_ref().map_or(Ok(()), |delay| delay.check())
     }
@@ -121,7 +136,7 @@ impl Change {
     /// The same for a change of this direction: what its trace says cannot be told.
     pub fn check_for(&self, direction: &Direction) -> Checked {
         self.check()?;
-        direction.trace.check_change(self)
+        direction.trace.says().check(self)
     }
 }
 

@@ -32,6 +32,11 @@ pub struct Direction {
     /// So many bytes pass the rate stage at once, or at `peak_bps` where that is not 0; 0: each at the rate.
     pub burst_bytes: u64,
     pub peak_bps: u64,
+    pub aggregate: Aggregate,
+    /// Packets leave the rate stage at multiples of this time only, with the last bit that the slot had room for; 0: at
+    /// any instant.
+    pub slot_ns: u64,
+    pub harq: Harq,
     pub queue: Queue,
     pub delay: Delay,
     /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.
@@ -59,6 +64,9 @@ impl Direction {
             police_bytes: 0,
             burst_bytes: 0,
             peak_bps: 0,
+            aggregate: Aggregate::NONE,
+            slot_ns: 0,
+            harq: Harq::NONE,
             queue,
             delay: Delay::Constant { delay_ns },
             reorder: false,
@@ -77,6 +85,27 @@ impl Direction {
 pub struct Framing {
     pub overhead_bytes: u32,
     pub minimum_bytes: u32,
+}
+
+/// Packets that wait together are sent together, and all arrive when the last one has been sent, as in an A-MPDU (IEEE
+/// 802.11). Before each transmission nothing is sent for `gap_ns`. So many packets take part at most; none joins once the
+/// others take `time_ns` or longer (0: whatever they take). 0 packets: each is sent on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aggregate {
+    pub packets: u32,
+    pub time_ns: u64,
+    pub gap_ns: u64,
+}
+
+/// A transmission fails with this probability and is repeated `round_ns` later, up to `rounds` times; the last one does not
+/// fail. Repetitions take nothing from the rate. An error of 0: none fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Harq {
+    pub error_ppb: Ppb,
+    pub round_ns: u64,
+    pub rounds: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -75,7 +75,7 @@ pub struct Counters {
     pub queued: Amount,
     /// Most that ever waited, each on its own.
     pub queued_max: Amount,
-    /// 0 or 1 packet in service.
+    /// In service now: one packet, or those of an aggregate.
     pub in_service: Amount,
     /// Packets that left the queue into service, and the time that packets waited before they left the queue, whether
     /// into service or dropped by its discipline. Waiting ends where service begins.

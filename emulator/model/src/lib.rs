@@ -25,6 +25,7 @@ pub mod frame;
 mod loss;
 mod middlebox;
 mod queue;
+mod radio;
 mod rate;
 mod rng;
 mod shaper;
@@ -33,13 +34,17 @@ mod trace;
 pub use change::{Change, Prepared};
 pub use check::check;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
+pub use trace::Says;
+
+use alloc::vec::Vec;
 
 use bucket::Bucket;
-use config::{Direction, Framing, Loss, Ppb, Row};
+use config::{Aggregate, Direction, Framing, Harq, Loss, Ppb, Row};
 use delay::Line;
 use distribution::Distribution;
 use middlebox::Middlebox;
 use queue::{QueueStage, Waiting};
+use radio::{slot_end, MOST_AGGREGATED};
 use rng::{Stage, Stream};
 use shaper::Shaper;
 use trace::{Player, Step};
@@ -119,6 +124,11 @@ pub struct DirectionModel<P> {
     harmless: bool,
     queue: QueueStage<P>,
     in_service: Option<Waiting<P>>,
+    /// In service with it.
+    aggregated: Vec<Waiting<P>>,
+    aggregate: Aggregate,
+    slot_ns: Nanos,
+    harq: Harq,
     server: Shaper,
     /// Bytes, and the peak rate.
     burst: (u64, u64),
@@ -141,6 +151,7 @@ struct Streams {
     corrupt: Stream,
     duplicate: Stream,
     delay: Stream,
+    harq: Stream,
 }
 
 impl<P: Copy> DirectionModel<P> {
@@ -175,6 +186,10 @@ impl<P: Copy> DirectionModel<P> {
             harmless: false,
             queue: QueueStage::new(&config.queue, room, stream(Stage::Queue)),
             in_service: None,
+            aggregated: Vec::with_capacity(if room > 0 { MOST_AGGREGATED - 1 } else { 0 }),
+            aggregate: config.aggregate,
+            slot_ns: config.slot_ns,
+            harq: config.harq,
             server: Shaper::new(config.rate_bps, burst.0, burst.1),
             burst,
             delay: Distribution::new(&config.delay),
@@ -190,6 +205,7 @@ impl<P: Copy> DirectionModel<P> {
                 corrupt: stream(Stage::Corrupt),
                 duplicate: stream(Stage::Duplicate),
                 delay: stream(Stage::Delay),
+                harq: stream(Stage::Harq),
             },
         };
         model.least_delay = model.delay.least();
@@ -300,7 +316,7 @@ impl<P: Copy> DirectionModel<P> {
         let (packet, bytes) = if let Some(entry) = self.line.pop(Nanos::MAX) {
             self.counters.delayed.remove(entry.bytes);
             (entry.packet, entry.bytes)
-        } else if let Some(sent) = self.in_service.take() {
+        } else if let Some(sent) = self.aggregated.pop().or_else(|| self.in_service.take()) {
             self.counters.in_service.remove(sent.bytes);
             self.server.forget();
             (sent.packet, sent.bytes)
@@ -328,7 +344,7 @@ impl<P: Copy> DirectionModel<P> {
             // The packet behind may be dropped as soon as this one has left.
             departure.min(self.trace_at)
         } else if departure <= self.trace_at && !self.reorder {
-            departure.saturating_add(self.least_delay)
+            slot_end(self.slot_ns, departure).saturating_add(self.least_delay)
         } else {
             // From the trace's next step on the packet may leave sooner, and the delay may be shorter.
             departure.min(self.trace_at).saturating_add(self.shortest_delay())
@@ -358,6 +374,9 @@ impl<P: Copy> DirectionModel<P> {
             police_bytes,
             burst_bytes,
             peak_bps,
+            aggregate,
+            slot_ns,
+            harq,
             queue,
             restart_trace,
         } = change;
@@ -384,6 +403,9 @@ impl<P: Copy> DirectionModel<P> {
             self.burst = (burst_bytes.unwrap_or(self.burst.0), peak_bps.unwrap_or(self.burst.1));
             self.server.set_burst(self.burst.0, self.burst.1, self.clock);
         }
+        self.aggregate = aggregate.unwrap_or(self.aggregate);
+        self.slot_ns = slot_ns.unwrap_or(self.slot_ns);
+        self.harq = harq.unwrap_or(self.harq);
         if let Some(queue) = queue {
             self.queue.take_over(queue, &mut self.counters);
         }
@@ -530,11 +552,24 @@ impl<P: Copy> DirectionModel<P> {
     fn depart(&mut self) {
         let Some(sent) = self.in_service.take() else { return };
         let departure = self.server.free_at();
-        let due = departure.saturating_add(self.delay.draw(&mut self.streams.delay));
+        self.send_on(sent, departure);
+        if !self.aggregated.is_empty() {
+            let mut aggregated = core::mem::take(&mut self.aggregated);
+            aggregated.drain(..).for_each(|sent| self.send_on(sent, departure));
+            self.aggregated = aggregated;
+        }
+        self.keep_time(departure);
+    }
+
+    /// Into the delay line goes what left the rate stage at `departure`.
+    #[inline]
+    fn send_on(&mut self, sent: Waiting<P>, departure: Nanos) {
+        let sent_at = slot_end(self.slot_ns, departure);
+        let again = if self.harq.error_ppb > 0 { self.harq.draw(&mut self.streams.harq) } else { 0 };
+        let due = sent_at.saturating_add(self.delay.draw(&mut self.streams.delay)).saturating_add(again);
         self.counters.in_service.remove(sent.bytes);
         self.counters.delayed.add(sent.bytes);
         self.line.push(sent.packet, sent.bytes, sent.mark_ce, due, self.reorder);
-        self.keep_time(departure);
     }
 
     /// The queue's periodic updates up to `until`, with what has been waiting since the last event.
@@ -548,10 +583,29 @@ impl<P: Copy> DirectionModel<P> {
     #[inline]
     fn start_service(&mut self) {
         let Some(next) = self.queue.next(self.server.free_at(), &mut self.counters) else { return };
-        self.server.serve(next.bytes, next.arrival);
+        if self.aggregate.packets > 0 {
+            self.start_aggregate(&next);
+        } else {
+            self.server.serve(next.bytes, next.arrival);
+        }
         self.counters.in_service.add(next.bytes);
         self.counters.served_packets += 1;
         self.in_service = Some(next);
+    }
+
+    /// Those that wait go with the packet `first`, as many as may.
+    #[inline(never)]
+    fn start_aggregate(&mut self, first: &Waiting<P>) {
+        let start = self.server.free_at().max(first.arrival);
+        let mut bytes = first.bytes;
+        while self.aggregate.admits(self.aggregated.len() + 1, self.server.time_of(bytes)) {
+            let Some(next) = self.queue.next(start, &mut self.counters) else { break };
+            bytes += next.bytes;
+            self.counters.in_service.add(next.bytes);
+            self.counters.served_packets += 1;
+            self.aggregated.push(next);
+        }
+        self.server.serve(bytes, start.saturating_add(self.aggregate.gap_ns));
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Server {
     /// The last bit sent so far leaves at free_ns + part / rate_bps nanoseconds.
     free_ns: Nanos,
     part: u64,
+    /// When it last began after a pause; that may lie ahead.
+    begin_ns: Nanos,
     /// Nothing leaves for now; `rate_bps` is the last rate.
     stopped: bool,
     /// Of a stopped server: what it has still to send, in bits × 10^9.
@@ -46,6 +48,7 @@ impl Server {
             rate_bps: rate_bps.max(1),
             free_ns: 0,
             part: 0,
+            begin_ns: 0,
             stopped: false,
             held: 0,
             last_bytes: 0,
@@ -75,6 +78,7 @@ impl Server {
         if arrival > self.free_ns {
             // The server was idle: what was left of a nanosecond has passed.
             self.free_ns = arrival;
+            self.begin_ns = arrival;
             self.part = 0;
         }
         if self.stopped {
@@ -104,6 +108,7 @@ impl Server {
     /// From `now` on another rate: bits not yet sent go at the new one, none is lost or sent twice.
     pub fn set_rate(&mut self, rate_bps: u64, now: Nanos) {
         let new = rate_bps.max(1);
+        let now = now.max(self.begin_ns);
         let left = self.left(now);
         if left > 0 {
             self.free_ns = now + (left / u128::from(new)) as u64;
@@ -122,6 +127,7 @@ impl Server {
 
     /// From `now` on nothing leaves: bits not yet sent wait for `set_rate`, or for `deliver`.
     pub fn stop(&mut self, now: Nanos) {
+        let now = now.max(self.begin_ns);
         let left = self.left(now);
         self.free_ns = if left > 0 { now } else { self.free_at() };
         self.part = 0;

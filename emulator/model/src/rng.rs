@@ -15,6 +15,7 @@ pub enum Stage {
     Duplicate = 2,
     Queue = 3,
     Delay = 4,
+    Harq = 5,
 }
 
 /// Xoshiro256++ (Blackman & Vigna 2021); integers only, so equal on every machine.

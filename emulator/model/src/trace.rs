@@ -88,8 +88,41 @@ impl Trace {
         }
     }
 
-    /// A running link cannot be told what its trace says.
-    pub(super) fn check_change(&self, change: &Change) -> Checked {
+    /// What a running link can therefore not be told.
+    pub fn says(&self) -> Says {
+        match self {
+            Trace::None {} => Says::default(),
+            Trace::Rows { rows, .. } => {
+                let first = rows.first().copied().unwrap_or_default();
+                Says {
+                    anything: true,
+                    departures: false,
+                    rate: first.rate_bps.is_some(),
+                    delay: first.delay_ns.is_some(),
+                    loss: first.loss_ppb.is_some(),
+                    limit: first.limit_bytes.is_some(),
+                }
+            }
+            Trace::Opportunities { .. } => Says { anything: true, departures: true, rate: true, ..Says::default() },
+        }
+    }
+}
+
+/// Which settings of a link its trace says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Says {
+    anything: bool,
+    /// The instants at which packets leave.
+    departures: bool,
+    rate: bool,
+    delay: bool,
+    loss: bool,
+    limit: bool,
+}
+
+impl Says {
+    /// Does the change leave alone what the trace says?
+    pub fn check(self, change: &Change) -> Checked {
         let Change {
             rate_bps,
             delay,
@@ -103,24 +136,22 @@ impl Trace {
             police_bytes: _,
             burst_bytes,
             peak_bps: _,
+            aggregate,
+            slot_ns: _,
+            harq: _,
             queue,
             restart_trace,
         } = change;
-        let first = match self {
-            Trace::None {} => {
-                return require(restart_trace.is_none(), || "restart_trace: the link has no trace".into());
-            }
-            Trace::Rows { rows, .. } => rows[0],
-            Trace::Opportunities { .. } => Row { rate_bps: Some(0), ..Row::default() },
-        };
-        for (key, told, driven) in [
-            ("rate_bps", rate_bps.is_some(), first.rate_bps.is_some()),
-            ("burst_bytes", burst_bytes.is_some_and(|bytes| bytes > 0), first.rate_bps.is_some()),
-            ("delay", delay.is_some(), first.delay_ns.is_some()),
-            ("loss", loss.is_some(), first.loss_ppb.is_some()),
-            ("queue", queue.is_some(), first.limit_bytes.is_some()),
+        require(self.anything || restart_trace.is_none(), || "restart_trace: the link has no trace".into())?;
+        for (key, told, said) in [
+            ("rate_bps", rate_bps.is_some(), self.rate),
+            ("burst_bytes", burst_bytes.is_some_and(|bytes| bytes > 0), self.rate),
+            ("aggregate", aggregate.is_some(), self.departures),
+            ("delay", delay.is_some(), self.delay),
+            ("loss", loss.is_some(), self.loss),
+            ("queue", queue.is_some(), self.limit),
         ] {
-            require(!(told && driven), || format!("{key}: the link's trace says it: leave {key} out"))?;
+            require(!(told && said), || format!("{key}: the link's trace says it: leave {key} out"))?;
         }
         Ok(())
     }

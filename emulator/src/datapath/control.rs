@@ -195,6 +195,9 @@ impl Control {
             "backward" => 1..2,
             other => return Err(format!("direction: {other:?}; write forward, backward or both")),
         };
+        for direction in &self.shared.links[link].directions[directions.clone()] {
+            direction.says.check(&change)?;
+        }
         if target.in_ns > LONGEST_WAIT_NS {
             return Err(format!("in_ns {}: write at most {LONGEST_WAIT_NS} (a day)", target.in_ns));
         }

@@ -7,6 +7,8 @@ use super::super::changes::{self, Inbox};
 use super::super::interfaces::Interfaces;
 use super::super::port::Facts;
 use super::*;
+use crate::config::Trace;
+use crate::model::Says;
 
 fn link(name: &str) -> Link {
     let facts = || Facts::new("lo", "none", Box::new(|| 0));
@@ -15,7 +17,7 @@ fn link(name: &str) -> Link {
         ended: Default::default(),
         ports: [facts(), facts()],
         interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
-        directions: [DirectionState::new(8), DirectionState::new(8)],
+        directions: [Says::default(); 2].map(|says| DirectionState::new(says, 8)),
     }
 }
 
@@ -80,6 +82,23 @@ fn the_latest_change_is_the_last_to_be_made() {
     inbox.look();
     let soonest = inbox.soonest().expect("one");
     assert!(soonest <= control.clock.now());
+}
+
+#[test]
+fn what_a_trace_says_cannot_be_told() {
+    let (outbox, _inbox) = changes::channel();
+    let trace = Trace::Opportunities { period_ns: 1_000_000, opportunities: vec![(1_000_000, 1).into()] };
+    let mut traced = link("here");
+    traced.directions[1] = DirectionState::new(trace.says(), 8);
+    let shared = Arc::new(Shared::new(1, "test", 0, vec![traced]).unwrap());
+    let control = Control { clock: Clock::kernel(), shared, changes: Arc::new(Mutex::new(outbox)) };
+    let set = |way: &str, keys: &str| format!(r#"{{"command":"set","link":"here","direction":"{way}",{keys}}}"#);
+    for way in ["backward", "both"] {
+        let error = error_of(&control, &set(way, r#""rate_bps":8000"#));
+        assert_eq!(error, "rate_bps: the link's trace says it: leave rate_bps out");
+    }
+    assert_eq!(control.answer(set("forward", r#""rate_bps":8000"#).as_bytes())["ok"], true);
+    assert_eq!(control.answer(set("backward", r#""corrupt_ppb":5"#).as_bytes())["ok"], true);
 }
 
 #[test]

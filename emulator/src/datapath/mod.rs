@@ -121,7 +121,7 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
             ended: Default::default(),
             ports: opened.facts,
             interfaces: opened.interfaces,
-            directions: [DirectionState::new(milliseconds), DirectionState::new(milliseconds)],
+            directions: [&link.forward, &link.backward].map(|way| DirectionState::new(way.trace.says(), milliseconds)),
         });
     }
     if let Err(error) = schedule::lock_memory() {

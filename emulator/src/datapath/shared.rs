@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::histogram::Histogram;
 use super::port::Facts;
 use super::series::Series;
-use crate::model::{Counters, Nanos};
+use crate::model::{Counters, Nanos, Says};
 
 pub struct Shared {
     pub cpu: u32,
@@ -74,6 +74,8 @@ pub struct Link {
 }
 
 pub struct DirectionState {
+    /// What its trace says, and `set` therefore refuses.
+    pub says: Says,
     pub series: Series,
     /// From the instant at which a packet was due until the system call that handed it over was back: by then it is in
     /// its receiver's queue. Packets that one call handed over are all counted until its end, so none is understated.
@@ -94,8 +96,9 @@ pub struct Totals {
 }
 
 impl DirectionState {
-    pub fn new(milliseconds: usize) -> DirectionState {
+    pub fn new(says: Says, milliseconds: usize) -> DirectionState {
         DirectionState {
+            says,
             series: Series::new(milliseconds),
             lateness: Histogram::new(),
             lateness_undisturbed: Histogram::new(),

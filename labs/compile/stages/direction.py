@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from labs.compile.settings import Settings
-from labs.compile.stages import bucket
+from labs.compile.stages import bucket, radio
 from labs.compile.stages import delay as delays
 from labs.compile.stages import loss as losses
 from labs.compile.stages import queue as queues
@@ -17,7 +17,7 @@ from labs.compile.stages.store import compile_store
 from labs.spec import Spec, fields
 from labs.stages import DelayTable, Direction, LossPattern
 from labs.stages.trace import length
-from labs.units import Rate, Size
+from labs.units import Duration, Rate, Size
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 
@@ -51,6 +51,9 @@ class Directions:
             same.police_bytes,
             same.burst_bytes,
             same.peak_bps,
+            same.aggregate,
+            same.slot_ns,
+            same.harq,
             same.queue,
             same.delay,
             same.reorder,
@@ -81,7 +84,7 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
     burst_bytes, peak_bps = bucket.compile_burst(way, at)
     police_bps, police_bytes = bucket.compile_police(way, at)
     highest = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
-    packets, size = compile_store(highest, at, queue, longest_ns, burst_bytes)
+    packets, size = compile_store(highest, at, queue, longest_ns + radio.longest_ns(way), burst_bytes)
     written = way.written
     return Direction(
         framing=framing_of(way),
@@ -95,6 +98,9 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
         police_bytes=police_bytes,
         burst_bytes=burst_bytes,
         peak_bps=peak_bps,
+        aggregate=radio.compile_aggregate(way, at, trace),
+        slot_ns=written.slot.ns if isinstance(written.slot, Duration) else 0,
+        harq=radio.compile_harq(way),
         queue=queue,
         delay=delay,
         reorder=bool(written.reorder),
@@ -128,6 +134,7 @@ def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
         losses.obstacle(direction.loss)
         or _middlebox(direction)
         or bucket.obstacle(direction)
+        or radio.obstacle(direction)
         or delays.obstacle(direction.delay, direction.reorder, way)
         or queues.obstacle(direction.queue)
         or traces.obstacle(direction.trace)

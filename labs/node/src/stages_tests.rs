@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ewan_emulator::config::{Delay, Direction, Discipline, Framing, Loss, Queue, Trace};
+use ewan_emulator::config::{Aggregate, Delay, Direction, Discipline, Framing, Harq, Loss, Queue, Trace};
 use ewan_emulator::model::Change;
 use serde::de::DeserializeOwned;
 use serde_json::{json, Value};
@@ -37,12 +37,14 @@ fn python_has_the_same_kinds_and_keys_of_stages() {
     let text = std::fs::read(&path).expect("the golden file");
     let golden: BTreeMap<String, Value> = serde_json::from_slice(&text).expect("a listing");
     let ours: BTreeMap<&str, Value> = [
+        ("aggregate", json!(keys::<Aggregate>())),
         ("change", json!(keys::<Change>())),
         ("delay", json!(kinds::<Delay>())),
         ("direction", json!(keys::<Direction>())),
         ("discipline", json!(kinds::<Discipline>())),
         ("egress", json!(kinds::<Egress>())),
         ("framing", json!(keys::<Framing>())),
+        ("harq", json!(keys::<Harq>())),
         ("loss", json!(kinds::<Loss>())),
         ("queue", json!(keys::<Queue>())),
         ("trace", json!(kinds::<Trace>())),

@@ -24,6 +24,7 @@ from labs.spec.fields.queue import (
     Weighted,
     WeightedClass,
 )
+from labs.spec.fields.radio import Aggregate, Harq
 from labs.spec.fields.topology import (
     Chain,
     Dumbbell,
@@ -41,6 +42,7 @@ from labs.spec.fields.trace import Trace
 
 __all__ = [
     "AccessLink",
+    "Aggregate",
     "Chain",
     "Codel",
     "ContainerPlan",
@@ -58,6 +60,7 @@ __all__ = [
     "Graph",
     "GraphLink",
     "Grid",
+    "Harq",
     "Link",
     "Loss",
     "Markov",

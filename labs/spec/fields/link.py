@@ -13,6 +13,7 @@ from labs.spec.fields.bucket import Police
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
+from labs.spec.fields.radio import Aggregate, Harq
 from labs.spec.fields.trace import Trace
 from labs.spec.values import (
     BlackholeText,
@@ -25,6 +26,7 @@ from labs.spec.values import (
     Name,
     PeakText,
     RateText,
+    SlotText,
 )
 
 
@@ -80,6 +82,21 @@ class Direction(Model):
     )
     peak: PeakText | None = Field(
         None, description="the rate at which a burst passes; without limit if absent, so that it takes no time"
+    )
+    aggregate: Aggregate | None = Field(
+        None,
+        description="packets that wait are sent together and arrive together, as on Wi-Fi; none if absent",
+        examples=["{packets: 64, time: 4ms, gap: 150us}", "none"],
+    )
+    slot: SlotText | None = Field(
+        None,
+        description="packets leave at the ends of slots of this length (a TTI of LTE or NR), each at the end of the "
+        "one in which its last bit was sent; none if absent",
+    )
+    harq: Harq | None = Field(
+        None,
+        description="transmissions that fail are repeated a round later; none if absent",
+        examples=["{errors: 10%, round: 8ms}", "none"],
     )
     trace: Trace | None = Field(
         None,

@@ -13,7 +13,7 @@ use crate::datapath::changes::{channel, Outbox};
 use crate::datapath::interfaces::Interfaces;
 use crate::datapath::port::Facts;
 use crate::datapath::shared::Link;
-use crate::model::Change;
+use crate::model::{Change, Says};
 
 /// Counts what the calling thread takes from and gives back to the system's allocator.
 struct Counting;
@@ -135,7 +135,7 @@ impl Bench {
                 ended: Default::default(),
                 ports: facts.collect::<Vec<_>>().try_into().ok().expect("two"),
                 interfaces: Interfaces::open(["lo", "lo"]).expect("every namespace has lo"),
-                directions: [DirectionState::new(64), DirectionState::new(64)],
+                directions: [Says::default(); 2].map(|says| DirectionState::new(says, 64)),
             });
         }
         let shared = Arc::new(Shared::new(1, "test", clock.now(), links).unwrap());

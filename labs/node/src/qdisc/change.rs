@@ -6,7 +6,7 @@
 //! packets may not overtake, those that come after a shorter delay was set leave with the last one before, as in a user
 //! link. A change of netem begins its losses anew: in the good state, with the next of the direction's seeds.
 
-use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Trace};
+use ewan_emulator::config::{Aggregate, Delay, Direction, Discipline, Harq, Loss, Trace};
 use ewan_system::netlink::Batch;
 
 use super::{class, kinds, psp_class, request, Place};
@@ -31,6 +31,9 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         police_bytes: _,
         burst_bytes,
         peak_bps: _,
+        aggregate,
+        slot_ns,
+        harq,
         queue,
         delay,
         reorder: _,
@@ -53,6 +56,9 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
     }
     if *police_bps > 0 || *burst_bytes > 0 {
         return Some("such a token bucket is our own model's alone: write emulator: user in the description");
+    }
+    if *aggregate != Aggregate::NONE || *slot_ns > 0 || *harq != Harq::NONE {
+        return Some("such a radio link is our own model's alone: write emulator: user in the description");
     }
     match delay {
         Delay::Table { .. } | Delay::Normal { .. } | Delay::Pareto { .. } => {
@@ -184,6 +190,9 @@ mod tests {
         assert!(said(&|then| then.ecn_bleach = true).contains("no such middlebox"));
         assert!(said(&|then| (then.police_bps, then.police_bytes) = (8000, 1600)).contains("token bucket"));
         assert!(said(&|then| then.burst_bytes = 1600).contains("token bucket"));
+        assert!(said(&|then| then.slot_ns = 1_000_000).contains("radio"));
+        assert!(said(&|then| then.aggregate.packets = 2).contains("radio"));
+        assert!(said(&|then| then.harq.error_ppb = 2).contains("radio"));
         assert!(said(&|then| then.blackhole_bytes = 1400).contains("no such middlebox"));
         assert!(said(&|then| then.loss = Loss::BitErrors { bit_ppb: 100 }).contains("no bit errors"));
         assert!(said(&|then| then.loss = Loss::EveryNth { n: 3 }).contains("at random only"));

@@ -1,0 +1,48 @@
+"""Aggregates, slots and HARQ of a radio link."""
+
+from __future__ import annotations
+
+from labs.compile.settings import Settings
+from labs.compile.stages.context import LinkContext, Obstacle
+from labs.stages import NO_AGGREGATE, NO_HARQ, Aggregate, Direction, Harq, Trace, TraceOpportunities
+from labs.units import Duration
+
+
+def compile_aggregate(way: Settings, at: LinkContext, trace: Trace) -> Aggregate:
+    """DescriptionError where a trace says when packets leave."""
+    written = way.written.aggregate
+    if written is None or written.packets is None:
+        return NO_AGGREGATE
+    if isinstance(trace, TraceOpportunities):
+        raise at.error(way, "aggregate", 'the trace says when packets leave: write "aggregate: none"', None)
+    return Aggregate(
+        gap_ns=written.gap.ns if written.gap is not None else 0,
+        packets=written.packets,
+        time_ns=written.time.ns if written.time is not None else 0,
+    )
+
+
+def compile_harq(way: Settings) -> Harq:
+    """What is sent again, and when."""
+    written = way.written.harq
+    if written is None or written.errors is None or written.round is None or not written.errors.ppb:
+        return NO_HARQ
+    return Harq(error_ppb=written.errors.ppb, round_ns=written.round.ns, rounds=written.rounds)
+
+
+def longest_ns(way: Settings) -> int:
+    """How much longer than the delay a packet may be held behind the rate stage."""
+    harq = compile_harq(way)
+    return harq.round_ns * harq.rounds + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)
+
+
+def obstacle(direction: Direction) -> Obstacle | None:
+    """netem knows none of them."""
+    for key, written in (
+        ("aggregate", direction.aggregate != NO_AGGREGATE),
+        ("slot", direction.slot_ns > 0),
+        ("harq", direction.harq != NO_HARQ),
+    ):
+        if written:
+            return key, f'such a radio link is our own model\'s alone: write "{key}: none"'
+    return None
