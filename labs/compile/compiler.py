@@ -7,7 +7,6 @@ ones before it gave, and changes nothing of it.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
 
 from labs.compile import sysctls
@@ -20,6 +19,7 @@ from labs.compile.placement import place
 from labs.compile.routes import Daemons, Routes, daemons, routes
 from labs.compile.settings import access_rate
 from labs.compile.wiring import Wired, WiredNode, wire
+from labs.garbage import uncollected
 from labs.plan import Containers, Node, Plan
 from labs.spec import Spec
 from labs.stages.egress import paced
@@ -28,14 +28,8 @@ from labs.units import bytes_in
 
 def compile(spec: Spec, host: HostFacts) -> Plan:
     """The plan of a description; equal input gives equal plans."""
-    # A large lab is a million small objects without a cycle: looking for cycles among them takes half of the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with uncollected():
         return _compile(spec, host)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _compile(spec: Spec, host: HostFacts) -> Plan:
