@@ -46,6 +46,11 @@ def pytest(name: str, marks: str, *options: str) -> TestingStage:
     return TestingStage(name, [*command, *options], [*command, "--last-failed"], failed=1)
 
 
+def shared(stage: TestingStage) -> TestingStage:
+    """The same, with links that leave their CPU to others when they are idle."""
+    return stage._replace(command=["env", "EWAN_SCHED=shared", *stage.command])
+
+
 def nice(stage: TestingStage) -> TestingStage:
     """The same, after all others when it comes to CPU time."""
     return stage._replace(command=["nice", "-n", "5", *stage.command])
@@ -66,7 +71,7 @@ def stages(what: str) -> list[list[TestingStage]]:
         ],
         "all": [
             [cargo("Rust")],
-            [nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)), pytest("beside", beside)],
+            [nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)), shared(pytest("beside", beside))],
             [pytest("alone", alone)],
         ],
     }[what]

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,27 +21,37 @@ from tests.experiments import RunProcess, document, only, statuses, vouch, writt
 pytestmark = pytest.mark.virtual
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path, how: signal.Signals) -> None:
-    engine = RunProcess(tmp_path, written(tmp_path, seeds=12), "--set", "length=20s", "--runtime", "virtual")
-    directory = engine.until(complete=1)
-    engine.process.send_signal(how)
-    status, said = engine.end()
-    if how == signal.SIGKILL:
-        assert status == -signal.SIGKILL
-    else:
-        assert status == 2 and document(directory)["status"] == "incomplete"
-        where = directory.relative_to(tmp_path)
-        assert said.splitlines()[-1] == (
-            f"ewan: interrupted: what has ended is in {where}: ewan run --resume {where} goes on"
-        )
-    kept = {run["directory"] for run in document(directory)["runs"] if run["status"] == "complete"}
-    assert 0 < len(kept) < 12
-    written_at = {name: (directory / name / "wall.json").stat().st_mtime_ns for name in kept}
-    result = ewan("run", "--resume", str(directory), cwd=tmp_path)
+def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path) -> None:
+    """Three times, in three ways, and then to its end: each run that was kept is not run again."""
+    first: tuple[str, ...] = (written(tmp_path, seeds=16), "--set", "length=20s", "--runtime", "virtual")
+    arguments, kept = first, dict[str, int]()
+    for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        engine = RunProcess(tmp_path, *arguments)
+        directory = engine.until(complete=len(kept) + 1)
+        where = str(directory.relative_to(tmp_path))
+        engine.process.send_signal(how)
+        status, said = engine.end()
+        if how == signal.SIGKILL:
+            assert status == -signal.SIGKILL
+        else:
+            assert status == 2 and document(directory)["status"] == "incomplete"
+            assert said.splitlines()[-1] == (
+                f"ewan: interrupted: what has ended is in {where}: ewan run --resume {where} goes on"
+            )
+        assert_kept(directory, kept)
+        complete = {run["directory"] for run in document(directory)["runs"] if run["status"] == "complete"}
+        assert len(kept) < len(complete) < 16
+        kept = {name: (directory / name / "wall.json").stat().st_mtime_ns for name in complete}
+        arguments = ("--resume", where)
+    result = ewan("run", *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert statuses(directory) == ["complete"] * 12
-    for name, at in written_at.items():
+    assert statuses(directory) == ["complete"] * 16
+    assert_kept(directory, kept)
+
+
+def assert_kept(directory: Path, kept: Mapping[str, int]) -> None:
+    """Runs that were complete by then, and when they were written."""
+    for name, at in kept.items():
         assert (directory / name / "wall.json").stat().st_mtime_ns == at, "it was not run again"
 
 

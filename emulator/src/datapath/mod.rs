@@ -127,13 +127,14 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
     if let Err(error) = schedule::lock_memory() {
         println!("memory is not locked: {error}");
     }
+    let wanted = Policy::from_environment()?;
     let turns = Turns::new(config.cpu);
     let shared = Arc::new(Shared::new(config.cpu, clock.source().name(), clock.now(), links)?);
-    let give_way = || shared.give_way.store(turns.are_needed(), Relaxed);
+    let give_way = || shared.give_way.store(wanted == Policy::Shared || turns.are_needed(), Relaxed);
     give_way();
     let (outbox, inbox) = changes::channel();
     let spinner = Spinner::new(clock, shared.clone(), ports, directions, inbox);
-    let (cpu, state, wanted) = (config.cpu, shared.clone(), Policy::from_environment()?);
+    let (cpu, state) = (config.cpu, shared.clone());
     let one_cpu = turns.one_cpu;
     let thread = std::thread::Builder::new()
         .name("spinner".into())
@@ -190,11 +191,13 @@ impl Turns {
     }
 }
 
-/// How the spinner is scheduled: `EWAN_SCHED=fifo` is for a CPU that the system keeps free of everything else.
+/// How the spinner is scheduled: `EWAN_SCHED=fifo` is for a CPU that the system keeps free of everything else, `shared`
+/// for one on which others work who are not to wait; packets then leave when it is the spinner's turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Fair,
     RealTime,
+    Shared,
 }
 
 impl Policy {
@@ -202,7 +205,8 @@ impl Policy {
         match std::env::var("EWAN_SCHED").as_deref() {
             Err(_) | Ok("" | "fair") => Ok(Policy::Fair),
             Ok("fifo") => Ok(Policy::RealTime),
-            Ok(other) => Err(Error::Environment(format!("EWAN_SCHED={other}: write fair or fifo"))),
+            Ok("shared") => Ok(Policy::Shared),
+            Ok(other) => Err(Error::Environment(format!("EWAN_SCHED={other}: write fair, fifo or shared"))),
         }
     }
 }
@@ -268,8 +272,8 @@ fn take_priority(wanted: Policy, one_cpu: bool) -> String {
     if wanted == Policy::RealTime {
         return schedule::set_realtime(1).map_or_else(|error| format!("normal ({error})"), |()| "SCHED_FIFO".into());
     }
-    if one_cpu {
-        return "normal (there is only one CPU)".into();
+    if one_cpu || wanted == Policy::Shared {
+        return format!("normal ({})", if one_cpu { "there is only one CPU" } else { "EWAN_SCHED=shared" });
     }
     schedule::raise_session();
     schedule::set_nice(-20).map_or_else(|error| format!("normal ({error})"), |()| "nice -20".into())
