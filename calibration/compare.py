@@ -22,6 +22,9 @@ from calibration.tolerances import Tolerances
 from labs.record import Row
 from labs.units import PPB
 
+ENOUGH_TELLING = 10
+"""Independent delays that tell of their mean; correlated ones count as fewer."""
+
 
 def compare(
     expected: Expectations,
@@ -91,6 +94,9 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
         yield judge.row(
             "delay p50", "ns", base, delay["p50_ns"], (near, above), dither_note(link.dither_ns), steady=True
         )
+        if link.direction.displace_ppb:
+            yield judge.missing("delay p99", "ns", base, "it displaces packets, which then are later")
+            return
         if arrived < 100:
             yield judge.missing("delay p99", "ns", base, f"{arrived} packets are too few for a p99")
         else:
@@ -106,11 +112,16 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     if arrived < 20:
         yield judge.missing("delay mean", "ns", base, f"{arrived} packets are too few for a delay that varies")
         return
+    telling = arrived / link.line.dispersion
+    if telling < ENOUGH_TELLING:
+        needed = round(ENOUGH_TELLING * link.line.dispersion)
+        why = f"{arrived} packets are too few for delays that are correlated: it takes {needed}"
+        yield judge.missing("delay mean", "ns", base, why)
+        return
     z = statistic.quantile(bounds.confidence, 2 * count)
-    wander = z * link.line.deviation_ns / arrived**0.5
-    yield judge.row(
-        "delay mean", "ns", base, delay["mean_ns"], (near + wander, above + wander), f"of {arrived} packets"
-    )
+    wander = z * link.line.wander_ns(arrived)
+    note = f"of {arrived} packets" + ("" if link.line.dispersion == 1 else f", worth {telling:.0f} independent ones")
+    yield judge.row("delay mean", "ns", base, delay["mean_ns"], (near + wander, above + wander), note)
     own = own_ns(link.backend, link.direction, size)
     if link.line.deviation_ns < 5 * bounds.delay_ns:
         yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")
@@ -120,7 +131,7 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     values = [value - own - offset for value in stream["delays_ns"]]
     distance = statistic.kolmogorov(values, link.line.distribution)
     limit = (
-        statistic.kolmogorov_limit(arrived, bounds.confidence, 2 * count) + bounds.delay_ns / link.line.deviation_ns / 5
+        statistic.kolmogorov_limit(telling, bounds.confidence, 2 * count) + bounds.delay_ns / link.line.deviation_ns / 5
     )
     yield judge.row("delay distribution", "ratio", 0, distance, limit, "Kolmogorov distance")
 
@@ -192,6 +203,8 @@ def _throughput(
     measured = packets * framed * BYTE_NS / window
     uncertain = (2 * bounds.instant_ns + late + (0 if link.line.constant else 2 * link.line.spread_ns)) / window
     uncertain += bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
+    # So many may be aside at one end of the window and none at the other.
+    uncertain += link.direction.displace_packets / packets
     tolerance = configured * (bounds.rate_share + uncertain)
     if stream["socket_drops_packets"] > 0 and measured < configured - tolerance:
         dropped = stream["socket_drops_packets"]

@@ -9,19 +9,30 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import assert_never
 
 from labs import stages
-from labs.stages import NO_HARQ, ConstantDelay, Delay, DelayTable, Harq, NormalDelay, ParetoDelay, UniformDelay
+from labs.stages import (
+    NO_HARQ,
+    ConstantDelay,
+    Delay,
+    DelayTable,
+    GaussMarkovDelay,
+    Harq,
+    NormalDelay,
+    ParetoDelay,
+    UniformDelay,
+)
 from labs.units import BITS_PER_BYTE, PPB
 
 
 @dataclass(frozen=True, slots=True)
 class DelayLine:
     """`spread_ns`: packets sent this far apart (nearly) never wait for an earlier one that was drawn longer. Delays are
-    from `least_ns` to `most_ns`."""
+    from `least_ns` to `most_ns`. `dispersion`: variance of a mean of many against that of independent delays; so many
+    packets tell as much as one of those."""
 
     mean_ns: float
     deviation_ns: float
@@ -29,6 +40,11 @@ class DelayLine:
     distribution: Callable[[float], float]
     least_ns: float
     most_ns: float
+    dispersion: float = 1.0
+
+    def wander_ns(self, packets: int) -> float:
+        """The deviation of the mean of so many packets, at most."""
+        return self.deviation_ns * math.sqrt(min(self.dispersion / packets, 1.0))
 
     @property
     def constant(self) -> bool:
@@ -39,7 +55,14 @@ class DelayLine:
 def delay_line(delay: Delay, in_order: bool = False, harq: Harq = NO_HARQ) -> DelayLine:
     """`in_order`: what probes meet where no packet overtakes, sent `spread_ns` apart."""
     line = _repeated(_drawn(delay), harq)
-    return ordered(line, line.spread_ns) if in_order else line
+    line = ordered(line, line.spread_ns) if in_order else line
+    return replace(line, dispersion=_dispersion(delay))
+
+
+def _dispersion(delay: Delay) -> float:
+    """(1 + ρ) / (1 − ρ) of a first-order autoregressive process; for each of its quantiles it is less."""
+    rho = delay.correlation_ppb / PPB if isinstance(delay, GaussMarkovDelay) else 0.0
+    return (1 + rho) / (1 - rho)
 
 
 def ordered(line: DelayLine, interval_ns: float) -> DelayLine:
@@ -68,6 +91,8 @@ def _drawn(delay: Delay) -> DelayLine:
         case UniformDelay(centre, jitter):
             low, high = max(float(centre - jitter), 0.0), float(centre + jitter)
             return _numeric(lambda ns: (ns - low) / (high - low), low, high, high - low)
+        case GaussMarkovDelay(_, centre, jitter):
+            return _drawn(NormalDelay(centre, jitter))
         case NormalDelay(centre, jitter):
             # Between −4 and 4 deviations; what is below 0 becomes 0.
             normal = NormalDist(centre, jitter)

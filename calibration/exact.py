@@ -132,7 +132,7 @@ def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
 
 def _stay_ns(link: LinkExpectation, packet_bytes: int) -> float:
     """By then a packet has come through, or never will."""
-    line = link.line.mean_ns + 12 * link.line.deviation_ns
+    line = link.line.mean_ns + 12 * link.line.deviation_ns + link.direction.displace_within_ns
     return line + 2 * _alone_ns(link, packet_bytes) + link.dither_ns + MS
 
 
@@ -161,7 +161,8 @@ class VirtualProbes:
             interval = max(MS, _alone_ns(link, probe_bytes(link)), 2 * link.dither_ns)
             if not link.direction.reorder:
                 interval = max(interval, link.line.spread_ns)
-            packets = max(min(self.budget.delay_packets if constant else self.budget.spread_packets, share), 3)
+            enough = self.budget.delay_packets if constant else self.budget.spread_packets * link.line.dispersion
+            packets = max(min(round(enough), share), 3)
             stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets)
             streams.append({**stream, "raw": not constant})
         return streams, max((_stay_ns(link, probe_bytes(link)) for link in links), default=0)

@@ -188,7 +188,11 @@ def _pair(
     ceilings = [way.rate_bps * payload / framed_bytes(way.framing, mtu) for way in there.directions]
     counted = _counted_bytes(pair, there.plain, mtu)
     # One acknowledgement for two segments (RFC 9293, section 3.8.6.3) must find room on the way back.
-    ceilings += [way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement) for way in back.directions]
+    ceilings += [
+        way.rate_bps * 2 * payload / framed_bytes(way.framing, acknowledgement)
+        for way in back.directions
+        if not way.ack_filter
+    ]
     lossless = all(losses(way, mtu).probability == 0 and way.corrupt_ppb == 0 for way in directions)
     # A switch's port that is faster than the bottleneck never fills.
     queues = [
@@ -196,10 +200,10 @@ def _pair(
         for link, way in zip(links, directions, strict=True)
         if link.node != link.a.node or way.rate_bps <= pair.bottleneck_bps
     ]
-    policed = any(way.police_bps for way in directions)
+    unfair = any(way.police_bps or way.displace_ppb for way in directions)
     fair = (
         lossless
-        and not policed
+        and not unfair
         and all(_holds_bdp(d, mtu, pair) for d in queues)
         and all(line.constant for line in lines)
     )
@@ -210,6 +214,7 @@ def _pair(
         ends=ends,
         rtt_ns=rtt,
         deviation_ns=sum(line.deviation_ns**2 for line in lines) ** 0.5,
+        lines=tuple(lines),
         spread_ns=max(
             (line.spread_ns for line, d in zip(lines, directions, strict=True) if not d.reorder), default=0.0
         ),

@@ -70,12 +70,22 @@ def passing_bytes(direction: Direction) -> int:
     return direction.blackhole_bytes or MOST_IP_BYTES
 
 
+FEW_DISPLACED_PPB = PPB // 10
+"""The median of a constant delay shows that delay all the same."""
+
+
 def untold(direction: Direction, quantity: str) -> str:
-    """Why a direction has no single value of a quantity, its trace or its radio link; empty where it has one."""
+    """Why a direction has no single value of a quantity; empty where it has one."""
     if direction.slot_ns and quantity != "loss":
         return f"it sends at the ends of slots of {Duration(direction.slot_ns)}"
     if direction.aggregate != NO_AGGREGATE and quantity in ("rate", "queue limit"):
         return "it carries what is sent together, which depends on how many packets wait"
+    if moved := _moved(direction, quantity):
+        return moved
+    return "it displaces packets, which then are later" if direction.displace_ppb and quantity == "delay" else ""
+
+
+def _moved(direction: Direction, quantity: str) -> str:
     moved = sorted(said(direction.trace) & MOVED_BY[quantity])
     return f"it follows a trace, which says the {' and the '.join(moved)}" if moved else ""
 
@@ -154,6 +164,8 @@ class LinkExpectation:
         """Why there is no single value of a quantity, or none that shows; empty where there is one."""
         if self.direction.police_bps and quantity in ("rate", "queue limit"):
             return "its policer drops what would fill it"
+        if quantity == "delay" and self.line.constant and self.direction.displace_ppb <= FEW_DISPLACED_PPB:
+            return _moved(self.direction, quantity)
         return untold(self.direction, quantity)
 
     @property
@@ -225,6 +237,8 @@ class PairExpectation:
     rtt_ns: float
     """Propagation only, the mean of both ways."""
     deviation_ns: float
+    lines: tuple[DelayLine, ...]
+    """Of `directions`."""
     spread_ns: float
     """Round trips this far apart (nearly) never wait for each other in a delay line."""
     bottleneck_bps: int
@@ -255,6 +269,10 @@ class PairExpectation:
         """Why there is no single value of a quantity of a link on the path; empty where there is one."""
         why = next((why for each in self.directions if (why := untold(each, quantity))), "")
         return why.replace("it", "a link on its path", 1)
+
+    def wander_ns(self, trips: int) -> float:
+        """The deviation of the mean of so many round trips, at most."""
+        return math.hypot(*(line.wander_ns(trips) for line in self.lines))
 
     @property
     def dither_ns(self) -> int:

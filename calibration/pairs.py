@@ -39,7 +39,7 @@ def pair_rows(
         parts += [exit_.serialisation_ns(PROBE_BYTES) for exit_ in pair.exits]
         near = len(pair.links) * max(bounds.rtt_ns, bounds.delay_share * base)
         z = statistic.quantile(bounds.confidence, 10)
-        wander = z * pair.deviation_ns / stream["received_packets"] ** 0.5
+        wander = z * pair.wander_ns(stream["received_packets"])
         value = stream["delay"]["p50_ns" if pair.deviation_ns == 0 else "mean_ns"]
         note = "; ".join(
             part for part in (f"of {stream['received_packets']} round trips", dither_note(pair.dither_ns)) if part

@@ -87,7 +87,8 @@ class LiveProbes:
             if not link.line.constant and not link.direction.reorder:
                 # Closer together, packets would wait for each other in the delay line.
                 interval = max(interval, link.line.spread_ns)
-            duration = min(max(self.budget.delay_ns, 20 * interval), self.budget.delay_longest_ns)
+            telling = 20 * link.line.dispersion * interval
+            duration = min(max(self.budget.delay_ns, telling), self.budget.delay_longest_ns)
             packets = max(int(duration / interval), 3)
             stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets)
             streams.append({**stream, "raw": not link.line.constant})
@@ -178,10 +179,14 @@ class LiveProbes:
             probing.probes.append(tcp)
 
 
+def _in_line_ns(link: LinkExpectation) -> float:
+    return link.line.mean_ns + 5 * link.line.deviation_ns + link.direction.displace_within_ns
+
+
 def _stay_ns(links: Sequence[LinkExpectation]) -> float:
     """How long to wait for the last packet: the longest delay of any, its time at the slowest rate, and some time to be
     late."""
-    delay = max((link.line.mean_ns + 5 * link.line.deviation_ns for link in links), default=0)
+    delay = max((_in_line_ns(link) for link in links), default=0)
     own = max((serialisation_ns(link.direction, probe_bytes(link)) for link in links), default=0)
     return delay + 100 * MS + own
 
@@ -194,7 +199,7 @@ def _saturation(
     One stream, or several where hosts share a port of a switch.
     """
     direction = link.direction
-    stay = link.line.mean_ns + 5 * link.line.deviation_ns + 20 * MS
+    stay = _in_line_ns(link) + 20 * MS
     steady = min(max(share_ns / 2 - stay, budget.steady_shortest_ns), budget.steady_ns)
     overhead = direction.framing.overhead_bytes
     # Small packets on slow links: at least 40 of them in the steady part.

@@ -171,6 +171,8 @@ def hidden_limit(link: LinkExpectation) -> str | None:
         return why
     if link.active_queue is not None:
         return f"{link.active_queue} drops before the limit"
+    if link.direction.displace_ppb:
+        return "it displaces packets, which then are later"
     if not link.line.constant:
         return "the delay varies, so it does not show how long a packet waited"
     return None

@@ -37,7 +37,7 @@ def kolmogorov(values: Sequence[float], distribution: Callable[[float], float]) 
     return largest
 
 
-def kolmogorov_limit(total: int, confidence: float, comparisons: int = 1) -> float:
+def kolmogorov_limit(total: float, confidence: float, comparisons: int = 1) -> float:
     """Above this a Kolmogorov distance is significant: √(−ln(α/2) / 2n), from Massart 1990, valid for every n."""
     alpha = (1 - confidence) / max(comparisons, 1)
     return math.sqrt(math.log(2 / alpha) / (2 * total))

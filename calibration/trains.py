@@ -27,15 +27,16 @@ from labs.units import NS_PER_MS
 
 PLACE = ROOT / "docs/links"
 NS_PER_US = 1000
-FULL, SMALL = 1462, 462
-"""Bytes of IP packets: 1500 and 500 on the wire, which are 1.2 and 0.4 ms at 10 Mbit/s."""
+FULL, SMALL, ACK = 1462, 462, 40
+"""Bytes of IP packets: 1500, 500 and 84 on the wire, which are 1.2, 0.4 and 0.07 ms at 10 Mbit/s."""
 DASHES = (0, (2, 1.5))
 STYLE = PAGE_RC | {"font.size": 8, "axes.spines.left": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Equal packets at equal times; `port` tells flows apart, `traffic_class` is DSCP and ECN."""
+    """Equal packets at equal times; `port` tells flows apart, `traffic_class` is DSCP and ECN. They are datagrams, or
+    acknowledge 2920 bytes more each."""
 
     count: int
     every_us: int
@@ -43,6 +44,7 @@ class Source:
     ip_bytes: int = FULL
     port: int = 5000
     traffic_class: int = 0
+    acknowledge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,8 @@ class Line:
     corrupt: bool = False
 
 
-def _steady(every_us: int = 1000, count: int = 24, **more: int) -> tuple[Source, ...]:
-    return (Source(count, every_us, **more),)
+def _steady(every_us: int = 1000, count: int = 24, traffic_class: int = 0) -> tuple[Source, ...]:
+    return (Source(count, every_us, traffic_class=traffic_class),)
 
 
 ECT0, ECT1, EF = 2, 1, 46 << 2
@@ -96,6 +98,11 @@ TRAINS: dict[str, Train] = {
     "step": Train("queue: {step: {at: 3pkt}}, buffer: 10pkt", _steady(1000, 24, traffic_class=ECT0)),
     "red": Train("queue: {red: {min: 3kB, max: 9kB, max_p: 50%, weight: 2}}, buffer: 20kB", _steady(800, 30)),
     "codel": Train("queue: {codel: {target: 2ms, interval: 8ms}}, buffer: 40pkt", _steady(900, 40)),
+    "acks": Train(
+        "acks: filter, buffer: 40pkt",
+        (Source(14, 1100), Source(34, 450, 100, ACK, 5001, acknowledge=True)),
+        ("data", "ACKs"),
+    ),
     "shared": Train("buffer: 40pkt", _TWO_FLOWS, ("much", "little")),
     "fq-codel": Train("queue: fq-codel, buffer: 40pkt", _TWO_FLOWS, ("much", "little")),
     "drr": Train("queue: drr, buffer: 40pkt", (Source(14, 1200), Source(42, 400, 0, SMALL, 5001)), ("1500 B", "500 B")),
@@ -118,6 +125,8 @@ TRAINS: dict[str, Train] = {
     "slot": Train("slot: 5ms, buffer: 40pkt", _steady(1600, 20)),
     "harq": Train("harq: {errors: 25%, round: 6ms}", _steady(2000, 16)),
     "jitter": Train("jitter: 2ms", _steady(1300, 24)),
+    "correlation": Train("jitter: 2ms, correlation: 90%", _steady(1300, 24)),
+    "displace": Train("displace: {share: 12%, packets: 3}", _steady(1300, 24)),
     "reorder": Train("jitter: 2ms, reorder: true", _steady(1300, 24)),
 }
 
@@ -132,15 +141,21 @@ def packets(sources: tuple[Source, ...]) -> list[Packet]:
     """All that comes, in order of time."""
     found = []
     for number, source in enumerate(sources):
-        udp = struct.pack(">HHHH", source.port, 5000, source.ip_bytes - 20, 0)
-        ip = struct.pack(
-            ">BBHHHBBH4s4s", 0x45, source.traffic_class, source.ip_bytes, 0, 0, 64, 17, 0, b"\n\0\0\1", b"\n\0\0\2"
-        )
-        head = (bytes(12) + b"\x08\x00" + ip + udp).hex()
         for k in range(source.count):
             at_ns = (source.start_us + k * source.every_us) * NS_PER_US
-            found.append(Packet(at_ns, number, source.ip_bytes, head))
+            found.append(Packet(at_ns, number, source.ip_bytes, _head(source, k)))
     return sorted(found, key=lambda packet: packet.at_ns)
+
+
+def _head(source: Source, k: int) -> str:
+    if source.acknowledge:
+        protocol, rest = 6, struct.pack(">HHIIBBHHH", source.port, 5000, 1, 2920 * k, 5 << 4, 0x10, 500, 0, 0)
+    else:
+        protocol, rest = 17, struct.pack(">HHHH", source.port, 5000, source.ip_bytes - 20, 0)
+    ends = b"\n\0\0\1", b"\n\0\0\2"
+    lengths = source.traffic_class, source.ip_bytes
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, *lengths, 0, 0, 64, protocol, 0, *ends)
+    return (bytes(12) + b"\x08\x00" + ip + rest).hex()
 
 
 def treated(settings: str, came: list[Packet]) -> list[Line]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from labs.compile.settings import settings
+from labs.compile.stages import acks
 from labs.compile.stages.context import LinkContext
 from labs.compile.stages.direction import compile_direction, described, obstacle
 from labs.plan import Link, Plan
@@ -33,7 +34,9 @@ WORDS = {
     "delay": ("delay",),
     "jitter": ("delay",),
     "distribution": ("delay",),
+    "correlation": ("delay",),
     "reorder": ("reorder",),
+    "displace": ("displace_ppb", "displace_packets", "displace_within_ns"),
     "loss": ("loss",),
     "corrupt": ("corrupt_ppb",),
     "duplicate": ("duplicate_ppb",),
@@ -45,6 +48,7 @@ WORDS = {
     "aggregate": ("aggregate",),
     "slot": ("slot_ns",),
     "harq": ("harq",),
+    "acks": ("ack_filter",),
     "buffer": ("queue",),
     "queue": ("queue",),
 }
@@ -97,7 +101,11 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
             "bring the lab up with the larger delay, rate or buffer"
         )
     kept = compiled.queue.discipline if "queue" in asked.words else now.queue.discipline
-    then = replace(compiled, queue=replace(compiled.queue, discipline=kept))
+    filters = compiled.ack_filter if "acks" in asked.words else now.ack_filter
+    then = replace(compiled, ack_filter=filters, queue=replace(compiled.queue, discipline=kept))
+    if why := acks.refusal(filters, then.queue):
+        key = "acks" if "acks" in asked.words else "queue"
+        raise DescriptionError(f"{key}={asked.words.get(key, '')}: {why}")
     if link.backend in ("kernel", "tbf"):
         found = obstacle(then, way)
         if found is not None:
@@ -117,7 +125,7 @@ def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
     keys = described(now)
     if asked.jitter is None or asked.jitter.ns > 0:
         return keys
-    return keys.model_copy(update={"distribution": None, "reorder": None})
+    return keys.model_copy(update={"distribution": None, "correlation": None, "reorder": None})
 
 
 def _check_trace(link: Link, now: Direction, asked: Wanted) -> None:

@@ -44,8 +44,9 @@ drawn at random are other packets'."""
 
 def lab() -> Plan:
     """A link a case, and a fast one to the host that receives."""
-    # A delay is drawn for each packet that is not dropped.
-    settings = [f"{words}, buffer: 10MB" if "jitter" in words else words for words in LINKS.values()]
+    # Delays and displacement are drawn for each packet that is not dropped.
+    drawn = ("jitter", "displace")
+    settings = [f"{words}, buffer: 10MB" if any(key in words for key in drawn) else words for words in LINKS.values()]
     arms = "\n".join(f"  arm{number}: {{forward: {{{words}}}}}" for number, words in enumerate(settings, 1))
     text = f"""
 name: lp{os.getpid()}

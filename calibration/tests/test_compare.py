@@ -12,7 +12,15 @@ from calibration.compare import compare
 from calibration.spinner import LinkFacts
 from calibration.tests.plans import DROP_TAIL, answer, delays, plan, prepared
 from labs.record import Row
-from labs.stages import BernoulliLoss, Codel, EveryNthLoss, GilbertElliottLoss, Queue, UniformDelay
+from labs.stages import (
+    BernoulliLoss,
+    Codel,
+    EveryNthLoss,
+    GaussMarkovDelay,
+    GilbertElliottLoss,
+    Queue,
+    UniformDelay,
+)
 
 GOOD = LinkFacts(release_p50_ns=300, release_p99_ns=5_000, release_max_ns=40_000)
 
@@ -159,6 +167,22 @@ def test_a_uniform_delay_is_judged_by_its_shape(scale: float, verdict: str) -> N
     assert rows["delay mean"].verdict == "ok"
     assert rows["delay distribution"].verdict == verdict
     assert rows["queue limit"].verdict == "not measured"
+
+
+@pytest.mark.parametrize("scale, verdict", [(1.0, "ok"), (0.23, "outside")])
+def test_a_correlated_delay_is_judged_by_what_its_packets_are_worth(scale: float, verdict: str) -> None:
+    """0.23: what averaging with the number before, by 90 %, leaves of a deviation."""
+    correlated = GaussMarkovDelay(900_000_000, 50_000_000, 5_000_000)
+    source, deviation, values = random.Random(7), 0.0, []
+    for _ in range(6_000):
+        deviation = 0.9 * deviation + 0.19**0.5 * source.gauss(0, 5e6)
+        values.append(50_001_104 + scale * deviation)
+    found = {**delays(50_001_104), "mean_ns": sum(values) / len(values)}
+    rows = judged({"delay": correlated}, delays_ns=values, delay=found, received_packets=6_000)
+    assert rows["delay mean"].verdict == "ok" and "worth 316 independent" in rows["delay mean"].note
+    assert rows["delay distribution"].verdict == verdict
+    few = judged({"delay": correlated}, delays_ns=values[:100], delay=found, received_packets=100)
+    assert few["delay mean"].verdict == "not measured" and "it takes 190" in few["delay mean"].note
 
 
 def test_tcp_is_judged_only_when_its_window_filled_the_pipe() -> None:

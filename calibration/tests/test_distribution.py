@@ -14,6 +14,7 @@ from labs.stages import (
     ConstantDelay,
     DelayTable,
     EveryNthLoss,
+    GaussMarkovDelay,
     GilbertElliottLoss,
     LossPattern,
     Markov4Loss,
@@ -43,6 +44,31 @@ def test_normal() -> None:
     assert line.mean_ns == pytest.approx(100 * MS, rel=1e-5)
     assert line.deviation_ns == pytest.approx(10 * MS, rel=1e-3)
     assert line.distribution(110 * MS) == pytest.approx(0.841345, abs=1e-5)
+
+
+def test_a_correlated_delay_is_normal_and_its_mean_wanders_more() -> None:
+    line = delay_line(GaussMarkovDelay(900_000_000, 100 * MS, 10 * MS))
+    normal = delay_line(NormalDelay(100 * MS, 10 * MS))
+    assert (line.mean_ns, line.deviation_ns, line.distribution(110 * MS)) == (
+        normal.mean_ns,
+        normal.deviation_ns,
+        normal.distribution(110 * MS),
+    )
+    assert normal.dispersion == 1 and normal.wander_ns(100) == pytest.approx(normal.deviation_ns / 10)
+    assert line.dispersion == pytest.approx(19)
+    assert line.wander_ns(1_900) == pytest.approx(line.deviation_ns / 10)
+    assert line.wander_ns(5) == line.deviation_ns, "not more than one packet's"
+
+
+def test_the_mean_of_correlated_delays_wanders_as_expected() -> None:
+    rho, packets = 0.9, 1_000
+    line = delay_line(GaussMarkovDelay(round(rho * 1e9), 100 * MS, 10 * MS), in_order=True)
+    draws = np.random.default_rng(2).standard_normal((packets, 2_000))
+    state, total = draws[0], np.zeros(2_000)
+    for each in draws:
+        state = rho * state + math.sqrt(1 - rho**2) * each
+        total += 10 * MS * state / packets
+    assert line.wander_ns(packets) == pytest.approx(total.std(), rel=0.05)
 
 
 SPREAD: dict[str, type[UniformDelay | NormalDelay]] = {"uniform": UniformDelay, "normal": NormalDelay}

@@ -122,6 +122,19 @@ def test_a_burst_takes_no_time_and_a_policer_is_not_filled() -> None:
     assert all(stream["interval_ns"] >= 138 * 8 * 100 for stream in delays["streams"])
 
 
+def test_displaced_packets_leave_the_median_of_a_constant_delay() -> None:
+    displaced = {"displace_ppb": 10_000_000, "displace_packets": 3, "displace_within_ns": 50_000_000}
+    few = expectations(plan(**displaced))
+    assert few.links[0].untold("delay") == "" and not few.pairs[0].goodput_fair
+    probing = plan_probes(few, "lab", LiveProbes())
+    assert "a link on its path displaces packets" in probing.skipped["left to right", "base RTT"]
+    assert "displaces packets" in probing.skipped["core forward", "queue limit"]
+    most = expectations(plan(**displaced | {"displace_ppb": 200_000_000})).links[0]
+    assert "displaces packets" in most.untold("delay")
+    jitter = expectations(plan(**displaced, delay=NormalDelay(50_000_000, 5_000_000))).links[0]
+    assert "displaces packets" in jitter.untold("delay")
+
+
 def test_framing_of_ip_adds_nothing() -> None:
     forward = expectations(plan(framing=Framing(0, 0))).links[0]
     assert math.isclose(forward.delay_ns(1500), 50_000_000 + 12_000)

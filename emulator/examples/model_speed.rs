@@ -66,7 +66,10 @@ fn main() {
     let codel = Discipline::Codel { target_ns: 50_000, interval_ns: 1_000_000, ecn: false };
     let pie = Discipline::Pie { target_ns: 50_000, update_ns: 1_000_000, alpha_mhz: 125, beta_mhz: 1_250, ecn: false };
     // 1230.4 ns is what a packet takes: 2000 leaves the link idle at times, 1220 fills the queue.
-    let cases: [(&str, Direction, u64, bool); 10] = [
+    let correlated = Delay::GaussMarkov { delay_ns, jitter_ns, correlation_ppb: 900_000_000 };
+    let displaced =
+        Direction { displace_ppb: 10_000_000, displace_packets: 3, displace_within_ns: 1_000_000, ..plain() };
+    let cases: [(&str, Direction, u64, bool); 12] = [
         ("constant delay", plain(), 2_000, false),
         ("constant delay, two lengths", plain(), 2_000, true),
         ("constant delay, queue full", plain(), 1_220, false),
@@ -74,6 +77,8 @@ fn main() {
         ("Gilbert-Elliott", Direction { loss: gilbert, ..plain() }, 2_000, false),
         ("normal", Direction { delay: normal.clone(), ..plain() }, 2_000, false),
         ("normal, reordered", Direction { delay: normal, reorder: true, ..plain() }, 2_000, false),
+        ("correlated", Direction { delay: correlated, ..plain() }, 2_000, false),
+        ("displaced 1 %", displaced, 2_000, false),
         ("RED, overloaded", Direction { queue: queue(red), ..plain() }, 1_100, false),
         ("CoDel, overloaded", Direction { queue: queue(codel), ..plain() }, 1_100, false),
         ("PIE, overloaded", Direction { queue: queue(pie), ..plain() }, 1_100, false),

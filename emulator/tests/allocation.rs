@@ -34,11 +34,14 @@ static ALLOCATOR: Counting = Counting;
 fn nothing_is_allocated_once_the_link_runs() {
     let codel = Discipline::Codel { target_ns: 50_000, interval_ns: 1_000_000, ecn: false };
     let normal = Delay::Normal { delay_ns: 1_000_000, jitter_ns: 200_000 };
+    let correlated = Delay::GaussMarkov { delay_ns: 1_000_000, jitter_ns: 200_000, correlation_ppb: 900_000_000 };
     let base = direction(1_000_000_000);
     for config in [
         base.clone(),
         Direction { loss: Loss::Bernoulli { loss_ppb: 10_000_000 }, ..base.clone() },
         Direction { delay: normal, reorder: true, ..base.clone() },
+        Direction { delay: correlated, reorder: true, ..base.clone() },
+        Direction { displace_ppb: 50_000_000, displace_packets: 9, displace_within_ns: 100_000, ..base.clone() },
         Direction { trace: rows(), ..base.clone() },
         Direction { trace: opportunities(), ..base.clone() },
         Direction { aggregate: Aggregate { packets: 64, time_ns: 500_000, gap_ns: 50_000 }, ..base.clone() },

@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::num::NonZeroU64;
+
 use common::{direction, drop_tail};
 use ewan_emulator::config::{Aggregate, Delay, Direction, Discipline, Framing, Harq, Loss, Queue};
+use ewan_emulator::model::frame::Ack;
 use ewan_emulator::model::{Change, DirectionModel, Drop, Meta, Nanos};
 
 /// 1500 bytes and 38 of framing at 1 Gbit/s.
@@ -231,6 +234,177 @@ fn jitter_in_order_makes_the_mean_delay_longer() {
         assert!(mean(true).abs() < 0.01, "{delay:?}: {}", mean(true));
         assert!((mean(false) - longer).abs() < 0.02, "{delay:?}: {}", mean(false));
     }
+}
+
+/// Of the same deviation, neighbours differ less, so fewer wait for one before them; a change of the delay begins anew.
+#[test]
+fn correlated_jitter_in_order_makes_the_mean_less_long() {
+    const PACKETS: u64 = 200_000;
+    let delay = |correlation_ppb| Delay::GaussMarkov { delay_ns: 100 * MS, jitter_ns: 10 * MS, correlation_ppb };
+    let delays = |correlation_ppb| {
+        let mut model = DirectionModel::new(&Direction { delay: delay(correlation_ppb), ..direction(1_000_000_000) });
+        let mut found = Vec::new();
+        for n in 0..PACKETS {
+            if n == PACKETS / 2 {
+                model.reconfigure(&Change { delay: Some(delay(correlation_ppb)), ..Change::default() }, n * MS);
+            }
+            model.enqueue(n * MS, Meta { ip_bytes: 1500, ..Meta::default() }, n * MS).expect("room");
+            found.extend(std::iter::from_fn(|| model.pop(n * MS)).map(|out| out.due - out.packet));
+        }
+        found.extend(std::iter::from_fn(|| model.pop(Nanos::MAX)).map(|out| out.due - out.packet));
+        found
+    };
+    let mean = |found: Vec<Nanos>| found.iter().sum::<Nanos>() as f64 / PACKETS as f64 / (10 * MS) as f64 - 10.0;
+    assert!((mean(delays(0)) - 1.2114).abs() < 0.02, "as normal");
+    let correlated = mean(delays(990_000_000));
+    assert!((0.0..0.7).contains(&correlated), "{correlated}");
+}
+
+/// A constant delay: a share of the packets leaves three places later, right behind the third of those that follow and are
+/// not displaced themselves; all others are where and when they were.
+#[test]
+fn a_share_of_packets_is_displaced_by_so_many_others() {
+    const PACKETS: usize = 200_000;
+    let config = Direction {
+        displace_ppb: 50_000_000,
+        displace_packets: 3,
+        displace_within_ns: 50 * MS,
+        ..direction(1_000_000_000)
+    };
+    let mut model = DirectionModel::new(&config);
+    let mut found = Vec::new();
+    for n in 0..PACKETS {
+        let now = n as Nanos * 20_000;
+        found.extend(std::iter::from_fn(|| model.pop(now)).map(|out| (out.packet, out.due)));
+        model.enqueue(n, Meta { ip_bytes: 1500, ..Meta::default() }, now).expect("room");
+    }
+    found.extend(std::iter::from_fn(|| model.pop(Nanos::MAX)).map(|out| (out.packet, out.due)));
+    assert_eq!((found.len(), model.counters().delayed.packets), (PACKETS, 0));
+    let own = |packet: usize| packet as Nanos * 20_000 + SLOT + MS;
+    let late: Vec<_> = (0..PACKETS).filter(|place| found[*place].1 != own(found[*place].0)).collect();
+    for place in &late {
+        assert!(found[*place].0 + 3 == *place && found[*place].1 == found[*place - 1].1 || *place > PACKETS - 10);
+    }
+    // Five deviations of a binomial.
+    let (expected, near) = (0.05 * PACKETS as f64, 5.0 * (0.05 * 0.95 * PACKETS as f64).sqrt());
+    assert!((late.len() as f64 - expected).abs() < near, "{}", late.len());
+}
+
+#[test]
+fn who_is_displaced_waits_no_longer_than_it_may() {
+    let all = Direction {
+        displace_ppb: 1_000_000_000,
+        displace_packets: 1,
+        displace_within_ns: 7,
+        ..direction(1_000_000_000)
+    };
+    let mut link = Script::new(all.clone());
+    link.send(0, 1500, "a");
+    assert_eq!(link.out(SLOT), []);
+    assert_eq!(link.model.next_event(), Some(SLOT + MS + 7));
+    link.send(SLOT, 1500, "b");
+    assert_eq!(link.all(), [('a', SLOT + MS + 7), ('b', 2 * SLOT + MS + 7)]);
+    // None is displaced any more; who is aside leaves as it was to, and a cut link lets go of it, too.
+    let none =
+        Change { displace_ppb: Some(0), displace_packets: Some(0), displace_within_ns: Some(0), ..Change::default() };
+    let mut link = Script::new(Direction { displace_within_ns: MS, ..all.clone() });
+    link.send(0, 1500, "a");
+    link.out(SLOT);
+    link.change(SLOT, none);
+    link.send(SLOT, 1500, "bc");
+    assert_eq!(link.all(), [('b', 2 * SLOT + MS), ('a', 2 * SLOT + MS), ('c', 3 * SLOT + MS)]);
+    let mut link = Script::new(all);
+    link.send(0, 1500, "ab");
+    link.out(SLOT);
+    let cut: String = std::iter::from_fn(|| link.model.cut()).collect();
+    assert_eq!((cut.as_str(), link.model.next_event(), link.model.counters().cut.packets), ("ab", None, 2));
+}
+
+/// Displacement has numbers of its own: losses and delays are those that they are without it.
+#[test]
+fn displacement_shifts_no_other_number() {
+    let delay = Delay::Uniform { delay_ns: 10 * MS, jitter_ns: MS };
+    let plain = Direction { delay, reorder: true, ..direction(1_000_000_000) };
+    let dues = |config: Direction| {
+        let mut link = Script::new(config);
+        let names: String = ('a'..='z').collect();
+        link.send(0, 1500, &names);
+        link.all().into_iter().collect::<std::collections::HashMap<_, _>>()
+    };
+    let within = Direction {
+        displace_ppb: 300_000_000,
+        displace_packets: 1_000,
+        displace_within_ns: 1_000 * MS,
+        ..plain.clone()
+    };
+    let (before, after) = (dues(plain), dues(within));
+    let late = before.iter().filter(|(name, due)| after[*name] != **due).count();
+    assert!((1..20).contains(&late), "{late}");
+    // The last of those aside sets the time of none but those behind it.
+    assert!(before.iter().all(|(name, due)| after[name] == *due || after[name] >= *due + 1_000 * MS));
+}
+
+/// A letter is a flow, its ACKs have the numbers from 1 on; digits are other packets.
+fn acks(link: &mut Script, now: Nanos, sent: &[(char, u32)]) -> String {
+    let ack = |flow: char, number| Ack { flow: NonZeroU64::new(flow as u64).expect("not 0"), number, marks: 0 };
+    sent.iter()
+        .filter(|(name, number)| {
+            let ack = (*number > 0).then(|| ack(name.to_ascii_lowercase(), *number));
+            let meta = Meta { ip_bytes: if ack.is_some() { 40 } else { 1500 }, ack, ..Meta::default() };
+            link.model.enqueue(*name, meta, now).is_ok()
+        })
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn a_later_ack_takes_the_place_of_one_that_waits() {
+    let filtering = || Script::new(Direction { ack_filter: true, ..direction(1_000_000_000) });
+    let names = |link: &mut Script| link.all().into_iter().map(|(name, _)| name).collect::<String>();
+    // The one in service is sent; a and A are of one flow, and A waits no longer than a would have.
+    let mut link = filtering();
+    acks(&mut link, 0, &[('a', 1), ('a', 2), ('0', 0), ('b', 1), ('A', 3), ('B', 9)]);
+    assert_eq!([link.model.dropped(), link.model.dropped(), link.model.dropped()], [Some('a'), Some('b'), None]);
+    assert_eq!(names(&mut link), "aA0B");
+    let counters = link.model.counters();
+    assert_eq!((counters.ack_filtered.packets, counters.ack_filtered.bytes, counters.queued.packets), (2, 2 * 84, 0));
+    assert_eq!(counters.report().drops.ack_filtered, 2);
+    // Duplicates stay, and an ACK that overtook is not taken for a later one. Only the last of them is known.
+    let mut link = filtering();
+    acks(&mut link, 0, &[('0', 0), ('a', 5), ('a', 5), ('a', 4), ('A', 6)]);
+    assert_eq!((link.model.dropped(), names(&mut link)), (Some('a'), "0aaA".into()));
+    assert_eq!(link.model.counters().ack_filtered.packets, 1);
+    // Once it is in service it is not known any more, also if its place in memory is another packet's.
+    let mut link = filtering();
+    acks(&mut link, 0, &[('0', 0), ('a', 1)]);
+    link.out(SLOT);
+    acks(&mut link, SLOT, &[('1', 0), ('A', 2)]);
+    assert_eq!((link.model.dropped(), names(&mut link)), (None, "0a1A".into()));
+    // Where it waits it makes room.
+    let mut link =
+        Script::new(Direction { ack_filter: true, queue: drop_tail(Some(2), None), ..direction(1_000_000_000) });
+    assert_eq!(acks(&mut link, 0, &[('0', 0), ('1', 0), ('a', 1), ('b', 1), ('A', 2), ('a', 1)]), "01aA");
+    assert_eq!((link.model.dropped(), names(&mut link)), (Some('a'), "01A".into()));
+}
+
+#[test]
+fn ack_filtering_is_switched_and_moves_to_another_queue() {
+    let set = |filter| Change { ack_filter: Some(filter), ..Change::default() };
+    let codel = Discipline::Codel { target_ns: MS, interval_ns: 10 * MS, ecn: false };
+    let other = Change { queue: Some(Queue { discipline: codel, ..drop_tail(Some(9), None) }), ..Change::default() };
+    let mut link = Script::new(direction(1_000_000_000));
+    acks(&mut link, 0, &[('0', 0), ('a', 1), ('a', 2)]);
+    link.change(0, set(true));
+    acks(&mut link, 0, &[('a', 3), ('a', 4)]);
+    assert_eq!(link.model.counters().ack_filtered.packets, 1, "those that waited are not known");
+    link.change(0, other);
+    acks(&mut link, 0, &[('a', 5), ('a', 6)]);
+    assert_eq!(link.model.counters().ack_filtered.packets, 2);
+    link.change(0, set(false));
+    acks(&mut link, 0, &[('a', 7)]);
+    link.change(0, set(true));
+    acks(&mut link, 0, &[('a', 8), ('a', 9)]);
+    assert_eq!((link.model.counters().ack_filtered.packets, link.all().len()), (3, 7));
 }
 
 #[test]

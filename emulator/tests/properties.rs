@@ -2,10 +2,13 @@
 
 mod common;
 
+use std::num::NonZeroU64;
+
 use common::{direction, serialisation, PLAIN};
 use ewan_emulator::config::{
     Aggregate, Class, Delay, Direction, Discipline, Framing, Harq, Loss, Opportunity, Queue, Row, Scheduler, Trace,
 };
+use ewan_emulator::model::frame::Ack;
 use ewan_emulator::model::{check, Change, Counters, DirectionModel, Meta, Nanos, Release};
 use proptest::prelude::*;
 
@@ -15,6 +18,8 @@ struct Packet {
     ip_bytes: u32,
     traffic_class: u8,
     flow: u16,
+    /// Flow and number.
+    ack: Option<(NonZeroU64, u32)>,
     /// When to look in between, as a share of the gap in 1/256; and what to change then.
     look: Vec<u8>,
     change: Option<Change>,
@@ -22,7 +27,8 @@ struct Packet {
 
 impl Packet {
     fn meta(&self) -> Meta {
-        Meta { ip_bytes: self.ip_bytes, flow: self.flow, traffic_class: self.traffic_class }
+        let ack = self.ack.map(|(flow, number)| Ack { flow, number, marks: 0 });
+        Meta { ip_bytes: self.ip_bytes, flow: self.flow, traffic_class: self.traffic_class, ack }
     }
 }
 
@@ -64,11 +70,12 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
 }
 
 fn delays() -> impl Strategy<Value = Delay> {
-    (0..5u8, 0..200_000u64, 0..100_000u64).prop_map(|(kind, delay_ns, jitter_ns)| match kind {
+    (0..6u8, 0..200_000u64, 0..100_000u64).prop_map(|(kind, delay_ns, jitter_ns)| match kind {
         0 => Delay::Constant { delay_ns },
         1 => Delay::Uniform { delay_ns, jitter_ns },
         2 => Delay::Normal { delay_ns, jitter_ns },
         3 => Delay::Pareto { delay_ns, jitter_ns },
+        4 => Delay::GaussMarkov { delay_ns, jitter_ns, correlation_ppb: 900_000_000 },
         _ => Delay::Table { delays_ns: vec![delay_ns, jitter_ns, 7] },
     })
 }
@@ -104,20 +111,24 @@ fn queues() -> impl Strategy<Value = Queue> {
     })
 }
 
+/// Share, packets and time; most often none.
+fn displacements() -> impl Strategy<Value = (u32, u32, u64)> {
+    let some = (prop_oneof![1..400_000_000u32, Just(1_000_000_000)], 1..9u32, 1..300_000u64);
+    prop_oneof![2 => Just((0, 0, 0)), 1 => some]
+}
+
+fn displaced(config: Direction, (displace_ppb, displace_packets, displace_within_ns): (u32, u32, u64)) -> Direction {
+    Direction { displace_ppb, displace_packets, displace_within_ns, ..config }
+}
+
 fn directions() -> impl Strategy<Value = Direction> {
-    (rates(), bursts(), radios(), queues(), delays(), any::<bool>(), any::<u64>()).prop_map(
-        |(rate_bps, (burst_bytes, peak_bps), (aggregate, slot_ns, harq), queue, delay, reorder, seed)| Direction {
-            rate_bps,
-            burst_bytes,
-            peak_bps,
-            aggregate,
-            slot_ns,
-            harq,
-            queue,
-            delay,
-            reorder,
-            seed,
-            ..direction(PLAIN)
+    let order = (any::<bool>(), displacements());
+    (rates(), bursts(), radios(), queues(), any::<bool>(), delays(), order, any::<u64>()).prop_map(
+        |(rate_bps, (burst_bytes, peak_bps), radio, queue, filter, delay, (reorder, displace), seed)| {
+            let (aggregate, slot_ns, harq) = radio;
+            let plain = Direction { rate_bps, burst_bytes, peak_bps, delay, reorder, seed, ..direction(PLAIN) };
+            let ack_filter = filter && queue.discipline.has_one_list();
+            displaced(Direction { aggregate, slot_ns, harq, ack_filter, queue, ..plain }, displace)
         },
     )
 }
@@ -217,9 +228,11 @@ fn changes() -> impl Strategy<Value = Change> {
         proptest::option::of(radios()),
         proptest::option::of(delays()),
         proptest::option::of(any::<bool>()),
+        proptest::option::of(displacements()),
+        proptest::option::of(any::<bool>()),
         proptest::option::of(queues()),
     )
-        .prop_map(|(rate_bps, burst, radio, delay, reorder, queue)| Change {
+        .prop_map(|(rate_bps, burst, radio, delay, reorder, displace, ack_filter, queue)| Change {
             rate_bps,
             burst_bytes: burst.map(|burst| burst.0),
             peak_bps: burst.map(|burst| burst.1),
@@ -228,6 +241,10 @@ fn changes() -> impl Strategy<Value = Change> {
             harq: radio.map(|radio| radio.2),
             delay,
             reorder,
+            displace_ppb: displace.map(|displace| displace.0),
+            displace_packets: displace.map(|displace| displace.1),
+            displace_within_ns: displace.map(|displace| displace.2),
+            ack_filter,
             queue,
             ..Change::default()
         })
@@ -237,12 +254,16 @@ fn changes() -> impl Strategy<Value = Change> {
 fn traffic(with_changes: u8) -> impl Strategy<Value = Vec<Packet>> {
     let gap = prop_oneof![3 => Just(0), 3 => 1..300u64, 3 => 300..20_000u64, 1 => 20_000..5_000_000u64];
     let look = proptest::collection::vec(any::<u8>(), 0..3);
-    let packet = (gap, 20..9_001u32, 0..64u8, 0..4u16, look, 0..64u8, changes());
-    let packet = packet.prop_map(move |(gap, ip_bytes, traffic_class, flow, look, dice, change)| Packet {
+    // Flows 1 and 1025 meet in one bucket.
+    let flow = prop::sample::select(vec![1, 2, 3, 1025u64]);
+    let ack = proptest::option::of((flow.prop_map(|flow| NonZeroU64::new(flow).expect("not 0")), 0..9u32));
+    let packet = (gap, 20..9_001u32, 0..64u8, 0..4u16, ack, look, 0..64u8, changes());
+    let packet = packet.prop_map(move |(gap, ip_bytes, traffic_class, flow, ack, look, dice, change)| Packet {
         gap,
         ip_bytes,
         traffic_class,
         flow: flow << 14,
+        ack,
         look,
         change: (dice < with_changes).then_some(change),
     });
@@ -260,10 +281,10 @@ struct Outcome {
 fn conserved(counters: &Counters) -> bool {
     let of = |amount: fn(&Counters) -> u64| amount(counters);
     of(|c| c.arrived.packets)
-        == of(|c| c.out.packets + c.queue_full.packets + c.aqm.packets)
+        == of(|c| c.out.packets + c.queue_full.packets + c.culled_packets())
             + of(|c| c.queued.packets + c.in_service.packets + c.delayed.packets)
         && of(|c| c.arrived.bytes)
-            == of(|c| c.out.bytes + c.queue_full.bytes + c.aqm.bytes)
+            == of(|c| c.out.bytes + c.queue_full.bytes + c.aqm.bytes + c.ack_filtered.bytes)
                 + of(|c| c.queued.bytes + c.in_service.bytes + c.delayed.bytes)
 }
 
@@ -359,12 +380,13 @@ fn wild_changes() -> impl Strategy<Value = Change> {
                 _ => Loss::Pattern { pattern },
             },
         );
-    let delay = (0..5u8, wild(), wild(), prop::collection::vec(wild(), 0..4)).prop_map(
-        |(kind, delay_ns, jitter_ns, delays_ns)| match kind {
+    let delay = (0..6u8, wild(), wild(), wild_ppb(), prop::collection::vec(wild(), 0..4)).prop_map(
+        |(kind, delay_ns, jitter_ns, correlation_ppb, delays_ns)| match kind {
             0 => Delay::Constant { delay_ns },
             1 => Delay::Uniform { delay_ns, jitter_ns },
             2 => Delay::Normal { delay_ns, jitter_ns },
             3 => Delay::Pareto { delay_ns, jitter_ns },
+            4 => Delay::GaussMarkov { delay_ns, jitter_ns, correlation_ppb },
             _ => Delay::Table { delays_ns },
         },
     );
@@ -409,38 +431,43 @@ fn wild_changes() -> impl Strategy<Value = Change> {
     let harq = (wild_ppb(), wild(), any::<u32>());
     let harq = harq.prop_map(|(error_ppb, round_ns, rounds)| Harq { error_ppb, round_ns, rounds });
     let buckets = (of((wild(), wild())), of(wild()), of(wild()), of(aggregate), of(wild()), of(harq));
-    (of(wild()), of(delay), of(any::<bool>()), of(loss), of(wild_ppb()), of(wild_ppb()), boxes, buckets, of(queue))
-        .prop_map(
-            |(
-                rate_bps,
-                delay,
-                reorder,
-                loss,
-                corrupt_ppb,
-                duplicate_ppb,
-                (ecn_bleach, blackhole_bytes),
-                (police, burst_bytes, peak_bps, aggregate, slot_ns, harq),
-                queue,
-            )| Change {
-                rate_bps,
-                delay,
-                reorder,
-                loss,
-                corrupt_ppb,
-                duplicate_ppb,
-                ecn_bleach,
-                blackhole_bytes,
-                police_bps: police.map(|police| police.0),
-                police_bytes: police.map(|police| police.1),
-                burst_bytes,
-                peak_bps,
-                aggregate,
-                slot_ns,
-                harq,
-                queue,
-                restart_trace: None,
-            },
-        )
+    let list = (of(any::<bool>()), of(queue));
+    let order = (of(any::<bool>()), of((wild_ppb(), prop_oneof![0..2_000u32, any::<u32>()], wild())));
+    (of(wild()), of(delay), order, of(loss), of(wild_ppb()), of(wild_ppb()), boxes, buckets, list).prop_map(
+        |(
+            rate_bps,
+            delay,
+            (reorder, displace),
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            (ecn_bleach, blackhole_bytes),
+            (police, burst_bytes, peak_bps, aggregate, slot_ns, harq),
+            (ack_filter, queue),
+        )| Change {
+            rate_bps,
+            delay,
+            reorder,
+            displace_ppb: displace.map(|displace| displace.0),
+            displace_packets: displace.map(|displace| displace.1),
+            displace_within_ns: displace.map(|displace| displace.2),
+            loss,
+            corrupt_ppb,
+            duplicate_ppb,
+            ecn_bleach,
+            blackhole_bytes,
+            police_bps: police.map(|police| police.0),
+            police_bytes: police.map(|police| police.1),
+            burst_bytes,
+            peak_bps,
+            aggregate,
+            slot_ns,
+            harq,
+            ack_filter,
+            queue,
+            restart_trace: None,
+        },
+    )
 }
 
 /// A direction of a plan, with any numbers.
@@ -469,7 +496,7 @@ fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
         1 => Direction { rate_bps: wild.rate_bps, ..sound },
         2 => Direction { loss: wild.loss, ..sound },
         3 => Direction { corrupt_ppb: wild.corrupt_ppb, duplicate_ppb: wild.duplicate_ppb, ..sound },
-        4 => Direction { queue: wild.queue, ..sound },
+        4 => Direction { queue: wild.queue, ack_filter: wild.ack_filter, ..sound },
         5 => Direction { delay: wild.delay, reorder: wild.reorder, ..sound },
         6 => Direction { ecn_bleach: wild.ecn_bleach, blackhole_bytes: wild.blackhole_bytes, ..sound },
         7 => Direction {
@@ -479,7 +506,15 @@ fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
             police_bytes: wild.police_bytes,
             ..sound
         },
-        8 => Direction { aggregate: wild.aggregate, slot_ns: wild.slot_ns, harq: wild.harq, ..sound },
+        8 => Direction {
+            displace_ppb: wild.displace_ppb,
+            displace_packets: wild.displace_packets,
+            displace_within_ns: wild.displace_within_ns,
+            aggregate: wild.aggregate,
+            slot_ns: wild.slot_ns,
+            harq: wild.harq,
+            ..sound
+        },
         9 => Direction { store_packets: wild.store_packets, store_bytes: wild.store_bytes, ..sound },
         _ => wild,
     })
@@ -557,10 +592,17 @@ proptest! {
                 Change { blackhole_bytes: change.blackhole_bytes, ..Change::default() },
                 Change { police_bps: change.police_bps, police_bytes: change.police_bytes, ..Change::default() },
                 Change { burst_bytes: change.burst_bytes, ..Change::default() },
+                Change {
+                    displace_ppb: change.displace_ppb,
+                    displace_packets: change.displace_packets,
+                    displace_within_ns: change.displace_within_ns,
+                    ..Change::default()
+                },
                 Change { peak_bps: change.peak_bps, ..Change::default() },
                 Change { aggregate: change.aggregate, ..Change::default() },
                 Change { slot_ns: change.slot_ns, ..Change::default() },
                 Change { harq: change.harq, ..Change::default() },
+                Change { ack_filter: change.ack_filter, ..Change::default() },
                 Change { queue: change.queue.clone(), ..Change::default() },
                 Change { restart_trace: Some(true), ..Change::default() },
             ];
@@ -618,7 +660,8 @@ proptest! {
             Discipline::Classes { .. } => u16::from(packets[number].traffic_class >> 2),
             _ => 0,
         };
-        let outcome = run(&Direction { reorder: false, ..config.clone() }, &packets, true);
+        let config = displaced(Direction { reorder: false, ack_filter: false, ..config.clone() }, (0, 0, 0));
+        let outcome = run(&config, &packets, true);
         let mut last = std::collections::HashMap::new();
         for number in outcome.released.iter().map(|release| release.packet) {
             let before = last.insert(apart(number), number);
@@ -635,7 +678,7 @@ proptest! {
     #[test]
     fn never_before_arrival_serialisation_and_delay(config in directions(), packets in traffic(0), delay_ns in 0..300_000u64) {
         let none = Direction { aggregate: Aggregate::NONE, slot_ns: 0, harq: Harq::NONE, ..config };
-        let config = Direction { delay: Delay::Constant { delay_ns }, burst_bytes: 0, ..none };
+        let config = displaced(Direction { delay: Delay::Constant { delay_ns }, burst_bytes: 0, ..none }, (0, 0, 0));
         let arrivals = arrivals(&packets);
         let released = run(&config, &packets, true).released;
         for release in &released {
@@ -645,6 +688,43 @@ proptest! {
         for pair in released.windows(2) {
             let spacing = serialisation(&config, packets[pair[1].packet].ip_bytes).floor();
             prop_assert!(pair[1].due - pair[0].due >= spacing as Nanos);
+        }
+    }
+
+    /// Who is filtered is an ACK, and a later one of its flow that acknowledges more went through.
+    #[test]
+    fn no_acknowledgement_is_lost_by_filtering(config in directions(), packets in traffic(0)) {
+        let queue = common::drop_tail(Some(40), None);
+        let outcome = run(&Direction { ack_filter: true, queue, ..config }, &packets, true);
+        for filtered in &outcome.dropped {
+            let (flow, number) = packets[*filtered].ack.expect("an ACK");
+            let by = |n: &usize| packets[*n].ack.is_some_and(|(other, more)| other == flow && more > number);
+            prop_assert!(outcome.released.iter().map(|release| release.packet).any(|n| n > *filtered && by(&n)));
+        }
+    }
+
+    /// RFC 5236: a packet's displacement is by how many places it leaves later than it came. Who is not displaced keeps its
+    /// order and its time.
+    #[test]
+    fn packets_are_displaced_by_exactly_so_many(
+        share in 1..500_000_000u32, by in 1..9u32, seed in any::<u64>(), packets in traffic(0),
+        rate_bps in prop::sample::select(vec![9_999_991, 1_000_000_000, 100_000_000_000]),
+    ) {
+        const WITHIN: Nanos = 10_000_000_000;
+        let plain = Direction { rate_bps, seed, queue: common::drop_tail(Some(1_000), None), ..direction(PLAIN) };
+        let times = |config: &Direction| -> Vec<_> {
+            run(config, &packets, true).released.iter().map(|release| (release.packet, release.due)).collect()
+        };
+        let (before, after) = (times(&plain), times(&displaced(plain.clone(), (share, by, WITHIN))));
+        prop_assert_eq!((before.len(), after.len()), (packets.len(), packets.len()));
+        let on_time: Vec<_> = after.iter().filter(|(packet, due)| *due == before[*packet].1).collect();
+        prop_assert!(on_time.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        for (place, (packet, due)) in after.iter().enumerate().filter(|(_, (packet, due))| *due != before[*packet].1) {
+            if *due == before[*packet].1 + WITHIN {
+                prop_assert!(on_time.iter().filter(|(later, _)| later > packet).count() < by as usize, "in vain");
+            } else {
+                prop_assert_eq!((place, *due), (packet + by as usize, after[place - 1].1));
+            }
         }
     }
 

@@ -46,8 +46,21 @@ fn configurations() -> Vec<(&'static str, Direction)> {
         ("fast_100gbit", direction(100_000_000_000)),
         ("uniform_reordered", jitter(Delay::Uniform { delay_ns, jitter_ns }, true)),
         ("normal_in_order", jitter(Delay::Normal { delay_ns, jitter_ns }, false)),
+        (
+            "gauss_markov_in_order",
+            jitter(Delay::GaussMarkov { delay_ns, jitter_ns, correlation_ppb: 900_000_000 }, false),
+        ),
         ("pareto_reordered", jitter(Delay::Pareto { delay_ns, jitter_ns }, true)),
         ("table_reordered", jitter(Delay::Table { delays_ns: vec![MS, 2 * MS, 5 * MS] }, true)),
+        (
+            "displaced",
+            Direction {
+                displace_ppb: 50_000_000,
+                displace_packets: 3,
+                displace_within_ns: 2 * MS,
+                ..jitter(Delay::Uniform { delay_ns, jitter_ns: MS / 10 }, false)
+            },
+        ),
         ("bernoulli", Direction { corrupt_ppb, duplicate_ppb, ..loss(Loss::Bernoulli { loss_ppb: 50_000_000 }) }),
         (
             "gilbert_elliott",

@@ -33,9 +33,9 @@ def set_command(
 ) -> None:
     """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
 
-    KEY is rate, delay, jitter, distribution, reorder, loss, corrupt, duplicate, ecn, blackhole, police, burst, peak,
-    aggregate, slot, harq, buffer or queue; at=+10s says when. A link that is down has no carrier at either end: with a
-    routing protocol, other ways are found, and how long that took is told.
+    KEY is rate, delay, jitter, distribution, correlation, reorder, displace, loss, corrupt, duplicate, ecn, blackhole,
+    police, burst, peak, aggregate, slot, harq, acks, buffer or queue; at=+10s says when. A link that is down has no
+    carrier at either end: with a routing protocol, other ways are found, and how long that took is told.
 
     \b
     ewan set core rate=500Mbit/s at=+10s

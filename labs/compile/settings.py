@@ -19,7 +19,7 @@ from labs.units import Duration, Rate
 
 TRACED: Mapping[traces.Column, tuple[str, ...]] = {
     "rate": ("rate", "burst", "peak"),
-    "delay": ("delay", "jitter", "distribution"),
+    "delay": ("delay", "jitter", "distribution", "correlation"),
     "loss": ("loss",),
     "buffer": ("buffer",),
 }
@@ -71,7 +71,7 @@ def _has_card(key: str, value: object) -> bool:
             return ns == 0
         case "queue", fields.Queue():
             return isinstance(value.model, fields.DropTail)
-        case ("ecn", "keep") | (("blackhole" | "burst" | "peak" | "slot"), "none"):
+        case (("ecn" | "acks"), "keep") | (("blackhole" | "burst" | "peak" | "slot"), "none"):
             return True
         case "police", fields.Police():
             return value.rate is None
@@ -79,6 +79,8 @@ def _has_card(key: str, value: object) -> bool:
             return value.packets is None
         case "harq", fields.Harq():
             return value.errors is None or not value.errors.ppb
+        case "displace", fields.Displace():
+            return value.share is None
         case "reorder", bool():
             return not value
     return False

@@ -117,8 +117,8 @@ PANELS = (
         "Drops by cause",
         "pps",
         "loss: the loss model; blackhole: too long for a black hole; policed: the policer; queue_full: the queue's "
-        "limit; aqm: its discipline; store_full: the link had no memory left. Links of the kernel's parts: queue "
-        "(limit or discipline), netem (loss, or no room in its delay line).",
+        "limit; aqm: its discipline; ack_filtered: a later ACK took its place; store_full: the link had no memory "
+        "left. Links of the kernel's parts: queue (limit or discipline), netem (loss, or no room in its delay line).",
         (
             Query(
                 f"sum by (lab, link, direction, cause) ({_rate('ewan_link_dropped_packets_total')})",

@@ -87,6 +87,12 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
     ("`police`", fields.Police, "`none`, or both of these."),
     ("`aggregate`", fields.Aggregate, "`none`, or these."),
     ("`harq`", fields.Harq, "`none`, or these. Repetitions take nothing from the rate."),
+    (
+        "`displace`",
+        fields.Displace,
+        "`none`, or `share` and `packets`. In the sense of RFC 5236 a packet is displaced by `packets`. With "
+        "`reorder`, later ones are those that come later into the delay line.",
+    ),
     ("`queue`", fields.Queue, "A word, or exactly one of these with its settings."),
     ("`queue: {red: …}`", fields.Red, "Floyd and Jacobson 1993, gentle."),
     ("`queue: {codel: …}`", fields.Codel, "RFC 8289."),
@@ -112,8 +118,8 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
     (
         "`trace`",
         fields.Trace,
-        "What the trace says is not written beside it: `rate`, `delay` with `jitter` and `distribution`, `loss`, "
-        "`buffer`. "
+        "What the trace says is not written beside it: `rate`, `delay` with `jitter`, `distribution` and "
+        "`correlation`, `loss`, `buffer`. "
         "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
     ),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),

@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from labs import traces
 from labs.reading import MOST_DIGITS
-from labs.units import Buffer, Duration, Fraction, Rate, Size, parse_millihertz
+from labs.units import PPB, Buffer, Duration, Fraction, Rate, Size, parse_millihertz
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 WHOLE = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}")
@@ -163,6 +163,14 @@ def _dither(value: object) -> Duration | Literal["auto"]:
     return Duration.parse(value)
 
 
+def _correlation(value: object) -> Fraction:
+    """Of each packet with the one before it."""
+    fraction = Fraction.parse(value)
+    if fraction.ppb < PPB:
+        return fraction
+    raise ValueError('all packets would be alike: write less than 100%, like "90%"')
+
+
 def _blackhole(value: object) -> Size | Literal["none"]:
     """The longest IP packet that passes, or `none`."""
     if value == "none":
@@ -249,6 +257,7 @@ RateText = Annotated[Rate, PlainValidator(Rate.parse), _text("rate", "1Gbit/s")]
 DurationText = Annotated[Duration, PlainValidator(Duration.parse), _text("duration", "100ms")]
 SizeText = Annotated[Size, PlainValidator(Size.parse), _text("size", "500kB")]
 FractionText = Annotated[Fraction, PlainValidator(Fraction.parse), _text("fraction", "0.1%")]
+CorrelationText = Annotated[Fraction, PlainValidator(_correlation), _text("fraction", "90%")]
 BufferText = Annotated[Buffer, PlainValidator(Buffer.parse), _text("buffer", "1BDP")]
 GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125Hz")]
 DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]

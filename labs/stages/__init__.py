@@ -7,7 +7,15 @@ with `assert_never`, so that mypy names what a new kind lacks. Keys are in the o
 """
 
 from labs.stages.change import Change
-from labs.stages.delay import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
+from labs.stages.delay import (
+    ConstantDelay,
+    Delay,
+    DelayTable,
+    GaussMarkovDelay,
+    NormalDelay,
+    ParetoDelay,
+    UniformDelay,
+)
 from labs.stages.direction import Direction, Framing, plain_direction
 from labs.stages.egress import Bare, Egress, Fifo, Psp, Tbf
 from labs.stages.loss import (
@@ -61,6 +69,7 @@ __all__ = [
     "Fifo",
     "FqCodel",
     "Framing",
+    "GaussMarkovDelay",
     "GilbertElliottLoss",
     "Harq",
     "Loss",

@@ -10,7 +10,7 @@ from labs.stages import delay as delays
 from labs.stages import loss as losses
 from labs.stages import queue as queues
 from labs.stages.delay import Delay
-from labs.stages.direction import Direction, police_words
+from labs.stages.direction import Direction, displace_words, police_words
 from labs.stages.loss import Loss
 from labs.stages.queue import Queue
 from labs.stages.radio import Aggregate, Harq, aggregate_words, harq_words
@@ -25,6 +25,9 @@ class Change:
     rate_bps: int | None = None
     delay: Delay | None = None
     reorder: bool | None = None
+    displace_ppb: int | None = None
+    displace_packets: int | None = None
+    displace_within_ns: int | None = None
     loss: Loss | None = None
     corrupt_ppb: int | None = None
     duplicate_ppb: int | None = None
@@ -37,6 +40,7 @@ class Change:
     aggregate: Aggregate | None = None
     slot_ns: int | None = None
     harq: Harq | None = None
+    ack_filter: bool | None = None
     queue: Queue | None = None
     restart_trace: bool | None = None
     """The trace begins anew; true or absent."""
@@ -68,10 +72,12 @@ def _or_none(number: int, quantity: Callable[[int], object]) -> str:
 
 def words(change: Change) -> str:
     """A change of a running link in the words of `ewan set`."""
+    displaced = change.displace_ppb or 0, change.displace_packets or 0, change.displace_within_ns or 0
     said = {
         "rate": None if change.rate_bps is None else Rate(change.rate_bps),
         "delay": None if change.delay is None else delays.words(change.delay),
         "reorder": change.reorder,
+        "displace": None if change.displace_packets is None else displace_words(*displaced),
         "loss": None if change.loss is None else losses.words(change.loss) or "0%",
         "corrupt": None if change.corrupt_ppb is None else Fraction(change.corrupt_ppb),
         "duplicate": None if change.duplicate_ppb is None else Fraction(change.duplicate_ppb),
@@ -83,6 +89,7 @@ def words(change: Change) -> str:
         "aggregate": None if change.aggregate is None else aggregate_words(change.aggregate),
         "slot": None if change.slot_ns is None else _or_none(change.slot_ns, Duration),
         "harq": None if change.harq is None else harq_words(change.harq),
+        "acks": None if change.ack_filter is None else ("filter" if change.ack_filter else "keep"),
         "buffer": None if change.queue is None else queues.limit_words(change.queue),
         "queue": None if change.queue is None else queues.discipline_words(change.queue.discipline),
         "trace": None if change.restart_trace is None else "restarted",

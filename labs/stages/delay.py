@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from labs.units import Duration
+from labs.units import Duration, Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,16 @@ class NormalDelay:
 
 
 @dataclass(frozen=True, slots=True)
+class GaussMarkovDelay:
+    """Normal; jitter is the standard deviation, and each packet's deviation is correlated with the one before it."""
+
+    correlation_ppb: int
+    delay_ns: int
+    jitter_ns: int
+    kind: Literal["gauss_markov"] = field(default="gauss_markov", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ParetoDelay:
     """From delay - jitter on, a tail of shape 3 whose standard deviation is jitter."""
 
@@ -54,7 +64,7 @@ class DelayTable:
     kind: Literal["table"] = field(default="table", init=False)
 
 
-Delay = ConstantDelay | UniformDelay | NormalDelay | ParetoDelay | DelayTable
+Delay = ConstantDelay | UniformDelay | NormalDelay | GaussMarkovDelay | ParetoDelay | DelayTable
 
 
 def nominal_ns(delay: Delay) -> int:
@@ -63,7 +73,7 @@ def nominal_ns(delay: Delay) -> int:
 
 
 def words(delay: Delay) -> str:
-    """`50ms`, `50ms ± 5ms normal`, `table of 300`."""
+    """`50ms`, `50ms ± 5ms normal`, `50ms ± 5ms normal correlated 90%`, `table of 300`."""
     match delay:
         case DelayTable(delays_ns):
             return f"table of {len(delays_ns)}"
@@ -71,5 +81,7 @@ def words(delay: Delay) -> str:
             return str(Duration(delay_ns))
         case UniformDelay(delay_ns, jitter_ns) | NormalDelay(delay_ns, jitter_ns) | ParetoDelay(delay_ns, jitter_ns):
             return f"{Duration(delay_ns)} ± {Duration(jitter_ns)} {delay.kind}"
+        case GaussMarkovDelay(correlation_ppb, delay_ns, jitter_ns):
+            return f"{Duration(delay_ns)} ± {Duration(jitter_ns)} normal correlated {Fraction(correlation_ppb)}"
         case _:
             assert_never(delay)

@@ -39,9 +39,13 @@ class Direction:
     aggregate: Aggregate
     slot_ns: int
     harq: Harq
+    ack_filter: bool
     queue: Queue
     delay: Delay
     reorder: bool
+    displace_ppb: int
+    displace_packets: int
+    displace_within_ns: int
     trace: Trace
     seed: int
     store_packets: int
@@ -65,9 +69,13 @@ def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int
         aggregate=NO_AGGREGATE,
         slot_ns=0,
         harq=NO_HARQ,
+        ack_filter=False,
         queue=queue,
         delay=ConstantDelay(delay_ns),
         reorder=False,
+        displace_ppb=0,
+        displace_packets=0,
+        displace_within_ns=0,
         trace=NoTrace(),
         seed=0,
         store_packets=0,
@@ -86,6 +94,11 @@ def police_words(rate_bps: int, depth_bytes: int) -> str:
     return f"{Rate(rate_bps)} + {Size(depth_bytes)}" if rate_bps else "none"
 
 
+def displace_words(share_ppb: int, packets: int, within_ns: int) -> str:
+    """Which share is displaced by how many packets, and for how long at most."""
+    return f"{Fraction(share_ppb)} by {packets} within {Duration(within_ns)}" if share_ppb else "none"
+
+
 def impairment_words(direction: Direction) -> list[str]:
     """The impairments that have no column of their own in tables, as `corrupt 0.1%`."""
     words = [f"corrupt {Fraction(direction.corrupt_ppb)}"] if direction.corrupt_ppb else []
@@ -98,5 +111,8 @@ def impairment_words(direction: Direction) -> list[str]:
     words += [] if direction.aggregate == NO_AGGREGATE else [f"aggregate {aggregate_words(direction.aggregate)}"]
     words += [f"slot {Duration(direction.slot_ns)}"] if direction.slot_ns else []
     words += [] if direction.harq == NO_HARQ else [f"harq {harq_words(direction.harq)}"]
+    words += ["acks filter"] if direction.ack_filter else []
     words += ["reorder"] if direction.reorder else []
+    displaced = direction.displace_ppb, direction.displace_packets, direction.displace_within_ns
+    words += [f"displace {displace_words(*displaced)}"] if direction.displace_ppb else []
     return words + ([] if isinstance(direction.trace, NoTrace) else [trace_words(direction.trace)])

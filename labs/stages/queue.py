@@ -153,6 +153,17 @@ def limit_words(queue: Queue) -> str:
     return " ".join(limits)
 
 
+def has_one_list(discipline: Discipline) -> bool:
+    """Whether all packets wait in one list."""
+    match discipline:
+        case DropTail() | Red() | Codel() | Pie() | Step():
+            return True
+        case FqCodel() | Drr() | Sfq() | DualPi2() | Classes():
+            return False
+        case _:
+            assert_never(discipline)
+
+
 def discipline_words(discipline: Discipline) -> str:
     """The discipline's name as a description writes it."""
     match discipline:

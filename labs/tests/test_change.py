@@ -11,7 +11,18 @@ from labs.change import as_it_is, compile_change, delay_until, wanted
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.spec import DescriptionError, from_template
-from labs.stages import BitErrorLoss, Change, Codel, ConstantDelay, DelayTable, DropTail, NormalDelay, Queue, Red
+from labs.stages import (
+    BitErrorLoss,
+    Change,
+    Codel,
+    ConstantDelay,
+    DelayTable,
+    DropTail,
+    GaussMarkovDelay,
+    NormalDelay,
+    Queue,
+    Red,
+)
 from labs.stages.change import words as change_words
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -42,6 +53,18 @@ def test_a_delay_keeps_the_jitter_that_there_is() -> None:
     assert change("delay=20ms", jitter="1ms") == Change(delay=NormalDelay(20_000_000, 1_000_000))
 
 
+def test_a_correlation_stays_until_it_is_taken_away() -> None:
+    correlated = {"jitter": "1ms", "correlation": "90%"}
+    kept = Change(delay=GaussMarkovDelay(900_000_000, 20_000_000, 1_000_000))
+    assert change("delay=20ms", **correlated) == kept
+    assert change_words(kept) == "delay=20ms ± 1ms normal correlated 90%"
+    assert change("delay=20ms correlation=90%", jitter="1ms") == kept
+    assert change("correlation=0%", **correlated) == Change(delay=NormalDelay(50_000_000, 1_000_000))
+    assert change("jitter=0ms", **correlated) == Change(delay=ConstantDelay(50_000_000))
+    with pytest.raises(DescriptionError, match=r'^CORRELATION "90%": pareto delays are independent: write'):
+        change("distribution=pareto", **correlated)
+
+
 @pytest.mark.parametrize("distribution", ["uniform", "normal", "pareto"])
 @pytest.mark.parametrize("reorder", ["true", "false"])
 def test_no_jitter_means_a_constant_delay_whatever_the_distribution_was(distribution: str, reorder: str) -> None:
@@ -65,6 +88,10 @@ def test_a_group_of_keys_is_written_as_in_a_description() -> None:
     found = compile_change(made, made.links[0], "forward", police)
     assert found == Change(police_bps=10_000_000, police_bytes=32_000)
     assert change_words(found) == "police=10Mbit/s + 32kB"
+    displace = wanted({"displace": "{share: 1%, packets: 3}"})
+    found = compile_change(made, made.links[0], "forward", displace)
+    assert found == Change(displace_ppb=10_000_000, displace_packets=3, displace_within_ns=50_000_000)
+    assert change_words(found) == "displace=1% by 3 within 50ms"
     with pytest.raises(DescriptionError, match=r"LOSS.*: write a fraction"):
         wanted({"loss": "{bit-errors: 100}"})
 
@@ -114,6 +141,9 @@ def test_a_change_in_words() -> None:
     assert change_words(Change(loss=BitErrorLoss(100))) == "loss=bit errors 0.00001%"
     assert change_words(change("burst=32kB peak=2Gbit/s")) == "burst=32kB peak=2Gbit/s"
     assert change_words(change("burst=none police=none")) == "police=none burst=none"
+    assert change_words(change("displace=none")) == "displace=none"
+    assert change_words(change("acks=filter queue=codel")).startswith("acks=filter buffer=")
+    assert change_words(change("acks=keep", acks="filter")) == "acks=keep"
     assert change("peak=2Gbit/s", burst="32kB") == Change(peak_bps=2_000_000_000)
     assert change_words(change("ecn=keep blackhole=none")) == "ecn=keep blackhole=none"
 
@@ -126,12 +156,25 @@ def test_a_change_in_words() -> None:
         ("loss=120%", "120%"),
         ("jitter=90ms", "90ms"),
         ("delay=2s", "has room for"),
+        (
+            "acks=filter queue=fq-codel",
+            '^ACKS "filter": fq-codel has several queues.*: write "acks: keep", or drop-tail',
+        ),
     ],
 )
 def test_refused_as_a_description_would_be(text: str, says: str) -> None:
     with pytest.raises(DescriptionError, match=says) as refused:
         change(text)
     assert "\n" not in str(refused.value)
+
+
+def test_a_filter_of_acks_goes_with_the_queue_that_there_is() -> None:
+    assert change("acks=filter", queue="red") == Change(ack_filter=True)
+    with pytest.raises(DescriptionError, match=r"^acks=filter: .* has several queues"):
+        change("acks=filter", queue="fq-codel")
+    with pytest.raises(DescriptionError, match=r"^queue=fq-codel: .* has several queues"):
+        change("queue=fq-codel", acks="filter")
+    assert change("acks=keep queue=fq-codel", acks="filter").ack_filter is False
 
 
 def test_when() -> None:

@@ -153,6 +153,36 @@ def refusal_of(text: str, folder: Path) -> str:
             'x.lab.yaml:2: wan.distribution "pareto": has nothing to spread: write "jitter: 1ms" too',
         ),
         (
+            "topology: dumbbell\nwan: {acks: filter, queue: drr}",
+            'x.lab.yaml:2: wan.acks "filter": drr has several queues, and only one is filtered: write "acks: keep", '
+            "or drop-tail, red, codel, pie or step",
+        ),
+        (
+            "topology: dumbbell\nwan: {displace: 1%}",
+            'x.lab.yaml:2: wan.displace "1%": write "{share: 1%, packets: 3}" or "none"',
+        ),
+        (
+            "topology: dumbbell\nwan: {displace: {share: 1%, packets: 1001}}",
+            'x.lab.yaml:2: wan.displace.packets "1001": write a whole number from 1 to 1000, like "2"',
+        ),
+        (
+            "topology: dumbbell\nwan: {displace: {share: 1%, packets: 3, within: 0ms}}",
+            'x.lab.yaml:2: wan.displace: a packet that waits for others needs time: write "within: 50ms"',
+        ),
+        (
+            "topology: dumbbell\nwan: {correlation: 90%}",
+            'x.lab.yaml:2: wan.correlation "90%": has nothing to correlate: write "jitter: 1ms" too',
+        ),
+        (
+            "topology: dumbbell\nwan: {jitter: 1ms, correlation: 100%}",
+            'x.lab.yaml:2: wan.correlation "100%": all packets would be alike: write less than 100%, like "90%"',
+        ),
+        (
+            "topology: dumbbell\nwan: {jitter: 1ms, distribution: uniform, correlation: 90%}",
+            'x.lab.yaml:2: wan.correlation "90%": uniform delays are independent: write "distribution: normal", '
+            'or "correlation: 0%"',
+        ),
+        (
             "topology: dumbbell\nwan: {reorder: true}",
             'x.lab.yaml:2: wan.reorder "true": a constant delay reorders nothing: write "jitter: 1ms" too',
         ),

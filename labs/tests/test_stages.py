@@ -43,6 +43,9 @@ IMPAIRED: dict[str, dict[str, Any]] = {
     "harq": {"harq": {"errors": "10%", "round": "8ms"}},
     "jitter": {"delay": "1ms", "jitter": "1ms"},
     "distribution": {"delay": "1ms", "jitter": "1ms", "distribution": "uniform"},
+    "acks": {"acks": "filter"},
+    "displace": {"displace": {"share": "1%", "packets": 3}},
+    "correlation": {"delay": "1ms", "jitter": "1ms", "correlation": "90%"},
     "trace": {"trace": {"file": str(GOLDEN.parent / "stages.trace.csv")}},
     "reorder": {"delay": "1ms", "jitter": "1ms", "reorder": True},
 }
@@ -68,8 +71,8 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
 
 @pytest.mark.parametrize(
     "nothing",
-    [{"ecn": "keep"}, {"harq": {"errors": "0%", "round": "8ms"}}]
-    + [{key: "none"} for key in ("blackhole", "police", "burst", "peak", "aggregate", "slot", "harq")],
+    [{"ecn": "keep"}, {"acks": "keep"}, {"harq": {"errors": "0%", "round": "8ms"}}]
+    + [{key: "none"} for key in ("blackhole", "police", "burst", "peak", "displace", "aggregate", "slot", "harq")],
 )
 def test_a_key_that_asks_for_nothing_does_not(nothing: dict[str, Any]) -> None:
     assert not emulated(nothing)
@@ -85,6 +88,9 @@ CHANGED: dict[str, Any] = {
     "rate_bps": 10**6,
     "delay": ConstantDelay(0),
     "reorder": False,
+    "displace_ppb": 0,
+    "displace_packets": 0,
+    "displace_within_ns": 0,
     "loss": NoLoss(),
     "corrupt_ppb": 0,
     "duplicate_ppb": 0,
@@ -97,6 +103,7 @@ CHANGED: dict[str, Any] = {
     "aggregate": NO_AGGREGATE,
     "slot_ns": 0,
     "harq": NO_HARQ,
+    "ack_filter": False,
     "queue": Queue(1, None, DropTail()),
     "restart_trace": True,
 }
@@ -105,8 +112,9 @@ CHANGED: dict[str, Any] = {
 @pytest.mark.parametrize("key", [field.name for field in dataclasses.fields(Change)])
 def test_every_change_has_words(key: str) -> None:
     """Also one that sets a stage to nothing."""
-    together = {"police_bps": "police_bytes"}
-    keys = {key, together.get(key, key)}
+    displace = {"displace_ppb", "displace_packets", "displace_within_ns"}
+    together = {"police_bps": {"police_bytes"}, **dict.fromkeys(displace, displace)}
+    keys = {key, *together.get(key, {key})}
     assert words(Change(**{each: CHANGED[each] for each in keys})), f"labs/stages/change.py does not say {key}"
 
 

@@ -21,6 +21,9 @@ struct ewan_arrival {
 	bool	corrupt;
 	bool	bleach;		/* clear the bits of ECN */
 	u32	random;		/* chooses the bit to turn over */
+	u64	ack_flow;	/* of a pure ACK; or 0 */
+	u32	ack_number;
+	u16	ack_marks;
 };
 
 struct ewan_release {

@@ -23,7 +23,7 @@
 #include "ewan_model.h"
 
 #define EWAN_REASON	120
-#define EWAN_REPORT	4096	/* names and numbers of 64 bits: 21 of the link, 6 of each of 8 classes */
+#define EWAN_REPORT	4096	/* names and numbers of 64 bits: 22 of the link, 6 of each of 8 classes */
 
 struct ewan_sched {
 	struct ewan_lane	*lane;

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::delay::Displace;
 use super::distribution::Distribution;
 use super::loss;
-use super::queue;
+use super::queue::{self, Acks};
 use crate::config::{Aggregate, Delay, Direction, Harq, Loss, Ppb, Queue};
 
 /// Defines `Change` by the keys of a direction that it may name, with what is done key by key.
@@ -56,6 +57,9 @@ changes! {
     rate_bps: u64,
     delay: Delay,
     reorder: bool,
+    displace_ppb: Ppb,
+    displace_packets: u32,
+    displace_within_ns: u64,
     loss: Loss,
     corrupt_ppb: Ppb,
     duplicate_ppb: Ppb,
@@ -68,6 +72,7 @@ changes! {
     aggregate: Aggregate,
     slot_ns: u64,
     harq: Harq,
+    ack_filter: bool,
     queue: Queue,
 }
 
@@ -78,6 +83,7 @@ pub struct Prepared {
     pub(super) rate_bps: Option<u64>,
     pub(super) delay: Option<Distribution>,
     pub(super) reorder: Option<bool>,
+    pub(super) displace: Option<Displace>,
     pub(super) loss: Option<loss::Model>,
     pub(super) corrupt: Option<Ppb>,
     pub(super) duplicate: Option<Ppb>,
@@ -90,6 +96,7 @@ pub struct Prepared {
     pub(super) aggregate: Option<Aggregate>,
     pub(super) slot_ns: Option<u64>,
     pub(super) harq: Option<Harq>,
+    pub(super) acks: Option<Option<Acks>>,
     pub(super) queue: Option<queue::Prepared>,
     pub(super) restart_trace: bool,
 }
@@ -100,6 +107,9 @@ impl Prepared {
             rate_bps,
             delay,
             reorder,
+            displace_ppb,
+            displace_packets,
+            displace_within_ns,
             loss,
             corrupt_ppb,
             duplicate_ppb,
@@ -112,6 +122,7 @@ impl Prepared {
             aggregate,
             slot_ns,
             harq,
+            ack_filter,
             queue,
             restart_trace,
         } = change;
@@ -119,6 +130,11 @@ impl Prepared {
             rate_bps: *rate_bps,
             delay: delay.as_ref().map(Distribution::new),
             reorder: *reorder,
+            displace: displace_ppb.map(|share| Displace {
+                share,
+                packets: displace_packets.unwrap_or(0),
+                within: displace_within_ns.unwrap_or(0),
+            }),
             loss: loss.as_ref().map(loss::Model::new),
             corrupt: *corrupt_ppb,
             duplicate: *duplicate_ppb,
@@ -131,6 +147,7 @@ impl Prepared {
             aggregate: *aggregate,
             slot_ns: *slot_ns,
             harq: *harq,
+            acks: ack_filter.map(|filter| filter.then(Acks::new)),
             queue: queue.as_ref().map(queue::Prepared::new),
             restart_trace: *restart_trace == Some(true),
         }

@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{bucket, middlebox, radio, rate, Change, Nanos};
+use super::{bucket, delay as delay_line, middlebox, radio, rate, Change, Nanos};
 use crate::config::{Aggregate, Direction, Framing, Trace, ONE_PPB};
 
 const SECOND_NS: Nanos = 1_000_000_000;
@@ -41,9 +41,13 @@ pub fn check(direction: &Direction) -> Checked {
         aggregate,
         slot_ns,
         harq,
+        ack_filter,
         queue,
         delay,
         reorder: _,
+        displace_ppb,
+        displace_packets,
+        displace_within_ns,
         trace,
         seed: _,
         store_packets,
@@ -64,7 +68,9 @@ pub fn check(direction: &Direction) -> Checked {
     radio::check_slot(*slot_ns)?;
     harq.check()?;
     queue.check()?;
+    queue.check_ack_filter(*ack_filter)?;
     delay.check()?;
+    delay_line::check(*displace_ppb, *displace_packets, *displace_within_ns)?;
     trace.check(queue)?;
     require(*burst_bytes == 0 || !trace.says_rate(), || "burst_bytes: the link's trace says the rate: write 0".into())?;
     require(*aggregate == Aggregate::NONE || !matches!(trace, Trace::Opportunities { .. }), || {
@@ -99,6 +105,9 @@ impl Change {
             rate_bps,
             delay,
             reorder: _,
+            displace_ppb,
+            displace_packets,
+            displace_within_ns,
             loss,
             corrupt_ppb,
             duplicate_ppb,
@@ -111,6 +120,7 @@ impl Change {
             aggregate,
             slot_ns,
             harq,
+            ack_filter,
             queue,
             restart_trace,
         } = self;
@@ -129,13 +139,22 @@ impl Change {
         aggregate.map_or(Ok(()), |aggregate| aggregate.check())?;
         radio::check_slot(slot_ns.unwrap_or(0))?;
         harq.map_or(Ok(()), |harq| harq.check())?;
+        match (displace_ppb, displace_packets, displace_within_ns) {
+            (None, None, None) => {}
+            (Some(share), Some(packets), Some(within)) => delay_line::check(*share, *packets, *within)?,
+            _ => return Err("displace_ppb: name it, displace_packets and displace_within_ns, or none of them".into()),
+        }
         queue.as_ref().map_or(Ok(()), |queue| queue.check())?;
+        queue.as_ref().map_or(Ok(()), |queue| queue.check_ack_filter(*ack_filter == Some(true)))?;
         delay.as_ref().map_or(Ok(()), |delay| delay.check())
     }
 
-    /// The same for a change of this direction: what its trace says cannot be told.
+    /// The same for a change of this direction: what its trace says cannot be told, and a queue of several lists filters no
+    /// ACKs.
     pub fn check_for(&self, direction: &Direction) -> Checked {
         self.check()?;
+        let queue = self.queue.as_ref().unwrap_or(&direction.queue);
+        queue.check_ack_filter(self.ack_filter.unwrap_or(direction.ack_filter))?;
         direction.trace.says().check(self)
     }
 }

@@ -37,10 +37,18 @@ pub struct Direction {
     /// any instant.
     pub slot_ns: u64,
     pub harq: Harq,
+    /// A pure ACK of TCP that joins the queue takes the place of an earlier one of its flow that waits there (RFC 3449,
+    /// section 5.2.1). Only where all packets wait in one list.
+    pub ack_filter: bool,
     pub queue: Queue,
     pub delay: Delay,
     /// May a packet overtake an earlier one in the delay line? Without it, releases never go back in time.
     pub reorder: bool,
+    /// A packet is displaced by so many packets with this probability: it leaves right behind the n-th later one that is not
+    /// (RFC 5236), or `displace_within_ns` after its own time if that comes first; 0: none is, and the others are 0.
+    pub displace_ppb: Ppb,
+    pub displace_packets: u32,
+    pub displace_within_ns: u64,
     /// What changes by itself while the link runs.
     pub trace: Trace,
     pub seed: u64,
@@ -67,9 +75,13 @@ impl Direction {
             aggregate: Aggregate::NONE,
             slot_ns: 0,
             harq: Harq::NONE,
+            ack_filter: false,
             queue,
             delay: Delay::Constant { delay_ns },
             reorder: false,
+            displace_ppb: 0,
+            displace_packets: 0,
+            displace_within_ns: 0,
             trace: Trace::None {},
             seed: 1,
             store_packets: 0,
@@ -231,6 +243,22 @@ impl Queue {
 }
 
 impl Discipline {
+    /// Do all packets wait in one list?
+    pub fn has_one_list(&self) -> bool {
+        match self {
+            Discipline::DropTail {}
+            | Discipline::Step { .. }
+            | Discipline::Red { .. }
+            | Discipline::Codel { .. }
+            | Discipline::Pie { .. } => true,
+            Discipline::FqCodel { .. }
+            | Discipline::Drr { .. }
+            | Discipline::Sfq { .. }
+            | Discipline::DualPi2 { .. }
+            | Discipline::Classes { .. } => false,
+        }
+    }
+
     /// The classes of which it counts apart, in the order of its reports; none of most disciplines.
     pub fn class_names(&self) -> Vec<&str> {
         match self {
@@ -276,6 +304,13 @@ pub enum Delay {
     Normal {
         delay_ns: u64,
         jitter_ns: u64,
+    },
+    /// As `Normal`, each packet's deviation correlated with the one before it: a first-order autoregressive (Gauss–Markov)
+    /// process. Mean and standard deviation do not depend on the correlation, which is below 1.
+    GaussMarkov {
+        delay_ns: u64,
+        jitter_ns: u64,
+        correlation_ppb: Ppb,
     },
     /// delay − jitter + Pareto tail (from 0) of shape 3, scaled to a standard deviation of `jitter_ns` and cut at
     /// delay + 10 jitter. The mean is delay − 0.42 jitter; below 0 becomes 0.

@@ -1,6 +1,6 @@
 //! What one direction counts. Nothing is silent, so at any instant, in packets:
 //! `in + duplicated = lost + blackhole + policed + store_full + arrived`, and
-//! `arrived = queue_full + aqm + cut + out + queued + in service + delay line`.
+//! `arrived = queue_full + aqm + ack_filtered + cut + out + queued + in service + delay line`.
 
 use alloc::vec::Vec;
 
@@ -65,6 +65,8 @@ pub struct Counters {
     /// Dropped at the queue's limit, and by the queue's discipline (at either end of the queue).
     pub queue_full: Amount,
     pub aqm: Amount,
+    /// Pure ACKs in whose place a later one came.
+    pub ack_filtered: Amount,
     /// Taken out by the caller, who cut the link.
     pub cut: Amount,
     /// Released.
@@ -166,6 +168,9 @@ pub struct Drops {
     pub policed: u64,
     pub queue_full: u64,
     pub aqm: u64,
+    /// Pure ACKs in whose place a later one came.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ack_filtered: u64,
     pub store_full: u64,
     /// Only of the kernel's link.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -192,6 +197,12 @@ impl Counters {
         self.lost_packets + self.blackhole_packets + self.policed_packets
     }
 
+    /// Packets that were taken out of the queue by what serves it.
+    #[inline]
+    pub fn culled_packets(&self) -> u64 {
+        self.aqm.packets + self.ack_filtered.packets
+    }
+
     pub fn report(&self) -> DirectionReport {
         DirectionReport {
             in_packets: self.in_packets,
@@ -204,6 +215,7 @@ impl Counters {
                 policed: self.policed_packets,
                 queue_full: self.queue_full.packets,
                 aqm: self.aqm.packets,
+                ack_filtered: self.ack_filtered.packets,
                 store_full: self.store_full.packets,
                 cut: self.cut.packets,
             },

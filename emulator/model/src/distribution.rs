@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use super::check::{require, time, Checked, LONGEST_LIST, LONGEST_NS};
 use super::rng::Stream;
 use super::Nanos;
-use crate::config::Delay;
+use crate::config::{Delay, Ppb, ONE_PPB};
 
 impl Delay {
     /// The delay that the link is said to have; of a table the mean, rounded down.
@@ -20,6 +20,7 @@ impl Delay {
             Delay::Constant { delay_ns }
             | Delay::Uniform { delay_ns, jitter_ns: _ }
             | Delay::Normal { delay_ns, jitter_ns: _ }
+            | Delay::GaussMarkov { delay_ns, jitter_ns: _, correlation_ppb: _ }
             | Delay::Pareto { delay_ns, jitter_ns: _ } => *delay_ns,
             Delay::Table { delays_ns } => delays_ns.iter().sum::<u64>() / (delays_ns.len() as u64).max(1),
         }
@@ -31,10 +32,11 @@ impl Delay {
             Delay::Constant { delay_ns } => time("delay_ns", *delay_ns, 0, LONGEST_NS),
             Delay::Uniform { delay_ns, jitter_ns }
             | Delay::Normal { delay_ns, jitter_ns }
-            | Delay::Pareto { delay_ns, jitter_ns } => {
-                time("delay_ns", *delay_ns, 0, LONGEST_NS)?;
-                require(jitter_ns <= delay_ns, || {
-                    format!("jitter_ns {jitter_ns}: must not be above delay_ns ({delay_ns})")
+            | Delay::Pareto { delay_ns, jitter_ns } => spread(*delay_ns, *jitter_ns),
+            Delay::GaussMarkov { delay_ns, jitter_ns, correlation_ppb } => {
+                spread(*delay_ns, *jitter_ns)?;
+                require(*correlation_ppb < ONE_PPB, || {
+                    format!("correlation_ppb {correlation_ppb}: write less than {ONE_PPB} (100 %)")
                 })
             }
             Delay::Table { delays_ns } => {
@@ -45,6 +47,11 @@ impl Delay {
             }
         }
     }
+}
+
+fn spread(delay_ns: Nanos, jitter_ns: Nanos) -> Checked {
+    time("delay_ns", delay_ns, 0, LONGEST_NS)?;
+    require(jitter_ns <= delay_ns, || format!("jitter_ns {jitter_ns}: must not be above delay_ns ({delay_ns})"))
 }
 
 const TABLE_LOG2: u32 = 13;
@@ -65,7 +72,51 @@ pub enum Distribution {
         jitter: Nanos,
         table: &'static Quantiles,
     },
+    GaussMarkov {
+        delay: Nanos,
+        jitter: Nanos,
+        process: GaussMarkov,
+    },
     Table(Arc<[Nanos]>),
+}
+
+/// x_k = ρ x_(k−1) + √(1 − ρ²) z_k with z_k standard normal, so that each x_k is, too. x_0 is z_0. No x is beyond ±4, where
+/// `NORMAL` ends.
+#[derive(Clone, Debug)]
+pub struct GaussMarkov {
+    /// ρ and √(1 − ρ²), in units of 2^-31.
+    keeps: i64,
+    renews: i64,
+    /// In units of 2^-48; none before the first packet.
+    last: Option<i64>,
+}
+
+impl GaussMarkov {
+    const SHARE_LOG2: u32 = 31;
+    const STATE_LOG2: u32 = 48;
+    const MOST: i64 = 4;
+
+    /// ρ is rounded to 2^-31; √(1 − ρ²) fits what it became, so that the deviation is right.
+    fn new(correlation: Ppb) -> Self {
+        let keeps = ((u64::from(correlation) << Self::SHARE_LOG2) + u64::from(ONE_PPB) / 2) / u64::from(ONE_PPB);
+        let renews = ((1 << (2 * Self::SHARE_LOG2)) - keeps * keeps).isqrt();
+        GaussMarkov { keeps: keeps as i64, renews: renews as i64, last: None }
+    }
+
+    /// The next x, in the units of the tables.
+    #[inline]
+    fn step(&mut self, z: i64) -> i64 {
+        const FINER: u32 = GaussMarkov::STATE_LOG2 - UNIT_LOG2;
+        const MOST: i64 = GaussMarkov::MOST << GaussMarkov::STATE_LOG2;
+        let z = z << FINER;
+        let next = self.last.map_or(z, |last| {
+            let sum = i128::from(last) * i128::from(self.keeps) + i128::from(z) * i128::from(self.renews);
+            ((sum + (1 << (Self::SHARE_LOG2 - 1))) >> Self::SHARE_LOG2) as i64
+        });
+        let next = next.clamp(-MOST, MOST);
+        self.last = Some(next);
+        next >> FINER
+    }
 }
 
 impl Distribution {
@@ -75,6 +126,7 @@ impl Distribution {
             Delay::Constant { delay_ns }
             | Delay::Uniform { delay_ns, jitter_ns: 0 }
             | Delay::Normal { delay_ns, jitter_ns: 0 }
+            | Delay::GaussMarkov { delay_ns, jitter_ns: 0, .. }
             | Delay::Pareto { delay_ns, jitter_ns: 0 } => Distribution::Constant(delay_ns),
             Delay::Uniform { delay_ns, jitter_ns } => {
                 let first = delay_ns.saturating_sub(jitter_ns);
@@ -83,6 +135,11 @@ impl Distribution {
             Delay::Normal { delay_ns, jitter_ns } => {
                 Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: &NORMAL }
             }
+            Delay::GaussMarkov { delay_ns, jitter_ns, correlation_ppb } => Distribution::GaussMarkov {
+                delay: delay_ns,
+                jitter: jitter_ns,
+                process: GaussMarkov::new(correlation_ppb),
+            },
             Delay::Pareto { delay_ns, jitter_ns } => {
                 Distribution::Quantiles { delay: delay_ns, jitter: jitter_ns, table: &PARETO }
             }
@@ -93,11 +150,14 @@ impl Distribution {
 
     /// The delay of the next packet.
     #[inline]
-    pub fn draw(&self, stream: &mut Stream) -> Nanos {
+    pub fn draw(&mut self, stream: &mut Stream) -> Nanos {
         match self {
             Distribution::Constant(delay) => *delay,
-            Distribution::Uniform(first, count) => first + stream.below(*count),
+            Distribution::Uniform(first, count) => *first + stream.below(*count),
             Distribution::Quantiles { delay, jitter, table } => offset(*delay, *jitter, read(table, stream.bits())),
+            Distribution::GaussMarkov { delay, jitter, process } => {
+                offset(*delay, *jitter, process.step(read(&NORMAL, stream.bits())))
+            }
             Distribution::Table(delays) => delays[stream.below(delays.len() as u64) as usize],
         }
     }
@@ -109,6 +169,7 @@ impl Distribution {
             Distribution::Quantiles { delay, jitter, table } => {
                 offset(*delay, *jitter, i64::from(table[0].min(table[CELLS])))
             }
+            Distribution::GaussMarkov { delay, jitter, .. } => offset(*delay, *jitter, -GaussMarkov::MOST << UNIT_LOG2),
             Distribution::Table(delays) => delays.iter().copied().min().unwrap_or(0),
         }
     }
@@ -206,7 +267,7 @@ mod tests {
 
     /// Mean and standard deviation, least and greatest of a million draws, in ms.
     fn moments(config: &Delay) -> (f64, f64, f64, f64) {
-        let distribution = Distribution::new(config);
+        let mut distribution = Distribution::new(config);
         let mut stream = Stream::new(3, Stage::Delay);
         let draws: Vec<f64> = (0..1_000_000).map(|_| distribution.draw(&mut stream) as f64 / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / 1e6;
@@ -258,9 +319,80 @@ mod tests {
         assert!((median - (2.0 / 3f64.sqrt() * (2f64.cbrt() - 1.0) - 1.0)).abs() < 1e-6, "{median}");
     }
 
+    const PERCENT: Ppb = ONE_PPB / 100;
+
+    fn gauss_markov(correlation_ppb: Ppb) -> Delay {
+        Delay::GaussMarkov { delay_ns: 50 * MS, jitter_ns: 5 * MS, correlation_ppb }
+    }
+
+    #[test]
+    fn correlation_changes_neither_mean_nor_deviation() {
+        // The more correlated the draws are, the more the mean of a million wanders: (1 + ρ) / (1 − ρ) times its variance.
+        for (percent, near) in [(0, 0.02), (50, 0.04), (90, 0.09), (99, 0.28)] {
+            let (mean, deviation, least, greatest) = moments(&gauss_markov(percent * PERCENT));
+            assert!((mean - 50.0).abs() < near, "{percent} %: {mean}");
+            assert!((deviation - 4.9973).abs() < near, "{percent} %: {deviation}");
+            assert!((30.0..33.0).contains(&least) && (67.0..=70.0).contains(&greatest), "{percent} %");
+        }
+    }
+
+    #[test]
+    fn correlated_packets_have_the_autocorrelation_of_a_first_order_process() {
+        const DRAWS: usize = 1_000_000;
+        for percent in [0, 50, 90, 99] {
+            let mut distribution = Distribution::new(&gauss_markov(percent * PERCENT));
+            let mut stream = Stream::new(5, Stage::Delay);
+            let draws: Vec<f64> = (0..DRAWS).map(|_| distribution.draw(&mut stream) as f64 / 5e6 - 10.0).collect();
+            let rho = f64::from(percent) / 100.0;
+            let covariance = |lag: usize| draws.windows(lag + 1).map(|w| w[0] * w[lag]).sum::<f64>() / DRAWS as f64;
+            for lag in [1, 10] {
+                let found = covariance(lag) / covariance(0);
+                // Five deviations by Bartlett's formula, and what the cut at ±4 takes.
+                let square = rho.powi(2 * lag as i32);
+                let variance = (1.0 + rho * rho) * (1.0 - square) / (1.0 - rho * rho) - 2.0 * lag as f64 * square;
+                let near = 5.0 * (variance / DRAWS as f64).sqrt() + 5e-4;
+                assert!((found - rho.powi(lag as i32)).abs() < near, "{percent} % at {lag}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_correlation_each_packet_has_what_the_normal_distribution_gives_it() {
+        let mut both = [gauss_markov(0), Delay::Normal { delay_ns: 50 * MS, jitter_ns: 5 * MS }]
+            .map(|config| (Distribution::new(&config), Stream::new(9, Stage::Delay)));
+        for _ in 0..10_000 {
+            let [one, other] = both.each_mut().map(|(distribution, stream)| distribution.draw(stream));
+            assert_eq!(one, other);
+        }
+    }
+
+    /// One part in a billion below 1: neither frozen nor drifting away.
+    #[test]
+    fn the_greatest_correlation_keeps_its_variance() {
+        let GaussMarkov { keeps, renews, .. } = GaussMarkov::new(ONE_PPB - 1);
+        let variance = (renews * renews) as f64 / ((1u64 << 62) - (keeps * keeps) as u64) as f64;
+        assert!((variance - 1.0).abs() < 1e-4, "{variance}");
+        let mut process = GaussMarkov::new(ONE_PPB - 1);
+        let first = process.step(1 << UNIT_LOG2);
+        let later = (0..1_000_000).fold(0, |_, _| process.step(0));
+        assert!(later < first && later > first - first / 500, "{first} {later}");
+    }
+
+    #[test]
+    fn a_correlated_delay_never_leaves_its_bounds() {
+        let mut process = GaussMarkov::new(99 * PERCENT);
+        for _ in 0..1_000 {
+            assert!(process.step(4 << UNIT_LOG2) <= 4 << UNIT_LOG2);
+        }
+        assert_eq!(process.step(4 << UNIT_LOG2), 4 << UNIT_LOG2);
+        let short = Delay::GaussMarkov { delay_ns: 15 * MS, jitter_ns: 5 * MS, correlation_ppb: 90 * PERCENT };
+        assert_eq!((Distribution::new(&short).least(), Distribution::new(&gauss_markov(0)).least()), (0, 30 * MS));
+        assert_eq!(moments(&short).2, 0.0);
+    }
+
     #[test]
     fn a_table_gives_its_values_equally_often() {
-        let distribution = Distribution::new(&Delay::Table { delays_ns: vec![7, 1, 4] });
+        let mut distribution = Distribution::new(&Delay::Table { delays_ns: vec![7, 1, 4] });
         let mut stream = Stream::new(3, Stage::Delay);
         let draws: Vec<_> = (0..30_000).map(|_| distribution.draw(&mut stream)).collect();
         for value in [1, 4, 7] {

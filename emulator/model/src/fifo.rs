@@ -49,8 +49,9 @@ impl<T: Copy> Pool<T> {
         Pool { pages, used: 0, free: NONE }
     }
 
+    /// Where it is now, for `get_mut`.
     #[inline]
-    pub fn push_back(&mut self, list: &mut List, entry: T) {
+    pub fn push_back(&mut self, list: &mut List, entry: T) -> u32 {
         let place = Place { entry, next: NONE };
         let mut index = self.free;
         if let Some(free) = self.place(index) {
@@ -66,11 +67,30 @@ impl<T: Copy> Pool<T> {
             None => list.first = index,
         }
         list.last = index;
+        index
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.place(index).map(|place| &mut place.entry)
+    }
+
+    pub fn each_mut(&mut self, list: &List, mut with: impl FnMut(&mut T)) {
+        let mut index = list.first;
+        while let Some(place) = self.place(index) {
+            with(&mut place.entry);
+            index = place.next;
+        }
     }
 
     #[inline]
     pub fn front(&self, list: &List) -> Option<&T> {
         self.at(list.first).map(|place| &place.entry)
+    }
+
+    #[inline]
+    pub fn back(&self, list: &List) -> Option<&T> {
+        self.at(list.last).map(|place| &place.entry)
     }
 
     /// The entry behind the first one.
@@ -137,17 +157,6 @@ impl<T: Copy> Fifo<T> {
     }
 
     #[inline]
-    pub fn front(&self) -> Option<&T> {
-        self.pool.front(&self.list)
-    }
-
-    /// The entry behind the first one.
-    #[inline]
-    pub fn second(&self) -> Option<&T> {
-        self.pool.second(&self.list)
-    }
-
-    #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         self.pool.pop_front(&mut self.list)
     }
@@ -170,9 +179,20 @@ mod tests {
             } else {
                 assert_eq!(fifo.pop_front(), plain.pop_front());
             }
-            assert_eq!((fifo.front(), fifo.is_empty()), (plain.front(), plain.is_empty()));
-            assert_eq!(fifo.second(), plain.get(1));
+            let Fifo { pool, list } = &fifo;
+            assert_eq!((pool.front(list), pool.back(list)), (plain.front(), plain.back()));
+            assert_eq!((pool.second(list), fifo.is_empty()), (plain.get(1), plain.is_empty()));
         }
+    }
+
+    #[test]
+    fn an_entry_that_waits_may_become_another() {
+        let (mut pool, mut list) = (Pool::new(4), List::EMPTY);
+        let places = [1, 2, 3].map(|entry| pool.push_back(&mut list, entry));
+        assert_eq!(pool.pop_front(&mut list), Some(1));
+        *pool.get_mut(places[1]).expect("it waits") = 7;
+        pool.each_mut(&list, |entry| *entry *= 10);
+        assert_eq!([(); 3].map(|()| pool.pop_front(&mut list)), [Some(70), Some(30), None]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! what it carries, so behind labels only what is an IP packet by its length and, for IPv4, by its header's checksum is
 //! taken for one: nothing else is ever marked.
 
+use core::num::NonZeroU64;
 use core::ops::Range;
 
 use crate::config::Framing;
@@ -102,6 +103,10 @@ pub fn traffic_class(frame: &[u8]) -> u8 {
 /// A hash of what packets of one flow have in common: addresses, protocol and, in TCP, UDP and their like, the ports. Of
 /// fragments the ports do not count, as only the first one has them. What is no IP packet goes by its Ethernet addresses.
 pub fn flow(frame: &[u8], salt: u64) -> u16 {
+    (flow_hash(frame, salt) >> 48) as u16
+}
+
+fn flow_hash(frame: &[u8], salt: u64) -> u64 {
     let (addresses, ports) = match payload(frame) {
         (at, Protocol::V4) => {
             let fragment = frame[at + 6] & 0x3f != 0 || frame[at + 7] != 0;
@@ -113,8 +118,65 @@ pub fn flow(frame: &[u8], salt: u64) -> u16 {
         (_, Protocol::Other) => (0..ADDRESSES.min(frame.len()), None),
     };
     let words = frame[addresses].chunks(4).map(|word| word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
-    let hash = words.chain(ports).fold(salt, |hash, word| mix(hash ^ word));
-    (hash >> 48) as u16
+    words.chain(ports).fold(salt, |hash, word| mix(hash ^ word))
+}
+
+/// A pure acknowledgement of TCP: no data, no SYN, FIN, RST, URG or PSH, and no option but timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// A hash of the flow's addresses and ports, from sender to receiver.
+    pub flow: NonZeroU64,
+    /// The acknowledgement number.
+    pub number: u32,
+    /// The traffic class of its IP header, and before it the three flags of ECN in its TCP header (RFC 3168, RFC 9768).
+    pub marks: u16,
+}
+
+impl Ack {
+    /// Is nothing lost if only this one arrives? Numbers go round (RFC 9293, section 3.4).
+    pub fn acknowledges_more_than(&self, earlier: &Ack) -> bool {
+        (self.flow, self.marks) == (earlier.flow, earlier.marks)
+            && (1..1 << 31).contains(&self.number.wrapping_sub(earlier.number))
+    }
+}
+
+/// What a frame acknowledges that does nothing else. Of IPv4 fragments and behind IPv6 extension headers nothing is known.
+pub fn pure_ack(frame: &[u8], salt: u64) -> Option<Ack> {
+    const TCP: u8 = 6;
+    const ACK: u8 = 0x10;
+    const OTHER_FLAGS: u8 = 0x3f;
+    let word = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+    let (segment, end) = match payload(frame) {
+        (at, Protocol::V4) if frame[at + 9] == TCP && word(at + 6) & 0x3fff == 0 => {
+            (at + usize::from(frame[at] & 15) * 4, at + word(at + 2))
+        }
+        (at, Protocol::V6) if frame[at + 6] == TCP => (at + 40, at + 40 + word(at + 4)),
+        _ => return None,
+    };
+    let header = frame.get(segment..end)?;
+    let (fixed, options) = header.split_at_checked(20)?;
+    let plain = usize::from(fixed[12] >> 4) * 4 == header.len() && fixed[13] & OTHER_FLAGS == ACK;
+    if !plain || !has_timestamps_alone(options) {
+        return None;
+    }
+    let flags = u16::from(fixed[12] & 1) << 2 | u16::from(fixed[13] >> 6);
+    Some(Ack {
+        flow: NonZeroU64::new(flow_hash(frame, salt)).unwrap_or(NonZeroU64::MIN),
+        number: u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]),
+        marks: flags << 8 | u16::from(traffic_class(frame)),
+    })
+}
+
+/// Options of TCP (RFC 9293, section 3.2; RFC 7323): ends, fillings and timestamps.
+fn has_timestamps_alone(mut options: &[u8]) -> bool {
+    loop {
+        options = match options {
+            [] | [0, ..] => return true,
+            [1, rest @ ..] => rest,
+            [8, 10, rest @ ..] if rest.len() >= 8 => &rest[8..],
+            _ => return false,
+        };
+    }
 }
 
 /// Ports and protocol, where the protocol has ports in its first four bytes.
@@ -374,6 +436,80 @@ mod tests {
             let flipped: u32 = frame.iter().zip(&before).map(|(a, b)| (a ^ b).count_ones()).sum();
             assert_eq!(flipped, 1);
         }
+    }
+
+    /// An ACK of this number with these flags, options and data, in IPv4 or in IPv6; from port 7000 to port 80.
+    fn segment(number: u32, flags: u8, options: &[u8], data: &[u8], version: u8) -> Vec<u8> {
+        let length = (20 + options.len() + data.len()) as u8;
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+        if version == 4 {
+            frame.extend([8, 0, 0x45, 0, 0, 20 + length, 0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        } else {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, length, 6, 64]);
+            frame.extend([[1; 16], [2; 16]].concat());
+        }
+        frame.extend([0x1b, 0x58, 0, 80, 0, 0, 0, 7]);
+        frame.extend(number.to_be_bytes());
+        frame.extend([(5 + options.len() as u8 / 4) << 4, flags, 1, 0, 0, 0, 0, 0]);
+        frame.extend(options);
+        frame.extend(data);
+        // A short frame is filled up.
+        frame.resize(frame.len().max(60), 0);
+        frame
+    }
+
+    const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    const SACK: [u8; 12] = [1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+
+    #[test]
+    fn knows_what_acknowledges_and_does_nothing_else() {
+        for version in [4, 6] {
+            for options in [&[][..], &TIMESTAMPS, &[0, 0, 0, 0]] {
+                let ack = pure_ack(&segment(0xffff_fff0, 0x10, options, &[], version), 5).expect("a pure ACK");
+                assert_eq!((ack.number, ack.marks), (0xffff_fff0, 0));
+                let more = pure_ack(&segment(16, 0x10, options, &[], version), 5).expect("a pure ACK");
+                assert!(more.acknowledges_more_than(&ack), "numbers go round");
+                assert!(!ack.acknowledges_more_than(&more) && !ack.acknowledges_more_than(&ack));
+            }
+            for (flags, options, data) in [
+                (0x10, &[][..], &b"x"[..]),
+                (0x10, &SACK, b""),
+                (0x10, &[30, 4, 0, 0], b""),
+                (0x10, &[8, 10, 0, 0], b""),
+                (0x18, &[], b""),
+                (0x11, &[], b""),
+                (0x12, &[], b""),
+                (0x14, &[], b""),
+                (0x30, &[], b""),
+                (0x00, &[], b""),
+            ] {
+                assert_eq!(pure_ack(&segment(9, flags, options, data, version), 5), None, "{flags:x} {options:?}");
+            }
+            let whole = segment(9, 0x10, &TIMESTAMPS, &[], version);
+            let end = if version == 4 { 14 + 20 + 32 } else { 14 + 40 + 32 };
+            assert!((0..end).all(|length| pure_ack(&whole[..length], 5).is_none()));
+        }
+        assert_eq!(pure_ack(&packet(), 5), None, "UDP");
+        let mut fragment = segment(9, 0x10, &[], &[], 4);
+        fragment[20] = 0x20;
+        assert_eq!(pure_ack(&fragment, 5), None);
+    }
+
+    #[test]
+    fn an_ack_replaces_none_of_another_flow_or_with_other_marks() {
+        let of = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut frame = segment(9, 0x10, &[], &[], 4);
+            change(&mut frame);
+            pure_ack(&frame, 5).expect("a pure ACK")
+        };
+        let later = pure_ack(&segment(10, 0x10, &[], &[], 4), 5).expect("a pure ACK");
+        assert!(later.acknowledges_more_than(&of(&|_| {})));
+        let port = 14 + 20 + 1;
+        assert!(!later.acknowledges_more_than(&of(&|frame| frame[port] = 1)));
+        assert!(!later.acknowledges_more_than(&of(&|frame| frame[14 + 15] = 9)), "another sender");
+        assert!(!later.acknowledges_more_than(&of(&|frame| frame[14 + 20 + 13] |= 0x40)), "ECN echo");
+        assert!(!later.acknowledges_more_than(&of(&|frame| frame[14 + 20 + 12] |= 1)), "accurate ECN");
+        assert!(!later.acknowledges_more_than(&of(&|frame| frame[15] = 3)), "congestion experienced");
     }
 
     #[test]

@@ -40,10 +40,10 @@ use alloc::vec::Vec;
 
 use bucket::Bucket;
 use config::{Aggregate, Direction, Framing, Harq, Loss, Ppb, Row};
-use delay::Line;
+use delay::{Displace, Line};
 use distribution::Distribution;
 use middlebox::Middlebox;
-use queue::{QueueStage, Waiting};
+use queue::{Acks, QueueStage, Waiting};
 use radio::{slot_end, MOST_AGGREGATED};
 use rng::{Stage, Stream};
 use shaper::Shaper;
@@ -72,6 +72,8 @@ pub struct Meta {
     pub flow: u16,
     /// IPv4's type of service or IPv6's traffic class: 6 bits of DSCP (RFC 2474), 2 of ECN (RFC 3168).
     pub traffic_class: u8,
+    /// What it acknowledges, if it does nothing else; none where the queue does not ask.
+    pub ack: Option<frame::Ack>,
 }
 
 /// The two bits of ECN (RFC 3168, section 5; RFC 9331 for ECT(1)).
@@ -135,6 +137,7 @@ pub struct DirectionModel<P> {
     delay: Distribution,
     least_delay: Nanos,
     reorder: bool,
+    displace: Displace,
     line: Line<P>,
     trace: Option<Player>,
     /// When the trace's next step is; the greatest number: never.
@@ -152,6 +155,7 @@ struct Streams {
     duplicate: Stream,
     delay: Stream,
     harq: Stream,
+    displace: Stream,
 }
 
 impl<P: Copy> DirectionModel<P> {
@@ -184,7 +188,7 @@ impl<P: Copy> DirectionModel<P> {
             middlebox: Middlebox { bleach: config.ecn_bleach, blackhole: config.blackhole_bytes },
             police: policer(config.police_bps, config.police_bytes, 0),
             harmless: false,
-            queue: QueueStage::new(&config.queue, room, stream(Stage::Queue)),
+            queue: QueueStage::new(&config.queue, config.ack_filter.then(Acks::new), room, stream(Stage::Queue)),
             in_service: None,
             aggregated: Vec::with_capacity(if room > 0 { MOST_AGGREGATED - 1 } else { 0 }),
             aggregate: config.aggregate,
@@ -195,6 +199,11 @@ impl<P: Copy> DirectionModel<P> {
             delay: Distribution::new(&config.delay),
             least_delay: 0,
             reorder: config.reorder,
+            displace: Displace {
+                share: config.displace_ppb,
+                packets: config.displace_packets,
+                within: config.displace_within_ns,
+            },
             line: Line::new(room, overtaking),
             trace: Player::new(&config.trace),
             trace_at: Nanos::MAX,
@@ -206,6 +215,7 @@ impl<P: Copy> DirectionModel<P> {
                 duplicate: stream(Stage::Duplicate),
                 delay: stream(Stage::Delay),
                 harq: stream(Stage::Harq),
+                displace: stream(Stage::Displace),
             },
         };
         model.least_delay = model.delay.least();
@@ -270,10 +280,10 @@ impl<P: Copy> DirectionModel<P> {
         self.advance(arrival);
         let bytes = self.length(meta);
         self.counters.arrived.add(bytes);
-        let Meta { ip_bytes: _, flow, traffic_class } = meta;
+        let Meta { ip_bytes: _, flow, traffic_class, ack } = meta;
         let arriving = Waiting { packet, arrival, bytes, flow, traffic_class, mark_ce: false };
         let busy = self.busy();
-        self.queue.offer(arriving, busy, &mut self.server, &mut self.counters)?;
+        self.queue.offer(arriving, ack, busy, &mut self.server, &mut self.counters)?;
         if busy || self.delivers() {
             let (queued, most) = (self.counters.queued, &mut self.counters.queued_max);
             most.packets = most.packets.max(queued.packets);
@@ -365,6 +375,7 @@ impl<P: Copy> DirectionModel<P> {
             rate_bps,
             delay,
             reorder,
+            displace,
             loss,
             corrupt,
             duplicate,
@@ -377,6 +388,7 @@ impl<P: Copy> DirectionModel<P> {
             aggregate,
             slot_ns,
             harq,
+            acks,
             queue,
             restart_trace,
         } = change;
@@ -388,6 +400,7 @@ impl<P: Copy> DirectionModel<P> {
             self.least_delay = self.delay.least();
         }
         self.reorder = reorder.unwrap_or(self.reorder);
+        self.displace = displace.unwrap_or(self.displace);
         if let Some(loss) = loss {
             core::mem::swap(&mut self.loss, loss);
         }
@@ -406,6 +419,9 @@ impl<P: Copy> DirectionModel<P> {
         self.aggregate = aggregate.unwrap_or(self.aggregate);
         self.slot_ns = slot_ns.unwrap_or(self.slot_ns);
         self.harq = harq.unwrap_or(self.harq);
+        if let Some(acks) = acks {
+            self.queue.filter_acks(acks);
+        }
         if let Some(queue) = queue {
             self.queue.take_over(queue, &mut self.counters);
         }
@@ -435,7 +451,8 @@ impl<P: Copy> DirectionModel<P> {
     #[inline]
     pub fn describe(&self, head: &[u8], ip_bytes: u32) -> Meta {
         let flow = if self.queue.tells_flows_apart() { frame::flow(head, self.salt) } else { 0 };
-        Meta { ip_bytes, flow, traffic_class: frame::traffic_class(head) }
+        let ack = if self.queue.filters_acks() { frame::pure_ack(head, self.salt) } else { None };
+        Meta { ip_bytes, flow, traffic_class: frame::traffic_class(head), ack }
     }
 
     /// What the packet counts on the link.
@@ -569,7 +586,23 @@ impl<P: Copy> DirectionModel<P> {
         let due = sent_at.saturating_add(self.delay.draw(&mut self.streams.delay)).saturating_add(again);
         self.counters.in_service.remove(sent.bytes);
         self.counters.delayed.add(sent.bytes);
-        self.line.push(sent.packet, sent.bytes, sent.mark_ce, due, self.reorder);
+        if self.displace.share > 0 || self.line.keeps_displaced() {
+            self.displace_or_push(sent, departure, due);
+        } else {
+            self.line.push(sent.packet, sent.bytes, sent.mark_ce, due, self.reorder);
+        }
+    }
+
+    #[inline(never)]
+    fn displace_or_push(&mut self, sent: Waiting<P>, departure: Nanos, due: Nanos) {
+        let Waiting { packet, bytes, mark_ce, .. } = sent;
+        let Displace { share, .. } = self.displace;
+        self.line.expire(departure);
+        if share > 0 && self.streams.displace.chance(share) {
+            self.line.set_aside(packet, bytes, mark_ce, due, self.reorder, self.displace);
+        } else {
+            self.line.push_past(packet, bytes, mark_ce, due, self.reorder);
+        }
     }
 
     /// The queue's periodic updates up to `until`, with what has been waiting since the last event.

@@ -4,6 +4,7 @@
 //! DualPI2), always with the virtual time at which that happens on the link, never with the time at which someone looked.
 //! Packets wait in one list, or in one for each flow (`flows`), class (`classes`) or kind of congestion control (`dual`).
 
+mod acks;
 mod check;
 mod classes;
 mod codel;
@@ -18,6 +19,8 @@ use super::rng::Stream;
 use super::shaper::Shaper;
 use super::{Ecn, Nanos};
 use crate::config::{self, Queue};
+use crate::frame::Ack;
+pub use acks::Acks;
 use classes::Classes;
 use codel::Codel;
 use dual::DualPi2;
@@ -40,6 +43,7 @@ pub struct Waiting<P> {
     pub arrival: Nanos,
     /// As framing counts them.
     pub bytes: u32,
+    /// As `Meta` says; with ACK filtering, by what a known ACK is told on leaving.
     pub flow: u16,
     pub traffic_class: u8,
     pub mark_ce: bool,
@@ -173,6 +177,8 @@ pub struct QueueStage<P> {
     pool: Pool<Waiting<P>>,
     /// Of a discipline that has one list.
     list: List,
+    /// With ACK filtering, which only a discipline that has one list does.
+    acks: Option<Acks>,
     stream: Stream,
     /// What was dropped after it had been accepted.
     dropped: Fifo<P>,
@@ -197,13 +203,14 @@ impl Prepared {
 }
 
 impl<P: Copy> QueueStage<P> {
-    pub fn new(config: &Queue, room: usize, stream: Stream) -> Self {
+    pub fn new(config: &Queue, acks: Option<Acks>, room: usize, stream: Stream) -> Self {
         QueueStage {
             limit: Limit::of(config),
             discipline: Discipline::new(&config.discipline),
             configured: config.discipline.clone(),
             pool: Pool::new(room),
             list: List::EMPTY,
+            acks,
             stream,
             dropped: Fifo::new(room),
         }
@@ -212,6 +219,21 @@ impl<P: Copy> QueueStage<P> {
     /// Does the discipline ask which flow a packet belongs to?
     pub fn tells_flows_apart(&self) -> bool {
         matches!(self.discipline, Discipline::Flows(_))
+    }
+
+    /// Does it ask what a packet acknowledges?
+    #[inline]
+    pub fn filters_acks(&self) -> bool {
+        self.acks.is_some()
+    }
+
+    /// Filters ACKs from now on, or no more. ACKs that wait already are not known; `acks` then holds what this took the
+    /// place of.
+    pub fn filter_acks(&mut self, acks: &mut Option<Acks>) {
+        core::mem::swap(&mut self.acks, acks);
+        if self.has_one_list() {
+            self.pool.each_mut(&self.list, |waiting| waiting.flow = 0);
+        }
     }
 
     /// May it drop a packet at the end of a service, before any other is released?
@@ -229,6 +251,7 @@ impl<P: Copy> QueueStage<P> {
     pub fn offer(
         &mut self,
         mut arriving: Waiting<P>,
+        ack: Option<Ack>,
         busy: bool,
         server: &mut Shaper,
         counters: &mut Counters,
@@ -249,12 +272,52 @@ impl<P: Copy> QueueStage<P> {
                 return self.offer_apart(arriving, busy, counters);
             }
         }
+        if self.acks.is_some() {
+            return self.offer_filtering(arriving, ack, busy, counters);
+        }
         if busy && !self.limit.admits(counters.queued, arriving.bytes) {
             counters.queue_full.add(arriving.bytes);
             return Err(arriving.packet);
         }
         counters.queued.add(arriving.bytes);
         self.pool.push_back(&mut self.list, arriving);
+        Ok(())
+    }
+
+    /// The same where an ACK takes the place of an earlier one.
+    #[inline(never)]
+    fn offer_filtering(
+        &mut self,
+        mut arriving: Waiting<P>,
+        ack: Option<Ack>,
+        busy: bool,
+        counters: &mut Counters,
+    ) -> Result<(), P> {
+        let QueueStage { limit, pool, list, acks: Some(acks), dropped, .. } = self else { return Err(arriving.packet) };
+        let earlier = ack.and_then(|ack| acks.superfluous(&ack)).and_then(|place| pool.get_mut(place));
+        let mut held = counters.queued;
+        if let Some(earlier) = &earlier {
+            held.remove(earlier.bytes);
+        }
+        if busy && !limit.admits(held, arriving.bytes) {
+            counters.queue_full.add(arriving.bytes);
+            return Err(arriving.packet);
+        }
+        counters.queued.add(arriving.bytes);
+        arriving.flow = ack.map_or(0, |ack| Acks::tag(&ack));
+        if let (Some(earlier), Some(ack)) = (earlier, ack) {
+            acks.becomes(ack);
+            let earlier = core::mem::replace(earlier, arriving);
+            counters.leave(&earlier, arriving.arrival);
+            counters.ack_filtered.add(earlier.bytes);
+            dropped.push_back(earlier.packet);
+            return Ok(());
+        }
+        let place = pool.push_back(list, arriving);
+        let unknown = ack.and_then(|ack| acks.joins(ack, place)).and_then(|place| pool.get_mut(place));
+        if let Some(unknown) = unknown {
+            unknown.flow = 0;
+        }
         Ok(())
     }
 
@@ -293,15 +356,21 @@ impl<P: Copy> QueueStage<P> {
     /// The packet that goes into service when the server is free from `free_at` on, and its waiting ends.
     #[inline]
     pub fn next(&mut self, free_at: Nanos, counters: &mut Counters) -> Option<Waiting<P>> {
-        let QueueStage { discipline, pool, list, dropped, stream, .. } = self;
+        let QueueStage { discipline, pool, list, acks, dropped, stream, .. } = self;
         match discipline {
             Discipline::DropTail | Discipline::Step(_) | Discipline::Red(_) | Discipline::Pie(_) => {
                 let next = pool.pop_front(list)?;
+                if let Some(acks) = acks {
+                    acks.leaves(next.flow);
+                }
                 counters.leave(&next, free_at);
                 Some(next)
             }
             Discipline::Codel(codel) => loop {
                 let mut next = pool.pop_front(list)?;
+                if let Some(acks) = acks {
+                    acks.leaves(next.flow);
+                }
                 let sojourn = counters.leave(&next, free_at);
                 let backlog = counters.queued.bytes;
                 match codel.judge(next.arrival + sojourn, sojourn, next.bytes, backlog, next.ecn().capable()) {
@@ -345,12 +414,18 @@ impl<P: Copy> QueueStage<P> {
 
     /// Any packet that waits, without the discipline's say.
     pub fn cut(&mut self, counters: &mut Counters) -> Option<Waiting<P>> {
-        let QueueStage { discipline, pool, list, .. } = self;
+        let QueueStage { discipline, pool, list, acks, .. } = self;
         match discipline {
             Discipline::Flows(flows) => flows.cut(pool),
             Discipline::Dual(dual) => dual.cut(pool, counters),
             Discipline::Classes(classes) => classes.cut(pool, counters),
-            _ => pool.pop_front(list),
+            _ => {
+                let waiting = pool.pop_front(list)?;
+                if let Some(acks) = acks {
+                    acks.leaves(waiting.flow);
+                }
+                Some(waiting)
+            }
         }
     }
 
@@ -361,17 +436,26 @@ impl<P: Copy> QueueStage<P> {
         if self.configured == prepared.configured {
             return;
         }
-        // One after the other they go to the new discipline; the same memory holds them all the time.
+        // One after the other they go to the new discipline; the same memory holds them all the time. ACKs that wait are not
+        // known any more.
+        if let Some(acks) = &mut self.acks {
+            acks.forget();
+        }
         let mut moving = core::mem::replace(&mut self.list, List::EMPTY);
         let one_list = self.has_one_list();
         let mut classes = [ClassCounters::default(); MOST_CLASSES];
-        while let Some(waiting) = if one_list { self.pool.pop_front(&mut moving) } else { self.cut(counters) } {
+        while let Some(mut waiting) = if one_list { self.pool.pop_front(&mut moving) } else { self.cut(counters) } {
             core::mem::swap(&mut counters.classes, &mut classes);
+            if self.acks.is_some() {
+                waiting.flow = 0;
+            }
             match &mut prepared.discipline {
                 Discipline::Flows(flows) => flows.push(&mut self.pool, waiting),
                 Discipline::Dual(dual) => dual.push(&mut self.pool, waiting, counters),
                 Discipline::Classes(classes) => classes.push(&mut self.pool, waiting, counters),
-                _ => self.pool.push_back(&mut self.list, waiting),
+                _ => {
+                    self.pool.push_back(&mut self.list, waiting);
+                }
             }
             core::mem::swap(&mut counters.classes, &mut classes);
         }

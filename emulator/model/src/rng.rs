@@ -16,6 +16,7 @@ pub enum Stage {
     Queue = 3,
     Delay = 4,
     Harq = 5,
+    Displace = 6,
 }
 
 /// Xoshiro256++ (Blackman & Vigna 2021); integers only, so equal on every machine.

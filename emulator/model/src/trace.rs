@@ -127,6 +127,9 @@ impl Says {
             rate_bps,
             delay,
             reorder: _,
+            displace_ppb: _,
+            displace_packets: _,
+            displace_within_ns: _,
             loss,
             corrupt_ppb: _,
             duplicate_ppb: _,
@@ -139,6 +142,7 @@ impl Says {
             aggregate,
             slot_ns: _,
             harq: _,
+            ack_filter: _,
             queue,
             restart_trace,
         } = change;

@@ -328,7 +328,7 @@ pub fn summary(shared: &Shared) -> Vec<String> {
             let totals = direction.totals.lock().map(|totals| totals.clone()).unwrap_or_default();
             let (model, late) = (&totals.model, &direction.lateness);
             lines.push(format!(
-                "{} {name}: in {} out {} packets; dropped: loss {} black hole {} policer {} queue {} aqm {} store {}; late p50 {} p99 {} max {} ns",
+                "{} {name}: in {} out {} packets; dropped: loss {} black hole {} policer {} queue {} aqm {} ACK filter {} store {}; late p50 {} p99 {} max {} ns",
                 link.name,
                 model.in_packets,
                 model.out.packets,
@@ -337,6 +337,7 @@ pub fn summary(shared: &Shared) -> Vec<String> {
                 model.policed_packets,
                 model.queue_full.packets,
                 model.aqm.packets,
+                model.ack_filtered.packets,
                 model.store_full.packets,
                 late.percentile(500),
                 late.percentile(990),

@@ -13,6 +13,7 @@ pub struct Row {
     pub out_bytes: u64,
     pub lost: u64,
     pub queue_full: u64,
+    /// By the queue's discipline or an ACK filter.
     pub aqm: u64,
     pub store_full: u64,
     pub ce_packets: u64,

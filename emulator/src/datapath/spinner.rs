@@ -170,7 +170,7 @@ impl Lane {
             out_bytes: now.out.bytes - before.out.bytes,
             lost: now.taken_packets() - before.taken_packets(),
             queue_full: now.queue_full.packets - before.queue_full.packets,
-            aqm: now.aqm.packets - before.aqm.packets,
+            aqm: now.culled_packets() - before.culled_packets(),
             store_full: now.store_full.packets - before.store_full.packets,
             ce_packets: now.ce_packets - before.ce_packets,
             queue_packets: now.queued.packets,

@@ -8,8 +8,16 @@ from labs.compile.settings import Settings
 from labs.compile.stages.context import INT32, LinkContext, Obstacle
 from labs.compile.stages.trace import most
 from labs.spec import values
-from labs.stages import ConstantDelay, Delay, DelayTable, NormalDelay, ParetoDelay, UniformDelay
-from labs.units import Duration
+from labs.stages import (
+    ConstantDelay,
+    Delay,
+    DelayTable,
+    GaussMarkovDelay,
+    NormalDelay,
+    ParetoDelay,
+    UniformDelay,
+)
+from labs.units import Duration, Fraction
 
 _BEYOND = {"uniform": 1, "normal": 4, "pareto": 10}
 """The longest delay of each distribution is the base delay and so many times the jitter."""
@@ -22,6 +30,12 @@ def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
     jitter_ns = jitter.ns if jitter is not None else 0
     if written.distribution is not None and not jitter_ns:
         raise at.error(way, "distribution", 'has nothing to spread: write "jitter: 1ms" too', written.distribution)
+    correlation_ppb = written.correlation.ppb if written.correlation is not None else 0
+    if correlation_ppb and isinstance(table, values.DelayTable):
+        message = "the delays of a table are drawn independently: leave correlation out"
+        raise at.error(way, "correlation", message, written.correlation)
+    if correlation_ppb and not jitter_ns:
+        raise at.error(way, "correlation", 'has nothing to correlate: write "jitter: 1ms" too', written.correlation)
     traced_ns = most(way, "delay")
     if written.reorder and not jitter_ns and traced_ns is None and not isinstance(table, values.DelayTable):
         raise at.error(way, "reorder", 'a constant delay reorders nothing: write "jitter: 1ms" too', "true")
@@ -36,11 +50,16 @@ def compile_delay(way: Settings, at: LinkContext) -> tuple[Delay, int]:
     if not jitter_ns:
         return ConstantDelay(at.delay_ns), at.delay_ns if traced_ns is None else traced_ns
     name = written.distribution or "normal"
-    return _spread(name, at.delay_ns, jitter_ns), at.delay_ns + _BEYOND[name] * jitter_ns
+    if correlation_ppb and name != "normal":
+        message = f'{name} delays are independent: write "distribution: normal", or "correlation: 0%"'
+        raise at.error(way, "correlation", message, written.correlation)
+    return _spread(name, at.delay_ns, jitter_ns, correlation_ppb), at.delay_ns + _BEYOND[name] * jitter_ns
 
 
-def _spread(name: Literal["uniform", "normal", "pareto"], delay_ns: int, jitter_ns: int) -> Delay:
+def _spread(name: Literal["uniform", "normal", "pareto"], delay_ns: int, jitter_ns: int, correlation_ppb: int) -> Delay:
     match name:
+        case "normal" if correlation_ppb:
+            return GaussMarkovDelay(correlation_ppb, delay_ns, jitter_ns)
         case "uniform":
             return UniformDelay(delay_ns, jitter_ns)
         case "normal":
@@ -61,6 +80,8 @@ def described(delay: Delay, reorder: bool) -> dict[str, Any]:
         case UniformDelay(delay_ns, jitter_ns) | NormalDelay(delay_ns, jitter_ns) | ParetoDelay(delay_ns, jitter_ns):
             keys = {"delay": Duration(delay_ns), "jitter": Duration(jitter_ns), "distribution": delay.kind}
             return keys | ({"reorder": True} if reorder else {})
+        case GaussMarkovDelay(correlation_ppb, delay_ns, jitter_ns):
+            return described(NormalDelay(delay_ns, jitter_ns), reorder) | {"correlation": Fraction(correlation_ppb)}
         case _:
             assert_never(delay)
 
@@ -74,6 +95,9 @@ def obstacle(delay: Delay, reorder: bool, way: Settings) -> Obstacle | None:
             key = "distribution" if way.written.distribution is not None else "jitter"
             write = 'write "distribution: uniform", "reorder: true"'
             return key, f"netem has no {delay.kind} distribution of its own: {write}"
+        case GaussMarkovDelay():
+            write = 'leave it out, and write "distribution: uniform", "reorder: true"'
+            return "correlation", f"netem's own keeps neither jitter nor correlation: {write}"
         case UniformDelay():
             if not reorder:
                 return "jitter", 'netem lets packets overtake under jitter: write "reorder: true"'

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from labs.compile.settings import Settings
-from labs.compile.stages import bucket, radio
+from labs.compile.stages import acks, bucket, displace, radio
 from labs.compile.stages import delay as delays
 from labs.compile.stages import loss as losses
 from labs.compile.stages import queue as queues
@@ -54,9 +54,13 @@ class Directions:
             same.aggregate,
             same.slot_ns,
             same.harq,
+            same.ack_filter,
             same.queue,
             same.delay,
             same.reorder,
+            same.displace_ppb,
+            same.displace_packets,
+            same.displace_within_ns,
             same.trace,
             seed,
             same.store_packets,
@@ -83,8 +87,10 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
     delay, longest_ns = delays.compile_delay(way, at)
     burst_bytes, peak_bps = bucket.compile_burst(way, at)
     police_bps, police_bytes = bucket.compile_police(way, at)
+    displace_ppb, displace_packets, displace_within_ns = displace.compile_displace(way, at)
+    longest_ns += displace_within_ns + radio.longest_ns(way)
     highest = replace(way, rate=Rate(traces.highest_bps(way, longest_ns)))
-    packets, size = compile_store(highest, at, queue, longest_ns + radio.longest_ns(way), burst_bytes)
+    packets, size = compile_store(highest, at, queue, longest_ns, burst_bytes)
     written = way.written
     return Direction(
         framing=framing_of(way),
@@ -101,9 +107,13 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
         aggregate=radio.compile_aggregate(way, at, trace),
         slot_ns=written.slot.ns if isinstance(written.slot, Duration) else 0,
         harq=radio.compile_harq(way),
+        ack_filter=acks.compile_acks(way, at, queue),
         queue=queue,
         delay=delay,
         reorder=bool(written.reorder),
+        displace_ppb=displace_ppb,
+        displace_packets=displace_packets,
+        displace_within_ns=displace_within_ns,
         trace=trace,
         seed=0,
         store_packets=packets,
@@ -114,11 +124,11 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
 def described(direction: Direction) -> fields.Direction:
     """What a description would say of a direction, where a change of another key depends on it.
 
-    That is: the rate, its burst and the buffer, which bound each other, and the delay, whose keys make up one stage. A
-    change replaces all else as a whole.
+    That is: the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, and
+    what displaced packets need of the store. A change replaces all else as a whole.
     """
     keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
-    keys |= bucket.described(direction)
+    keys |= bucket.described(direction) | displace.described(direction)
     return fields.Direction.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
 
 
@@ -136,6 +146,8 @@ def obstacle(direction: Direction, way: Settings) -> Obstacle | None:
         or bucket.obstacle(direction)
         or radio.obstacle(direction)
         or delays.obstacle(direction.delay, direction.reorder, way)
+        or displace.obstacle(direction)
+        or acks.obstacle(direction)
         or queues.obstacle(direction.queue)
         or traces.obstacle(direction.trace)
     )

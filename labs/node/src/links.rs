@@ -252,7 +252,7 @@ impl From<&DirectionReport> for Counts {
         Counts {
             sent_packets: way.out_packets,
             sent_bytes: way.out_bytes,
-            dropped_packets: drops.queue_full + drops.aqm + drops.store_full + drops.cut,
+            dropped_packets: drops.queue_full + drops.aqm + drops.ack_filtered + drops.store_full + drops.cut,
             lost_packets: drops.loss + drops.blackhole + drops.policed,
             served_packets: way.served_packets,
             waited_ns: Some(way.waited_ns),

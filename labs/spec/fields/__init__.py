@@ -5,6 +5,7 @@ Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's err
 
 from labs.spec.fields.bucket import Police
 from labs.spec.fields.description import ContainerPlan, CpuPlan, Description
+from labs.spec.fields.displace import Displace
 from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, Switch
 from labs.spec.fields.loss import GilbertElliott, Loss, Markov
 from labs.spec.fields.model import Model, OneOf
@@ -49,6 +50,7 @@ __all__ = [
     "CpuPlan",
     "Description",
     "Direction",
+    "Displace",
     "DropTail",
     "Drr",
     "DualPi2",

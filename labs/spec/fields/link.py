@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from labs.spec.fields.bucket import Police
+from labs.spec.fields.displace import Displace
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
@@ -19,6 +20,7 @@ from labs.spec.values import (
     BlackholeText,
     BufferText,
     BurstText,
+    CorrelationText,
     DelayText,
     DurationText,
     FractionText,
@@ -56,11 +58,21 @@ class Direction(Model):
         "delay - jitter on, a tail of shape 3 with that standard deviation; normal if absent",
         examples=["uniform"],
     )
+    correlation: CorrelationText | None = Field(
+        None,
+        description="of a normal jitter: how much of a packet's deviation the next one keeps; n packets later it is "
+        "correlation^n. Mean and standard deviation stay what `delay` and `jitter` say; none if absent",
+    )
     reorder: bool | None = Field(
         None,
         description="may jitter let packets overtake; false if absent: a packet then leaves no earlier than those "
         "before it, which makes the mean delay longer. Packets that come 1, 0.3, 0.1 or 0.01 of jitter apart are later "
         "by 0.04, 0.28, 0.52 or 0.83 jitter in the mean (uniform), by 0.23, 0.72, 1.21 or 2.13 (normal)",
+    )
+    displace: Displace | None = Field(
+        None,
+        description="some packets leave behind so many later ones, whatever the delay is; none if absent",
+        examples=["{share: 1%, packets: 3}", "none"],
     )
     ecn: Literal["bleach", "keep"] | None = Field(
         None,
@@ -97,6 +109,12 @@ class Direction(Model):
         None,
         description="transmissions that fail are repeated a round later; none if absent",
         examples=["{errors: 10%, round: 8ms}", "none"],
+    )
+    acks: Literal["filter", "keep"] | None = Field(
+        None,
+        description="filter: a pure ACK of TCP takes the place of an earlier one of its flow that still waits in the "
+        "queue (RFC 3449); keep if absent",
+        examples=["filter"],
     )
     trace: Trace | None = Field(
         None,

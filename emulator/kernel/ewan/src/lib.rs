@@ -14,6 +14,7 @@ mod memory;
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::ffi::c_void;
+use core::num::NonZeroU64;
 use core::ptr::{null_mut, NonNull};
 use core::slice;
 
@@ -49,6 +50,10 @@ pub struct Arrival {
     bleach: bool,
     /// Chooses the bit to turn over.
     random: u32,
+    /// Of a pure ACK its flow, or 0; what it acknowledges, and its marks.
+    ack_flow: u64,
+    ack_number: u32,
+    ack_marks: u16,
 }
 
 /// struct ewan_release.
@@ -162,7 +167,7 @@ pub unsafe extern "C" fn ewan_lane_impair(
     let ip_bytes = frame::counted_bytes(head, framing) + tag_bytes + bytes.saturating_sub(head.len() as u32);
     let mut meta = lane.model.describe(head, ip_bytes);
     let fate = lane.model.impair(now, &mut meta);
-    let Meta { ip_bytes, flow, traffic_class } = meta;
+    let Meta { ip_bytes, flow, traffic_class, ack } = meta;
     let found = Arrival {
         ip_bytes,
         flow,
@@ -172,6 +177,9 @@ pub unsafe extern "C" fn ewan_lane_impair(
         corrupt: fate.corrupt.is_some(),
         bleach: fate.bleach,
         random: fate.corrupt.unwrap_or(0),
+        ack_flow: ack.map_or(0, |ack| ack.flow.get()),
+        ack_number: ack.map_or(0, |ack| ack.number),
+        ack_marks: ack.map_or(0, |ack| ack.marks),
     };
     // SAFETY: the caller's promise.
     unsafe { arrival.write(found) }
@@ -190,8 +198,9 @@ pub unsafe extern "C" fn ewan_lane_enqueue(
 ) -> bool {
     // SAFETY: the caller's promise.
     let (lane, arrival) = unsafe { (&mut *lane, &*arrival) };
-    let Arrival { ip_bytes, flow, traffic_class, .. } = *arrival;
-    let meta = Meta { ip_bytes, flow, traffic_class };
+    let Arrival { ip_bytes, flow, traffic_class, ack_flow, ack_number: number, ack_marks: marks, .. } = *arrival;
+    let ack = NonZeroU64::new(ack_flow).map(|flow| frame::Ack { flow, number, marks });
+    let meta = Meta { ip_bytes, flow, traffic_class, ack };
     let counters = lane.model.counters();
     let held = counters.queued.packets + counters.in_service.packets + counters.delayed.packets;
     match Packet::new(packet) {

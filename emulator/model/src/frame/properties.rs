@@ -67,6 +67,20 @@ proptest! {
     }
 
     #[test]
+    fn an_acknowledgement_is_of_tcp_and_whole(frame in frames()) {
+        if let Some(ack) = pure_ack(&frame, 3) {
+            let (at, protocol) = payload(&frame);
+            let (next, segment) = if protocol == Protocol::V4 {
+                (frame[at + 9], at + usize::from(frame[at] & 15) * 4)
+            } else {
+                (frame[at + 6], at + 40)
+            };
+            prop_assert_eq!((next, frame[segment + 13] & 0x3f), (6, 0x10));
+            prop_assert_eq!(ack.number.to_be_bytes(), frame[segment + 8..segment + 12].try_into().unwrap_or([0; 4]));
+        }
+    }
+
+    #[test]
     fn a_mark_changes_the_mark_and_its_checksum_once(frame in frames()) {
         let mut marked = frame.clone();
         mark_ce(&mut marked);

@@ -37,6 +37,13 @@ impl Queue {
         }
         discipline.check()
     }
+
+    /// Can this queue filter ACKs, if it is to?
+    pub(crate) fn check_ack_filter(&self, filter: bool) -> Checked {
+        require(!filter || self.discipline.has_one_list(), || {
+            "ack_filter: the queue has several lists: write false, or drop_tail, red, codel, pie or step".into()
+        })
+    }
 }
 
 impl config::Discipline {

@@ -92,6 +92,7 @@ fn model_way(page: &mut Exposition, Way { labels: way, now }: &Way, counted: &Di
         ("policed", drops.policed),
         ("queue_full", drops.queue_full),
         ("aqm", drops.aqm),
+        ("ack_filtered", drops.ack_filtered),
         ("store_full", drops.store_full),
     ] {
         page.add("ewan_link_dropped_packets_total", &way.with("cause", cause), packets);

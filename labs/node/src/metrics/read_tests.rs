@@ -58,7 +58,7 @@ fn stats(link: &str) -> Value {
     let way = |base: u64| {
         json!({
             "in_packets": base + 1, "in_bytes": base + 2, "out_packets": base + 3, "out_bytes": base + 4,
-            "drops": {"loss": base + 5, "blackhole": base + 19, "policed": base + 20, "queue_full": base + 6, "aqm": base + 7, "store_full": base + 8},
+            "drops": {"loss": base + 5, "blackhole": base + 19, "policed": base + 20, "queue_full": base + 6, "aqm": base + 7, "ack_filtered": base + 21, "store_full": base + 8},
             "corrupted_packets": base + 9, "duplicated_packets": base + 10, "ce_packets": base + 11,
             "served_packets": base + 17, "waited_ns": base + 18,
             "queue_packets": base + 12, "queue_bytes": base + 13,
@@ -114,9 +114,15 @@ fn all_that_a_spinner_says_is_told_once() {
             assert_eq!(lines.iter().filter(|line| **line == wanted).count(), 1, "{wanted}");
         }
     }
-    for (cause, packets) in
-        [("loss", 105), ("blackhole", 119), ("policed", 120), ("queue_full", 106), ("aqm", 107), ("store_full", 108)]
-    {
+    for (cause, packets) in [
+        ("loss", 105),
+        ("blackhole", 119),
+        ("policed", 120),
+        ("queue_full", 106),
+        ("aqm", 107),
+        ("ack_filtered", 121),
+        ("store_full", 108),
+    ] {
         let way = r#"direction="forward",backend="user""#;
         let dropped = format!(r#"dropped_packets_total{{lab="{lab}",link="core",{way},cause="{cause}"}} {packets}"#);
         assert!(lines.contains(&format!("ewan_link_{dropped}")), "{dropped}");

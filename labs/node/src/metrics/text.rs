@@ -24,7 +24,7 @@ const FAMILIES: [(&str, &str, &str); 36] = [
     (
         "ewan_link_dropped_packets_total",
         "counter",
-        "Packets that did not leave the link, by cause. User links: loss, blackhole, policed, queue_full, aqm, store_full; kernel links: \
+        "Packets that did not leave the link, by cause. User links: loss, blackhole, policed, queue_full, aqm, ack_filtered, store_full; kernel links: \
          queue (full, or its discipline), netem (loss, or no room in the delay line).",
     ),
     ("ewan_link_corrupted_packets_total", "counter", "Packets of which one bit was turned over."),

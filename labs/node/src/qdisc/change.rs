@@ -34,9 +34,13 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         aggregate,
         slot_ns,
         harq,
+        ack_filter,
         queue,
         delay,
         reorder: _,
+        displace_ppb,
+        displace_packets: _,
+        displace_within_ns: _,
         trace,
         seed: _,
         store_packets: _,
@@ -61,12 +65,18 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         return Some("such a radio link is our own model's alone: write emulator: user in the description");
     }
     match delay {
-        Delay::Table { .. } | Delay::Normal { .. } | Delay::Pareto { .. } => {
+        Delay::Table { .. } | Delay::Normal { .. } | Delay::GaussMarkov { .. } | Delay::Pareto { .. } => {
             return Some(
                 "netem has no such distribution: write distribution=uniform, or emulator: user in the description",
             );
         }
         Delay::Constant { .. } | Delay::Uniform { .. } => {}
+    }
+    if *ack_filter {
+        return Some("the kernel's queues filter no ACKs: write emulator: user in the description");
+    }
+    if *displace_ppb > 0 {
+        return Some("netem displaces packets another way: write emulator: user in the description");
     }
     match queue.discipline {
         Discipline::Step { .. }
@@ -194,6 +204,7 @@ mod tests {
         assert!(said(&|then| then.aggregate.packets = 2).contains("radio"));
         assert!(said(&|then| then.harq.error_ppb = 2).contains("radio"));
         assert!(said(&|then| then.blackhole_bytes = 1400).contains("no such middlebox"));
+        assert!(said(&|then| then.ack_filter = true).contains("filter no ACKs"));
         assert!(said(&|then| then.loss = Loss::BitErrors { bit_ppb: 100 }).contains("no bit errors"));
         assert!(said(&|then| then.loss = Loss::EveryNth { n: 3 }).contains("at random only"));
         assert!(said(&|then| then.delay = Delay::Table { delays_ns: vec![1] }).contains("no such distribution"));

@@ -122,9 +122,13 @@ impl<'a> From<&'a Direction> for OfNetem<'a> {
             aggregate: _,
             slot_ns: _,
             harq: _,
+            ack_filter: _,
             queue: _,
             ref delay,
             reorder,
+            displace_ppb: _,
+            displace_packets: _,
+            displace_within_ns: _,
             trace: _,
             seed: _,
             store_packets: _,
@@ -139,7 +143,11 @@ impl OfNetem<'_> {
     pub fn is_random(&self) -> bool {
         let spread = match self.delay {
             Delay::Constant { .. } => false,
-            Delay::Uniform { .. } | Delay::Normal { .. } | Delay::Pareto { .. } | Delay::Table { .. } => true,
+            Delay::Uniform { .. }
+            | Delay::Normal { .. }
+            | Delay::GaussMarkov { .. }
+            | Delay::Pareto { .. }
+            | Delay::Table { .. } => true,
         };
         *self.loss != Loss::None {} || self.corrupt_ppb > 0 || self.duplicate_ppb > 0 || spread
     }
@@ -157,7 +165,10 @@ pub fn netem(options: &mut Attributes, direction: &Direction) {
     const NETEM_LOSS_GE: u16 = 2;
     let (delay_ns, jitter_ns) = match direction.delay {
         Delay::Uniform { delay_ns, jitter_ns } => (delay_ns, jitter_ns),
-        Delay::Constant { delay_ns } | Delay::Normal { delay_ns, .. } | Delay::Pareto { delay_ns, .. } => (delay_ns, 0),
+        Delay::Constant { delay_ns }
+        | Delay::Normal { delay_ns, .. }
+        | Delay::GaussMarkov { delay_ns, .. }
+        | Delay::Pareto { delay_ns, .. } => (delay_ns, 0),
         Delay::Table { .. } => (0, 0),
     };
     options.u64(TCA_NETEM_LATENCY64, delay_ns);
