@@ -10,6 +10,7 @@ emulator is captured with the kernel's stamps, by which the link goes too.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
@@ -31,10 +32,13 @@ from labs.runtime.program import Command, Program
 from labs.runtime.tests.lab import BINARY, own_state
 from labs.spec import parse
 from labs.units import NS_PER_SECOND
-from tests.test_one_model import LINKS, SEND, Seen, frames, watch
+from tests import test_one_model
+from tests.test_one_model import SEND, Seen, frames, watch
 
 pytestmark = pytest.mark.live
 
+LINKS = {name: words for name, words in test_one_model.LINKS.items() if "slot" not in words}
+"""Slots begin at multiples of their length on the link's own clock, which a capture does not tell."""
 PACKETS, LONGEST_S = 1500, 10
 ALIKE, TIMES = 0.9, 3
 """The share of packets that must be treated alike, and how often all is sent for that. A link that was kept from its
@@ -44,9 +48,13 @@ drawn at random are other packets'."""
 
 def lab() -> Plan:
     """A link a case, and a fast one to the host that receives."""
-    # Delays and displacement are drawn for each packet that is not dropped.
-    drawn = ("jitter", "displace")
-    settings = [f"{words}, buffer: 10MB" if any(key in words for key in drawn) else words for words in LINKS.values()]
+    # Delays and displacement are drawn for each packet that is not dropped, so none is dropped by their queues.
+    drawn = ("jitter", "displace", "harq")
+    undropped = [re.sub(r", buffer: \w+", "", words) + ", buffer: 10MB" for words in LINKS.values()]
+    settings = [
+        large if any(key in words for key in drawn) else words
+        for words, large in zip(LINKS.values(), undropped, strict=True)
+    ]
     arms = "\n".join(f"  arm{number}: {{forward: {{{words}}}}}" for number, words in enumerate(settings, 1))
     text = f"""
 name: lp{os.getpid()}
