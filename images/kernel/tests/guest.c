@@ -4,15 +4,18 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/random.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -108,6 +111,109 @@ static void neighbour(void)
 	}
 	kill(spinner, SIGKILL);
 	waitpid(spinner, NULL, 0);
+}
+
+// A system call with these values in all registers of floating point; those after it.
+static long across(long number, long a, long b, volatile char *touched, const char before[256], char after[256])
+{
+	long result;
+
+	asm volatile("fldcw %[half]\n\tldmxcsr %[up]\n\t"
+		     "movups 0(%[in]), %%xmm0\n\tmovups 16(%[in]), %%xmm1\n\t"
+		     "movups 32(%[in]), %%xmm2\n\tmovups 48(%[in]), %%xmm3\n\t"
+		     "movups 64(%[in]), %%xmm4\n\tmovups 80(%[in]), %%xmm5\n\t"
+		     "movups 96(%[in]), %%xmm6\n\tmovups 112(%[in]), %%xmm7\n\t"
+		     "movups 128(%[in]), %%xmm8\n\tmovups 144(%[in]), %%xmm9\n\t"
+		     "movups 160(%[in]), %%xmm10\n\tmovups 176(%[in]), %%xmm11\n\t"
+		     "movups 192(%[in]), %%xmm12\n\tmovups 208(%[in]), %%xmm13\n\t"
+		     "movups 224(%[in]), %%xmm14\n\tmovups 240(%[in]), %%xmm15\n\t"
+		     "movb $1, (%[touched])\n\tsyscall\n\t"
+		     "movups %%xmm0, 0(%[out])\n\tmovups %%xmm1, 16(%[out])\n\t"
+		     "movups %%xmm2, 32(%[out])\n\tmovups %%xmm3, 48(%[out])\n\t"
+		     "movups %%xmm4, 64(%[out])\n\tmovups %%xmm5, 80(%[out])\n\t"
+		     "movups %%xmm6, 96(%[out])\n\tmovups %%xmm7, 112(%[out])\n\t"
+		     "movups %%xmm8, 128(%[out])\n\tmovups %%xmm9, 144(%[out])\n\t"
+		     "movups %%xmm10, 160(%[out])\n\tmovups %%xmm11, 176(%[out])\n\t"
+		     "movups %%xmm12, 192(%[out])\n\tmovups %%xmm13, 208(%[out])\n\t"
+		     "movups %%xmm14, 224(%[out])\n\tmovups %%xmm15, 240(%[out])\n\t"
+		     : "=a"(result)
+		     : "0"(number), "D"(a), "S"(b), [in] "r"(before), [out] "r"(after), [touched] "r"(touched),
+		       [half] "m"((short){ 0x0e7f }), [up] "m"((int){ 0x5f80 })
+		     : "rcx", "r11", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+		       "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+	return result;
+}
+
+static int lost;
+
+static void keep(const char *what, long number, long a, long b, int seed)
+{
+	char before[256], after[256];
+	char *fresh = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned short half;
+	unsigned int up;
+	pid_t self = getpid();
+	long result;
+
+	for (int i = 0; i < 256; i++)
+		before[i] = seed + 31 * i;
+	result = across(number, a, b, fresh, before, after);
+	asm volatile("fnstcw %0\n\tstmxcsr %1" : "=m"(half), "=m"(up));
+	if (memcmp(before, after, 256) || half != 0x0e7f || (up & 0xffc0) != 0x5f80) {
+		printf("lost: %s %d\n", what, seed);
+		fflush(stdout);
+		lost = 1;
+	}
+	munmap(fresh, 4096);
+	if (number == SYS_fork && getpid() != self)
+		_exit(lost);
+	if (number == SYS_fork) {
+		int status;
+
+		waitpid(result, &status, 0);
+		lost |= WEXITSTATUS(status);
+	}
+}
+
+static void spoil(int signal)
+{
+	keep("a signal's handler", SYS_getppid, 0, 0, 99);
+}
+
+static void *rounds(void *from)
+{
+	struct timespec moment = { .tv_nsec = 1000 };
+	int seed = *(int *)from;
+
+	for (int i = 0; i < 200; i++, seed += 7) {
+		keep("a call", SYS_getppid, 0, 0, seed);
+		keep("sleep, another task's turn", SYS_nanosleep, (long)&moment, 0, seed + 1);
+		keep("a signal", SYS_kill, getpid(), SIGUSR1, seed + 2);
+	}
+	for (int i = 0; i < 5; i++)
+		keep("a fork", SYS_fork, 0, 0, seed + i);
+	return NULL;
+}
+
+// What a task has in its registers of floating point is its own, whatever else runs, in the same memory and beside it.
+static void registers(void)
+{
+	int seeds[] = { 1, 50, 100, 150 }, status;
+	pthread_t threads[3];
+	pid_t beside;
+
+	signal(SIGUSR1, spoil);
+	beside = fork();
+	if (!beside) {
+		rounds(&seeds[3]);
+		_exit(lost);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, rounds, &seeds[i]);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	waitpid(beside, &status, 0);
+	printf(lost || status ? "lost\n" : "kept\n");
 }
 
 static void hex(const char *name, const unsigned char *bytes, int n)
@@ -208,7 +314,7 @@ int main(void)
 	static const struct { const char *name; void (*what)(void); } modes[] = {
 		{ "sleeps", sleeps }, { "reads", reads }, { "busy", busy }, { "cycles", cycles }, { "neighbour", neighbour },
 		{ "entropy", entropy }, { "facts", facts }, { "commands", commands }, { "datagram", datagram },
-		{ "idle", idle },
+		{ "idle", idle }, { "registers", registers },
 	};
 	const char *mode = getenv("MODE");
 

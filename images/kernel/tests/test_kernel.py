@@ -117,6 +117,11 @@ def test_the_cycle_counter_shows_simulated_time(machine: Machine) -> None:
     assert machine.boot("cycles") == ["cycles 1000000 1000000", "over"]
 
 
+def test_registers_of_floating_point_are_kept(machine: Machine) -> None:
+    """Through calls, page faults, signals and forks, in threads and processes that take turns."""
+    assert machine.boot("registers") == ["kept"]
+
+
 def test_a_spinning_neighbour_costs_nobody_else_a_nanosecond(machine: Machine) -> None:
     lines = machine.boot("neighbour")
     assert [line for line in lines if line.startswith("late")] == ["late 0"] * 20
