@@ -59,13 +59,18 @@ def render(
     version: str,
     ports: dashboards.Ports = dashboards.PORTS,
     wait: bool = True,
+    scheduling: str = "",
 ) -> str:
     """The topology file.
 
     directory: the lab's, relative to the file; version: the tag of the images; ports: of the dashboards, on this
-    machine; wait: whether a deployment lasts until all nodes are ready, else whoever deploys sees to that.
+    machine; wait: whether a deployment lasts until all nodes are ready, else whoever deploys sees to that; scheduling:
+    EWAN_SCHED of the emulators, where it is set.
     """
     nodes = {node.name: _node(plan, node, version) for node in plan.nodes}
+    for node in plan.nodes if scheduling else ():
+        if node.kind == "emulator":
+            nodes[node.name]["env"] = {"EWAN_SCHED": scheduling}
     if wait:
         # Nothing else waits for this node, which takes one of containerlab's workers meanwhile, and gives up in time.
         last = _last(plan).name

@@ -87,7 +87,10 @@ class ContainerlabRuntime(NetnsRuntime):
             ports = dashboards.ports_of(os.environ)
         except ValueError as error:
             raise LabError(str(error)) from None
-        text = rendered.render(plan, directory=str(directory), version=images.TAG, ports=ports, wait=False)
+        scheduling = os.environ.get("EWAN_SCHED", "")
+        text = rendered.render(
+            plan, directory=str(directory), version=images.TAG, ports=ports, wait=False, scheduling=scheduling
+        )
         with self._state.locked(), deferred() as check:
             if plan.lab in self._state.names():
                 raise LabError(

@@ -21,7 +21,8 @@ import psutil
 from labs.runtime import spinners
 
 THREAD = "spinner"
-"""The thread of `ewan-node link` that spins; it runs on one CPU alone."""
+"""The thread of `ewan-node link` that spins; it runs on one CPU alone. One that leaves its CPU to others is named
+otherwise (EWAN_SCHED=shared)."""
 
 
 @contextlib.contextmanager

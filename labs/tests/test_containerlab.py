@@ -92,6 +92,12 @@ def test_a_link_that_spins_has_its_cpu_and_everything_else_the_hosts() -> None:
     assert rendered(by_kernel)["topology"]["nodes"]["core"]["cpu-set"] == ",".join(map(str, by_kernel.host_cpus))
 
 
+def test_emulators_are_told_how_their_spinner_shares_its_cpu() -> None:
+    text = containerlab.render(dumbbell(), directory="here", version=VERSION, scheduling="shared")
+    nodes = yaml.safe_load(text)["topology"]["nodes"]
+    assert {name: node["env"] for name, node in nodes.items() if "env" in node} == {"core": {"EWAN_SCHED": "shared"}}
+
+
 def test_one_host_waits_for_all_nodes_and_no_node_for_another() -> None:
     """A node that waits for one that cannot be made would keep containerlab for ever."""
     nodes = rendered(dumbbell())["topology"]["nodes"]

@@ -136,8 +136,9 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
     let spinner = Spinner::new(clock, shared.clone(), ports, directions, inbox);
     let (cpu, state) = (config.cpu, shared.clone());
     let one_cpu = turns.one_cpu;
+    // Who looks for a CPU of their own knows it by its name (labs/runtime/cpu.py).
     let thread = std::thread::Builder::new()
-        .name("spinner".into())
+        .name(if wanted == Policy::Shared { "shared" } else { "spinner" }.into())
         .spawn(move || -> Result<Vec<Box<dyn Port>>> {
             schedule::keep_to(&[cpu])?;
             let policy = take_priority(wanted, one_cpu);
