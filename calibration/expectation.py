@@ -267,6 +267,8 @@ class PairExpectation:
 
     def untold(self, quantity: str) -> str:
         """Why there is no single value of a quantity of a link on the path; empty where there is one."""
+        if quantity == "queue limit" and any(direction.half_duplex for direction in self.directions):
+            return "data and ACKs take turns on a link on its path"
         why = next((why for each in self.directions if (why := untold(each, quantity))), "")
         return why.replace("it", "a link on its path", 1)
 

@@ -1,6 +1,6 @@
 """What the model of a link alone does with packets, in a process of its own (`link-bench model`).
 
-In: a direction of a link, and when which packets come. Out: what leaves, and when.
+In: a direction of a link, or both, and when which packets come. Out: what leaves, and when.
 """
 
 from __future__ import annotations
@@ -31,17 +31,26 @@ class Arrival(Protocol):
         """The length of the IP packet."""
 
     @property
+    def backward(self) -> bool:
+        """Whether it comes from the link's other end."""
+
+    @property
     def head(self) -> str:
         """Its first bytes from Ethernet's header on, in hex."""
 
 
-def departures(direction: Direction, arrivals: Iterable[Arrival], begin_ns: int = 0) -> list[dict[str, Any]]:
+def departures(
+    direction: Direction, arrivals: Iterable[Arrival], begin_ns: int = 0, backward: Direction | None = None
+) -> list[dict[str, Any]]:
     """What leaves the link, in its order: the packet's number among the arrivals, `due_ns`, marks and turned bits.
 
     A trace begins at `begin_ns`. CalledProcessError if the model refuses the direction.
     """
-    came = [{"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head} for each in arrivals]
-    request = orjson.dumps({"direction": direction, "begin_ns": begin_ns, "arrivals": came})
+    came = [
+        {"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head, "backward": each.backward}
+        for each in arrivals
+    ]
+    request = orjson.dumps({"direction": direction, "backward": backward, "begin_ns": begin_ns, "arrivals": came})
     done = subprocess.run([*COMMAND, "--", "model"], cwd=ROOT, input=request, stdout=subprocess.PIPE, check=True)
     left: list[dict[str, Any]] = orjson.loads(done.stdout)
     return left

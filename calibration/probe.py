@@ -118,23 +118,30 @@ class LiveProbes:
         return streams, longest + 100 * MS
 
     def rates(self, probing: Probing, links: Sequence[LinkExpectation], lab: str) -> None:
-        """As many links at once as this host can send to; of too many only some."""
+        """As many links at once as this host can send to, one direction of a half-duplex one; of too many only some."""
         budget = self.budget
         # A first guess of how many saturations follow each other decides how long each may be.
         offered = sum(1.25 / serialisation_ns(link.direction, link.mtu_bytes) * SECOND for link in links)
         rounds = max(1, min(len(links), round(offered / budget.packets_per_second)))
         share = budget.rates_ns / rounds
-        planned = [(*_saturation(probing, link, lab, budget, share), link.wakeups > 0) for link in links]
+        planned = [(link, *_saturation(probing, link, lab, budget, share)) for link in links]
+
+        def order(item: tuple[LinkExpectation, list[dict[str, Any]], float]) -> tuple[bool, bool, float]:
+            link, streams, stay = item
+            back = link.direction.half_duplex and link.name == "backward"
+            return link.wakeups > 0, back, streams[0]["interval_ns"] * streams[0]["packets"] + stay
+
         batches: list[list[tuple[dict[str, Any], float]]] = [[]]
-        load = 0.0
-        for streams, stay, alone in sorted(
-            planned, key=lambda item: (item[2], item[0][0]["interval_ns"] * item[0][0]["packets"] + item[1])
-        ):
+        load, media = 0.0, set[str]()
+        for link, streams, stay in sorted(planned, key=order):
             # A switch in user space needs the CPUs itself.
-            pace = sum(SECOND / stream["interval_ns"] for stream in streams) + alone * budget.packets_per_second
-            if batches[-1] and (load + pace > budget.packets_per_second or len(batches[-1]) + len(streams) > 256):
+            pace = sum(SECOND / stream["interval_ns"] for stream in streams)
+            pace += (link.wakeups > 0) * budget.packets_per_second
+            many = load + pace > budget.packets_per_second or len(batches[-1]) + len(streams) > 256
+            if batches[-1] and (many or link.link in media):
                 batches.append([])
-                load = 0.0
+                load, media = 0.0, set[str]()
+            media |= {link.link} if link.direction.half_duplex else set()
             batches[-1] += [(stream, stay) for stream in streams]
             load += pace
         longest = [max((s["interval_ns"] * s["packets"] + stay for s, stay in batch), default=0.0) for batch in batches]

@@ -21,8 +21,8 @@ from analysis.figures.style import COLOURS, FAINT, INK, PAGE_RC, svg
 from calibration.link_model import ROOT, departures
 from labs import host
 from labs.compile import compile
+from labs.plan import Link
 from labs.spec import parse
-from labs.stages import Direction
 from labs.units import NS_PER_MS
 
 PLACE = ROOT / "docs/links"
@@ -36,7 +36,7 @@ STYLE = PAGE_RC | {"font.size": 8, "axes.spines.left": False}
 @dataclass(frozen=True, slots=True)
 class Source:
     """Equal packets at equal times; `port` tells flows apart, `traffic_class` is DSCP and ECN. They are datagrams, or
-    acknowledge 2920 bytes more each."""
+    acknowledge 2920 bytes more each. Backward ones come from the link's other end."""
 
     count: int
     every_us: int
@@ -45,6 +45,7 @@ class Source:
     port: int = 5000
     traffic_class: int = 0
     acknowledge: bool = False
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Packet:
     source: int
     ip_bytes: int
     head: str
+    backward: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,11 @@ TRAINS: dict[str, Train] = {
         ("rest, weight 1", "gold, weight 3"),
     ),
     "aggregate": Train("aggregate: {packets: 4, gap: 2ms}, buffer: 40pkt", _steady(1300, 24)),
+    "duplex": Train(
+        "duplex: half, buffer: 40pkt",
+        (Source(16, 1300), Source(12, 900, 6500, SMALL, backward=True)),
+        ("forward", "backward"),
+    ),
     "slot": Train("slot: 5ms, buffer: 40pkt", _steady(1600, 20)),
     "harq": Train("harq: {errors: 25%, round: 6ms}", _steady(2000, 16)),
     "jitter": Train("jitter: 2ms", _steady(1300, 24)),
@@ -131,10 +138,10 @@ TRAINS: dict[str, Train] = {
 }
 
 
-def direction(settings: str) -> Direction:
+def link(settings: str) -> Link:
     """A link of 10 Mbit/s and 4 ms with these settings, as the plan says it."""
     text = f"name: train\ntopology: dumbbell\nwan: {{rate: 10Mbit/s, delay: 4ms, {settings}}}\nseed: 5\n"
-    return compile(parse(text, Path("train.lab.yaml")), host.virtual_facts()).links[0].forward
+    return compile(parse(text, Path("train.lab.yaml")), host.virtual_facts()).links[0]
 
 
 def packets(sources: tuple[Source, ...]) -> list[Packet]:
@@ -143,7 +150,7 @@ def packets(sources: tuple[Source, ...]) -> list[Packet]:
     for number, source in enumerate(sources):
         for k in range(source.count):
             at_ns = (source.start_us + k * source.every_us) * NS_PER_US
-            found.append(Packet(at_ns, number, source.ip_bytes, _head(source, k)))
+            found.append(Packet(at_ns, number, source.ip_bytes, _head(source, k), source.backward))
     return sorted(found, key=lambda packet: packet.at_ns)
 
 
@@ -160,7 +167,8 @@ def _head(source: Source, k: int) -> str:
 
 def treated(settings: str, came: list[Packet]) -> list[Line]:
     """What the link's model does with them."""
-    left = departures(direction(settings), came)
+    way = link(settings)
+    left = departures(way.forward, came, backward=way.backward)
     lines = []
     for each in left:
         packet = came[each["packet"]]

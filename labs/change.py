@@ -7,7 +7,7 @@ refused for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -46,6 +46,7 @@ WORDS = {
     "burst": ("burst_bytes",),
     "peak": ("peak_bps",),
     "aggregate": ("aggregate",),
+    "duplex": ("half_duplex",),
     "slot": ("slot_ns",),
     "harq": ("harq",),
     "acks": ("ack_filter",),
@@ -83,6 +84,12 @@ def wanted(words: Mapping[str, str]) -> Wanted:
     if not words:
         raise DescriptionError("nothing to change: write for example rate=500Mbit/s")
     return Wanted(from_template("dumbbell", words).description.wan, words)
+
+
+def check_headings(asked: Wanted, headings: Collection[Heading]) -> None:
+    """DescriptionError for what only both directions of a link can become."""
+    if "duplex" in asked.words and len(headings) == 1:
+        raise DescriptionError(f"duplex={asked.words['duplex']}: both directions share the medium: write no direction")
 
 
 def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> Change:
@@ -130,10 +137,11 @@ def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
 
 def _check_trace(link: Link, now: Direction, asked: Wanted) -> None:
     """Refuses what the trace of a direction says."""
-    if "aggregate" in asked.words and isinstance(now.trace, TraceOpportunities):
-        raise DescriptionError(
-            f"aggregate={asked.words['aggregate']}: the trace of {link.name} says when packets leave: leave it out"
-        )
+    for word in asked.words.keys() & {"aggregate", "duplex"}:
+        if isinstance(now.trace, TraceOpportunities):
+            raise DescriptionError(
+                f"{word}={asked.words[word]}: the trace of {link.name} says when packets leave: leave it out"
+            )
     for column in said(now.trace):
         told = [word for word in asked.words if set(WORDS[word]) & set(_TRACED[column])]
         if told:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -88,6 +88,16 @@ def captured_in(place: Path) -> dict[str, tuple[Link, list[Seen], list[Seen]]]:
         Command(link.a.node, ("python3", "-c", send, address, str(number)), 3 * NS_PER_SECOND)
         for number, link in enumerate(links)
     ]
+    told = [frames(each) for each in outputs(plan, commands, place)[: 2 * len(LINKS)]]
+    return {
+        case: (link, told[number], told[number + len(LINKS)])
+        for number, (case, link) in enumerate(zip(LINKS, links, strict=True))
+    }
+
+
+def outputs(plan: Plan, commands: Sequence[Command], place: Path) -> list[bytes]:
+    """What each command wrote in the lab, which is up meanwhile."""
+    place.mkdir(exist_ok=True)
     with own_state("packets") as state:
         runtime = NetnsRuntime(BINARY, state)
         runtime.up(plan)
@@ -95,28 +105,58 @@ def captured_in(place: Path) -> dict[str, tuple[Link, list[Seen], list[Seen]]]:
             runtime.batch(plan.lab, Program(commands=tuple(commands), longest_ns=60 * NS_PER_SECOND), place)
         finally:
             runtime.down(plan.lab)
-
-    def told(number: int) -> list[Seen]:
-        return frames(next((place / "commands").glob(f"{number}-*.out")).read_bytes())
-
-    return {
-        case: (link, told(number), told(number + len(LINKS)))
-        for number, (case, link) in enumerate(zip(LINKS, links, strict=True), 1)
-    }
+    numbers = range(1, len(commands) + 1)
+    return [next((place / "commands").glob(f"{number}-*.out")).read_bytes() for number in numbers]
 
 
 @pytest.mark.parametrize("case", LINKS)
 def test_each_packet_is_treated_as_the_model_treats_it(case: str) -> None:
-    said = [differences(*captured(0)[case])]
+    def differ(time: int) -> str:
+        link, arrived, left = captured(time)[case]
+        assert link.backend == "user" and len(arrived) >= PACKETS
+        return differences(arrived, departures(link.forward, arrived), left)
+
+    assert_alike(differ)
+
+
+def test_directions_that_share_a_medium_take_the_same_turns(tmp_path: Path) -> None:
+    text = f"""
+name: lm{os.getpid()}
+topology: dumbbell
+ip: 4
+wan: {{rate: 20Mbit/s, delay: 10ms, duplex: half, buffer: 30pkt}}
+"""
+    plan = compile(parse(text, Path("live-medium.lab.yaml")), host.facts())
+    link, addresses = plan.links[0], addresses_of(plan)
+    ways = (("left1", "right1", link.port_a, link.b), ("right1", "left1", link.port_b, link.a))
+    commands = [Command(link.node, watch(entry, "in", LONGEST_S, 4096)) for _, _, entry, _ in ways]
+    commands += [Command(exit_.node, watch(exit_.interface, "in", LONGEST_S, 4096)) for *_, exit_ in ways]
+    for number, (source, sink, *_) in enumerate(ways):
+        send = ("python3", "-c", SEND.replace("range(10000)", f"range({PACKETS})"), addresses[sink], str(number))
+        commands.append(Command(source, send, 2 * NS_PER_SECOND))
+
+    def differ(time: int) -> str:
+        seen = [frames(each) for each in outputs(plan, commands, tmp_path / str(time))[:4]]
+        arrived = [each._replace(backward=way == 1) for way in (0, 1) for each in seen[way]]
+        arrived.sort(key=lambda each: each.at_ns)
+        wanted = departures(link.forward, arrived, backward=link.backward)
+        of = [[each for each in wanted if arrived[each["packet"]].backward == way] for way in (False, True)]
+        assert all(len(each) < len(seen[way]) for way, each in enumerate(of)), "nothing is dropped"
+        return " ".join(filter(None, (differences(arrived, of[way], seen[2 + way]) for way in (0, 1))))
+
+    assert_alike(differ)
+
+
+def assert_alike(differ: Callable[[int], str]) -> None:
+    """At one of some times; `differ` says what differs."""
+    said = [differ(0)]
     while said[-1] and len(said) < TIMES:
-        said.append(differences(*captured(len(said))[case]))
+        said.append(differ(len(said)))
     assert not said[-1], said
 
 
-def differences(link: Link, arrived: list[Seen], left: list[Seen]) -> str:
-    """How the link differs from its model; empty where they are alike."""
-    assert link.backend == "user" and len(arrived) >= PACKETS
-    wanted = departures(link.forward, arrived)
+def differences(arrived: list[Seen], wanted: list[dict[str, Any]], left: list[Seen]) -> str:
+    """How what left differs from what the model lets out; empty where they are alike."""
     due = numbered((arrived[each["packet"]].number, each["due_ns"], bool(each["mark_ce"])) for each in wanted)
     sent = numbered((each.number, each.at_ns, each.traffic_class & 3 == 3) for each in left)
     both = due.keys() & sent.keys()

@@ -130,6 +130,13 @@ DELAYS = (
     "jitter: 3ms, distribution: pareto",
     "jitter: 3ms, distribution: uniform",
 )
+MEDIA = {
+    "drop-tail": "buffer: 30pkt",
+    "CoDel": "queue: {codel: {target: 1ms, interval: 10ms}}, buffer: 1000pkt",
+    "aggregates": "aggregate: {packets: 8, time: 3ms, gap: 300us}, buffer: 60pkt",
+    "losses and jitter": "loss: 2%, jitter: 3ms, buffer: 60kB",
+}
+"""Of links whose directions share a medium."""
 RADIOS = (
     "aggregate: {packets: 4, gap: 200us}",
     "slot: 500us",
@@ -173,6 +180,7 @@ class Seen(NamedTuple):
     zeros: int
     head: str
     """As hexadecimal digits: what the link knows of it; empty of a frame that left."""
+    backward: bool = False
 
 
 def lab(settings: str, emulator: str = "user", folder: Path = Path()) -> Plan:
@@ -200,11 +208,17 @@ def seen(plan: Plan, place: Path, seed: int = 1, send: str = SEND) -> tuple[list
         Command("left1", ("python3", "-c", send, address, str(seed))),
         Command("left1", ("date", "+%s%N")),
     )
+    captured = captures(plan, place, commands)
+    return frames(captured[0]), frames(captured[1])
+
+
+def captures(plan: Plan, place: Path, commands: tuple[Command, ...]) -> list[bytes]:
+    """What each command wrote."""
     place.mkdir()
     run = VirtualRuntime(BINARY).run(plan, Program(commands=commands, longest_ns=600 * NS_PER_SECOND), place)
     assert run.ended["how"] == "completed", run.ended
-    captured = [next((place / "commands").glob(f"{number}-*.out")).read_bytes() for number in (1, 2)]
-    return frames(captured[0]), frames(captured[1])
+    numbers = range(1, len(commands) + 1)
+    return [next((place / "commands").glob(f"{number}-*.out")).read_bytes() for number in numbers]
 
 
 def watch(port: str, way: str, longest_s: int = LONGEST_S, buffer_kib: int = 65536) -> tuple[str, ...]:
@@ -251,6 +265,30 @@ def test_the_same_acks_are_filtered(tmp_path: Path, queue: str) -> None:
     kept = treated_alike(lab(queue), tmp_path / "kept", send=SEND_ACKS)
     left = treated_alike(lab(f"acks: filter, {queue}"), tmp_path / "run", send=SEND_ACKS)
     assert len(left) < 0.9 * len(kept)
+
+
+@pytest.mark.parametrize("settings", MEDIA.values(), ids=MEDIA)
+def test_directions_that_share_a_medium_take_the_same_turns(tmp_path: Path, settings: str) -> None:
+    plan = lab(f"duplex: half, {settings}")
+    link, addresses, place = plan.links[0], addresses_of(plan), tmp_path / "run"
+    sides = ((link.port_a, link.port_b, "left1", "right1"), (link.port_b, link.port_a, "right1", "left1"))
+    commands = []
+    for number, (entry, exit_, source, sink) in enumerate(sides):
+        send = ("python3", "-c", SEND, addresses[sink], str(number))
+        commands += [Command(link.node, watch(*port, buffer_kib=16384)) for port in ((entry, "in"), (exit_, "out"))]
+        commands += [Command(source, send, at_ns=number * 1_234_567)]
+    captured = captures(plan, place, tuple(commands))
+    arrived = [each._replace(backward=way == 1) for way in (0, 1) for each in frames(captured[3 * way])]
+    arrived.sort(key=lambda each: each.at_ns)
+    assert len(arrived) >= 2 * PACKETS
+    wanted = departures(link.forward, arrived, backward=link.backward)
+    for backward in (False, True):
+        mine = [each for each in wanted if arrived[each["packet"]].backward == backward]
+        left = frames(captured[3 * backward + 1])
+        assert [(each.number, each.at_ns) for each in left] == [
+            (arrived[each["packet"]].number, each["due_ns"]) for each in mine
+        ]
+        assert len(left) < PACKETS
 
 
 @pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)

@@ -51,6 +51,16 @@ def test_a_star_of_a_hundred_stays_bounded(rate_bps: int, seconds: int) -> None:
     assert sum(1e9 / stream["interval_ns"] for stream in delays["streams"]) <= 20_000
 
 
+def test_one_direction_of_a_half_duplex_link_is_loaded_at_a_time() -> None:
+    for half_duplex, loads in ((False, 1), (True, 2)):
+        probing = planned(star(5, rate_bps=10_000_000, half_duplex=half_duplex))
+        found = [each["streams"] for each in probing.probes if each["kind"] == "saturate"]
+        assert len(found) == loads
+        for streams in found:
+            names = [stream["name"].split()[0] for stream in streams]
+            assert len(names) == (5 if half_duplex else 10) == len(set(names)) * (1 if half_duplex else 2)
+
+
 def test_of_five_hundred_fast_links_some_are_saturated_and_the_others_named() -> None:
     probing = planned(star(500, delay=ConstantDelay(5_000_000), queue=Queue(None, 10**6, DROP_TAIL)))
     assert probing.duration_ns < 60 * SECOND

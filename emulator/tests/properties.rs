@@ -430,7 +430,8 @@ fn wild_changes() -> impl Strategy<Value = Change> {
     let aggregate = aggregate.prop_map(|(packets, time_ns, gap_ns)| Aggregate { packets, time_ns, gap_ns });
     let harq = (wild_ppb(), wild(), any::<u32>());
     let harq = harq.prop_map(|(error_ppb, round_ns, rounds)| Harq { error_ppb, round_ns, rounds });
-    let buckets = (of((wild(), wild())), of(wild()), of(wild()), of(aggregate), of(wild()), of(harq));
+    let buckets =
+        (of((wild(), wild())), of(wild()), of(wild()), of(aggregate), of(any::<bool>()), of(wild()), of(harq));
     let list = (of(any::<bool>()), of(queue));
     let order = (of(any::<bool>()), of((wild_ppb(), prop_oneof![0..2_000u32, any::<u32>()], wild())));
     (of(wild()), of(delay), order, of(loss), of(wild_ppb()), of(wild_ppb()), boxes, buckets, list).prop_map(
@@ -442,7 +443,7 @@ fn wild_changes() -> impl Strategy<Value = Change> {
             corrupt_ppb,
             duplicate_ppb,
             (ecn_bleach, blackhole_bytes),
-            (police, burst_bytes, peak_bps, aggregate, slot_ns, harq),
+            (police, burst_bytes, peak_bps, aggregate, half_duplex, slot_ns, harq),
             (ack_filter, queue),
         )| Change {
             rate_bps,
@@ -461,6 +462,7 @@ fn wild_changes() -> impl Strategy<Value = Change> {
             burst_bytes,
             peak_bps,
             aggregate,
+            half_duplex,
             slot_ns,
             harq,
             ack_filter,
@@ -511,6 +513,7 @@ fn nearly_sound_directions() -> impl Strategy<Value = Direction> {
             displace_packets: wild.displace_packets,
             displace_within_ns: wild.displace_within_ns,
             aggregate: wild.aggregate,
+            half_duplex: wild.half_duplex,
             slot_ns: wild.slot_ns,
             harq: wild.harq,
             ..sound

@@ -10,7 +10,7 @@ from typing import Any
 
 from generator.scenario import fields
 from generator.scenario.runs import ScenarioRun
-from labs.change import WORDS, Heading, Wanted, after, compile_change
+from labs.change import WORDS, Heading, Wanted, after, check_headings, compile_change
 from labs.plan import Plan
 from labs.runtime.program import Event
 from labs.spec.fields import Direction
@@ -37,8 +37,10 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             continue
         asked = _asked(event, run, index)
         both: tuple[Heading, ...] = ("forward", "backward")
-        for direction in both if event.direction == "both" else (event.direction,):
+        headings = both if event.direction == "both" else (event.direction,)
+        for direction in headings:
             try:
+                check_headings(asked, headings)
                 change = compile_change(plan, links[event.link], direction, asked)
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None

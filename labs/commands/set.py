@@ -34,8 +34,8 @@ def set_command(
     """Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
 
     KEY is rate, delay, jitter, distribution, correlation, reorder, displace, loss, corrupt, duplicate, ecn, blackhole,
-    police, burst, peak, aggregate, slot, harq, acks, buffer or queue; at=+10s says when. A link that is down has no
-    carrier at either end: with a routing protocol, other ways are found, and how long that took is told.
+    police, burst, peak, aggregate, duplex, slot, harq, acks, buffer or queue; at=+10s says when. A link that is down
+    has no carrier at either end: with a routing protocol, other ways are found, and how long that took is told.
 
     \b
     ewan set core rate=500Mbit/s at=+10s
@@ -63,6 +63,7 @@ def set_command(
     headings: tuple[change.Heading, ...] = ("forward", "backward") if direction == "both" else (direction,)
     # All is compiled before anything is sent: a change that is refused leaves both directions as they were.
     now, asked = change.as_it_is(found, past), change.wanted(wanted)
+    change.check_headings(asked, headings)
     compiled = {each: change.compile_change(plan, now, each, asked) for each in headings}
     answers = {}
     for heading, made in compiled.items():

@@ -71,7 +71,7 @@ def _has_card(key: str, value: object) -> bool:
             return ns == 0
         case "queue", fields.Queue():
             return isinstance(value.model, fields.DropTail)
-        case (("ecn" | "acks"), "keep") | (("blackhole" | "burst" | "peak" | "slot"), "none"):
+        case (("ecn" | "acks"), "keep") | ("duplex", "full") | (("blackhole" | "burst" | "peak" | "slot"), "none"):
             return True
         case "police", fields.Police():
             return value.rate is None
@@ -203,4 +203,8 @@ def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSetting
         has, lacks, way = ("forward", "backward", there) if back.delay_ns is None else ("backward", "forward", back)
         message = f"{edge.name} has a delay {has} only: write one for {lacks} too"
         raise spec.error(way.path("delay"), message, way.written.delay)
+    halves = [way for way in (there, back) if way.written.duplex == "half"]
+    if len(halves) == 1:
+        message = f"both directions of {edge.name} share the medium, or neither: write it for both"
+        raise spec.error(halves[0].path("duplex"), message, "half")
     return LinkSettings(there, back, mtu, mtu_path)

@@ -38,6 +38,7 @@ class Change:
     burst_bytes: int | None = None
     peak_bps: int | None = None
     aggregate: Aggregate | None = None
+    half_duplex: bool | None = None
     slot_ns: int | None = None
     harq: Harq | None = None
     ack_filter: bool | None = None
@@ -87,6 +88,7 @@ def words(change: Change) -> str:
         "burst": None if change.burst_bytes is None else _or_none(change.burst_bytes, Size),
         "peak": None if change.peak_bps is None else _or_none(change.peak_bps, Rate),
         "aggregate": None if change.aggregate is None else aggregate_words(change.aggregate),
+        "duplex": None if change.half_duplex is None else ("half" if change.half_duplex else "full"),
         "slot": None if change.slot_ns is None else _or_none(change.slot_ns, Duration),
         "harq": None if change.harq is None else harq_words(change.harq),
         "acks": None if change.ack_filter is None else ("filter" if change.ack_filter else "keep"),

@@ -37,6 +37,7 @@ class Direction:
     burst_bytes: int
     peak_bps: int
     aggregate: Aggregate
+    half_duplex: bool
     slot_ns: int
     harq: Harq
     ack_filter: bool
@@ -67,6 +68,7 @@ def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int
         burst_bytes=0,
         peak_bps=0,
         aggregate=NO_AGGREGATE,
+        half_duplex=False,
         slot_ns=0,
         harq=NO_HARQ,
         ack_filter=False,
@@ -109,6 +111,7 @@ def impairment_words(direction: Direction) -> list[str]:
     words += [f"burst {Size(direction.burst_bytes)}"] if direction.burst_bytes else []
     words += [f"peak {Rate(direction.peak_bps)}"] if direction.peak_bps else []
     words += [] if direction.aggregate == NO_AGGREGATE else [f"aggregate {aggregate_words(direction.aggregate)}"]
+    words += ["duplex half"] if direction.half_duplex else []
     words += [f"slot {Duration(direction.slot_ns)}"] if direction.slot_ns else []
     words += [] if direction.harq == NO_HARQ else [f"harq {harq_words(direction.harq)}"]
     words += ["acks filter"] if direction.ack_filter else []

@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from labs.change import as_it_is, compile_change, delay_until, wanted
+from labs.change import Heading, after, as_it_is, check_headings, compile_change, delay_until, wanted
 from labs.compile import HostFacts, compile
 from labs.plan import Plan
 from labs.spec import DescriptionError, from_template
@@ -94,6 +94,22 @@ def test_a_group_of_keys_is_written_as_in_a_description() -> None:
     assert change_words(found) == "displace=1% by 3 within 50ms"
     with pytest.raises(DescriptionError, match=r"LOSS.*: write a fraction"):
         wanted({"loss": "{bit-errors: 100}"})
+
+
+def test_a_medium_is_shared_by_both_directions_and_knows_no_bursts() -> None:
+    made = plan()
+    heading: Heading = "forward"
+    asked = wanted({"duplex": "half"})
+    found = compile_change(made, made.links[0], "forward", asked)
+    assert found == Change(half_duplex=True) and change_words(found) == "duplex=half"
+    check_headings(asked, ("forward", "backward"))
+    with pytest.raises(DescriptionError, match="duplex=half: both directions share the medium: write no direction"):
+        check_headings(asked, [heading])
+    now = after(made.links[0], "forward", found)
+    with pytest.raises(DescriptionError, match='write "burst: none"'):
+        compile_change(made, now, "forward", wanted({"burst": "30kB"}))
+    both = compile_change(made, now, "forward", wanted({"burst": "30kB", "duplex": "full"}))
+    assert both == Change(burst_bytes=30_000, half_duplex=False)
 
 
 @pytest.mark.parametrize("word", ["distribution=normal", "reorder=true"])

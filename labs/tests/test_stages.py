@@ -39,6 +39,7 @@ IMPAIRED: dict[str, dict[str, Any]] = {
     "burst": {"burst": "32kB"},
     "peak": {"burst": "32kB", "peak": "100Gbit/s"},
     "aggregate": {"aggregate": {"packets": 64, "gap": "100us"}},
+    "duplex": {"duplex": "half"},
     "slot": {"slot": "1ms"},
     "harq": {"harq": {"errors": "10%", "round": "8ms"}},
     "jitter": {"delay": "1ms", "jitter": "1ms"},
@@ -71,7 +72,7 @@ def test_a_key_that_nobody_thought_of_makes_an_access_link_emulated() -> None:
 
 @pytest.mark.parametrize(
     "nothing",
-    [{"ecn": "keep"}, {"acks": "keep"}, {"harq": {"errors": "0%", "round": "8ms"}}]
+    [{"ecn": "keep"}, {"acks": "keep"}, {"duplex": "full"}, {"harq": {"errors": "0%", "round": "8ms"}}]
     + [{key: "none"} for key in ("blackhole", "police", "burst", "peak", "displace", "aggregate", "slot", "harq")],
 )
 def test_a_key_that_asks_for_nothing_does_not(nothing: dict[str, Any]) -> None:
@@ -101,6 +102,7 @@ CHANGED: dict[str, Any] = {
     "burst_bytes": 0,
     "peak_bps": 0,
     "aggregate": NO_AGGREGATE,
+    "half_duplex": False,
     "slot_ns": 0,
     "harq": NO_HARQ,
     "ack_filter": False,

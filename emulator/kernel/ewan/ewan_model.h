@@ -39,6 +39,7 @@ struct ewan_change *ewan_change_new(const struct ewan_lane *lane, const u8 *text
 				    size_t room);
 void ewan_change_free(struct ewan_change *change);
 void ewan_lane_take_over(struct ewan_lane *lane, struct ewan_change *change, u64 now);
+bool ewan_lane_share(struct ewan_lane *lane, struct ewan_lane *other, u64 now);
 void ewan_lane_impair(struct ewan_lane *lane, const u8 *head, size_t head_bytes, u32 bytes, u32 tag_bytes, u64 now,
 		      struct ewan_arrival *arrival);
 bool ewan_lane_enqueue(struct ewan_lane *lane, void *packet, const struct ewan_arrival *arrival, u64 now);

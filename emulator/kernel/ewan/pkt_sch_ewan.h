@@ -12,6 +12,7 @@ enum {
 	TCA_EWAN_TEXT,		/* JSON, or the next part of it: an attribute holds 64 KB at most */
 	TCA_EWAN_DIRECTION,	/* the text is a direction of a link as the plan has it: make it */
 	TCA_EWAN_CHANGE,	/* the text is what becomes different in the direction: change it */
+	TCA_EWAN_OTHER,		/* u32: the interface of the link's other direction, beside DIRECTION */
 	__TCA_EWAN_MAX,
 };
 #define TCA_EWAN_MAX (__TCA_EWAN_MAX - 1)

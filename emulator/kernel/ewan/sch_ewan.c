@@ -27,6 +27,7 @@
 
 struct ewan_sched {
 	struct ewan_lane	*lane;
+	struct Qdisc		*other;		/* the link's other direction */
 	struct qdisc_watchdog	watchdog;
 	u8			*text;		/* of a direction or a change, as far as it came */
 	size_t			length;
@@ -97,6 +98,25 @@ static int ewan_head_writable(struct sk_buff *skb)
 	return skb_ensure_writable(skb, min_t(unsigned int, skb->len, skb_headlen(skb)));
 }
 
+/*
+ * Where both directions share a medium, one's turn depends on the other: both are brought to the time of now, before and
+ * after a packet comes or goes, and the other one waits for its own next event. One processor has both.
+ */
+static void ewan_share(struct ewan_sched *q, u64 now)
+{
+	struct ewan_sched *other;
+	u64 next;
+
+	if (!q->other)
+		return;
+	other = qdisc_priv(q->other);
+	if (!ewan_lane_share(q->lane, other->lane, now))
+		return;
+	next = ewan_lane_next(other->lane);
+	if (next != U64_MAX)
+		qdisc_watchdog_schedule_ns(&other->watchdog, next);
+}
+
 static bool ewan_accept(struct ewan_sched *q, struct Qdisc *sch, struct sk_buff *skb,
 			const struct ewan_arrival *arrival, u64 now, struct sk_buff **to_free)
 {
@@ -118,6 +138,7 @@ static int ewan_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to
 	u64 now = ktime_get_ns();
 	bool accepted;
 
+	ewan_share(q, now);
 	ewan_lane_impair(q->lane, skb->data, skb_headlen(skb), skb->len, skb_vlan_tag_present(skb) ? VLAN_HLEN : 0, now,
 			 &arrival);
 	if (arrival.lost) {
@@ -147,6 +168,7 @@ static int ewan_take(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to
 	accepted = ewan_accept(q, sch, skb, &arrival, now, to_free);
 	if (arrival.duplicate)
 		ewan_accept(q, sch, copy, &arrival, now, to_free);
+	ewan_share(q, now);
 	ewan_free_dropped(q, sch, to_free);
 	return accepted ? NET_XMIT_SUCCESS : NET_XMIT_DROP;
 }
@@ -183,11 +205,13 @@ static struct sk_buff *ewan_dequeue(struct Qdisc *sch)
 	struct ewan_sched *q = qdisc_priv(sch);
 	struct ewan_release release;
 	struct sk_buff *skb;
+	u64 now = ktime_get_ns();
 	u64 next;
 
 	if (unlikely(!q->lane))
 		return NULL;
-	ewan_lane_pop(q->lane, ktime_get_ns(), &release);
+	ewan_share(q, now);
+	ewan_lane_pop(q->lane, now, &release);
 	ewan_free_dropped(q, sch, NULL);
 	skb = release.packet;
 	if (!skb) {
@@ -213,6 +237,7 @@ static const struct nla_policy ewan_policy[TCA_EWAN_MAX + 1] = {
 	[TCA_EWAN_TEXT]		= { .type = NLA_BINARY },
 	[TCA_EWAN_DIRECTION]	= { .type = NLA_FLAG },
 	[TCA_EWAN_CHANGE]	= { .type = NLA_FLAG },
+	[TCA_EWAN_OTHER]	= { .type = NLA_U32 },
 };
 
 static int ewan_refuse(struct netlink_ext_ack *extack, const char *reason)
@@ -236,7 +261,23 @@ static int ewan_append(struct ewan_sched *q, const struct nlattr *part)
 	return 0;
 }
 
-static int ewan_make(struct Qdisc *sch, struct netlink_ext_ack *extack)
+/* The direction that is made last finds the other one. */
+static void ewan_join(struct Qdisc *sch, int index)
+{
+	struct net_device *dev = __dev_get_by_index(dev_net(qdisc_dev(sch)), index);
+	struct Qdisc *other = dev ? rtnl_dereference(dev->qdisc) : NULL;
+	struct ewan_sched *q = qdisc_priv(sch), *theirs;
+
+	if (!other || other->ops != sch->ops || other == sch)
+		return;
+	theirs = qdisc_priv(other);
+	if (!theirs->lane || theirs->other)
+		return;
+	theirs->other = sch;
+	q->other = other;
+}
+
+static int ewan_make(struct Qdisc *sch, const struct nlattr *other, struct netlink_ext_ack *extack)
 {
 	struct ewan_sched *q = qdisc_priv(sch);
 	struct ewan_lane *lane;
@@ -249,6 +290,8 @@ static int ewan_make(struct Qdisc *sch, struct netlink_ext_ack *extack)
 	ewan_lane_begin(lane, ktime_get_ns());
 	sch_tree_lock(sch);
 	q->lane = lane;
+	if (other)
+		ewan_join(sch, nla_get_u32(other));
 	sch_tree_unlock(sch);
 	return 0;
 }
@@ -264,7 +307,9 @@ static int ewan_alter(struct Qdisc *sch, struct netlink_ext_ack *extack)
 	if (!change)
 		return ewan_refuse(extack, q->reason);
 	sch_tree_lock(sch);
+	ewan_share(q, ktime_get_ns());
 	ewan_lane_take_over(q->lane, change, ktime_get_ns());
+	ewan_share(q, ktime_get_ns());
 	ewan_free_dropped(q, sch, NULL);
 	sch_tree_unlock(sch);
 	ewan_change_free(change);
@@ -284,7 +329,7 @@ static int ewan_options(struct Qdisc *sch, struct nlattr *options, struct netlin
 		error = ewan_append(q, tb[TCA_EWAN_TEXT]);
 	if (error || (!tb[TCA_EWAN_DIRECTION] && !tb[TCA_EWAN_CHANGE]))
 		return error;
-	error = tb[TCA_EWAN_DIRECTION] ? ewan_make(sch, extack) : ewan_alter(sch, extack);
+	error = tb[TCA_EWAN_DIRECTION] ? ewan_make(sch, tb[TCA_EWAN_OTHER], extack) : ewan_alter(sch, extack);
 	kvfree(q->text);
 	q->text = NULL;
 	q->length = 0;
@@ -308,15 +353,21 @@ static void ewan_reset(struct Qdisc *sch)
 	qdisc_watchdog_cancel(&q->watchdog);
 	while (q->lane && (skb = ewan_lane_cut(q->lane)))
 		rtnl_kfree_skbs(skb, skb);
+	if (q->lane)
+		ewan_share(q, ktime_get_ns());
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 }
 
 static void ewan_destroy(struct Qdisc *sch)
 {
-	struct ewan_sched *q = qdisc_priv(sch);
+	struct ewan_sched *q = qdisc_priv(sch), *other;
 
 	ewan_reset(sch);
+	if (q->other) {
+		other = qdisc_priv(q->other);
+		other->other = NULL;
+	}
 	if (q->lane)
 		ewan_lane_free(q->lane);
 	kvfree(q->text);

@@ -7,7 +7,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{bucket, delay as delay_line, middlebox, radio, rate, Change, Nanos};
+use super::{bucket, delay as delay_line, medium, middlebox, radio, rate, Change, Nanos};
 use crate::config::{Aggregate, Direction, Framing, Trace, ONE_PPB};
 
 const SECOND_NS: Nanos = 1_000_000_000;
@@ -39,6 +39,7 @@ pub fn check(direction: &Direction) -> Checked {
         burst_bytes,
         peak_bps,
         aggregate,
+        half_duplex,
         slot_ns,
         harq,
         ack_filter,
@@ -73,9 +74,11 @@ pub fn check(direction: &Direction) -> Checked {
     delay_line::check(*displace_ppb, *displace_packets, *displace_within_ns)?;
     trace.check(queue)?;
     require(*burst_bytes == 0 || !trace.says_rate(), || "burst_bytes: the link's trace says the rate: write 0".into())?;
-    require(*aggregate == Aggregate::NONE || !matches!(trace, Trace::Opportunities { .. }), || {
+    let delivers = matches!(trace, Trace::Opportunities { .. });
+    require(*aggregate == Aggregate::NONE || !delivers, || {
         "aggregate: the link's trace says when packets leave: write 0 packets".into()
-    })
+    })?;
+    medium::check(*half_duplex, *burst_bytes, delivers)
 }
 
 /// 0: none.
@@ -118,6 +121,7 @@ impl Change {
             burst_bytes,
             peak_bps,
             aggregate,
+            half_duplex: _,
             slot_ns,
             harq,
             ack_filter,
@@ -155,6 +159,8 @@ impl Change {
         self.check()?;
         let queue = self.queue.as_ref().unwrap_or(&direction.queue);
         queue.check_ack_filter(self.ack_filter.unwrap_or(direction.ack_filter))?;
+        let half_duplex = self.half_duplex.unwrap_or(direction.half_duplex);
+        medium::check(half_duplex, self.burst_bytes.unwrap_or(direction.burst_bytes), false)?;
         direction.trace.says().check(self)
     }
 }

@@ -33,6 +33,8 @@ pub struct Direction {
     pub burst_bytes: u64,
     pub peak_bps: u64,
     pub aggregate: Aggregate,
+    /// While the link's other direction sends, this one waits; where both say so.
+    pub half_duplex: bool,
     /// Packets leave the rate stage at multiples of this time only, with the last bit that the slot had room for; 0: at
     /// any instant.
     pub slot_ns: u64,
@@ -73,6 +75,7 @@ impl Direction {
             burst_bytes: 0,
             peak_bps: 0,
             aggregate: Aggregate::NONE,
+            half_duplex: false,
             slot_ns: 0,
             harq: Harq::NONE,
             ack_filter: false,

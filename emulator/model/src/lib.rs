@@ -23,6 +23,7 @@ mod distribution;
 mod fifo;
 pub mod frame;
 mod loss;
+mod medium;
 mod middlebox;
 mod queue;
 mod radio;
@@ -34,6 +35,7 @@ mod trace;
 pub use change::{Change, Prepared};
 pub use check::check;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
+pub use medium::share;
 pub use trace::Says;
 
 use alloc::vec::Vec;
@@ -42,6 +44,7 @@ use bucket::Bucket;
 use config::{Aggregate, Direction, Framing, Harq, Loss, Ppb, Row};
 use delay::{Displace, Line};
 use distribution::Distribution;
+use medium::Turn;
 use middlebox::Middlebox;
 use queue::{Acks, QueueStage, Waiting};
 use radio::{slot_end, MOST_AGGREGATED};
@@ -129,6 +132,8 @@ pub struct DirectionModel<P> {
     /// In service with it.
     aggregated: Vec<Waiting<P>>,
     aggregate: Aggregate,
+    half_duplex: bool,
+    turn: Turn,
     slot_ns: Nanos,
     harq: Harq,
     server: Shaper,
@@ -192,6 +197,8 @@ impl<P: Copy> DirectionModel<P> {
             in_service: None,
             aggregated: Vec::with_capacity(if room > 0 { MOST_AGGREGATED - 1 } else { 0 }),
             aggregate: config.aggregate,
+            half_duplex: config.half_duplex,
+            turn: Turn::default(),
             slot_ns: config.slot_ns,
             harq: config.harq,
             server: Shaper::new(config.rate_bps, burst.0, burst.1),
@@ -282,7 +289,7 @@ impl<P: Copy> DirectionModel<P> {
         self.counters.arrived.add(bytes);
         let Meta { ip_bytes: _, flow, traffic_class, ack } = meta;
         let arriving = Waiting { packet, arrival, bytes, flow, traffic_class, mark_ce: false };
-        let busy = self.busy();
+        let busy = self.busy() || self.turn.shared && self.turn.free_at > arrival;
         self.queue.offer(arriving, ack, busy, &mut self.server, &mut self.counters)?;
         if busy || self.delivers() {
             let (queued, most) = (self.counters.queued, &mut self.counters.queued_max);
@@ -349,7 +356,11 @@ impl<P: Copy> DirectionModel<P> {
         if !self.busy() {
             return due;
         }
-        let departure = if self.in_service.is_some() { self.server.free_at() } else { Nanos::MAX };
+        let departure = match self.in_service {
+            Some(_) => self.server.free_at(),
+            None if self.turn.shared => self.turn.free_at,
+            None => Nanos::MAX,
+        };
         let next = if self.queue.drops_later() {
             // The packet behind may be dropped as soon as this one has left.
             departure.min(self.trace_at)
@@ -386,6 +397,7 @@ impl<P: Copy> DirectionModel<P> {
             burst_bytes,
             peak_bps,
             aggregate,
+            half_duplex,
             slot_ns,
             harq,
             acks,
@@ -417,6 +429,7 @@ impl<P: Copy> DirectionModel<P> {
             self.server.set_burst(self.burst.0, self.burst.1, self.clock);
         }
         self.aggregate = aggregate.unwrap_or(self.aggregate);
+        self.half_duplex = half_duplex.unwrap_or(self.half_duplex);
         self.slot_ns = slot_ns.unwrap_or(self.slot_ns);
         self.harq = harq.unwrap_or(self.harq);
         if let Some(acks) = acks {
@@ -563,7 +576,9 @@ impl<P: Copy> DirectionModel<P> {
 
     fn finish_service(&mut self) {
         self.depart();
-        self.start_service();
+        if !self.turn.shared {
+            self.start_service();
+        }
     }
 
     fn depart(&mut self) {

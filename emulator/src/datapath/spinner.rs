@@ -19,7 +19,7 @@ use super::shared::{DirectionState, Shared};
 use super::Policy;
 use crate::config::{Direction, Framing};
 use crate::model::frame;
-use crate::model::{Counters, DirectionModel, Drop, Nanos};
+use crate::model::{share, Counters, DirectionModel, Drop, Nanos};
 
 #[cfg(test)]
 mod tests;
@@ -146,6 +146,13 @@ impl Lane {
         self.window.queue_max_bytes = self.window.queue_max_bytes.max(self.model.counters().queued.bytes);
     }
 
+    /// Frames that the kernel did not take have their own next time.
+    fn note_event(&self, index: usize, events: &mut Events) {
+        if !self.stuck {
+            events.set(index, self.model.next_event().unwrap_or(NEVER));
+        }
+    }
+
     fn free_dropped(&mut self) {
         while let Some(slot) = self.model.dropped() {
             self.arena.release(slot);
@@ -193,6 +200,18 @@ impl Lane {
             totals.model.clone_from(self.model.counters());
             self.totals_stale = false;
         }
+    }
+}
+
+/// A direction and the other one of its link.
+#[inline]
+fn pair(directions: &mut [Lane], index: usize) -> (&mut Lane, &mut Lane) {
+    let (forward, backward) = directions.split_at_mut(index | 1);
+    let (forward, backward) = (&mut forward[index & !1], &mut backward[0]);
+    if index & 1 == 0 {
+        (forward, backward)
+    } else {
+        (backward, forward)
     }
 }
 
@@ -315,19 +334,25 @@ impl Spinner {
     fn receive(&mut self, index: usize) -> usize {
         let (clock, shared) = (&self.clock, &self.shared);
         let state = &shared.links[index / 2].directions[index % 2];
-        let lane = &mut self.directions[index];
+        let (lane, other) = pair(&mut self.directions, index);
         if lane.ended {
             return 0;
         }
         self.serving = Some(index / 2);
+        let mut shared_medium = false;
         let count = self.ports[index].receive(clock, RECEIVE_BURST, &mut |frame, stamp| {
             let now = clock.now();
             let arrival = lane.arrival(stamp, now, state);
             lane.enter(now.saturating_sub(shared.started) / MS, state);
+            share(&mut lane.model, &mut other.model, arrival);
             lane.take(frame, arrival);
+            shared_medium = share(&mut lane.model, &mut other.model, arrival);
         });
-        if count > 0 && !lane.stuck {
-            self.events.set(index, lane.model.next_event().unwrap_or(NEVER));
+        if count > 0 {
+            lane.note_event(index, &mut self.events);
+            if shared_medium {
+                other.note_event(index ^ 1, &mut self.events);
+            }
         }
         self.serving = None;
         count
@@ -355,8 +380,12 @@ impl Spinner {
         let ms = self.ms(now);
         self.serving = Some(index / 2);
         let state = &self.shared.links[index / 2].directions[index % 2];
-        let (lane, port) = (&mut self.directions[index], &mut self.ports[index ^ 1]);
+        let (lane, other) = pair(&mut self.directions, index);
+        let port = &mut self.ports[index ^ 1];
         lane.enter(ms, state);
+        if share(&mut lane.model, &mut other.model, now) {
+            other.note_event(index ^ 1, &mut self.events);
+        }
         let room = if lane.stuck { 0 } else { port.room().min(SEND_BURST) };
         let mut due = [0; SEND_BURST];
         let mut staged = 0;
@@ -396,12 +425,16 @@ impl Spinner {
     fn change(&mut self, now: Nanos) {
         let Some(mut scheduled) = self.changes.take() else { return };
         let index = 2 * scheduled.link + scheduled.direction;
-        let lane = &mut self.directions[index];
+        let (lane, other) = pair(&mut self.directions, index);
         if lane.ended {
             return self.changes.give_back(scheduled, None);
         }
         self.serving = Some(scheduled.link);
+        share(&mut lane.model, &mut other.model, now);
         lane.model.take_over(&mut scheduled.prepared, now);
+        if share(&mut lane.model, &mut other.model, now) {
+            other.note_event(index ^ 1, &mut self.events);
+        }
         lane.free_dropped();
         self.events.set(index, if lane.stuck { now } else { lane.model.next_event().unwrap_or(NEVER) });
         self.serving = None;

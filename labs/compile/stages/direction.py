@@ -52,6 +52,7 @@ class Directions:
             same.burst_bytes,
             same.peak_bps,
             same.aggregate,
+            same.half_duplex,
             same.slot_ns,
             same.harq,
             same.ack_filter,
@@ -105,6 +106,7 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
         burst_bytes=burst_bytes,
         peak_bps=peak_bps,
         aggregate=radio.compile_aggregate(way, at, trace),
+        half_duplex=radio.compile_duplex(way, at, trace, burst_bytes),
         slot_ns=written.slot.ns if isinstance(written.slot, Duration) else 0,
         harq=radio.compile_harq(way),
         ack_filter=acks.compile_acks(way, at, queue),
@@ -124,11 +126,12 @@ def compile_direction(way: Settings, at: LinkContext) -> Direction:
 def described(direction: Direction) -> fields.Direction:
     """What a description would say of a direction, where a change of another key depends on it.
 
-    That is: the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, and
-    what displaced packets need of the store. A change replaces all else as a whole.
+    That is: the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, what
+    displaced packets need of the store, and the medium, which knows no bursts. A change replaces all else as a whole.
     """
     keys = {"rate": Rate(direction.rate_bps)} | queues.described(direction.queue)
     keys |= bucket.described(direction) | displace.described(direction)
+    keys |= {"duplex": "half"} if direction.half_duplex else {}
     return fields.Direction.model_construct(**keys, **delays.described(direction.delay, direction.reorder))
 
 

@@ -1,4 +1,4 @@
-"""Aggregates, slots and HARQ of a radio link."""
+"""Aggregates, a shared medium, slots and HARQ of a radio link."""
 
 from __future__ import annotations
 
@@ -22,6 +22,17 @@ def compile_aggregate(way: Settings, at: LinkContext, trace: Trace) -> Aggregate
     )
 
 
+def compile_duplex(way: Settings, at: LinkContext, trace: Trace, burst_bytes: int) -> bool:
+    """DescriptionError where something else than the rate says when packets leave."""
+    if way.written.duplex != "half":
+        return False
+    if isinstance(trace, TraceOpportunities):
+        raise at.error(way, "duplex", 'the trace says when packets leave: write "duplex: full"', None)
+    if burst_bytes:
+        raise at.error(way, "duplex", 'who waits for tokens holds the medium: write "burst: none"', None)
+    return True
+
+
 def compile_harq(way: Settings) -> Harq:
     """What is sent again, and when."""
     written = way.written.harq
@@ -38,11 +49,12 @@ def longest_ns(way: Settings) -> int:
 
 def obstacle(direction: Direction) -> Obstacle | None:
     """netem knows none of them."""
-    for key, written in (
-        ("aggregate", direction.aggregate != NO_AGGREGATE),
-        ("slot", direction.slot_ns > 0),
-        ("harq", direction.harq != NO_HARQ),
+    for key, written, none in (
+        ("aggregate", direction.aggregate != NO_AGGREGATE, "none"),
+        ("duplex", direction.half_duplex, "full"),
+        ("slot", direction.slot_ns > 0, "none"),
+        ("harq", direction.harq != NO_HARQ, "none"),
     ):
         if written:
-            return key, f'such a radio link is our own model\'s alone: write "{key}: none"'
+            return key, f'such a radio link is our own model\'s alone: write "{key}: {none}"'
     return None

@@ -100,6 +100,12 @@ class Direction(Model):
         description="packets that wait are sent together and arrive together, as on Wi-Fi; none if absent",
         examples=["{packets: 64, time: 4ms, gap: 150us}", "none"],
     )
+    duplex: Literal["full", "half"] | None = Field(
+        None,
+        description="half: both directions share one medium, so that one waits while the other one sends, and they "
+        "take turns where both wait; full if absent",
+        examples=["half"],
+    )
     slot: SlotText | None = Field(
         None,
         description="packets leave at the ends of slots of this length (a TTI of LTE or NR), each at the end of the "

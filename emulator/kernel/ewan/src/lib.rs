@@ -146,6 +146,18 @@ pub unsafe extern "C" fn ewan_lane_take_over(lane: *mut Lane, change: *mut LaneC
     core::mem::swap(&mut lane.config, &mut change.config);
 }
 
+/// Both directions of a link are evaluated up to `now`, before and after anything is done with one of them; true: they
+/// share a medium, and the other one's next event may be another.
+///
+/// # Safety
+/// `lane` and `other` came from `ewan_lane_new`, and are two.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_share(lane: *mut Lane, other: *mut Lane, now: u64) -> bool {
+    // SAFETY: the caller's promise.
+    let (lane, other) = unsafe { (&mut *lane, &mut *other) };
+    ewan_model::share(&mut lane.model, &mut other.model, now)
+}
+
 /// Stage 1, for a frame of `bytes` whose first ones are `head`. `tag_bytes`: of a tag that the kernel keeps beside it.
 ///
 /// # Safety

@@ -1,15 +1,17 @@
-//! The model alone, for tests that hold others to it. In, on standard input: a direction and the arrivals of its packets,
-//! in order. Out: the releases, in order.
+//! The model alone, for tests that hold others to it. In, on standard input: a direction, or both of a link, and the
+//! arrivals of packets, in order. Out: the releases, in order.
 
 use ewan_emulator::config::Direction;
-use ewan_emulator::model::{check, DirectionModel, Nanos};
+use ewan_emulator::model::{check, share, DirectionModel, Nanos};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
     direction: Direction,
-    /// When its trace begins.
+    #[serde(default)]
+    backward: Option<Direction>,
+    /// When a trace begins.
     #[serde(default)]
     begin_ns: Nanos,
     arrivals: Vec<Arrival>,
@@ -20,6 +22,8 @@ struct Request {
 struct Arrival {
     at_ns: Nanos,
     ip_bytes: u32,
+    #[serde(default)]
+    backward: bool,
     /// The frame's first bytes, with its headers, in hexadecimal.
     head: String,
 }
@@ -37,35 +41,67 @@ struct Released {
 
 pub fn run() -> Result<(), String> {
     let request: Request = serde_json::from_reader(std::io::stdin()).map_err(|error| error.to_string())?;
-    check(&request.direction)?;
+    for direction in std::iter::once(&request.direction).chain(&request.backward) {
+        check(direction)?;
+    }
     let released = releases(&request)?;
     serde_json::to_writer(std::io::stdout(), &released).map_err(|error| error.to_string())
 }
 
-fn releases(request: &Request) -> Result<Vec<Released>, String> {
-    let mut model = DirectionModel::new(&request.direction);
-    model.begin(request.begin_ns);
-    let mut released = Vec::new();
-    let mut collect = |model: &mut DirectionModel<(usize, Option<u32>, bool)>, now| {
-        while let Some(found) = model.pop(now) {
-            let (packet, corrupt, bleach) = found.packet;
-            released.push(Released { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt, bleach });
+/// Number, the random number that turned a bit over, whether ECN was bleached.
+type Packet = (usize, Option<u32>, bool);
+
+struct Link {
+    ways: [DirectionModel<Packet>; 2],
+    both: bool,
+    released: Vec<Released>,
+}
+
+impl Link {
+    fn share(&mut self, now: Nanos) {
+        let [forward, backward] = &mut self.ways;
+        if self.both {
+            share(forward, backward, now);
         }
-        while model.dropped().is_some() {}
-    };
+    }
+
+    fn collect(&mut self, now: Nanos) {
+        self.share(now);
+        for way in &mut self.ways {
+            while let Some(found) = way.pop(now) {
+                let (packet, corrupt, bleach) = found.packet;
+                self.released.push(Released { packet, due_ns: found.due, mark_ce: found.mark_ce, corrupt, bleach });
+            }
+            while way.dropped().is_some() {}
+        }
+    }
+}
+
+fn releases(request: &Request) -> Result<Vec<Released>, String> {
+    let ways = [&request.direction, request.backward.as_ref().unwrap_or(&request.direction)];
+    let ways = ways.map(|config| {
+        let mut model = DirectionModel::new(config);
+        model.begin(request.begin_ns);
+        model
+    });
+    let mut link = Link { ways, both: request.backward.is_some(), released: Vec::new() };
     for (packet, arrival) in request.arrivals.iter().enumerate() {
-        collect(&mut model, arrival.at_ns);
-        let mut meta = model.describe(&bytes(&arrival.head)?, arrival.ip_bytes);
-        let fate = model.impair(arrival.at_ns, &mut meta);
+        let now = arrival.at_ns;
+        link.collect(now);
+        let way = &mut link.ways[usize::from(arrival.backward)];
+        let mut meta = way.describe(&bytes(&arrival.head)?, arrival.ip_bytes);
+        let fate = way.impair(now, &mut meta);
         let copies = if fate.lost { 0 } else { 1 + usize::from(fate.duplicate) };
         for copy in 0..copies {
             // A copy is intact; who is dropped is not told here.
             let corrupt = fate.corrupt.filter(|_| copy == 0);
-            let _ = model.enqueue((packet, corrupt, fate.bleach), meta, arrival.at_ns);
+            let _ = way.enqueue((packet, corrupt, fate.bleach), meta, now);
         }
+        link.share(now);
     }
-    collect(&mut model, Nanos::MAX);
-    Ok(released)
+    link.collect(Nanos::MAX);
+    link.released.sort_by_key(|released| released.due_ns);
+    Ok(link.released)
 }
 
 fn bytes(hexadecimal: &str) -> Result<Vec<u8>, String> {

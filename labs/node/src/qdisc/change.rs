@@ -32,6 +32,7 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         burst_bytes,
         peak_bps: _,
         aggregate,
+        half_duplex,
         slot_ns,
         harq,
         ack_filter,
@@ -61,7 +62,7 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
     if *police_bps > 0 || *burst_bytes > 0 {
         return Some("such a token bucket is our own model's alone: write emulator: user in the description");
     }
-    if *aggregate != Aggregate::NONE || *slot_ns > 0 || *harq != Harq::NONE {
+    if *half_duplex || *aggregate != Aggregate::NONE || *slot_ns > 0 || *harq != Harq::NONE {
         return Some("such a radio link is our own model's alone: write emulator: user in the description");
     }
     match delay {

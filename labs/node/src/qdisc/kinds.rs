@@ -120,6 +120,7 @@ impl<'a> From<&'a Direction> for OfNetem<'a> {
             burst_bytes: _,
             peak_bps: _,
             aggregate: _,
+            half_duplex: _,
             slot_ns: _,
             harq: _,
             ack_filter: _,

@@ -13,6 +13,7 @@ use super::{request, Place, CREATE, TCA_OPTIONS};
 const TCA_EWAN_TEXT: u16 = 1;
 const TCA_EWAN_DIRECTION: u16 = 2;
 const TCA_EWAN_CHANGE: u16 = 3;
+const TCA_EWAN_OTHER: u16 = 4;
 /// An attribute's length has 16 bits.
 const PART: usize = 30_000;
 
@@ -26,17 +27,18 @@ pub struct ModelStatistics {
     pub report: DirectionReport,
 }
 
-pub fn make(batch: &mut Batch, place: Place, direction: &Direction, at: &str) {
-    tell(batch, CREATE, place, direction, TCA_EWAN_DIRECTION, at);
+/// `other`: the interface at which the link's other direction is.
+pub fn make(batch: &mut Batch, place: Place, direction: &Direction, other: u32, at: &str) {
+    tell(batch, CREATE, place, direction, &[(TCA_EWAN_OTHER, &other.to_ne_bytes()), (TCA_EWAN_DIRECTION, &[])], at);
     batch.needs("the queueing discipline ewan, which the virtual kernel has alone");
 }
 
 pub fn change(batch: &mut Batch, place: Place, change: &Change, at: &str) {
-    tell(batch, 0, place, change, TCA_EWAN_CHANGE, at);
+    tell(batch, 0, place, change, &[(TCA_EWAN_CHANGE, &[])], at);
 }
 
 /// A long text takes several requests, of which the last one says what to do with it.
-fn tell(batch: &mut Batch, flags: i32, place: Place, what: &impl Serialize, verb: u16, at: &str) {
+fn tell(batch: &mut Batch, flags: i32, place: Place, what: &impl Serialize, then: &[(u16, &[u8])], at: &str) {
     let text = serde_json::to_vec(what).expect("numbers and texts");
     let mut parts = text.chunks(PART).peekable();
     let mut flags = flags;
@@ -45,7 +47,9 @@ fn tell(batch: &mut Batch, flags: i32, place: Place, what: &impl Serialize, verb
             body.nested(TCA_OPTIONS, &[], |options| {
                 options.bytes(TCA_EWAN_TEXT, part);
                 if parts.peek().is_none() {
-                    options.bytes(verb, &[]);
+                    for (key, value) in then {
+                        options.bytes(*key, value);
+                    }
                 }
             });
         });
