@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Literal, NoReturn
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -58,6 +58,12 @@ NOT_NEEDED = [
 ]
 GIGABYTES_NEEDED = 3
 KEPT = 8  # finished kernels
+PROFILE = HERE / "profile.tar.xz"  # how often what was executed, by object; profile.py makes it
+# A function that has changed since, or that was not executed, is compiled as without a profile.
+BY_PROFILE = "-fprofile-use -fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch"
+COUNTING = "-fprofile-generate -fprofile-update=single"
+# libgcov and the kernel both have a function mangle_path; the kernel's comes first, and does not mind.
+LINKED_COUNTING = "--coverage -Wl,-u,__gcov_dump -Wl,--allow-multiple-definition"
 # Nothing of the day, the user, the host or the number of builds goes into the kernel.
 REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "2025-01-01 00:00:00 UTC",
@@ -164,11 +170,17 @@ class Source:
             raise RuntimeError("unpacking the source failed")
 
 
+Profile = Literal["used", "made", "none"]
+
+
 class Build:
     """One kernel: `fragments` are the files with its options, of which the last one decides."""
 
-    def __init__(self, target: Path, patches: Path, fragments: list[Path], lock: IO[str] | None) -> None:
+    def __init__(
+        self, target: Path, patches: Path, fragments: list[Path], lock: IO[str] | None, profile: Profile = "used"
+    ) -> None:
         self.target = target
+        self.profile = profile
         self.fragments = fragments
         self.lock = lock
         self.tree = target / "tree"
@@ -177,9 +189,9 @@ class Build:
         self.source = Source(target / "cache")
 
     @staticmethod
-    def finished(target: Path, patches: Path, fragments: list[Path]) -> Path | None:
+    def finished(target: Path, patches: Path, fragments: list[Path], profile: Profile) -> Path | None:
         """The kernel of today's sources, if it is there; fetches nothing."""
-        build = Build(target, patches, fragments, None)
+        build = Build(target, patches, fragments, None, profile)
         return target / build.key() / "linux" if build.source.note.exists() else None
 
     def fragment(self) -> str:
@@ -189,7 +201,16 @@ class Build:
         """The hash of source, configuration, patches and the build itself."""
         parts = [self.source.identity(), self.fragment()]
         parts += [path.read_text() for path in (*self.patches, *OWN, *model_sources(), HERE / "build.py")]
+        parts += [*self.flags()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def flags(self) -> list[str]:
+        """For make: how the profile is used. Its hash makes make compile anew what a new one is for."""
+        if self.profile == "made":
+            return [f"EWAN_PROFILE={COUNTING}", f"LD_FLAGS_CMDLINE={LINKED_COUNTING}"]
+        if self.profile == "used" and PROFILE.exists():
+            return [f"EWAN_PROFILE={BY_PROFILE} -DEWAN_PROFILE_{sha256(PROFILE)[:16]}"]
+        return []
 
     def sync(self, log: IO[bytes]) -> None:
         """Makes the tree Debian's source plus patches, touching only files that change: make rebuilds little."""
@@ -235,6 +256,12 @@ class Build:
                 theirs.unlink(missing_ok=True)
             elif not theirs.exists() or ours.read_bytes() != theirs.read_bytes():
                 copy(ours, theirs)
+
+        if self.profile == "used" and PROFILE.exists():
+            for old in self.tree.rglob("*.gcda"):
+                old.unlink()
+            if subprocess.run(["tar", "-xJf", PROFILE, "-C", self.tree], stdout=log, stderr=log).returncode:
+                raise RuntimeError(f"{PROFILE.name} cannot be unpacked")
 
     def model(self, log: IO[bytes]) -> Path:
         """The link's model as one object, in which nothing is left that no C function calls."""
@@ -299,7 +326,7 @@ class Build:
         jobs = str(len(os.sched_getaffinity(0)))
         begin, said = time.monotonic(), 0.0
         offset = self.log_path.stat().st_size
-        make = self.make(log, f"-j{jobs}", "linux")
+        make = self.make(log, f"-j{jobs}", *self.flags(), "linux")
         try:
             with self.log_path.open("rb") as reader:
                 reader.seek(offset)
@@ -388,13 +415,15 @@ def main() -> None:
     parser.add_argument("--path", action="store_true", help="never build: print this source's kernel, or status 1")
     parser.add_argument("--last", action="store_true", help="never build: print the kernel built last, or status 1")
     parser.add_argument("--debug", action="store_true", help="the kernel that watches itself: KASAN, lockdep")
+    parser.add_argument("--counting", action="store_true", help="the kernel that counts what is executed (profile.py)")
     parser.add_argument("--patches", type=Path, default=HERE / "patches", help="folder of the patches")
     parser.add_argument("--target", type=Path, default=ROOT / "target/kernel", help="where everything is kept")
     options = parser.parse_args()
     target: Path = options.target.resolve()
     fragments = [HERE / name for name in ("fragment.config", *(("debug.config",) if options.debug else ()))]
+    profile: Profile = "made" if options.counting else "none" if options.debug else "used"
     if options.path or options.last:
-        found = Build.finished(target, options.patches, fragments) if options.path else target / "linux"
+        found = Build.finished(target, options.patches, fragments, profile) if options.path else target / "linux"
         if not found or not found.exists():
             sys.exit(1)
         print(found.resolve())
@@ -402,7 +431,7 @@ def main() -> None:
     try:
         (target / "cache").mkdir(parents=True, exist_ok=True)
         with lock(target) as held:
-            build = Build(target, options.patches, fragments, held)
+            build = Build(target, options.patches, fragments, held, profile)
             if not build.source.note.exists():
                 need(TOOLS)  # before 150 MB are downloaded
             key = build.key()

@@ -5,6 +5,7 @@ import os
 import shutil
 import struct
 import subprocess
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,6 +191,14 @@ def test_the_configuration_has_what_is_promised(kernel: Path) -> None:
     options = "OPENVSWITCH MPTCP INET_DIAG INET_TCP_DIAG PACKET NF_TABLES NF_CONNTRACK IPV6 MPLS_ROUTING NET_SCH_PSP"
     config = (kernel.parent / "config").read_text()
     assert [name for name in options.split() if f"\nCONFIG_{name}=y\n" not in config] == []
+
+
+def test_the_profile_is_of_the_compiled_parts() -> None:
+    with tarfile.open(HERE.parent / "profile.tar.xz") as archive:
+        for member in archive:
+            counts = archive.extractfile(member)
+            assert counts is not None and counts.read(4) == b"adcg", f"{member.name}: gcov's counts"
+            assert member.name.startswith(("drivers/net/", "kernel/", "lib/", "mm/", "net/")), member.name
 
 
 @pytest.fixture
