@@ -1,8 +1,8 @@
-"""Kernel links under load, in a virtual kernel that watches itself (KASAN, lockdep, UBSAN): it has nothing to report.
+"""Links under load, in a virtual kernel that watches itself (KASAN, lockdep, UBSAN): it has nothing to report.
 
-By hand only: this kernel takes ten minutes to build. Links of psp and netem, and of the token bucket, with random
-rates, buffers, losses and delays; TCP and UDP at once. Meanwhile `tc` looks at them, rate and delay change, and in the
-end they are removed with packets in them.
+By hand only: this kernel takes ten minutes to build. Links of our model, of psp and netem, and of the token bucket,
+with random rates, buffers, losses and delays; TCP and UDP at once, there and back. Meanwhile `tc` looks at them, rate
+and delay change, and in the end they are removed with packets in them.
 
 A watch that sleeps reports nothing either. So each kernel is first made to do wrong, and must report that; and each
 trial looks whether lockdep, which ends at its first report and where it has no more room, still watches.
@@ -40,6 +40,21 @@ SECOND = 10**9
 REPORT = re.compile(
     r"KASAN|UBSAN|BUG:|WARNING:|INFO: |possible |inconsistent lock|Call Trace|suspicious|corruption|Out of memory"
 )
+
+OF_THE_MODEL: tuple[dict[str, str], ...] = (
+    {},
+    {"queue": "codel"},
+    {"queue": "fq-codel"},
+    {"queue": "dualpi2", "ecn": "bleach"},
+    {"queue": "{drr: {flows: 16}}", "corrupt": "10%", "duplicate": "10%"},
+    {"jitter": "1ms", "reorder": "true", "displace": "{share: 10%, packets: 3}"},
+    {"acks": "filter", "blackhole": "1000B"},
+    {"burst": "20kB", "peak": "10Gbit/s"},
+    {"slot": "1ms", "harq": "{errors: 20%, round: 2ms}"},
+    {"duplex": "half"},
+    {"duplex": "half", "queue": "codel", "aggregate": "{packets: 8, gap: 100us}"},
+)
+"""What a link of our model may be besides."""
 
 FAULTS = {
     "SPINLOCKUP": r"WARNING: \S+ still has locks held!|BUG: scheduling while atomic",
@@ -97,9 +112,10 @@ def draw(random_: random.Random) -> tuple[dict[str, str], Plan]:
             "rate": random_.choice(["64kbit/s", "3Mbit/s", "1Gbit/s", "9999999999bit/s"]),
             "buffer": random_.choice(["1pkt", "20pkt", "5ms", "1BDP", "3000B"]),
             "loss": random_.choice(["0%", "1%", "30%"]),
-            "emulator": random_.choice(["kernel", "kernel", "tbf"]),
+            "emulator": random_.choice(["kernel", "tbf", "user", "user"]),
             "ip": "4",
         }
+        words |= random_.choice(OF_THE_MODEL) if words["emulator"] == "user" else {}
         try:
             return words, compile(from_template("dumbbell", {"name": "watched", **words}), host.virtual_facts())
         except DescriptionError:
@@ -112,9 +128,12 @@ def changes(plan: Plan, random_: random.Random) -> tuple[Event, ...]:
     for number in range(random_.randint(0, 6)):
         now = link.forward.rate_bps
         words = {"rate": f"{random_.randint(max(8000, now // 4), now)}bit/s"}
-        heading: Heading = random_.choice(["forward", "backward"])
-        change = compile_change(plan, link, heading, wanted(words))
-        events.append(Event(SECOND // 5 + number * SECOND // 10, link.name, heading, change))
+        headings: list[Heading] = [random_.choice(["forward", "backward"])]
+        if link.forward.half_duplex and random_.random() < 0.5:
+            words, headings = {"duplex": random_.choice(["half", "full"])}, ["forward", "backward"]
+        for heading in headings:
+            change = compile_change(plan, link, heading, wanted(words))
+            events.append(Event(SECOND // 5 + number * SECOND // 10, link.name, heading, change))
     return tuple(events)
 
 
@@ -167,6 +186,7 @@ def trial(seed: int, place: Path) -> None:
     commands = (
         Command("right1", ("python3", "-c", RECEIVE)),
         Command("left1", ("python3", "-c", send), SECOND // 10),
+        Command("right1", ("ping", "-q", "-i", "0.01", "-w", "5", addresses_of(plan)["left1"]), SECOND // 10),
         *(Command(link.node, ("tc", "-s", "qdisc"), at * SECOND // 2) for at in range(1, 6)),
         *(Command(link.node, (*remove, port, "root"), end_ns) for port in (link.port_a, link.port_b)),
         *log("left1", 9 * SECOND),
