@@ -54,5 +54,7 @@ def test_a_kernel_that_would_report_nothing_is_told(log: str, lockdep: str, why:
 def test_every_description_that_is_drawn_can_be_run(seed: int) -> None:
     random_ = random.Random(seed)
     words, plan = draw(random_)
-    assert {link.backend for link in plan.links if link.role == "wan"} == {words["emulator"]}
-    assert all(event.change.rate_bps is not None for event in changes(plan, random_))
+    backend = "ewan" if words["emulator"] == "user" else words["emulator"]
+    assert {link.backend for link in plan.links if link.role == "wan"} == {backend}
+    for event in changes(plan, random_):
+        assert (event.change.rate_bps is None) != (event.change.half_duplex is None)
