@@ -29,6 +29,7 @@ COMMANDS = {
     "exec": "labs.commands.use:exec_command",
     "shell": "labs.commands.use:shell_command",
     "verify": "calibration.cli:verify_command",
+    "certificate": "calibration.cli:certificate_command",
     "set": "labs.commands.set:set_command",
     "trace": "labs.commands.trace:trace_command",
     "watch": "labs.commands.watch:watch_command",

@@ -1,4 +1,4 @@
-"""The commands that measure: `lab` (compile, up, verify), `verify`, `doctor`.
+"""The commands that measure: `lab` (compile, up, verify), `verify`, `certificate`, `doctor`.
 
 In: the command line. Out: tables, or JSON with --json; exit status 1 when a link is outside its tolerance, 2 for
 what the user can put right.
@@ -15,7 +15,7 @@ from typing import Any
 import click
 import orjson
 
-from calibration import BatchLab, LiveLab, doctor, report, verify_lab
+from calibration import BatchLab, LiveLab, doctor, kept, report, verify_lab
 from labs import clock, descriptions, routes, rundir
 from labs.commands import live, tables, virtual
 from labs.commands.errors import Incomplete, Refused, guarded
@@ -181,11 +181,11 @@ def show(context: Context, certificate: Certificate, directory: Path, plan: Plan
         drawn(context, certificate, None, as_json)
         up = f", and lab {plan.lab} is up: `ewan down {plan.lab}` removes it" if certificate.clock == "live" else ""
         raise Incomplete(f"{error}: the certificate is not kept{up}") from None
-    drawn(context, certificate, directory, as_json)
+    drawn(context, certificate, directory / kept.FILE, as_json)
 
 
-def drawn(context: Context, certificate: Certificate, directory: Path | None, as_json: bool) -> None:
-    """Prints a certificate; `directory`: where it is kept."""
+def drawn(context: Context, certificate: Certificate, path: Path | None, as_json: bool) -> None:
+    """Prints a certificate; `path`: where it is kept."""
     if as_json:
         sys.stdout.buffer.write(certificate_json(certificate))
         return
@@ -197,7 +197,7 @@ def drawn(context: Context, certificate: Certificate, directory: Path | None, as
     context.reporter.console.print()
     live.show_routing(context, certificate.routing)
     colour = "green" if certificate.passed else "bold red"
-    where = f"  certificate: {directory / 'certificate.json'}" if directory is not None else ""
+    where = f"  certificate: {path}" if path is not None else ""
     context.reporter.console.print(f"[{colour}]{report.summary(certificate)}[/]{where}", soft_wrap=True)
 
 
@@ -205,8 +205,38 @@ def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
     """Writes the plan and its certificate into a directory, which its user gets back under sudo."""
     with rundir.kept(directory):
         (directory / "plan.json").write_bytes(to_json(plan))
-        report.write(certificate, directory / "certificate.json")
+        report.write(certificate, directory / kept.FILE)
         rundir.give_back(directory)
+
+
+@click.command("certificate")
+@click.argument("where", required=False, metavar="[RUN|LAB|FILE]")
+@json_option
+@guarded
+@pass_context
+def certificate_command(context: Context, where: str | None, as_json: bool) -> None:
+    """Show what a lab was measured to do: the last certificate, that of a run, or a lab's last one.
+
+    An experiment has one for each lab.
+
+    \b
+    ewan certificate
+    ewan certificate dumbbell
+    ewan certificate results/20261122T101112Z-parallel-streams
+    """
+    try:
+        found = [(path, report.read(path)) for path in kept.find(where, rundir.RESULTS)]
+    except (LookupError, ValueError) as error:
+        raise Refused(str(error.args[0])) from None
+    except OSError as error:
+        raise Refused(f"{error.filename}: {error.strerror}") from None
+    for path, certificate in found:
+        if not as_json:
+            for line in report.circumstances(certificate):
+                context.reporter.console.print(line, soft_wrap=True)
+            context.reporter.console.print()
+        drawn(context, certificate, path, as_json)
+    sys.exit(0 if all(certificate.passed for _, certificate in found) else 1)
 
 
 @click.command("doctor")

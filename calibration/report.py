@@ -11,7 +11,7 @@ from pathlib import Path
 
 from calibration.spinner import CHANGED
 from labs.record import Certificate, Row, Verdict, from_json, to_json
-from labs.units import NS_PER_SECOND
+from labs.units import NS_PER_SECOND, about
 from labs.units.shown import NONE, written
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
@@ -95,6 +95,24 @@ def summary(certificate: Certificate) -> str:
     seconds = certificate.elapsed_ns / NS_PER_SECOND
     unit = "s of virtual time" if certificate.clock == "virtual" else "s"
     return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({seconds:.1f} {unit})"
+
+
+def circumstances(certificate: Certificate) -> list[str]:
+    """When, where and of which plan, a line each; in the virtual clock there is no when."""
+    host = certificate.host
+    what = "virtual machine" if host.hypervisor else "machine"
+    lines = [
+        f"lab {certificate.lab}, {certificate.clock} clock" + (f", {certificate.time}" if certificate.time else "")
+    ]
+    if certificate.clock == "live":
+        cpus = f"{host.cpus} × {host.cpu_model}, {about(host.memory_bytes, 'size')}, clock {host.clock_source}"
+        lines.append(f"{what}: kernel {host.kernel}, {cpus}")
+    else:
+        lines.append(f"virtual kernel {host.kernel}")
+    lines.append(", ".join(f"{name} {version}" for name, version in sorted(host.versions.items())))
+    lines.append(f"plan {certificate.plan_sha256}")
+    lines += [f"meanwhile: {each}" for each in certificate.machine.get("disturbed", ())]
+    return lines
 
 
 def advice(certificate: Certificate) -> list[str]:

@@ -99,6 +99,8 @@ def to_json(certificate: Certificate) -> bytes:
 def from_json(text: bytes) -> Certificate:
     """Raises ValueError for another format or unknown keys."""
     fields = orjson.loads(text)
+    if not isinstance(fields, dict):
+        raise ValueError("not a certificate: no JSON object")
     if fields.get("format") != CERTIFICATE_FORMAT:
         raise ValueError(f"format is {fields.get('format')!r}, this version reads {CERTIFICATE_FORMAT!r}")
     fields.pop("passed", None)

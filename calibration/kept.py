@@ -1,0 +1,67 @@
+"""Where certificates were kept: those of a file, a run, an experiment, a lab, or the last one.
+
+In: a word of a person, and the directory of results. Out: paths.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from labs.record import journal
+from labs.record.experiment import DOCUMENT, DocumentError
+
+FILE, FOLDER = "certificate.json", "certificates"
+_LABELLED = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
+"""A directory of results: when, and of which lab; those of one second are numbered."""
+
+
+def find(where: str | None, results: Path) -> list[Path]:
+    """Certificates of what `where` names (None: of what was measured last), of an experiment one for each lab.
+
+    LookupError, one line, where there are none.
+    """
+    if where is None:
+        for directory in _newest_first(results):
+            if found := _of_directory(directory):
+                return found
+        raise LookupError(f"no certificate in {results}: ewan lab and ewan verify leave one, and so does ewan run")
+    path = Path(where)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        if found := _of_directory(path):
+            return found
+        raise LookupError(f"{path}: has no {FILE}, and no {FOLDER}: write the directory of a verification or of a run")
+    for directory in _newest_first(results):
+        labelled = _LABELLED.fullmatch(directory.name)
+        if labelled and where in (labelled["lab"], directory.name) and (found := _of_directory(directory)):
+            return found
+    raise LookupError(f"{where}: neither a file or directory, nor a lab with a certificate in {results}")
+
+
+def _newest_first(results: Path) -> list[Path]:
+    if not results.is_dir():
+        return []
+    return sorted((path for path in results.iterdir() if path.is_dir()), key=lambda path: path.name, reverse=True)
+
+
+def _of_directory(directory: Path) -> list[Path]:
+    if (directory / FILE).is_file():
+        return [directory / FILE]
+    if found := sorted((directory / FOLDER).glob("*.json")):
+        return found
+    return _of_run(directory.absolute())
+
+
+def _of_run(directory: Path) -> list[Path]:
+    """A run shares its certificate with others of the experiment; the experiment's document says which one."""
+    experiment = directory.parents[1] if len(directory.parents) > 1 else directory
+    if not (experiment / DOCUMENT).is_file():
+        return []
+    try:
+        runs = journal.load(experiment).runs
+    except DocumentError as error:
+        raise LookupError(str(error)) from None
+    own = [run.certificate for run in runs if experiment / run.directory == directory and run.certificate]
+    return [experiment / name for name in own]
