@@ -179,7 +179,7 @@ def test_with_a_management_network(engine: EngineOfTests, ewan: Ewan, state: Pat
         assert addresses.keys() == {"lo", "eth0", "eth1"}
         assert addresses["eth1"].startswith("10.64.") and not addresses["eth0"].startswith("10.64.")
         ping = ewan("exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "30", "-i", "0.05", "right1")
-        assert 40 <= shortest_ms(ping.stdout) <= 41, "not over the link"
+        assert 40 <= shortest_ms(ping.stdout) < 60, "not over the link"
     finally:
         down = ewan("down", name, timeout=200)
     assert down.returncode == 0, down.stderr
