@@ -94,7 +94,7 @@ test: ## every test
 	@images/kernel/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null
-	@cargo build --profile checked --locked --quiet -p ewan-emulator --bin link-bench
+	@.venv/bin/python -m calibration.link_model
 	@.venv/bin/python -m tests.run all
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)

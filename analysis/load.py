@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from labs.record import Certificate, from_json, journal, paths, tables
+from labs.record import CERTIFICATES_FOLDER, Certificate, from_json, journal, paths, tables
 from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage, intact
 from labs.record.paths import CrossedPath
 from labs.typed import read_typed
@@ -184,7 +184,7 @@ class ExperimentResults:
     def certificates(self) -> dict[str, Certificate]:
         """By the path relative to the experiment; LoadError for one that cannot be read."""
         found = {}
-        for path in sorted((self.directory / "certificates").glob("*.json")):
+        for path in sorted((self.directory / CERTIFICATES_FOLDER).glob("*.json")):
             name = str(path.relative_to(self.directory))
             try:
                 content = intact(self.directory, name, self.document.files)

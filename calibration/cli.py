@@ -23,7 +23,7 @@ from labs.commands.options import description_options, json_option, live_option,
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
 from labs.plan import Plan, to_json
-from labs.record import Certificate
+from labs.record import CERTIFICATE_FILE, Certificate
 from labs.record import to_json as certificate_json
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -181,7 +181,7 @@ def show(context: Context, certificate: Certificate, directory: Path, plan: Plan
         drawn(context, certificate, None, as_json)
         up = f", and lab {plan.lab} is up: `ewan down {plan.lab}` removes it" if certificate.clock == "live" else ""
         raise Incomplete(f"{error}: the certificate is not kept{up}") from None
-    drawn(context, certificate, directory / kept.FILE, as_json)
+    drawn(context, certificate, directory / CERTIFICATE_FILE, as_json)
 
 
 def drawn(context: Context, certificate: Certificate, path: Path | None, as_json: bool) -> None:
@@ -205,7 +205,7 @@ def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
     """Writes the plan and its certificate into a directory, which its user gets back under sudo."""
     with rundir.kept(directory):
         (directory / "plan.json").write_bytes(to_json(plan))
-        report.write(certificate, directory / kept.FILE)
+        report.write(certificate, directory / CERTIFICATE_FILE)
         rundir.give_back(directory)
 
 

@@ -5,15 +5,11 @@ In: a word of a person, and the directory of results. Out: paths.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from labs.record import journal
+from labs import rundir
+from labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, journal
 from labs.record.experiment import DOCUMENT, DocumentError
-
-FILE, FOLDER = "certificate.json", "certificates"
-_LABELLED = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
-"""A directory of results: when, and of which lab; those of one second are numbered."""
 
 
 def find(where: str | None, results: Path) -> list[Path]:
@@ -21,22 +17,16 @@ def find(where: str | None, results: Path) -> list[Path]:
 
     LookupError, one line, where there are none.
     """
-    if where is None:
-        for directory in _newest_first(results):
-            if found := _of_directory(directory):
-                return found
-        raise LookupError(f"no certificate in {results}: ewan lab and ewan verify leave one, and so does ewan run")
-    path = Path(where)
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        if found := _of_directory(path):
+    if where is not None and (path := Path(where)).exists():
+        if found := [path] if path.is_file() else _of_directory(path):
             return found
-        raise LookupError(f"{path}: has no {FILE}, and no {FOLDER}: write the directory of a verification or of a run")
+        lacks = f"has no {CERTIFICATE_FILE}, and no {CERTIFICATES_FOLDER}"
+        raise LookupError(f"{path}: {lacks}: write the directory of a verification or of a run")
     for directory in _newest_first(results):
-        labelled = _LABELLED.fullmatch(directory.name)
-        if labelled and where in (labelled["lab"], directory.name) and (found := _of_directory(directory)):
+        if where in (None, directory.name, rundir.lab_of(directory)) and (found := _of_directory(directory)):
             return found
+    if where is None:
+        raise LookupError(f"no certificate in {results}: ewan lab and ewan verify leave one, and so does ewan run")
     raise LookupError(f"{where}: neither a file or directory, nor a lab with a certificate in {results}")
 
 
@@ -47,9 +37,9 @@ def _newest_first(results: Path) -> list[Path]:
 
 
 def _of_directory(directory: Path) -> list[Path]:
-    if (directory / FILE).is_file():
-        return [directory / FILE]
-    if found := sorted((directory / FOLDER).glob("*.json")):
+    if (directory / CERTIFICATE_FILE).is_file():
+        return [directory / CERTIFICATE_FILE]
+    if found := sorted((directory / CERTIFICATES_FOLDER).glob("*.json")):
         return found
     return _of_run(directory.absolute())
 

@@ -1,5 +1,7 @@
 """What the model of a link alone does with packets, in a process of its own (`link-bench model`).
 
+`python -m calibration.link_model` builds it, which takes a while beside tests that run on all CPUs.
+
 In: a direction of a link, or both, and when which packets come. Out: what leaves, and when.
 """
 
@@ -15,7 +17,7 @@ import orjson
 from labs.stages import Direction
 
 ROOT = Path(__file__).parents[1]
-COMMAND = ["cargo", "run", "--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
+PROGRAM = ["--profile", "checked", "--locked", "--quiet", "-p", "ewan-emulator", "--bin", "link-bench"]
 """As the tests of Rust build it."""
 
 
@@ -51,6 +53,12 @@ def departures(
         for each in arrivals
     ]
     request = orjson.dumps({"direction": direction, "backward": backward, "begin_ns": begin_ns, "arrivals": came})
-    done = subprocess.run([*COMMAND, "--", "model"], cwd=ROOT, input=request, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        ["cargo", "run", *PROGRAM, "--", "model"], cwd=ROOT, input=request, stdout=subprocess.PIPE, check=True
+    )
     left: list[dict[str, Any]] = orjson.loads(done.stdout)
     return left
+
+
+if __name__ == "__main__":
+    subprocess.run(["cargo", "build", *PROGRAM], cwd=ROOT, check=True)

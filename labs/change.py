@@ -137,11 +137,11 @@ def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:
 
 def _check_trace(link: Link, now: Direction, asked: Wanted) -> None:
     """Refuses what the trace of a direction says."""
-    for word in asked.words.keys() & {"aggregate", "duplex"}:
-        if isinstance(now.trace, TraceOpportunities):
-            raise DescriptionError(
-                f"{word}={asked.words[word]}: the trace of {link.name} says when packets leave: leave it out"
-            )
+    told = [word for word in asked.words if word in ("aggregate", "duplex")]
+    if told and isinstance(now.trace, TraceOpportunities):
+        raise DescriptionError(
+            f"{told[0]}={asked.words[told[0]]}: the trace of {link.name} says when packets leave: leave it out"
+        )
     for column in said(now.trace):
         told = [word for word in asked.words if set(WORDS[word]) & set(_TRACED[column])]
         if told:

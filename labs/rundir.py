@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ import orjson
 from labs.runtime.base import LabError
 
 RESULTS = Path("results")
+_MADE = re.compile(r"\d{8}T\d{6}Z-(?P<lab>.+?)(-\d+)?")
 LEAST_BYTES = 1 << 20
 """Without so much room nothing is begun: a certificate of a large lab takes about as much."""
 ROOM = ".room"
@@ -49,6 +51,12 @@ def make(lab: str) -> Path:
             if error.errno in _FULL:
                 raise _full(directory) from None
             raise LabError(f"{directory}: {error.strerror}: run it in a directory where you may write") from None
+
+
+def lab_of(directory: Path) -> str | None:
+    """The lab whose name `make` gave a directory; None for one that it did not make."""
+    found = _MADE.fullmatch(directory.name)
+    return found["lab"] if found else None
 
 
 def _try(directory: Path) -> None:

@@ -40,6 +40,8 @@ pytestmark = pytest.mark.live
 LINKS = {name: words for name, words in test_one_model.LINKS.items() if "slot" not in words}
 """Slots begin at multiples of their length on the link's own clock, which a capture does not tell."""
 PACKETS, LONGEST_S = 1500, 10
+SEND_FEWER = SEND.replace("range(10000)", f"range({PACKETS})")
+assert SEND_FEWER != SEND
 ALIKE, TIMES = 0.9, 3
 """The share of packets that must be treated alike, and how often all is sent for that. A link that was kept from its
 CPU judges an arrival after packets that left meanwhile. So it drops another one, and from then on numbers that were
@@ -78,14 +80,12 @@ def captured(time: int) -> dict[str, tuple[Link, list[Seen], list[Seen]]]:
 def captured_in(place: Path) -> dict[str, tuple[Link, list[Seen], list[Seen]]]:
     plan = lab()
     address = addresses_of(plan)[f"host{len(LINKS) + 1}"]
-    send = SEND.replace("range(10000)", f"range({PACKETS})")
-    assert send != SEND
     links = plan.links[: len(LINKS)]
     # What a link sends is seen at the port that it sends to: it passes by whoever captures at its own.
     commands = [Command(link.node, watch(link.port_a, "in", LONGEST_S, 4096)) for link in links]
     commands += [Command(link.b.node, watch(link.b.interface, "in", LONGEST_S, 4096)) for link in links]
     commands += [
-        Command(link.a.node, ("python3", "-c", send, address, str(number)), 3 * NS_PER_SECOND)
+        Command(link.a.node, ("python3", "-c", SEND_FEWER, address, str(number)), 3 * NS_PER_SECOND)
         for number, link in enumerate(links)
     ]
     told = [frames(each) for each in outputs(plan, commands, place)[: 2 * len(LINKS)]]
@@ -132,7 +132,7 @@ wan: {{rate: 20Mbit/s, delay: 10ms, duplex: half, buffer: 30pkt}}
     commands = [Command(link.node, watch(entry, "in", LONGEST_S, 4096)) for _, _, entry, _ in ways]
     commands += [Command(exit_.node, watch(exit_.interface, "in", LONGEST_S, 4096)) for *_, exit_ in ways]
     for number, (source, sink, *_) in enumerate(ways):
-        send = ("python3", "-c", SEND.replace("range(10000)", f"range({PACKETS})"), addresses[sink], str(number))
+        send = ("python3", "-c", SEND_FEWER, addresses[sink], str(number))
         commands.append(Command(source, send, 2 * NS_PER_SECOND))
 
     def differ(time: int) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from calibration import kept, report
-from labs.record import Certificate, MachineFacts, Row, to_json
+from labs.record import CERTIFICATE_FILE, CERTIFICATES_FOLDER, Certificate, MachineFacts, Row, to_json
 
 HOST = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
 
@@ -24,9 +24,9 @@ def certificate(lab: str, clock: Literal["live", "virtual"] = "live") -> Certifi
 def results(tmp_path: Path) -> Path:
     for name in ("20261122T100000Z-here", "20261122T110000Z-here-2", "20261122T120000Z-there"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / kept.FILE).write_bytes(to_json(certificate(name.split("-")[1])))
+        (tmp_path / name / CERTIFICATE_FILE).write_bytes(to_json(certificate(name.split("-")[1])))
     (tmp_path / "20261122T130000Z-begun").mkdir()
-    several = tmp_path / "20261121T100000Z-sweep" / kept.FOLDER
+    several = tmp_path / "20261121T100000Z-sweep" / CERTIFICATES_FOLDER
     several.mkdir(parents=True)
     for digits in ("aa", "bb"):
         (several / f"{digits}.json").write_bytes(to_json(certificate("sweep", "virtual")))

@@ -18,13 +18,12 @@ from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record, routes
 from labs.context import Context
-from labs.record import Certificate, Row
+from labs.record import CERTIFICATES_FOLDER, Certificate, Row
 from labs.record.experiment import Entry, damage
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
 from labs.runtime.sweep import sweep
 
-DIRECTORY = "certificates"
 _DIGITS = 12
 MOST_SHOWN = 3
 
@@ -67,7 +66,7 @@ def certify(
             missing.append(entry)
         else:
             result.append(Verified(entry, kept))
-    (experiment.directory / DIRECTORY).mkdir(exist_ok=True)
+    (experiment.directory / CERTIFICATES_FOLDER).mkdir(exist_ok=True)
     if deployment is None:
         result += _in_virtual(context, experiment, missing, parts, workers)
     else:
@@ -84,7 +83,7 @@ def certify(
 
 def name(entry: Entry) -> str:
     """The path of a run's certificate within the experiment's directory."""
-    return f"{DIRECTORY}/{entry.family[:_DIGITS]}.json"
+    return f"{CERTIFICATES_FOLDER}/{entry.family[:_DIGITS]}.json"
 
 
 def refusals(result: Sequence[Verified]) -> list[str]:
@@ -155,7 +154,7 @@ def _one(
     context: Context, experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool
 ) -> Verified:
     plan = experiment.job(entry).plan
-    scratch = experiment.directory / DIRECTORY / f".{entry.family[:_DIGITS]}"
+    scratch = experiment.directory / CERTIFICATES_FOLDER / f".{entry.family[:_DIGITS]}"
     if scratch.exists():  # of an engine that was killed
         with occupied(scratch):
             shutil.rmtree(scratch)

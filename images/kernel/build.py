@@ -58,7 +58,7 @@ NOT_NEEDED = [
 ]
 GIGABYTES_NEEDED = 3
 KEPT = 8  # finished kernels
-PROFILE = HERE / "profile.tar.xz"  # how often what was executed, by object; profile.py makes it
+PROFILE = HERE / "profile.tar.xz"  # how often what was executed, by object; make_profile.py makes it
 # A function that has changed since, or that was not executed, is compiled as without a profile.
 BY_PROFILE = "-fprofile-use -fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch"
 COUNTING = "-fprofile-generate -fprofile-update=single"
@@ -201,14 +201,14 @@ class Build:
         """The hash of source, configuration, patches and the build itself."""
         parts = [self.source.identity(), self.fragment()]
         parts += [path.read_text() for path in (*self.patches, *OWN, *model_sources(), HERE / "build.py")]
-        parts += [*self.flags()]
+        parts += self.flags()
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     def flags(self) -> list[str]:
         """For make: how the profile is used. Its hash makes make compile anew what a new one is for."""
         if self.profile == "made":
             return [f"EWAN_PROFILE={COUNTING}", f"LD_FLAGS_CMDLINE={LINKED_COUNTING}"]
-        if self.profile == "used" and PROFILE.exists():
+        if self.profile == "used":
             return [f"EWAN_PROFILE={BY_PROFILE} -DEWAN_PROFILE_{sha256(PROFILE)[:16]}"]
         return []
 
@@ -257,7 +257,7 @@ class Build:
             elif not theirs.exists() or ours.read_bytes() != theirs.read_bytes():
                 copy(ours, theirs)
 
-        if self.profile == "used" and PROFILE.exists():
+        if self.profile == "used":
             for old in self.tree.rglob("*.gcda"):
                 old.unlink()
             if subprocess.run(["tar", "-xJf", PROFILE, "-C", self.tree], stdout=log, stderr=log).returncode:
@@ -415,7 +415,9 @@ def main() -> None:
     parser.add_argument("--path", action="store_true", help="never build: print this source's kernel, or status 1")
     parser.add_argument("--last", action="store_true", help="never build: print the kernel built last, or status 1")
     parser.add_argument("--debug", action="store_true", help="the kernel that watches itself: KASAN, lockdep")
-    parser.add_argument("--counting", action="store_true", help="the kernel that counts what is executed (profile.py)")
+    parser.add_argument(
+        "--counting", action="store_true", help="the kernel that counts what is executed (make_profile.py)"
+    )
     parser.add_argument("--patches", type=Path, default=HERE / "patches", help="folder of the patches")
     parser.add_argument("--target", type=Path, default=ROOT / "target/kernel", help="where everything is kept")
     options = parser.parse_args()

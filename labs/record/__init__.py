@@ -18,6 +18,10 @@ import orjson
 from pydantic import ConfigDict
 
 CERTIFICATE_FORMAT = "ewan-certificate/1"
+CERTIFICATE_FILE = "certificate.json"
+"""In the directory of a verification."""
+CERTIFICATES_FOLDER = "certificates"
+"""In that of an experiment; of each lab a file."""
 
 Verdict = Literal["ok", "outside", "not measured", "shown"]
 """`shown`: a value that nothing is decided by."""

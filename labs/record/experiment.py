@@ -18,7 +18,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from labs.reading import read_bytes
-from labs.record import MachineFacts
+from labs.record import CERTIFICATES_FOLDER, MachineFacts
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)
@@ -299,7 +299,7 @@ def _damage(directory: Path, name: str, files: Mapping[str, str], found: str | N
 
 def _remedy(directory: Path, name: str) -> str:
     place, last = name.partition("/")[0], name.rpartition("/")[2]
-    if place not in ("runs", "certificates") or last in INPUTS:
+    if place not in ("runs", CERTIFICATES_FOLDER) or last in INPUTS:
         return "take it from the experiment's archive, or run the scenario once more"
     stage = "execution" if place == "runs" else "configuration"
     return f"`ewan run --resume {directory} --from {stage}` measures it anew"

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from labs.spec.fields.model import Model
+from labs.spec.fields.model import GroupOrNone
 from labs.spec.values import Count, DurationText, FractionText
 from labs.units import Duration
 
 MOST_PACKETS = 1000
 
 
-class Displace(Model):
+class Displace(GroupOrNone):
     """Packets that leave behind later ones; share and packets, or none of them."""
 
+    needed: ClassVar[frozenset[str]] = frozenset({"share", "packets"})
+    example: ClassVar[str] = "{share: 1%, packets: 3}"
     share: FractionText | None = Field(None, description="of the packets, each drawn on its own", examples=["1%"])
     packets: Annotated[int, Count(1, MOST_PACKETS)] | None = Field(
         None, description="so many later packets that are not drawn leave before it", examples=[3]
@@ -24,12 +26,3 @@ class Displace(Model):
         Duration.parse("50ms"),
         description="it leaves this long after its own time where so many did not come before; 50ms if absent",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _both(cls, value: Any) -> Any:
-        if value == "none":
-            return {}
-        if not isinstance(value, dict) or {"share", "packets"} - value.keys():
-            raise ValueError('write "{share: 1%, packets: 3}" or "none"')
-        return value

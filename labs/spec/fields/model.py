@@ -1,4 +1,5 @@
-"""What groups of keys have in common: unknown keys are refused; of some groups exactly one key is written."""
+"""What groups of keys have in common: unknown keys are refused; of some groups exactly one key is written,
+others may be "none"."""
 
 from __future__ import annotations
 
@@ -35,6 +36,22 @@ def _model_in(annotation: Any) -> type[Model] | None:
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return annotation
     return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)
+
+
+class GroupOrNone(Model):
+    """A group that has its needed keys, as in the example; or the word "none", which stands for none of them."""
+
+    needed: ClassVar[frozenset[str]]
+    example: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none(cls, value: Any) -> Any:
+        if value == "none":
+            return {}
+        if not isinstance(value, dict) or cls.needed - value.keys():
+            raise ValueError(f'write "{cls.example}" or "none"')
+        return value
 
 
 class OneOf(Model):

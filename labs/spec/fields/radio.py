@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from labs.spec.fields.model import Model
+from labs.spec.fields.model import GroupOrNone
 from labs.spec.values import Count, ErrorsText, RadioTimeText, RoundText
 
 
-class Aggregate(Model):
+class Aggregate(GroupOrNone):
     """Packets that wait are sent together and arrive together, as in an A-MPDU (IEEE 802.11)."""
 
+    needed: ClassVar[frozenset[str]] = frozenset({"packets"})
+    example: ClassVar[str] = "{packets: 64, time: 4ms, gap: 150us}"
     packets: Annotated[int, Count(1, 256)] | None = Field(None, description="most packets of a transmission")
     time: RadioTimeText | None = Field(
         None, description="no packet joins a transmission that takes so long already; without limit if absent"
@@ -24,30 +26,14 @@ class Aggregate(Model):
         examples=["150us"],
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _none(cls, value: Any) -> Any:
-        if value == "none":
-            return {}
-        if not isinstance(value, dict) or "packets" not in value:
-            raise ValueError('write "{packets: 64, time: 4ms, gap: 150us}" or "none"')
-        return value
 
-
-class Harq(Model):
+class Harq(GroupOrNone):
     """A transmission that failed is repeated a round later (hybrid ARQ of LTE and NR); later packets wait for it."""
 
+    needed: ClassVar[frozenset[str]] = frozenset({"errors", "round"})
+    example: ClassVar[str] = "{errors: 10%, round: 8ms}"
     errors: ErrorsText | None = Field(None, description="transmissions that fail; at most 90%", examples=["10%"])
     round: RoundText | None = Field(None, description="from a transmission to its repetition", examples=["8ms"])
     rounds: Annotated[int, Count(1, 16)] = Field(
         3, description="most repetitions; the last one does not fail; 3 if absent"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _none(cls, value: Any) -> Any:
-        if value == "none":
-            return {}
-        if not isinstance(value, dict) or {"errors", "round"} - value.keys():
-            raise ValueError('write "{errors: 10%, round: 8ms}" or "none"')
-        return value

@@ -1,4 +1,4 @@
-"""Makes profile.tar.xz anew, in about ten minutes: `python3 images/kernel/profile.py`.
+"""Makes profile.tar.xz anew, in about ten minutes: `python3 images/kernel/make_profile.py`.
 
 A kernel that counts how often it takes each branch runs bulk flows and programs over links of each kind. build.py
 compiles the kernel by what was counted, object by object. Objects of which nothing was executed often are left out.
