@@ -22,12 +22,16 @@ from typing import Any, Protocol
 from calibration import exact, expect, machine, probe, spinner
 from calibration.compare import compare
 from calibration.probing import plan_probes
-from calibration.tolerances import REASONS, Tolerances, beside_routing
+from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
+from calibration.uncertainty import Instrument, quantile
 from labs import routes
 from labs.plan import Plan, digest
-from labs.record import Certificate, MachineFacts, host_facts
+from labs.record import Certificate, MachineFacts, Policy, host_facts
 from labs.record.experiment import checksum
 from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Versioned
+
+QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
+"""Of one-way delays, kept in a certificate."""
 
 
 class Measurable(Controllable, Converging, Versioned, Protocol):
@@ -57,21 +61,28 @@ def verify_lab(
     *,
     progress: Callable[[str], None] = lambda text: None,
     tolerances: Tolerances | None = None,
+    policy: Policy = "default",
+    instrument: Instrument | None = None,
 ) -> Certificate:
     """Waits until the routes are there, then measures every link of `plan`, both ways, and its pairs.
 
+    `tolerances`: in place of the policy's. `instrument`: what the probes add on this host, where that was measured.
     LabError or RuntimeError with one line when the routes are not found, when probes cannot run or were interrupted.
     In the virtual clock the certificate holds nothing of this machine and none of its time: two of the same plan are
     the same bytes.
     """
     if isinstance(lab, LiveLab):
-        return _live(plan, lab, progress, tolerances)
-    return _batch(plan, lab, tolerances)
+        certificate = _live(plan, lab, progress, tolerances or POLICIES[policy], instrument or Instrument())
+    else:
+        certificate = _batch(plan, lab, tolerances)
+    return dataclasses.replace(certificate, policy=policy)
 
 
-def _live(plan: Plan, lab: LiveLab, progress: Callable[[str], None], tolerances: Tolerances | None) -> Certificate:
+def _live(
+    plan: Plan, lab: LiveLab, progress: Callable[[str], None], tolerances: Tolerances, instrument: Instrument
+) -> Certificate:
     routing = routes.converged(lab.labs, plan, progress)
-    bounds = beside_routing(tolerances or Tolerances(), plan)
+    bounds = beside_routing(tolerances, plan)
     begun = time.monotonic_ns()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
@@ -81,14 +92,15 @@ def _live(plan: Plan, lab: LiveLab, progress: Callable[[str], None], tolerances:
         answer = probe.run(plan, probing, lab.binary, progress)
         after, machine_after = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
     load = machine.between(machine_before, machine_after, list(zip(before, after, strict=True)))
+    instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
-    rows = compare(expected, probing, answer, facts, bounds, busy=bool(load.words()))
+    rows = compare(expected, probing, answer, facts, bounds, busy=bool(load.words()), instrument=instrument)
     return Certificate(
         plan_sha256=digest(plan),
         lab=plan.lab,
         time=at,
         host=host_facts({"ewan-node": _version(lab.binary), **lab.labs.versions(plan.lab)}),
-        tolerances={**dataclasses.asdict(bounds), "reasons": REASONS},
+        tolerances={**dataclasses.asdict(bounds), "instrument": dataclasses.asdict(instrument), "reasons": REASONS},
         rows=rows,
         probes=_without_raw(answer),
         spinners={str(index): found for index, found in enumerate(after)},
@@ -184,8 +196,10 @@ def _version(binary: Path) -> str:
 
 
 def _without_raw(answer: dict[str, Any]) -> dict[str, Any]:
-    """The rows hold what follows from single delays; the record need not carry them all."""
+    """In place of all delays the record has the quantiles from which their distribution can be drawn."""
     for result in answer["results"]:
         for stream in result.get("streams", ()):
-            stream.pop("delays_ns", None)
+            delays = sorted(stream.pop("delays_ns", None) or ())
+            if delays:
+                stream["quantiles_ns"] = [[share, quantile(delays, share)] for share in QUANTILES]
     return answer

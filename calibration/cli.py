@@ -33,6 +33,7 @@ from labs.sheet import grid
 COLOURS = {
     "ok": "green",
     "outside": "bold red",
+    "not decidable": "yellow",
     "not measured": "yellow",
     "shown": "dim",
     "good": "green",

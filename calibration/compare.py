@@ -12,18 +12,25 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibration import statistic
+from calibration import budget, statistic
 from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.pairs import pair_rows
 from calibration.probing import PROBE_BYTES, Probing
 from calibration.spinner import LinkFacts
 from calibration.tolerances import Tolerances
-from labs.record import Row
+from calibration.uncertainty import Instrument, enough_for, expanded, proportion, proportion_samples, recorded
+from labs.record import COVERAGE_FACTOR, Row, Uncertainty
 from labs.units import PPB
 
 ENOUGH_TELLING = 10
 """Independent delays that tell of their mean; correlated ones count as fewer."""
+LEAST_FOR_MEAN = 20
+LEAST_FOR_TAIL = 100
+"""Packets of which one in a hundred is told."""
+HOLDS_S = 86_400
+"""A day: for so long a live lab's certificate holds, while nobody changes lab or host. Then the host's clock may have
+another pace, and its other programs are others."""
 
 
 def compare(
@@ -33,17 +40,22 @@ def compare(
     facts: Mapping[str, LinkFacts],
     tolerances: Tolerances | None = None,
     busy: bool = False,
+    instrument: Instrument | None = None,
 ) -> tuple[Row, ...]:
-    """`facts` by the link's key ("core forward"). `busy`: other programs used this machine meanwhile."""
+    """`facts` by the link's key ("core forward"). `busy`: other programs used this machine meanwhile.
+
+    `instrument`: what the probes add in the live clock.
+    """
     bounds = tolerances or Tolerances()
     results = Results.of(probing, answer)
-    machine, live = "the machine was busy" if busy else "", not exact(bounds)
+    machine = "the machine was busy" if busy else ""
+    shared = (None, None) if exact(bounds) else (instrument or Instrument(), HOLDS_S)
     count = max(len(expected.links), 1)
     rows: list[Row] = []
     for link in expected.links:
         own = facts.get(link.key, LinkFacts())
         cause = "; ".join(cause for cause in (own.cause(), link.cause) if cause)
-        judge = Judge(link.link, link.name, cause or machine, live)
+        judge = Judge(link.link, link.name, cause or machine, *shared)
         rows += _delay(link, judge, results, bounds, count)
         # Only a link of our own says how late it was.
         if link.backend == "user" and (link.key in facts or not exact(bounds)):
@@ -59,7 +71,7 @@ def compare(
             for way in ("forward", "backward")
             if f"{name} {way}" in facts
         ]
-        judge = Judge(pair.key, "", next((cause for cause in causes if cause), machine), live)
+        judge = Judge(pair.key, "", next((cause for cause in causes if cause), machine), *shared)
         rows += pair_rows(pair, judge, probing, results, bounds)
     return tuple(rows)
 
@@ -91,37 +103,44 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
     copy = own_ns(link.backend, link.direction, size) if link.duplicates else 0.0
     above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
     if link.line.constant:
-        yield judge.row(
-            "delay p50", "ns", base, delay["p50_ns"], (near, above), dither_note(link.dither_ns), steady=True
-        )
+        step = results.clock_steps["delay", link.key]
+
+        def quantile(share: float, tolerance: tuple[float, float], note: str = "", steady: bool = False) -> Row:
+            name = f"p{round(100 * share)}"
+            known = budget.delay_quantile(sorted(stream.get("delays_ns") or ()), share, judge.instrument, step)
+            if known is None or (share > 0.5 and arrived < LEAST_FOR_TAIL):
+                enough = LEAST_FOR_TAIL if judge.instrument is None else enough_for(share)
+                return judge.few(f"delay {name}", "ns", base, delay[f"{name}_ns"], arrived, enough)
+            parts, samples = known
+            value = delay[f"{name}_ns"]
+            return judge.row(
+                f"delay {name}", "ns", base, value, tolerance, note, components=parts, samples=samples, steady=steady
+            )
+
+        yield quantile(0.5, (near, above), dither_note(link.dither_ns), steady=True)
         if link.direction.displace_ppb:
             yield judge.missing("delay p99", "ns", base, "it displaces packets, which then are later")
             return
-        if arrived < 100:
-            yield judge.missing("delay p99", "ns", base, f"{arrived} packets are too few for a p99")
-        else:
-            behind = bounds.other_bytes * BYTE_NS / link.direction.rate_bps
-            yield judge.row("delay p99", "ns", base, delay["p99_ns"], (near, above + bounds.delay_p99_ns + behind))
+        behind = bounds.other_bytes * BYTE_NS / link.direction.rate_bps
+        yield quantile(0.99, (near, above + bounds.delay_p99_ns + behind))
         if exact(bounds):
             yield judge.row("delay min", "ns", base, delay["min_ns"], (near, above))
-            behind = bounds.other_bytes * BYTE_NS / link.direction.rate_bps
             yield judge.row("delay max", "ns", base, delay["max_ns"], (near, above + behind), f"of {arrived} packets")
         else:
             yield judge.shown("delay max", "ns", base, delay["max_ns"], f"of {arrived} packets")
         return
-    if arrived < 20:
-        yield judge.missing("delay mean", "ns", base, f"{arrived} packets are too few for a delay that varies")
-        return
     telling = arrived / link.line.dispersion
-    if telling < ENOUGH_TELLING:
-        needed = round(ENOUGH_TELLING * link.line.dispersion)
-        why = f"{arrived} packets are too few for delays that are correlated: it takes {needed}"
-        yield judge.missing("delay mean", "ns", base, why)
+    needed = max(round(ENOUGH_TELLING * link.line.dispersion), LEAST_FOR_MEAN)
+    if arrived < needed:
+        yield judge.few("delay mean", "ns", base, delay["mean_ns"], arrived, needed)
         return
     z = statistic.quantile(bounds.confidence, 2 * count)
-    wander = z * link.line.wander_ns(arrived)
+    deviation = link.line.wander_ns(arrived)
+    wander = z * deviation
     note = f"of {arrived} packets" + ("" if link.line.dispersion == 1 else f", worth {telling:.0f} independent ones")
-    yield judge.row("delay mean", "ns", base, delay["mean_ns"], (near + wander, above + wander), note)
+    parts, _ = budget.delay_mean(base, deviation, telling, judge.instrument)
+    limits = near + wander, above + wander
+    yield judge.drawn("delay mean", "ns", base, delay["mean_ns"], limits, recorded(parts), note=note)
     own = own_ns(link.backend, link.direction, size)
     if link.line.deviation_ns < 5 * bounds.delay_ns:
         yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")
@@ -146,8 +165,17 @@ def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row
         why = "the link has ended" if facts.ended else "the link gave no statistics"
         yield judge.missing("release error p50", "ns", 0, why)
         return
-    yield judge.row("release error p50", "ns", 0, facts.release_p50_ns, bounds.release_p50_ns)
-    yield judge.row("release error p99", "ns", 0, facts.release_p99_ns, bounds.release_p99_ns)
+    for name, share, value, most in (
+        ("release error p50", 0.5, facts.release_p50_ns, bounds.release_p50_ns),
+        ("release error p99", 0.99, facts.release_p99_ns, bounds.release_p99_ns),
+    ):
+        known = budget.release(facts, share)
+        if known is None:
+            count = 0 if facts.release is None else facts.release.count
+            yield judge.few(name, "ns", 0, value, count, enough_for(share))
+            continue
+        parts, samples = known
+        yield judge.row(name, "ns", 0, value, (0.0, most), components=parts, samples=samples)
     yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.disturbance())
 
 
@@ -201,23 +229,29 @@ def _throughput(
             yield judge.missing("rate", "bit/s", configured, note)
             return
     measured = packets * framed * BYTE_NS / window
-    uncertain = (2 * bounds.instant_ns + late + (0 if link.line.constant else 2 * link.line.spread_ns)) / window
-    uncertain += bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
+    ends = late + (0 if link.line.constant else 2 * link.line.spread_ns)
     # So many may be aside at one end of the window and none at the other.
-    uncertain += link.direction.displace_packets / packets
-    tolerance = configured * (bounds.rate_share + uncertain)
-    if stream["socket_drops_packets"] > 0 and measured < configured - tolerance:
+    ends += link.direction.displace_packets * window / packets
+    others = bounds.other_bytes / (packets * framed) + bounds.other_bps / configured
+    parts, samples = budget.rate(measured, window, packets, ends_ns=ends, others=others, instrument=judge.instrument)
+    tolerance = configured * bounds.rate_share
+    if exact(bounds):
+        # What cannot be told apart, as instants are whole ns.
+        tolerance += configured * ((2 * bounds.instant_ns + ends) / window + others)
+    far = tolerance + expanded(parts)
+    if stream["socket_drops_packets"] > 0 and measured < configured - far:
         dropped = stream["socket_drops_packets"]
         yield judge.missing("rate", "bit/s", configured, f"the probe itself dropped {dropped} packets: CPU too slow")
     elif link.wakeups and measured < 0.95 * min(offered, configured):
         note = f"of {rate_text(offered)} offered"
         yield judge.row("rate", "bit/s", configured, measured, tolerance, note)
-    elif offered < 1.02 * configured and measured < configured + tolerance:
+    elif offered < 1.02 * configured and measured < configured + far:
         note = f"above this host's reach: it could offer {rate_text(offered)}"
         yield judge.missing("rate", "bit/s", configured, note)
     else:
+        note = f"{rate_text(offered)} were offered"
         yield judge.row(
-            "rate", "bit/s", configured, measured, tolerance, f"{rate_text(offered)} were offered", steady=True
+            "rate", "bit/s", configured, measured, tolerance, note, components=parts, samples=samples, steady=True
         )
 
 
@@ -236,32 +270,45 @@ def _loss(link: LinkExpectation, judge: Judge, results: Results, bounds: Toleran
     share = lost / sent
     z = statistic.quantile(bounds.confidence, 2 * count)
     if configured == 0:
-        yield judge.row("loss", "ppb", 0, share * PPB, 0.0, note)
+        row = judge.row("loss", "ppb", 0, share * PPB, 0.0, note)
+        yield dataclasses.replace(row, uncertainty=_proportion(lost, sent, 1.0))
     elif link.loss.dispersion == 0:
         slack = (link.loss.slack_packets + 1) / sent * PPB
         yield judge.row("loss", "ppb", configured * PPB, share * PPB, slack, note)
     else:
-        yield _binomial(judge, "loss", configured, lost, sent, z, link.loss.dispersion)
+        yield _binomial(judge, "loss", configured, lost, sent, z, link.loss.dispersion, bounds)
     copies, arrived = stream["duplicated_packets"], stream["received_packets"]
     if link.duplicates > 0 and arrived > 0:
-        yield _binomial(judge, "duplicates", link.duplicates, copies, arrived, z, 1.0)
+        yield _binomial(judge, "duplicates", link.duplicates, copies, arrived, z, 1.0, bounds)
     elif copies > 0:
         yield judge.row("duplicates", "ppb", 0, copies / arrived * PPB, 0.0, f"{copies} of {arrived}")
 
 
 def _binomial(
-    judge: Judge, quantity: str, configured: float, found: int, total: int, z: float, dispersion: float
+    judge: Judge,
+    quantity: str,
+    configured: float,
+    found: int,
+    total: int,
+    z: float,
+    dispersion: float,
+    bounds: Tolerances,
 ) -> Row:
-    """Is the configured probability in the interval of the measured one?"""
-    if configured * total / dispersion < 3:
-        needed = round(10 * dispersion / configured)
-        why = f"{found} of {total}: it takes about {needed} packets to tell"
-        return judge.missing(quantity, "ppb", configured * PPB, why)
+    """Is the configured probability in the interval of the measured one, and is that narrow enough to tell?"""
     share = found / total
     low, high = statistic.wilson(round(found / dispersion), total / dispersion, z)
     note = f"{found} of {total}; interval {low:.4%} to {high:.4%}"
-    # As a tolerance of (measured − configured): how far below and above the interval reaches.
-    return judge.row(quantity, "ppb", configured * PPB, share * PPB, ((high - share) * PPB, (share - low) * PPB), note)
+    # As limits of (measured − configured): how far below and above the interval reaches.
+    limits = (high - share) * PPB, (share - low) * PPB
+    most = bounds.probability_share * configured
+    needs = proportion_samples(max(configured, share), most, dispersion)
+    known = _proportion(found, total, dispersion)
+    return judge.drawn(quantity, "ppb", configured * PPB, share * PPB, limits, known, most * PPB, needs, note)
+
+
+def _proportion(found: int, total: int, dispersion: float) -> Uncertainty:
+    half = proportion(found / total, total, dispersion) * PPB
+    return Uncertainty({"finite sample": half / COVERAGE_FACTOR}, half)
 
 
 def _queue(
@@ -294,8 +341,10 @@ def _queue(
         # the queue a few packets less than full, which the tolerance holds. The base is the probe's own first packet.
         waited = steady["delay"]["p50_ns"] - stream["delay"]["min_ns"]
         measured = waited * rate / BYTE_NS
-    burst = 0.0 if exact(bounds) else bounds.instant_ns * rate / BYTE_NS
-    tolerance = bounds.queue_share * configured + slack * framed + burst
+    tolerance = bounds.queue_share * configured + slack * framed
+    if not exact(bounds):
+        tolerance += bounds.instant_ns * rate / BYTE_NS  # what leaves while a sender's burst is on its way
+    parts, samples = budget.queue(rate, framed, bounds.other_bytes, judge.instrument, steady["packets"])
     excess = (offered - rate) * stream["sending_ns"] / BYTE_NS
     if excess < (1 if exact(bounds) else 1.05) * configured and measured < configured - tolerance:
         note = f"not filled: this host could offer {rate_text(offered)}"
@@ -303,4 +352,6 @@ def _queue(
     elif stream["refused_packets"] > 0 and measured > configured + tolerance:
         yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")
     else:
-        yield judge.row("queue limit", "bytes", configured, measured, tolerance, steady=True)
+        yield judge.row(
+            "queue limit", "bytes", configured, measured, tolerance, components=parts, samples=samples, steady=True
+        )

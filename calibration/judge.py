@@ -6,6 +6,7 @@ In: the answer of `ewan-node probe`. Out: rows with their verdicts, and reasons 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,8 @@ from calibration.exact import BUSY_SAMPLES
 from calibration.expectation import BYTE_NS
 from calibration.probing import SENDER, Probing
 from calibration.tolerances import Tolerances
-from labs.record import Row, Verdict
+from calibration.uncertainty import Components, Instrument, Samples, decide, deciding, expanded, recorded
+from labs.record import Row, Uncertainty
 from labs.units.shown import written
 
 Stream = dict[str, Any]
@@ -100,8 +102,9 @@ class Judge:
     direction: str
     cause: str
     """What is known to have been wrong; empty when nothing."""
-    live: bool = True
-    """In the virtual clock nothing but the probes is in the lab."""
+    instrument: Instrument | None = None
+    """None: of the virtual clock, where nothing but the probes is in the lab, and whose instants are exact."""
+    holds_s: int | None = None
 
     def row(
         self,
@@ -112,23 +115,70 @@ class Judge:
         tolerance: float | tuple[float, float],
         note: str = "",
         *,
+        components: Components | None = None,
+        samples: Samples | None = None,
         steady: bool = False,
     ) -> Row:
         """Tolerance either way, or below and above. `steady`: a quantity that a CPU taken away hardly moves."""
         below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
         error = measured - configured
-        ok = -below <= error <= above
-        verdict: Verdict = "ok" if ok else "outside"
-        guess = OTHER_TRAFFIC if steady and self.live else ""
-        parts = [note] if ok else [note, self.cause or guess]
+        known = components or {}
+        verdict = decide(error, below, above, expanded(known))
+        needs, why = None, ""
+        if verdict == "not decidable" and samples is not None:
+            needs = deciding(error, below, above, known, samples)
+            why = f"it takes about {needs:,} {samples.what} to tell" if needs else _largest(known)
+        guess = OTHER_TRAFFIC if steady and self.instrument is not None else ""
+        parts = [note] if verdict == "ok" else [note, why] if why else [note, self.cause or guess]
         shown = above if error >= 0 else below
         note = "; ".join(part for part in parts if part)
-        return Row(self.link, self.direction, quantity, unit, configured, measured, error, shown, verdict, note)
+        return Row(
+            self.link,
+            self.direction,
+            quantity,
+            unit,
+            configured,
+            measured,
+            error,
+            shown,
+            verdict,
+            note,
+            recorded(known),
+            needs,
+            self.holds_s,
+        )
+
+    def drawn(
+        self,
+        quantity: str,
+        unit: str,
+        configured: float,
+        measured: float,
+        limits: tuple[float, float],
+        uncertainty: Uncertainty,
+        most: float = math.inf,
+        needs: int = 0,
+        note: str = "",
+    ) -> Row:
+        """A row of what is drawn at random, and therefore known from a sample only. `limits`: below and above what is
+        configured; further off it cannot be by chance. It is decided when U is no more than `most`, for which it takes
+        `needs` packets."""
+        row = self.row(quantity, unit, configured, measured, limits, note)
+        if row.verdict == "ok" and uncertainty.expanded > most:
+            note = "; ".join(part for part in (note, f"it takes about {needs:,} packets to tell") if part)
+            row = dataclasses.replace(row, verdict="not decidable", needs=needs, note=note)
+        return dataclasses.replace(row, uncertainty=uncertainty)
 
     def shown(self, quantity: str, unit: str, configured: float | None, measured: float, note: str = "") -> Row:
         """A row that nothing is decided by."""
         error = None if configured is None else measured - configured
         return Row(self.link, self.direction, quantity, unit, configured, measured, error, None, "shown", note)
+
+    def few(self, quantity: str, unit: str, configured: float, measured: float, count: int, needs: int) -> Row:
+        """A row of which there are too few samples to say how uncertain it is."""
+        note = f"of {count}: it takes {needs:,} to tell"
+        row = self.shown(quantity, unit, configured, measured, note)
+        return dataclasses.replace(row, verdict="not decidable", needs=needs)
 
     def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
         """A row for what was not measured, and why."""
@@ -138,6 +188,11 @@ class Judge:
         """Nothing could be measured because nothing came through."""
         note = "; ".join(part for part in why if part)
         return dataclasses.replace(self.missing(quantity, unit, configured, note), verdict="outside")
+
+
+def _largest(components: Components) -> str:
+    source = max(components, key=lambda source: components[source])
+    return f"no number of samples tells: its uncertainty comes from: {source}"
 
 
 def why_not(results: Results, kind: str, key: str) -> str | None:

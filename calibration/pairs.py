@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from calibration import statistic
+from calibration import budget, statistic
 from calibration.expectation import BYTE_NS, PairExpectation, own_ns
-from calibration.judge import Judge, Results, dither_note, exact, rate_text, rounding_ns, why_not
+from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.probing import PROBE_BYTES, Probing
 from calibration.tolerances import Tolerances
+from calibration.uncertainty import enough_for, recorded
 from labs.record import Row
 
 BUSY_RATIO = 0.05
@@ -46,8 +47,30 @@ def pair_rows(
         )
         slower = pair.dither_ns + pair.wakeups * bounds.switch_ns
         tolerance = near + wander, max(near, rounding_ns(parts)) + wander + slower
-        yield judge.row("base RTT", "ns", base, value, tolerance, note, steady=True)
+        yield _round_trips(pair, judge, stream, base, value, tolerance, note)
     yield from _goodput(pair, judge, probing, results, bounds)
+
+
+def _round_trips(
+    pair: PairExpectation,
+    judge: Judge,
+    stream: Stream,
+    base: float,
+    value: float,
+    tolerance: tuple[float, float],
+    note: str,
+) -> Row:
+    if pair.deviation_ns:
+        parts, _ = budget.delay_mean(
+            base, pair.wander_ns(stream["received_packets"]), stream["received_packets"], judge.instrument
+        )
+        return judge.drawn("base RTT", "ns", base, value, tolerance, recorded(parts), note=note)
+    ordered = sorted(stream.get("delays_ns") or ())
+    known = budget.round_trip(ordered, 2 * len(pair.links), judge.instrument)
+    if known is None:
+        return judge.few("base RTT", "ns", base, value, stream["received_packets"], enough_for(0.5))
+    parts, samples = known
+    return judge.row("base RTT", "ns", base, value, tolerance, note, components=parts, samples=samples, steady=True)
 
 
 def _goodput(
@@ -88,7 +111,11 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
     if measured < pair.goodput_bps - below and transfer["idle_ratio"] < BUSY_RATIO:
         why = f"above this host's reach: its CPUs were busy for {1 - transfer['idle_ratio']:.0%} of the time"
         return judge.missing("TCP goodput", "bit/s", pair.goodput_bps, f"{why} and carried {rate_text(measured)}")
-    return judge.row("TCP goodput", "bit/s", pair.goodput_bps, measured, (below, above), note)
+    parts, samples = budget.goodput(transfer, judge.instrument)
+    limits = below, above
+    return judge.row(
+        "TCP goodput", "bit/s", pair.goodput_bps, measured, limits, note, components=parts, samples=samples
+    )
 
 
 def _held_segments(pair: PairExpectation, transfer: dict[str, Any]) -> float:

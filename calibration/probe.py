@@ -91,7 +91,7 @@ class LiveProbes:
             duration = min(max(self.budget.delay_ns, telling), self.budget.delay_longest_ns)
             packets = max(int(duration / interval), 3)
             stream = packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets)
-            streams.append({**stream, "raw": not link.line.constant})
+            streams.append({**stream, "raw": True})
         return streams, _stay_ns(links)
 
     def losses(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[Stream], float]:
@@ -113,7 +113,8 @@ class LiveProbes:
             interval = max(10 * MS, max(4 * own, pair.spread_ns) * len(pairs))
             duration = min(max(self.budget.rtt_ns, 20 * interval), self.budget.delay_longest_ns)
             packets = max(int(duration / interval), 3)
-            streams.append(packet_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, packets))
+            stream = packet_stream(pair.key, pair.ends, lab, PROBE_BYTES, interval, packets)
+            streams.append({**stream, "raw": True})
             longest = max(longest, pair.round_trip_ns(PROBE_BYTES) + 5 * pair.deviation_ns)
         return streams, longest + 100 * MS
 

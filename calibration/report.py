@@ -14,9 +14,9 @@ from labs.record import Certificate, Row, Verdict, from_json, to_json
 from labs.units import NS_PER_SECOND, about
 from labs.units.shown import NONE, written
 
-HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
+HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 
-COLUMNS = ("link", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note")
+COLUMNS = ("link", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 ARROWS = {"forward": "→", "backward": "←"}
 MANY_ROWS = 60
 DIGITS = 6
@@ -38,7 +38,7 @@ def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
     drawn = []
     if len(rows) > MANY_ROWS:
         fine = [row for row in rows if row.verdict in ("ok", "shown")]
-        missing = [row for row in rows if row.verdict == "not measured"]
+        missing = [row for row in rows if row.verdict in ("not measured", "not decidable")]
         rows = [row for row in rows if row.verdict == "outside"]
         drawn += [_together(same) for same in _grouped(fine, lambda row: row.quantity)]
         for same in _grouped(missing, lambda row: row.quantity + row.note):
@@ -72,6 +72,7 @@ def cells(row: Row) -> tuple[str, ...]:
         written(row.configured, row.unit, DIGITS),
         written(row.measured, row.unit, DIGITS),
         _error(row),
+        _uncertainty(row),
         "" if row.tolerance is None else "±" + written(row.tolerance, row.unit, 2),
         row.verdict,
         row.note,
@@ -87,11 +88,21 @@ def _error(row: Row) -> str:
     return ("+" if row.error >= 0 else "") + written(row.error, row.unit, 3)
 
 
+def _uncertainty(row: Row) -> str:
+    """Expanded, k = 2; in the unit of the error."""
+    if row.uncertainty is None or row.measured is None:
+        return NONE
+    if row.unit == "bit/s" and row.configured:
+        return f"{row.uncertainty.expanded / row.configured:.4%}"
+    return written(row.uncertainty.expanded, row.unit, 2)
+
+
 def summary(certificate: Certificate) -> str:
     """One line: passed or not, how many rows of each verdict, how long it took."""
-    kinds: tuple[Verdict, ...] = ("ok", "outside", "not measured")
+    kinds: tuple[Verdict, ...] = ("ok", "outside", "not decidable", "not measured")
     counts = ", ".join(f"{certificate.count(kind)} {kind}" for kind in kinds if certificate.count(kind))
     verdict = "verified" if certificate.passed else "NOT verified"
+    verdict += "" if certificate.policy == "default" else f" ({certificate.policy} policy)"
     seconds = certificate.elapsed_ns / NS_PER_SECOND
     unit = "s of virtual time" if certificate.clock == "virtual" else "s"
     return f"{certificate.lab} {verdict}: {counts or 'nothing to measure'} ({seconds:.1f} {unit})"

@@ -17,12 +17,41 @@ CHANGED = "changed since the lab came up (ewan ps)"
 
 
 @dataclass(frozen=True, slots=True)
+class Classes:
+    """Counts by class of nanoseconds, as a spinner's histograms give them: (upper end, count), ascending."""
+
+    counts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Classes:
+        """The values that were added between two readings of one histogram."""
+        past = dict(before.get("classes", ()))
+        counts = ((upper, count - past.get(upper, 0)) for upper, count in after["classes"])
+        return cls(tuple((upper, count) for upper, count in counts if count))
+
+    @property
+    def count(self) -> int:
+        """How many values there are in all classes."""
+        return sum(count for _, count in self.counts)
+
+    def percentile(self, percent: int) -> int | None:
+        """The upper end of the class that holds it; None if there is nothing."""
+        rank = -(-self.count * percent // 100)
+        for upper, count in self.counts:
+            rank -= count
+            if rank <= 0:
+                return upper
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class LinkFacts:
     """What one direction of one link counted; None where the link gave no statistics."""
 
     release_p50_ns: float | None = None
     release_p99_ns: float | None = None
     release_max_ns: float | None = None
+    release: Classes | None = None
     gaps: int = 0
     gaps_ns: int = 0
     longest_gap_ns: int = 0
@@ -54,34 +83,6 @@ class LinkFacts:
         return "; ".join(causes)
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """Counts by class of nanoseconds, as a spinner's histograms give them: (upper end, count), ascending."""
-
-    counts: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Classes:
-        """The values that were added between two readings of one histogram."""
-        past = dict(before.get("classes", ()))
-        counts = ((upper, count - past.get(upper, 0)) for upper, count in after["classes"])
-        return cls(tuple((upper, count) for upper, count in counts if count))
-
-    @property
-    def count(self) -> int:
-        """How many values there are in all classes."""
-        return sum(count for _, count in self.counts)
-
-    def percentile(self, percent: int) -> int | None:
-        """The upper end of the class that holds it; None if there is nothing."""
-        rank = -(-self.count * percent // 100)
-        for upper, count in self.counts:
-            rank -= count
-            if rank <= 0:
-                return upper
-        return None
-
-
 def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> dict[str, LinkFacts]:
     """Facts by the link's key ("core forward"), of the time between the two answers.
 
@@ -104,6 +105,7 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
                     release_p50_ns=late.percentile(50),
                     release_p99_ns=late.percentile(99),
                     release_max_ns=late.percentile(100),
+                    release=late,
                     gaps=lengths.count,
                     gaps_ns=gaps["lost_ns"] - gaps_before.get("lost_ns", 0),
                     longest_gap_ns=lengths.percentile(100) or 0,

@@ -12,7 +12,7 @@ def quantile(confidence: float, comparisons: int = 1) -> float:
     return NormalDist().inv_cdf(1 - (1 - confidence) / max(comparisons, 1) / 2)
 
 
-def wilson(count: int, total: float, z: float) -> tuple[float, float]:
+def wilson(count: float, total: float, z: float) -> tuple[float, float]:
     """Interval of a probability after `count` of `total` (Wilson 1927); (0, 1) without observations."""
     if total <= 0:
         return 0.0, 1.0

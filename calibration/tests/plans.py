@@ -60,6 +60,12 @@ def delays(base_ns: int, late_ns: int = 5_000) -> dict[str, float]:
     return {**dict.fromkeys(names, base_ns + late_ns), "min_ns": base_ns, "deviation_ns": 0.0}
 
 
+def spread(delay: dict[str, float], packets: int) -> list[float]:
+    """Delays of so many packets with these percentiles."""
+    tail = max(packets // 50, 1)
+    return [delay["min_ns"]] + [delay["p50_ns"]] * max(packets - 1 - tail, 0) + [delay["p99_ns"]] * tail
+
+
 def stream(asked: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A stream's result: everything sent, everything arrived 50 ms + serialisation later."""
     count = asked["packets"]
@@ -82,7 +88,8 @@ def stream(asked: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "jitter_ns": 0.0,
         "steady": None,
     }
-    return {**result, **changes}
+    found = {**result, **changes}
+    return {"delays_ns": spread(found["delay"], found["received_packets"]), **found} if found["delay"] else found
 
 
 def saturated(asked: dict[str, Any], rate_bps: float, queue_bytes: int) -> dict[str, Any]:
@@ -115,7 +122,7 @@ def answer(probing: Probing, rate_bps: float = 1e9, queue_bytes: int = 12_499_32
             result |= {
                 "congestion": "reno",
                 "goodput_bps": 941e6,
-                "steady_ns": 1,
+                "steady_ns": 1_000_000_000,
                 "segment_bytes": 1448,
                 "retransmitted_segments": 0,
                 "series": [sample],

@@ -84,7 +84,9 @@ def test_losses_of_two_percent(lost: int, verdict: str) -> None:
 
 def test_bursts_widen_the_interval() -> None:
     model = {"to_bad_ppb": 2_000_000, "to_good_ppb": 98_000_000, "loss_good_ppb": 0, "loss_bad_ppb": 1_000_000_000}
-    assert judged({"loss": GilbertElliottLoss(**model)}, lost_packets=700)["loss"].verdict == "ok"
+    row = judged({"loss": GilbertElliottLoss(**model)}, lost_packets=700)["loss"]
+    # Bursts make the 25,000 packets worth few: 700 may be chance, and it takes more of them to tell.
+    assert row.verdict == "not decidable" and row.needs is not None and row.needs > 25_000
 
 
 def test_every_50th_is_exact() -> None:
@@ -95,7 +97,9 @@ def test_every_50th_is_exact() -> None:
 
 def test_a_loss_too_rare_for_the_time_there_is_is_not_judged() -> None:
     row = judged({"loss": BernoulliLoss(1_000)}, lost_packets=0)["loss"]
-    assert row.verdict == "not measured" and "10000000 packets" in row.note
+    assert (
+        row.verdict == "not decidable" and row.needs == pytest.approx(24e6, rel=0.01) and "packets to tell" in row.note
+    )
 
 
 def test_losses_of_the_probe_itself_are_not_the_links() -> None:
@@ -182,7 +186,7 @@ def test_a_correlated_delay_is_judged_by_what_its_packets_are_worth(scale: float
     assert rows["delay mean"].verdict == "ok" and "worth 316 independent" in rows["delay mean"].note
     assert rows["delay distribution"].verdict == verdict
     few = judged({"delay": correlated}, delays_ns=values[:100], delay=found, received_packets=100)
-    assert few["delay mean"].verdict == "not measured" and "it takes 190" in few["delay mean"].note
+    assert (few["delay mean"].verdict, few["delay mean"].needs) == ("not decidable", 190)
 
 
 def test_tcp_is_judged_only_when_its_window_filled_the_pipe() -> None:

@@ -17,14 +17,20 @@ from typing import Any, Literal
 import orjson
 from pydantic import ConfigDict
 
-CERTIFICATE_FORMAT = "ewan-certificate/1"
+CERTIFICATE_FORMAT = "ewan-certificate/2"
+OLDER_FORMATS = ("ewan-certificate/1",)
 CERTIFICATE_FILE = "certificate.json"
 """In the directory of a verification."""
 CERTIFICATES_FOLDER = "certificates"
 """In that of an experiment; of each lab a file."""
 
-Verdict = Literal["ok", "outside", "not measured", "shown"]
-"""`shown`: a value that nothing is decided by."""
+Verdict = Literal["ok", "outside", "not decidable", "not measured", "shown"]
+"""`shown`: a value that nothing is decided by. `not decidable`: within its uncertainty it may be either."""
+Policy = Literal["strict", "default", "teaching"]
+"""How a certificate is judged: `strict` wants each value inside its tolerance for sure, `default` none outside for
+sure, `teaching` the same with wide tolerances."""
+COVERAGE_FACTOR = 2.0
+"""k: the expanded uncertainty is so many standard ones. It holds the true value in about 95 % of all cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,16 @@ class MachineFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """Of a measured value, in its unit: the standard uncertainty by source, and the expanded one (GUM, JCGM 100)."""
+
+    components: dict[str, float]
+    expanded: float
+    """U = `coverage_factor` × the root of the sum of squares."""
+    coverage_factor: float = COVERAGE_FACTOR
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One comparison. Values are in `unit` (ns, bit/s, bytes, ppb or ratio); None: there is no such value."""
 
@@ -57,6 +73,12 @@ class Row:
     tolerance: float | None
     verdict: Verdict
     note: str = ""
+    uncertainty: Uncertainty | None = None
+    needs: int | None = None
+    """How many samples would decide; None where it is decided, or where no number would."""
+    holds_s: int | None = None
+    """For so long after `Certificate.time`, while nobody changes lab or host; None: for ever, for the same plan, kernel
+    and node binary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +103,16 @@ class Certificate:
     clock: Literal["live", "virtual"] = "live"
     routing: dict[str, Any] = dataclasses.field(default_factory=dict)
     machine: dict[str, Any] = dataclasses.field(default_factory=dict)
+    policy: Policy = "default"
     format: str = CERTIFICATE_FORMAT
 
     @property
     def passed(self) -> bool:
-        """Nothing was outside its tolerance; what could not be measured says so in its own row."""
-        return not any(row.verdict == "outside" for row in self.rows)
+        """Nothing was outside its tolerance, by the strict policy nothing may have been either, and where anything was
+        to be measured, something was."""
+        if self.count("outside") or (self.policy == "strict" and self.count("not decidable")):
+            return False
+        return bool(self.count("ok") or self.count("not decidable") or not self.count("not measured"))
 
     def count(self, verdict: Verdict) -> int:
         """How many rows have this verdict."""
@@ -105,14 +131,24 @@ def from_json(text: bytes) -> Certificate:
     fields = orjson.loads(text)
     if not isinstance(fields, dict):
         raise ValueError("not a certificate: no JSON object")
+    if fields.get("format") in OLDER_FORMATS:
+        raise ValueError(
+            f"an older version made it (format {fields['format']}, this version reads {CERTIFICATE_FORMAT}): "
+            "measure the lab again with ewan verify, or run its experiment once more"
+        )
     if fields.get("format") != CERTIFICATE_FORMAT:
         raise ValueError(f"format is {fields.get('format')!r}, this version reads {CERTIFICATE_FORMAT!r}")
     fields.pop("passed", None)
     try:
-        host, rows = MachineFacts(**fields.pop("host")), tuple(Row(**row) for row in fields.pop("rows"))
+        host, rows = MachineFacts(**fields.pop("host")), tuple(_row(row) for row in fields.pop("rows"))
         return Certificate(host=host, rows=rows, **fields)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a certificate: {error}") from None
+
+
+def _row(fields: dict[str, Any]) -> Row:
+    known = fields.pop("uncertainty", None)
+    return Row(**fields, uncertainty=None if known is None else Uncertainty(**known))
 
 
 def host_facts(versions: dict[str, str]) -> MachineFacts:

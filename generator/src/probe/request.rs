@@ -67,7 +67,7 @@ pub struct Stream {
     /// Start of the steady part, counted from the first arrival; the rate is that of the steady part.
     #[serde(default)]
     pub skip_ns: u64,
-    /// Answer with each delay, in order of arrival.
+    /// Answer with each delay, and each time between two arrivals, in order of arrival.
     #[serde(default)]
     pub raw: bool,
     /// An earlier stream that goes over the same link: what is steady is that of both together, and told with the other.

@@ -99,6 +99,27 @@ pub fn counts(arrivals: &[Arrival], offered: u64, sent: u64) -> Counts {
     counts
 }
 
+/// How many packets in a row were lost, and how often so many: ascending. Of `offered` packets the last ones are left
+/// out where nothing arrived after them, as they may not have been sent.
+pub fn loss_runs(arrivals: &[Arrival]) -> Vec<(u64, u64)> {
+    let mut sequences: Vec<u64> = arrivals.iter().map(|arrival| arrival.sequence).collect();
+    sequences.sort_unstable();
+    let mut runs = std::collections::BTreeMap::new();
+    let mut next = 0;
+    for sequence in sequences {
+        if sequence > next {
+            *runs.entry(sequence - next).or_insert(0) += 1;
+        }
+        next = next.max(sequence + 1);
+    }
+    runs.into_iter().collect()
+}
+
+/// Times between arrivals, in their order.
+pub fn spacings_ns(arrivals: &[Arrival]) -> Vec<i64> {
+    arrivals.windows(2).map(|two| two[1].at_ns - two[0].at_ns).collect()
+}
+
 /// J ← J + (|D| − J)/16 over arrivals in their order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jitter {
@@ -210,6 +231,19 @@ mod tests {
 
     fn at(sequence: u64, at_ns: i64, delay_ns: i64) -> Arrival {
         Arrival { sequence, at_ns, delay_ns }
+    }
+
+    #[test]
+    fn runs_of_losses_are_counted_by_their_length() {
+        let arrivals: Vec<_> = [1, 4, 3, 3, 5, 8, 11].map(|sequence| at(sequence, 0, 0)).into();
+        assert_eq!(loss_runs(&arrivals), [(1, 2), (2, 2)]);
+        assert_eq!(loss_runs(&[]), []);
+    }
+
+    #[test]
+    fn spacings_are_between_neighbours() {
+        assert_eq!(spacings_ns(&[at(0, 5, 0), at(1, 7, 0), at(2, 20, 0)]), [2, 13]);
+        assert_eq!(spacings_ns(&[]), [0; 0]);
     }
 
     #[test]

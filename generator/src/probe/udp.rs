@@ -68,6 +68,10 @@ struct StreamMeasured {
     arrived_series_packets: Vec<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delays_ns: Option<Vec<i64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spacings_ns: Option<Vec<i64>>,
+    /// How many packets in a row were lost, and how often.
+    loss_runs: Vec<(u64, u64)>,
 }
 
 struct Flow<'a> {
@@ -330,6 +334,8 @@ impl Flow<'_> {
             arrived_series_packets: stats::series(&self.arrivals, probe.series_ns),
             delay: stats::percentiles(delays.clone()),
             delays_ns: self.stream.raw.then_some(delays),
+            spacings_ns: self.stream.raw.then(|| stats::spacings_ns(&self.arrivals)),
+            loss_runs: stats::loss_runs(&self.arrivals),
         }
     }
 }
