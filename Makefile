@@ -28,7 +28,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify certificate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -77,6 +77,8 @@ verify: setup ## measure every link of the running lab again
 	@$(EWAN) verify $(LAB)
 certificate: setup ## what a lab was measured to do: the last one, RUN=results/… or NAME=
 	@$(EWAN) certificate $(or $(if $(call given,RUN),'$(RUN)'),$(LAB))
+calibrate: setup ## what this host can be trusted with (PROFILE=quick|full); with TOPO= RTT= …: that lab as deployed
+	@$(EWAN) calibrate $(if $(call given,TOPO),'$(TOPO)' $(LAB_OPTIONS),$(OPTS)) $(call option,PROFILE,profile)
 set: setup ## LINK= SET="rate=500Mbit/s at=+10s"
 	@$(EWAN) set $(WHICH) '$(LINK)' $(SET)
 watch: setup ## live view of rates, queues and drops

@@ -30,6 +30,8 @@ COMMANDS = {
     "shell": "labs.commands.use:shell_command",
     "verify": "calibration.cli:verify_command",
     "certificate": "calibration.cli:certificate_command",
+    "calibrate": "calibration.host.cli:calibrate_command",
+    "envelope": "calibration.host.cli:envelope_command",
     "set": "labs.commands.set:set_command",
     "trace": "labs.commands.trace:trace_command",
     "watch": "labs.commands.watch:watch_command",
@@ -50,6 +52,7 @@ PARTS = {
     "analyse": "analysis.summary:analyse",
     "report": "analysis.report:write",
     "estimate": "analysis.statistics:mean_interval",
+    "outside": "calibration.host.refusal:outside",
 }
 
 

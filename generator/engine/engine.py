@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator import records
-from generator.engine import archive, execution, reservation, stopping, verification
+from generator.engine import archive, execution, link_loads, reservation, stopping, verification
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment, Job, family, now
 from generator.engine.parts import Facts, Parts
@@ -26,6 +26,7 @@ from labs import host, rundir
 from labs.compile import compile as compile_spec
 from labs.context import Context
 from labs.plan import Plan, digest
+from labs.record import paths
 from labs.record.experiment import STAGES, Clock, Entry, Stage, StageName, checksum
 from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
@@ -231,11 +232,32 @@ class Engine:
             stored = (experiment.job(entry) for entry in experiment.runs)
             wanted = reservation.needs(stored, experiment.virtual)
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
+        self._hold_against_the_host()
         kinds = len(verification.kinds(self._experiment.runs))
         if self._experiment.virtual and (line := cpu.notice()):
             self._tell(f"warning: {line}")
         several = f", {self._workers} at once" if self._workers > 1 else ""
         return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
+
+    def _hold_against_the_host(self) -> None:
+        """Nothing is made of what this host does not carry, in the live clock."""
+        asked: set[tuple[str, str]] = set()
+        for entry in () if self._experiment.virtual else self._experiment.wanting():
+            job = self._experiment.job(entry)
+            crossed = paths.from_data(job.schedule.get("paths", []))
+            wanted = link_loads.loads(crossed, (link.name for link in job.plan.links))
+            key = entry.family, repr(sorted(wanted.items()))
+            if key in asked:
+                continue
+            asked.add(key)
+            why = self._parts.outside(self._context, job.plan, wanted)
+            if why and not self._experiment.document.unverified:
+                raise UnverifiedLabError(
+                    f"run {entry.number}: outside what this host can be trusted with: {why}: nothing was run: "
+                    "--runtime virtual runs it exactly, --unverified runs it all the same and marks what comes of it"
+                )
+            if why:
+                self._tell(f"warning: run {entry.number}: outside what this host can be trusted with: {why}")
 
     def _deploy(self) -> str:
         if self._deployment is None:

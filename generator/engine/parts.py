@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from generator.engine.link_loads import Loads
 from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate
@@ -33,6 +34,9 @@ class Parts:
     """An experiment's directory; gives the path of its report."""
     estimate: Callable[[Sequence[float], float], tuple[float, float]]
     """Values and a confidence → their mean, and half the width of its confidence interval."""
+    outside: Callable[[Context, Plan, Loads], str]
+    """Why this host does not carry what a run's flows may put on the links of its plan, in the live clock, in one line;
+    empty: it does. As root; it measures the host where it was not measured yet."""
 
 
 @dataclass(frozen=True, slots=True)

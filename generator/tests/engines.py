@@ -44,8 +44,9 @@ def certificate(plan: Plan, verdict: Any) -> Certificate:
     return Certificate("", plan.lab, "", facts, {}, (row,), {}, {}, 0, "virtual")
 
 
-def parts(verdict: str) -> Parts:
-    """An engine's surroundings in which every lab has the same verdict, and nothing is analysed."""
+def parts(verdict: str, outside: str = "") -> Parts:
+    """An engine's surroundings in which every lab has the same verdict, and nothing is analysed. `outside`: why the
+    host does not carry what the runs ask for."""
 
     def certify(context: Context, plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
         return certificate(plan, verdict)
@@ -53,7 +54,7 @@ def parts(verdict: str) -> Parts:
     def analyse(place: Path) -> dict[str, Any]:
         return {"runs": [], "points": [], "beside": []}
 
-    return Parts(certify, analyse, lambda place: place / "report.html", half_of_range)
+    return Parts(certify, analyse, lambda place: place / "report.html", half_of_range, lambda *asked: outside)
 
 
 def begun(place: Path, verdict: str, unverified: bool) -> int:

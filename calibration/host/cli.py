@@ -1,0 +1,155 @@
+"""The commands `calibrate` and `envelope`: what this host can be trusted with, before a lab is described.
+
+In: the command line. Out: tables, or JSON with --json; `envelope` ends with status 1 for what is outside.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, cast
+
+import click
+import orjson
+
+from calibration import envelope
+from calibration.envelope import Demand, Frontier, Prediction
+from calibration.host import kept, measurement
+from calibration.host.kept import PROFILES, HostCalibration, Profile
+from labs.commands.errors import Refused, guarded
+from labs.commands.options import json_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+from labs.runtime.memory import free_memory_bytes
+from labs.sheet import grid
+from labs.units import BITS_PER_BYTE, Duration, Rate, Size, UnitError, about
+
+COLUMNS = ["back end", "packet", "links", "packets/s", "rate of each", "error p50", "p99", "at load", "beyond it"]
+
+
+@click.command("calibrate")
+@click.option("--profile", type=click.Choice(PROFILES), default="default", show_default=True)
+@json_option
+@guarded
+@pass_context
+def calibrate_command(context: Context, profile: str, as_json: bool) -> None:
+    """Measure this host: how exact its timers are, what its links carry and how late they are.
+
+    What was measured is kept for this host; labs and experiments are held against it. It takes at most a minute;
+    --profile quick 15 s, --profile full ten minutes.
+
+    \b
+    ewan calibrate
+    ewan calibrate --profile full
+    """
+    as_root(context)
+    what = f"calibrating this host ({measurement.WORDS[profile]})"
+    with context.reporter.progress(what) as status:
+        found = measurement.measure(context, cast(Profile, profile), lambda text: status.step(f"{what}: {text}"))
+    try:
+        place = kept.save(context, found)
+    except OSError as error:
+        raise Refused(f"{error.filename}: {error.strerror}: name another place for the cache with EWAN_CACHE") from None
+    if as_json:
+        sys.stdout.buffer.write(kept.to_json(found))
+        return
+    show(context, found)
+    context.reporter.console.print(f"kept: {place}", soft_wrap=True)
+
+
+def show(context: Context, found: HostCalibration) -> None:
+    """Prints what was measured."""
+    context.reporter.console.print(grid("Links of this host", COLUMNS, [_row(each) for each in found.links]))
+    for name, why in found.absent.items():
+        context.reporter.console.print(f"[dim]no links of the back end {name}: {why}[/]", soft_wrap=True)
+    took = about(found.elapsed_ns, "time", 3)
+    context.reporter.console.print(f"this host, {found.profile} profile, {found.time} ({took})")
+
+
+def _row(each: Frontier) -> list[str]:
+    framed = max(each.packet_bytes + envelope.WIRE.overhead_bytes, envelope.WIRE.minimum_bytes) * BITS_PER_BYTE
+    last = each.loads[-1] if each.loads else None
+    late = [about(last.error_p50_ns, "time", 3), about(last.error_p99_ns, "time", 3)] if last else ["–", "–"]
+    return [
+        each.backend,
+        f"{each.packet_bytes} B",
+        str(each.links),
+        f"{each.packets_per_s:,.0f}",
+        about(each.packets_per_s * framed / each.links, "rate", 3),
+        *late,
+        f"{last.load_ratio:.0%}" if last else "–",
+        envelope.LIMIT_WORDS[each.limit],
+    ]
+
+
+@click.command("envelope")
+@click.option("--rate", required=True, help='of each link, "2.5G"')
+@click.option("--delay", default="0ms", show_default=True, help="one way")
+@click.option("--size", default="1500B", show_default=True, help="of an IP packet")
+@click.option("--links", type=click.IntRange(1, 20_000), default=1, show_default=True, help="loaded at once")
+@click.option("--emulator", type=click.Choice(["auto", "user", "kernel", "tbf"]), default="auto", show_default=True)
+@json_option
+@guarded
+@pass_context
+def envelope_command(
+    context: Context, rate: str, delay: str, size: str, links: int, emulator: str, as_json: bool
+) -> None:
+    """Say whether this host carries such links: inside or outside, by how much, with which back end.
+
+    Exit status 1 for what is outside.
+
+    \b
+    ewan envelope --rate 2.5G --delay 5ms --size 64B --links 4
+    """
+    demand = demanded(rate, delay, size, links, None if emulator == "auto" else emulator)
+    found = kept.load(context)
+    if found is None:
+        as_root(context)
+        found = measurement.of_this_host(context)
+    try:
+        prediction = envelope.predict(found.links, demand, free_memory_bytes())
+    except envelope.NoEnvelopeError as error:
+        raise Refused(str(error)) from None
+    fastest = envelope.fastest(found.links, demand)
+    if as_json:
+        told = orjson.loads(orjson.dumps(prediction))
+        context.reporter.emit({**told, "fastest_bps": fastest, "margin": envelope.MARGIN, "measured": found.time})
+    else:
+        for line in words(demand, prediction, fastest):
+            context.reporter.console.print(line, soft_wrap=True)
+        context.reporter.console.print(f"[dim]by the measurement of {found.time}, {found.profile} profile[/]")
+    sys.exit(0 if prediction.inside else 1)
+
+
+def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) -> Demand:
+    """What the words of the command line ask for; Refused, one line, for others."""
+    try:
+        wanted: dict[str, Any] = {
+            "rate_bps": Rate.parse(rate).bps,
+            "delay_ns": Duration.parse(delay).ns,
+            "packet_bytes": Size.parse(size).bytes,
+        }
+    except UnitError as error:
+        raise Refused(str(error)) from None
+    if not 28 <= wanted["packet_bytes"] <= 65_535:
+        raise Refused(f'--size "{size}": write the size of an IP packet from 28B to 65535B, like 1500B')
+    return Demand(**wanted, links=links, backend=backend)
+
+
+def words(demand: Demand, prediction: Prediction, fastest: int) -> list[str]:
+    """The verdict, a line each: in or out, why, how far it reaches, how late packets would be."""
+    verdict = "[green]inside[/]" if prediction.inside else "[bold red]outside[/]"
+    lines = [f"{verdict}: {prediction.why}"]
+    reach = about(fastest, "rate", 3)
+    each = f"each of {demand.links} links" if demand.links > 1 else "a link"
+    lines.append(f"back end {prediction.backend}; with packets of {demand.packet_bytes} bytes {each} may have {reach}")
+    if prediction.delay_error_p50_ns is not None and prediction.delay_error_p99_ns is not None:
+        p50, p99 = (about(ns, "time", 3) for ns in (prediction.delay_error_p50_ns, prediction.delay_error_p99_ns))
+        share = ""
+        if demand.delay_ns:
+            share = f", {prediction.delay_error_p50_ns / demand.delay_ns:.3%} of {about(demand.delay_ns, 'time', 3)}"
+        lines.append(f"packets leave late by {p50} at the median{share}, by {p99} at p99")
+    if demand.memory_bytes:
+        lines.append(f"{about(demand.memory_bytes, 'size', 3)} in flight when the delay lines are full")
+    if not prediction.inside:
+        lines.append("the virtual clock has no such limits: --runtime virtual")
+    return lines

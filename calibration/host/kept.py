@@ -1,0 +1,114 @@
+"""What was measured of this host, kept in the user's cache under the host's fingerprint.
+
+In: the environment and the node binary, for the fingerprint; a measurement. Out: the last measurement of a host like
+this one, or none: another kernel, other CPUs, another governor, clock source or version of the project make it void.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from calibration.envelope import Frontier
+from labs import cache
+from labs.context import ROOT, Context
+from labs.record import host_facts
+from labs.record.experiment import checksum
+from labs.runtime.binary import node_binary
+from labs.typed import read_typed
+
+FORMAT = "ewan-host/1"
+KIND = "host"
+"""The folder in the cache."""
+MOST_KEPT = 8
+Profile = Literal["quick", "default", "full"]
+PROFILES: tuple[Profile, ...] = ("quick", "default", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class HostCalibration:
+    """What one host was measured to do. `circumstances`: what the fingerprint is made of, by name."""
+
+    fingerprint: str
+    circumstances: Mapping[str, str]
+    time: str
+    profile: Profile
+    elapsed_ns: int
+    links: tuple[Frontier, ...]
+    absent: Mapping[str, str]
+    """Back ends that this host has not, with the reason."""
+    format: Literal["ewan-host/1"] = "ewan-host/1"
+
+
+def circumstances(binary: Path, cpus: Path = Path("/sys/devices/system/cpu")) -> dict[str, str]:
+    """What a measurement of this host depends on, each in words."""
+    facts = host_facts({})
+    governors = {path.read_text().strip() for path in sorted(cpus.glob("cpu[0-9]*/cpufreq/scaling_governor"))}
+    return {
+        "kernel": f"{facts.kernel} {platform.version()}",
+        "CPU": f"{facts.cpus} × {facts.cpu_model}",
+        "usable CPUs": ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))),
+        "governor": ",".join(sorted(governors)) or "none",
+        "clock source": facts.clock_source,
+        "ewan-node": checksum(node_binary(binary)),
+    }
+
+
+def fingerprint(of: Mapping[str, str]) -> str:
+    """SHA-256 of circumstances, in hexadecimal digits."""
+    return hashlib.sha256(orjson.dumps(dict(of), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def to_json(calibration: HostCalibration) -> bytes:
+    """As JSON, keys in order."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(
+        {each.name: getattr(calibration, each.name) for each in dataclasses.fields(calibration)}, option=options
+    )
+
+
+def from_json(text: bytes) -> HostCalibration:
+    """ValueError, one line, for another format, unknown keys and wrong values."""
+    data: Any = orjson.loads(text)
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ValueError(f"no measurement of a host that this version reads ({FORMAT}): ewan calibrate makes one")
+    calibration: HostCalibration = read_typed(HostCalibration, data, "host")
+    return calibration
+
+
+def path(context: Context) -> Path:
+    """Where this host's measurement is, or would be."""
+    place = cache.kept(context.environment, KIND, ROOT)
+    return place / f"{fingerprint(circumstances(context.binary))[:16]}.json"
+
+
+def load(context: Context) -> HostCalibration | None:
+    """This host's last measurement; None where there is none that holds. A damaged file counts as none."""
+    try:
+        return from_json(path(context).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def save(context: Context, calibration: HostCalibration) -> Path:
+    """Keeps a measurement in place of an older one of the same host. OSError where it cannot be written."""
+    place = path(context)
+    new = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        new.write_bytes(to_json(calibration))
+        cache.give_back(new, context.environment)
+        new.replace(place)
+    finally:
+        new.unlink(missing_ok=True)
+    known = sorted(place.parent.glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
+    for old in known[MOST_KEPT:]:
+        old.unlink(missing_ok=True)
+    return place

@@ -1,0 +1,62 @@
+"""Whether this host carries what a run's flows may put on its links: the envelope, asked before anything is made.
+
+In: a plan and the load of each of its links. Out: why it does not, in one line that names the figure, or nothing. What
+was measured of the host is the past: before a run is refused, the host is asked to carry that very load once more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Literal
+
+from calibration import envelope
+from calibration.envelope import Demand, Frontier
+from calibration.host import links, measurement
+from labs.context import Context
+from labs.plan import Plan
+from labs.stages import Framing
+
+MTU_BYTES = 1500
+MOST_LINKS = 64
+"""So many links the host is asked to carry once more, in place of more of them."""
+
+
+def outside(context: Context, plan: Plan, loads: Mapping[tuple[str, Literal["forward", "backward"]], int]) -> str:
+    """Empty where the host carries it, or where nothing tells that it does not."""
+    wanted = demands(plan, loads)
+    if not wanted:
+        return ""
+    found = measurement.of_this_host(context)
+    for demand in wanted:
+        why = refusal(found.links, demand)
+        if why and not links.carries(context.live("netns"), context.binary, demand, MOST_LINKS):
+            return why
+    return ""
+
+
+def demands(plan: Plan, loads: Mapping[tuple[str, Literal["forward", "backward"]], int]) -> list[Demand]:
+    """What each spinner, and the kernel, is to carry: so many loaded directions, of the mean of their loads, with
+    packets as large as the MTU."""
+    spinner_of = {name: number for number, each in enumerate(plan.spinners) for name in each.links}
+    known = {link.name: link for link in plan.links}
+    by_worker: dict[tuple[str, int], list[int]] = defaultdict(list)
+    framings: dict[tuple[str, int], Framing] = {}
+    for (name, _), bps in sorted(loads.items()):
+        worker = str(known[name].backend), spinner_of.get(name, -1)
+        by_worker[worker].append(bps)
+        framings[worker] = known[name].forward.framing
+    mtu = min((each.mtu for node in plan.nodes for each in node.interfaces), default=MTU_BYTES)
+    return [
+        Demand(max(sum(each) // len(each), 1), 0, mtu, len(each), framings[worker], worker[0])
+        for worker, each in by_worker.items()
+    ]
+
+
+def refusal(frontiers: tuple[Frontier, ...], demand: Demand) -> str:
+    """Why a demand is outside the envelope; empty where it is inside, or where its back end was not measured."""
+    try:
+        prediction = envelope.predict(frontiers, demand)
+    except envelope.NoEnvelopeError:
+        return ""
+    return "" if prediction.inside else prediction.why

@@ -1,0 +1,75 @@
+"""The user's cache directory, which all clones share: the same place that images/cache.sh names for scripts.
+
+In: the environment. Out: a directory of the cache for one kind of thing, or that of this project's target/ where there
+is no cache. Under sudo it is the cache of the user who called it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from pathlib import Path
+
+from labs.errors import UserError
+
+TAG = "CACHEDIR.TAG"
+SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Built by ewan; make clean CACHE=1 removes it.\n"
+
+
+def root(environment: Mapping[str, str]) -> Path | None:
+    """The cache's directory; None with EWAN_CACHE=off, or without a home. UserError for a path that is not absolute."""
+    named = environment.get("EWAN_CACHE", "")
+    if named == "off":
+        return None
+    if named:
+        if not named.startswith("/"):
+            raise UserError(f"EWAN_CACHE={named}: write an absolute path, or off")
+        return Path(named)
+    wanted = environment.get("XDG_CACHE_HOME", "")
+    if wanted.startswith("/"):
+        return Path(wanted) / "ewan"
+    home = _home(environment)
+    return home / ".cache/ewan" if home is not None else None
+
+
+def _home(environment: Mapping[str, str]) -> Path | None:
+    caller = environment.get("SUDO_UID", "")
+    if os.geteuid() == 0 and caller.isdigit():
+        try:
+            return Path(pwd.getpwuid(int(caller)).pw_dir)
+        except KeyError:
+            return None
+    return Path(environment["HOME"]) if environment.get("HOME") else None
+
+
+def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
+    """The directory for things of this kind, made; in the project's target/ where the cache cannot be written."""
+    cache = root(environment)
+    if cache is not None:
+        try:
+            _make(cache / kind, environment)
+            if not (cache / TAG).exists():
+                (cache / TAG).write_text(SIGNATURE)
+                give_back(cache / TAG, environment)
+            if os.access(cache / kind, os.W_OK):
+                return cache / kind
+        except OSError:
+            pass  # a home that cannot be written
+    place = project / "target" / kind
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _make(place: Path, environment: Mapping[str, str]) -> None:
+    if place.is_dir():
+        return
+    _make(place.parent, environment)
+    place.mkdir(exist_ok=True)
+    give_back(place, environment)
+
+
+def give_back(path: Path, environment: Mapping[str, str]) -> None:
+    """Under sudo, what was made belongs to the user who called it."""
+    if os.geteuid() == 0 and environment.get("SUDO_UID", "").isdigit() and environment.get("SUDO_GID", "").isdigit():
+        os.chown(path, int(environment["SUDO_UID"]), int(environment["SUDO_GID"]))
