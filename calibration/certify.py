@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from calibration import exact, expect, machine, probe, spinner
-from calibration.compare import compare
-from calibration.probing import plan_probes
+from calibration.compare import HOLDS_S, compare
+from calibration.probing import Probing, plan_probes
+from calibration.thorough import rows as thorough_rows
 from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
 from calibration.uncertainty import Instrument, quantile
 from labs import routes
@@ -63,23 +64,30 @@ def verify_lab(
     tolerances: Tolerances | None = None,
     policy: Policy = "default",
     instrument: Instrument | None = None,
+    thorough: bool = False,
 ) -> Certificate:
     """Waits until the routes are there, then measures every link of `plan`, both ways, and its pairs.
 
-    `tolerances`: in place of the policy's. `instrument`: what the probes add on this host, where that was measured.
+    `thorough`: in the live clock also all links at once, and the metrics of RFC 6349. `tolerances`: in place of the
+    policy's. `instrument`: what the probes add on this host, where that was measured.
     LabError or RuntimeError with one line when the routes are not found, when probes cannot run or were interrupted.
     In the virtual clock the certificate holds nothing of this machine and none of its time: two of the same plan are
     the same bytes.
     """
     if isinstance(lab, LiveLab):
-        certificate = _live(plan, lab, progress, tolerances or POLICIES[policy], instrument or Instrument())
+        certificate = _live(plan, lab, progress, tolerances or POLICIES[policy], instrument or Instrument(), thorough)
     else:
         certificate = _batch(plan, lab, tolerances)
     return dataclasses.replace(certificate, policy=policy)
 
 
 def _live(
-    plan: Plan, lab: LiveLab, progress: Callable[[str], None], tolerances: Tolerances, instrument: Instrument
+    plan: Plan,
+    lab: LiveLab,
+    progress: Callable[[str], None],
+    tolerances: Tolerances,
+    instrument: Instrument,
+    thorough: bool,
 ) -> Certificate:
     routing = routes.converged(lab.labs, plan, progress)
     bounds = beside_routing(tolerances, plan)
@@ -95,6 +103,15 @@ def _live(
     instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, busy=bool(load.words()), instrument=instrument)
+    if thorough:
+
+        def measure(asked: Probing) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:
+            earlier = _statistics(plan, lab.labs)
+            told = probe.run(plan, asked, lab.binary, lambda text: progress(f"thorough: {text}"))
+            return told, spinner.facts(earlier, _statistics(plan, lab.labs))
+
+        with _off_the_spinners(plan):
+            rows += tuple(thorough_rows(expected, plan.lab, measure, bounds, instrument, HOLDS_S))
     return Certificate(
         plan_sha256=digest(plan),
         lab=plan.lab,

@@ -16,14 +16,15 @@ import click
 import orjson
 
 from calibration import BatchLab, LiveLab, doctor, kept, report, verify_lab
+from calibration.host import measurement
 from labs import clock, descriptions, routes, rundir
 from labs.commands import live, tables, virtual
 from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.options import description_options, json_option, live_option, pass_context
+from labs.commands.options import description_options, json_option, live_option, pass_context, policy_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
-from labs.plan import Plan, to_json
-from labs.record import CERTIFICATE_FILE, Certificate
+from labs.plan import Plan, digest, to_json
+from labs.record import CERTIFICATE_FILE, Certificate, Policy
 from labs.record import to_json as certificate_json
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
@@ -43,10 +44,11 @@ COLOURS = {
 
 @click.command("lab")
 @description_options
+@policy_option
 @json_option
 @guarded
 @pass_context
-def lab_command(context: Context, /, topology: str, as_json: bool, **options: Any) -> None:
+def lab_command(context: Context, /, topology: str, policy: Policy, as_json: bool, **options: Any) -> None:
     """Compile a description, bring the lab up, verify every link, leave it up (in the virtual clock: and end).
 
     TOPOLOGY is a template (dumbbell, parking-lot, star, chain, ring, mesh, fishbone, four-domain, grid), a file, or
@@ -61,7 +63,7 @@ def lab_command(context: Context, /, topology: str, as_json: bool, **options: An
     in_virtual = is_virtual(context)
     plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=in_virtual)
     if in_virtual:
-        lab_virtual(context, plan, as_json)
+        lab_virtual(context, plan, as_json, policy)
         return
     as_root(context)
     directory = rundir.make(plan.lab)
@@ -70,7 +72,7 @@ def lab_command(context: Context, /, topology: str, as_json: bool, **options: An
         if not as_json:
             describe(context, plan)
         try:
-            certificate = certify(context, plan)
+            certificate = certify(context, plan, policy)
         except KeyboardInterrupt:
             context.live().down(plan.lab)
             raise Refused(f"interrupted: {plan.lab} is down again") from None
@@ -89,14 +91,14 @@ def lab_command(context: Context, /, topology: str, as_json: bool, **options: An
     sys.exit(0 if certificate.passed else 1)
 
 
-def lab_virtual(context: Context, plan: Plan, as_json: bool) -> None:
+def lab_virtual(context: Context, plan: Plan, as_json: bool, policy: Policy = "default") -> None:
     """The lab in the virtual clock: built, verified, ended."""
     directory = rundir.make(plan.lab)
     if not as_json:
         describe(context, plan)
     verifying = Verifying(context)
     try:
-        certificate = verify_lab(plan, BatchLab(verifying, directory))
+        certificate = verify_lab(plan, BatchLab(verifying, directory), policy=policy)
     except RuntimeError as error:
         raise Refused(f"{error}: what was measured until then is in {directory}") from None
     show(context, certificate, directory, plan, as_json)
@@ -128,10 +130,11 @@ def describe(context: Context, plan: Plan) -> None:
 @click.command("verify")
 @live_option
 @click.argument("name", required=False)
+@policy_option
 @json_option
 @guarded
 @pass_context
-def verify_command(context: Context, name: str | None, as_json: bool) -> None:
+def verify_command(context: Context, name: str | None, policy: Policy, as_json: bool) -> None:
     """Measure every link of a running lab against its plan.
 
     \b
@@ -147,7 +150,7 @@ def verify_command(context: Context, name: str | None, as_json: bool) -> None:
         )
     directory = rundir.make(plan.lab)
     try:
-        certificate = certify(context, plan)
+        certificate = certify(context, plan, policy)
     except BaseException:
         rundir.drop(directory)
         raise
@@ -156,18 +159,53 @@ def verify_command(context: Context, name: str | None, as_json: bool) -> None:
     sys.exit(0 if certificate.passed else 1)
 
 
+def calibrate_lab(context: Context, plan: Plan, policy: Policy, as_json: bool) -> Certificate:
+    """A lab as it is deployed: verified, with all its links loaded at once, and TCP by RFC 6349.
+
+    A lab of this name that is up is measured as it is, if it is of the same plan, and stays up. Else it is made for the
+    time of the measurement.
+    """
+    as_root(context)
+    labs = context.live()
+    there = plan.lab in labs.names()
+    if there and digest(labs.load(plan.lab).plan) != digest(plan):
+        raise Refused(f"lab {plan.lab} is up, and of another plan: ewan down {plan.lab}, or give this one another name")
+    directory = rundir.make(plan.lab)
+    try:
+        if not there:
+            live.bring_up(context, plan)
+        try:
+            certificate = certify(context, plan, policy, thorough=True)
+        finally:
+            if not there:
+                context.live().down(plan.lab)
+    except BaseException:
+        rundir.drop(directory)
+        raise
+    show(context, certificate, directory, plan, as_json)
+    advise(context, certificate)
+    return certificate
+
+
 def advise(context: Context, certificate: Certificate) -> None:
     """Says, last of all, what to do about a lab that did not pass."""
     for line in report.advice(certificate):
         context.reporter.messages.print(line, style="yellow", soft_wrap=True)
 
 
-def certify(context: Context, plan: Plan) -> Certificate:
+def certify(context: Context, plan: Plan, policy: Policy = "default", *, thorough: bool = False) -> Certificate:
     """Runs the verification, saying on standard error what it is at."""
     try:
         with context.reporter.progress(f"verifying {plan.lab}") as progress:
             lab = LiveLab(context.live(), context.binary)
-            return verify_lab(plan, lab, progress=lambda text: progress.step(f"verifying {plan.lab}: {text}"))
+            return verify_lab(
+                plan,
+                lab,
+                progress=lambda text: progress.step(f"verifying {plan.lab}: {text}"),
+                policy=policy,
+                instrument=measurement.instrument(context),
+                thorough=thorough,
+            )
     except routes.NotConvergedError as error:
         raise live.unsettled(plan, error) from None
     except RuntimeError as error:

@@ -11,7 +11,7 @@ from typing import Any
 from calibration import budget, statistic
 from calibration.expectation import BYTE_NS, PairExpectation, own_ns
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
-from calibration.probing import PROBE_BYTES, Probing
+from calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
 from calibration.tolerances import Tolerances
 from calibration.uncertainty import enough_for, recorded
 from labs.record import Row
@@ -48,7 +48,24 @@ def pair_rows(
         slower = pair.dither_ns + pair.wakeups * bounds.switch_ns
         tolerance = near + wander, max(near, rounding_ns(parts)) + wander + slower
         yield _round_trips(pair, judge, stream, base, value, tolerance, note)
+    yield from _path_mtu(pair, judge, results)
     yield from _goodput(pair, judge, probing, results, bounds)
+
+
+def _path_mtu(pair: PairExpectation, judge: Judge, results: Results) -> Iterator[Row]:
+    """The largest packet that was answered, of those that were sent (RFC 6349, section 3.1)."""
+    sizes = mtu_sizes(pair)
+    found = {size: results.streams.get(("rtt", mtu_stream(pair, size))) for size in sizes}
+    asked = {size: stream for size, stream in found.items() if stream is not None}
+    if not asked or not pair.lossless:
+        return
+    passed = [size for size, stream in asked.items() if stream["received_packets"]]
+    if not passed:
+        yield judge.dead("path MTU", "bytes", sizes[0], "no packet of any size was answered")
+        return
+    hop = "a hop on the way has a smaller MTU than the plan says, or drops large packets"
+    note = "" if passed[0] == sizes[0] else f"{hop}: of {sizes[0]} bytes none was answered"
+    yield judge.row("path MTU", "bytes", sizes[0], max(passed), 0.0, note)
 
 
 def _round_trips(

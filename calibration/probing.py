@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from calibration.expectation import Expectations, LinkExpectation, PairExpectation, ProbeEnds
+from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, PairExpectation, ProbeEnds
 from generator.traffic_request import end
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
@@ -19,6 +19,8 @@ MS = NS_PER_MS
 SECOND = NS_PER_SECOND
 PROBE_BYTES = 100
 """Size of an IP packet that measures delay or loss: small, so that its serialisation time matters little."""
+MTU_PACKETS = 3
+"""Of each size: one that is lost decides nothing."""
 SENDER = " sender "
 """Follows the link's key in the name of a stream that is one of several which fill the link together."""
 
@@ -98,11 +100,40 @@ def plan_probes(expected: Expectations, lab: str, method: Method) -> Probing:
     told = [pair for pair in told if _passes(probing, pair, "base RTT", PROBE_BYTES)]
     probing.add("rtt", "rtt", *method.round_trips(told, lab))
     _skip_untold(probing, expected)
+    probing.add("rtt", "path MTU", *_of_sizes(pairs, lab, method.most_transfers))
     method.rates(probing, [link for link in links if not link.untold("rate")], lab)
     steady = [pair for pair in pairs if not pair.untold("queue limit")]
     steady = [pair for pair in steady if _passes(probing, pair, "TCP goodput", pair.mtu_bytes)]
     method.transfers(probing, list(_one_per_bottleneck(probing, steady, method.most_transfers)), lab)
     return probing
+
+
+def mtu_stream(pair: PairExpectation, packet_bytes: int) -> str:
+    """The name of the stream that tells whether packets of a size pass between a pair and back."""
+    return f"{pair.key}, {packet_bytes} bytes"
+
+
+def mtu_sizes(pair: PairExpectation) -> list[int]:
+    """Sizes of IP packets that tell where a path's MTU is if it is not the configured one: what tunnels leave of it."""
+    most = min(pair.mtu_bytes, pair.passing_bytes)
+    return [most, *(size for size in (most - 8, most - 50, most - 100, 1280, 576, 296, 128) if 100 < size < most)]
+
+
+def _of_sizes(pairs: Sequence[PairExpectation], lab: str, most: int) -> tuple[list[Stream], float]:
+    """Of the first pairs whose paths differ, as many as transfers: a few packets of each size (RFC 4821, 7.6), and how
+    long after the last one was sent all answers have arrived (ns)."""
+    first = list({pair.links: pair for pair in reversed(pairs)}.values())[::-1][:most]
+    streams = []
+    longest = 0.0
+    for pair in first:
+        slowest = min((each.rate_bps for each in pair.directions), default=pair.bottleneck_bps) or pair.bottleneck_bps
+        own = pair.mtu_bytes * BYTE_NS / max(slowest, 1)
+        sizes = mtu_sizes(pair)
+        interval = max(10 * MS, 4 * own * len(sizes))
+        streams += [packet_stream(mtu_stream(pair, s), pair.ends, lab, s, interval, MTU_PACKETS) for s in sizes]
+        spread = 5 * pair.deviation_ns + len(sizes) * MTU_PACKETS * own
+        longest = max(longest, pair.round_trip_ns(pair.mtu_bytes) + spread + 20 * MS)
+    return streams, longest
 
 
 def _skip_untold(probing: Probing, expected: Expectations) -> None:

@@ -6,19 +6,21 @@ In: the command line. Out: tables, or JSON with --json; `envelope` ends with sta
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from typing import Any
 
 import click
 import orjson
 
-from calibration import envelope
+from calibration import cli, envelope
 from calibration.envelope import Demand, Frontier, Prediction
 from calibration.host import kept, measurement
 from calibration.host.kept import PROFILES, HostCalibration, Profile
+from labs import descriptions
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
+from labs.commands.options import json_option, only_live, optional_description, pass_context, policy_option
 from labs.commands.privileges import as_root
 from labs.context import Context
+from labs.record import Policy
 from labs.runtime.memory import free_memory_bytes
 from labs.sheet import grid
 from labs.units import BITS_PER_BYTE, Duration, Rate, Size, UnitError, about
@@ -27,24 +29,47 @@ COLUMNS = ["back end", "packet", "links", "packets/s", "rate of each", "error p5
 
 
 @click.command("calibrate")
-@click.option("--profile", type=click.Choice(PROFILES), default="default", show_default=True)
+@optional_description
+@click.option("--profile", type=click.Choice(PROFILES), help="of this host  [default: default]")
+@policy_option
 @json_option
 @guarded
 @pass_context
-def calibrate_command(context: Context, profile: str, as_json: bool) -> None:
-    """Measure this host: how exact its timers are, what its links carry and how late they are.
+def calibrate_command(
+    context: Context,
+    /,
+    topology: str | None,
+    profile: Profile | None,
+    policy: Policy,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure this host; or with a TOPOLOGY, that lab as it is deployed.
 
-    What was measured is kept for this host; labs and experiments are held against it. It takes at most a minute;
-    --profile quick 15 s, --profile full ten minutes.
+    Of the host: how exact its timers are, what its links carry and how late they are. It is kept; labs and experiments
+    are held against it. It takes at most a minute, with --profile quick 15 s, with --profile full ten minutes.
+
+    Of a lab: every link alone, all of them at once, every pair, and TCP by RFC 6349. A lab that is up is measured as it
+    is.
 
     \b
     ewan calibrate
     ewan calibrate --profile full
+    ewan calibrate dumbbell --rtt 100ms
     """
+    if topology is not None:
+        if profile is not None:
+            raise Refused("--profile is of the host: leave it out where a lab is named")
+        only_live(click.get_current_context(), None, context.runtime)
+        plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False)
+        sys.exit(0 if cli.calibrate_lab(context, plan, policy, as_json).passed else 1)
+    if given := [name for name, value in options.items() if value is not None]:
+        raise Refused(f"--{given[0].replace('_', '-')} is of a lab: name its topology, like ewan calibrate dumbbell")
+    profile = profile or "default"
     as_root(context)
     what = f"calibrating this host ({measurement.WORDS[profile]})"
     with context.reporter.progress(what) as status:
-        found = measurement.measure(context, cast(Profile, profile), lambda text: status.step(f"{what}: {text}"))
+        found = measurement.measure(context, profile, lambda text: status.step(f"{what}: {text}"))
     try:
         place = kept.save(context, found)
     except OSError as error:
@@ -122,17 +147,21 @@ def envelope_command(
 
 def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) -> Demand:
     """What the words of the command line ask for; Refused, one line, for others."""
-    try:
-        wanted: dict[str, Any] = {
-            "rate_bps": Rate.parse(rate).bps,
-            "delay_ns": Duration.parse(delay).ns,
-            "packet_bytes": Size.parse(size).bytes,
-        }
-    except UnitError as error:
-        raise Refused(str(error)) from None
+    wanted = {
+        "rate_bps": _quantity("rate", rate, Rate).bps,
+        "delay_ns": _quantity("delay", delay, Duration).ns,
+        "packet_bytes": _quantity("size", size, Size).bytes,
+    }
     if not 28 <= wanted["packet_bytes"] <= 65_535:
         raise Refused(f'--size "{size}": write the size of an IP packet from 28B to 65535B, like 1500B')
     return Demand(**wanted, links=links, backend=backend)
+
+
+def _quantity(option: str, text: str, kind: Any) -> Any:
+    try:
+        return kind.parse(text)
+    except UnitError as error:
+        raise Refused(f'--{option} "{text}": {error}') from None
 
 
 def words(demand: Demand, prediction: Prediction, fastest: int) -> list[str]:

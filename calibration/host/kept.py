@@ -18,6 +18,7 @@ from typing import Any, Literal
 import orjson
 
 from calibration.envelope import Frontier
+from calibration.host.accuracy import Accuracy
 from labs import cache
 from labs.context import ROOT, Context
 from labs.record import host_facts
@@ -45,6 +46,8 @@ class HostCalibration:
     links: tuple[Frontier, ...]
     absent: Mapping[str, str]
     """Back ends that this host has not, with the reason."""
+    accuracy: Accuracy | None = None
+    """Of one link of our own; None in the quick profile."""
     format: Literal["ewan-host/1"] = "ewan-host/1"
 
 

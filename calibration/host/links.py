@@ -22,14 +22,15 @@ from calibration.expectation import BYTE_NS, LinkExpectation, framed_bytes
 from calibration.probing import MS, Probing, packet_stream
 from calibration.spinner import Classes
 from calibration.tolerances import Tolerances
-from labs import host
+from labs import change, host
 from labs.compile import compile
-from labs.plan import Plan
+from labs.plan import Link, Plan
 from labs.record import COVERAGE_FACTOR
 from labs.runtime.base import Controllable, Keeping, LabError
 from labs.spec import from_template
 from labs.spec.source import DescriptionError
-from labs.units import BITS_PER_BYTE
+from labs.stages import Framing
+from labs.units import BITS_PER_BYTE, Rate
 
 MTU_BYTES = 1500
 DELAY = "2ms"
@@ -79,15 +80,38 @@ class Bench:
     binary: Path
     plan: Plan
     expected: Sequence[LinkExpectation] = field(init=False)
+    rate_bps: int = field(init=False)
+    """Of each link, forward, as it was set last."""
+
+    now: dict[str, Link] = field(init=False)
+    """The links as they were changed last."""
 
     def __post_init__(self) -> None:
+        self.now = {link.name: link for link in self.plan.links}
+        self.rate_bps = self.plan.links[0].forward.rate_bps
         self.expected = [each for each in expect.expectations(self.plan).links if each.name == "forward"]
 
     def set_rate(self, rate_bps: int) -> None:
         """Of all links, forward."""
-        for link in self.expected:
-            request = {"command": "set", "link": link.link, "direction": "forward", "in_ns": 0, "rate_bps": rate_bps}
-            self.runtime.control(self.plan.lab, link.link, request)
+        self.change(rate=f"{max(rate_bps, Rate.LOWEST)}bit/s")
+        self.rate_bps = rate_bps
+
+    def change(self, **words: str) -> dict[str, Any]:
+        """Of all links, forward, in the words of a description; the keys that were changed."""
+        asked, keys = change.wanted(words), dict[str, Any]()
+        for name, now in self.now.items():
+            made = change.compile_change(self.plan, now, "forward", asked)
+            keys = made.to_data()
+            request = {"command": "set", "link": name, "direction": "forward", "in_ns": 0, **keys}
+            self.runtime.control(self.plan.lab, name, request)
+            self.now[name] = change.after(now, "forward", made)
+        self.rate_bps = keys.get("rate_bps", self.rate_bps)
+        return keys
+
+    @property
+    def framing(self) -> Framing:
+        """What a packet counts on the links."""
+        return self.expected[0].direction.framing
 
     def statistics(self) -> list[dict[str, Any]]:
         """What the links counted, an answer a spinner."""
@@ -95,9 +119,12 @@ class Bench:
         return [self.runtime.control(self.plan.lab, each.links[0], {"command": "stats"}) for each in asked]
 
     def send(
-        self, packet_bytes: int, interval_ns: float, *, raw: bool = False
+        self, packet_bytes: int, interval_ns: float, *, raw: bool = False, extra_ns: int = 0
     ) -> tuple[list[dict[str, Any]], list[spinner.LinkFacts]]:
-        """One stream through each link at once; their results, and what the links counted meanwhile."""
+        """One stream through each link at once; their results, and what the links counted meanwhile.
+
+        `extra_ns`: so much longer than for 2 ms of delay packets are waited for.
+        """
         count = max(int(SENDING_NS / interval_ns), 8)
         streams = [
             {
@@ -108,7 +135,7 @@ class Bench:
             for link in self.expected
         ]
         probing = Probing()
-        probing.add("saturate" if not raw else "delay", "envelope", streams, DRAIN_NS)
+        probing.add("saturate" if not raw else "delay", "envelope", streams, DRAIN_NS + extra_ns)
         before = self.statistics()
         answer = probe.run(self.plan, probing, self.binary, lambda text: None)
         facts = spinner.facts(before, self.statistics())

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from calibration.host import kept, links
+from calibration.host import accuracy, kept, links
 from calibration.host.kept import HostCalibration, Profile
+from calibration.uncertainty import Instrument
 from labs.context import Context
 
 LINKS = {"quick": links.QUICK, "default": links.DEFAULT, "full": links.FULL}
@@ -23,7 +24,12 @@ def measure(context: Context, profile: Profile, progress: Callable[[str], None] 
     is left."""
     begun = time.monotonic_ns()
     known = kept.circumstances(context.binary)
-    frontiers, absent = links.measure(context.live("netns"), context.binary, LINKS[profile], progress)
+    runtime = context.live("netns")
+    exact = None
+    if profile != "quick":
+        with links.bench(runtime, context.binary, "user", 1) as made:
+            exact = accuracy.measure(made, progress)
+    frontiers, absent = links.measure(runtime, context.binary, LINKS[profile], progress)
     return HostCalibration(
         fingerprint=kept.fingerprint(known),
         circumstances=known,
@@ -32,6 +38,7 @@ def measure(context: Context, profile: Profile, progress: Callable[[str], None] 
         elapsed_ns=time.monotonic_ns() - begun,
         links=frontiers,
         absent=absent,
+        accuracy=exact,
     )
 
 
@@ -45,3 +52,11 @@ def of_this_host(context: Context) -> HostCalibration:
         found = measure(context, "quick", lambda text: status.update(f"{what}: {text}"))
     kept.save(context, found)
     return found
+
+
+def instrument(context: Context) -> Instrument:
+    """What probes add on this host: as it was measured, else as it is assumed."""
+    found = kept.load(context)
+    if found is None:
+        return Instrument()
+    return Instrument(source=f"ewan calibrate, {found.time}")

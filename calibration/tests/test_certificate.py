@@ -83,7 +83,7 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_the_table_is_text(certificate: Certificate) -> None:
     cells = {row[1:3]: row for row in report.table(certificate)}
-    shown = ("100 Mbit/s", "100 Mbit/s", "-0.0000%", "0.0156%", "±100 kbit/s", "ok")
+    shown = ("100 Mbit/s", "100 Mbit/s", "+0.0000%", "0.0156%", "±100 kbit/s", "ok")
     assert cells["forward", "rate"][3:9] == shown
     assert cells["forward", "delay p50"][3] == "50.011 ms"
     assert cells["forward", "loss"][3:6] == ("0 %", "0 %", "+0 %")
@@ -101,7 +101,7 @@ def test_counts_of_a_link_are_those_of_the_verification() -> None:
     assert (nothing.overrun_packets, nothing.gaps, nothing.gaps_ns, nothing.release_p99_ns) == (0, 0, 0, None)
     own = spinner.facts([stats["before"]], [stats["after"]])["core forward"]
     assert own.port == "packet" and own.gaps > 0
-    assert own.release_p50_ns is not None and own.release_p50_ns < 10_000
+    assert own.release_p50_ns is not None and own.release_p50_ns < 20_000
 
 
 def test_what_lies_between_two_readings_of_a_histogram() -> None:

@@ -46,6 +46,7 @@ def test_an_honest_link_passes() -> None:
         "loss": "ok",
         "queue limit": "ok",
         "base RTT": "ok",
+        "path MTU": "ok",
         "TCP goodput": "ok",
     }
     assert rows["delay p50"].error == 5_000
@@ -221,3 +222,17 @@ def test_a_link_that_a_fault_ended_is_named_as_the_cause() -> None:
     answers = answer(probing)
     rows = {row.quantity: row for row in compare(expected, probing, answers, {expected.links[0].key: found})}
     assert rows["release error p50"].verdict == "not measured"
+
+
+@pytest.mark.parametrize(
+    "largest, verdict, says",
+    [(1500, "ok", ""), (1450, "outside", "smaller MTU"), (0, "outside", "no packet of any size")],
+)
+def test_the_path_mtu_is_the_largest_packet_that_was_answered(largest: int, verdict: str, says: str) -> None:
+    expected, probing = prepared(plan())
+    answers = answer(probing)
+    asked = {each["name"]: each for each in answers["results"]}["path MTU"]
+    for stream in asked["streams"]:
+        stream["received_packets"] = 3 if stream["packet_bytes"] <= largest else 0
+    row = {row.quantity: row for row in compare(expected, probing, answers, {})}["path MTU"]
+    assert row.verdict == verdict and says in row.note and row.measured in (largest, None)

@@ -113,6 +113,7 @@ def test_an_exact_link_passes_and_says_that_it_is_exact() -> None:
             "loss",
             "queue limit",
             "base RTT",
+            "path MTU",
             "TCP goodput",
         ),
         "ok",

@@ -94,7 +94,7 @@ def test_probes_fit_through_a_black_hole_and_what_does_not_is_not_sent() -> None
     expected = expectations(plan(blackhole_bytes=1400))
     assert [link.mtu_bytes for link in expected.links] == [1400, 1400]
     probing = plan_probes(expected, "lab", LiveProbes())
-    assert {stream["packet_bytes"] for probe in probing.probes for stream in probe["streams"]} == {100, 1400}
+    assert max(stream["packet_bytes"] for probe in probing.probes for stream in probe["streams"]) == 1400
     assert "vanish in a black hole" in probing.skipped["left to right", "TCP goodput"]
     assert ("left to right", "base RTT") not in probing.skipped
     narrow = plan_probes(expectations(plan(blackhole_bytes=68)), "lab", LiveProbes())

@@ -36,7 +36,14 @@ def streams(probing: Probing, kind: str) -> list[dict[str, Any]]:
 
 def test_the_default_dumbbell_takes_less_than_fifteen_seconds() -> None:
     probing = planned(plan())
-    assert [each["name"] for each in probing.probes] == ["delay", "rtt", "rate 1", "rate 2", "tcp left to right"]
+    assert [each["name"] for each in probing.probes] == [
+        "delay",
+        "rtt",
+        "path MTU",
+        "rate 1",
+        "rate 2",
+        "tcp left to right",
+    ]
     assert probing.duration_ns < 13 * SECOND
 
 

@@ -39,6 +39,13 @@ OVERRIDES = {
 }
 
 lab_option = click.option("--lab", "lab", metavar="NAME", help="which lab, where several are up")
+policy_option = click.option(
+    "--policy",
+    type=click.Choice(["strict", "default", "teaching"]),
+    default="default",
+    show_default=True,
+    help="strict: every value inside its tolerance for sure; teaching: wide tolerances",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
 
 
@@ -76,6 +83,15 @@ runtime_option = click.option(
 
 def description_options(command: Function) -> Function:
     """TOPOLOGY, the overrides, --runtime."""
+    return _described(command, required=True)
+
+
+def optional_description(command: Function) -> Function:
+    """The same, where no TOPOLOGY may be meant."""
+    return _described(command, required=False)
+
+
+def _described(command: Function, required: bool) -> Function:
     from labs.spec.fields import Topology
 
     for key in sorted(Topology.all_parameters() - set(OVERRIDES), reverse=True):
@@ -84,7 +100,8 @@ def description_options(command: Function) -> Function:
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
     command = runtime_option(command)
-    return click.argument("topology", metavar="TOPOLOGY|FILE", shell_complete=complete_topology)(command)
+    named = "TOPOLOGY|FILE" if required else "[TOPOLOGY|FILE]"
+    return click.argument("topology", metavar=named, required=required, shell_complete=complete_topology)(command)
 
 
 def complete_topology(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -1,0 +1,220 @@
+"""How exact one link of our own is on this host: delay, rate, spacing, loss and queue, each against what is configured.
+
+In: a link that is up. Out: an `Accuracy`. The figures are those of the eWAN paper, section IV, on this host: configured
+against measured delay (figure 4), and what becomes of bunches of packets (figures 5 and 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.bursts import largest_burst_bytes
+from calibration import uncertainty
+from calibration.expectation import BYTE_NS, framed_bytes
+from calibration.host.links import ABOVE, MTU_BYTES, Bench
+from calibration.statistic import wilson
+from calibration.uncertainty import quantile
+from labs.record import COVERAGE_FACTOR
+
+PROBE_BYTES = 100
+DELAYS = ("100us", "500us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms")
+RATES_BPS = (1_000_000, 5_000_000, 20_000_000, 50_000_000, 100_000_000, 200_000_000, 500_000_000, 1_000_000_000)
+SPACED_BPS = 100_000_000
+OPEN_BPS = 10_000_000_000
+"""So fast a link leaves the sender's bunches as they are."""
+LOSS = "10%"
+QUEUE_BPS = 50_000_000
+SHARES = (0.001, 0.01, *(k / 20 for k in range(1, 20)), 0.98, 0.99, 0.995, 0.999, 1.0)
+"""Of distributions that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelayPoint:
+    """One-way delay through the link, of small packets far apart: configured, and quantiles of what was measured, less
+    the packet's own time at the link's rate."""
+
+    configured_ns: int
+    packets: int
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class RatePoint:
+    """The rate of a link that is offered more: the error as a share of the configured rate, and its uncertainty
+    (k = 2); None where this host could not offer more."""
+
+    configured_bps: int
+    error_ratio: float | None
+    uncertainty_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpacingPoint:
+    """Times between the arrivals of full packets, offered at `offered_bps` in bunches: quantiles, and the largest burst
+    as the depth of the token bucket that the stream needs (RFC 2697)."""
+
+    link_bps: int
+    offered_bps: int
+    packets: int
+    even_ns: float
+    """What an even pace would have."""
+    quantiles_ns: tuple[tuple[float, float], ...]
+    """(share, ns)."""
+    largest_burst_packets: float
+
+
+@dataclass(frozen=True, slots=True)
+class LossPoint:
+    """Random loss: how many of how many, the interval of the probability, and runs of losses against the model."""
+
+    configured_ratio: float
+    sent_packets: int
+    lost_packets: int
+    low_ratio: float
+    high_ratio: float
+    runs: tuple[tuple[int, int], ...]
+    """(packets in a row, how often)."""
+    chi_square: float
+    """Of the runs' lengths, against a geometric distribution."""
+    degrees: int
+    fits: bool
+    """Within 99 % of the chi-square distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePoint:
+    """How many full packets the fullest queue held, told by their wait."""
+
+    configured_packets: int
+    measured_packets: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Of one link, nothing else being on it."""
+
+    delays: tuple[DelayPoint, ...]
+    rates: tuple[RatePoint, ...]
+    spacings: tuple[SpacingPoint, ...]
+    loss: LossPoint
+    queue: QueuePoint
+
+
+def measure(made: Bench, progress: Callable[[str], None] = lambda text: None) -> Accuracy:
+    """About seven seconds."""
+    progress("links: configured and measured delay")
+    made.change(rate="100Mbit/s")
+    delays = [_delay(made, text) for text in DELAYS]
+    made.change(delay="2ms")
+    progress("links: rates")
+    rates = [_rate(made, bps) for bps in RATES_BPS]
+    progress("links: spacing, loss, queue")
+    spacings = [_spacing(made, bps) for bps in (OPEN_BPS, SPACED_BPS)]
+    made.change(rate="1Gbit/s", loss=LOSS)
+    loss = _loss(made)
+    made.change(loss="0%")
+    return Accuracy(tuple(delays), tuple(rates), tuple(spacings), loss, _queue(made))
+
+
+def _delay(made: Bench, text: str) -> DelayPoint:
+    change = made.change(delay=text)
+    configured = change["delay"]["delay_ns"]
+    (stream,), _ = made.send(PROBE_BYTES, 200_000, raw=True, extra_ns=configured)
+    own = framed_bytes(made.framing, PROBE_BYTES) * BYTE_NS / made.rate_bps
+    values = sorted(delay - own for delay in stream["delays_ns"])
+    p50, p99, p999 = (quantile(values, share) for share in (0.5, 0.99, 0.999))
+    return DelayPoint(configured, len(values), p50, p99, p999, values[-1])
+
+
+def _rate(made: Bench, rate_bps: int) -> RatePoint:
+    made.set_rate(rate_bps)
+    framed = framed_bytes(made.framing, MTU_BYTES)
+    (stream,), _ = made.send(MTU_BYTES, framed * BYTE_NS / rate_bps / ABOVE)
+    error, known = rate_error(stream, framed, rate_bps)
+    return RatePoint(rate_bps, error, known)
+
+
+def rate_error(stream: Mapping[str, Any], framed: int, rate_bps: float) -> tuple[float | None, float | None]:
+    """The error of a rate as a share of it, and its uncertainty with k = 2; None where too little was offered."""
+    steady = stream["steady"]
+    offered = (stream["sent_packets"] - 1) * framed * BYTE_NS / max(stream["sending_ns"], 1)
+    if offered < 1.02 * rate_bps or steady is None or steady["packets"] < 8:
+        return None, None
+    window = steady["fitted_window_ns"]
+    measured = steady["packets"] * framed * BYTE_NS / window
+    instant = uncertainty.rectangular(uncertainty.Instrument().instant_ns)
+    return measured / rate_bps - 1, 2 * math.hypot(math.sqrt(2) * instant / window, 0.58 / steady["packets"])
+
+
+def _spacing(made: Bench, link_bps: int) -> SpacingPoint:
+    """Offered a little more than `SPACED_BPS`, in the sender's own bunches."""
+    made.set_rate(link_bps)
+    framed = framed_bytes(made.framing, MTU_BYTES)
+    offered = min(link_bps, SPACED_BPS) * 1.05
+    (stream,), _ = made.send(MTU_BYTES, framed * BYTE_NS / offered, raw=True)
+    gaps = stream["spacings_ns"]
+    # Without the first tenth, in which the queue fills.
+    gaps = gaps[len(gaps) // 10 :]
+    times = [0]
+    for gap in gaps:
+        times.append(times[-1] + max(gap, 0))
+    ordered = sorted(float(gap) for gap in gaps)
+    rate = SPACED_BPS if link_bps == SPACED_BPS else round(offered)
+    burst = largest_burst_bytes(times, [framed] * len(times), rate) / framed
+    shares = tuple((share, quantile(ordered, share)) for share in SHARES)
+    return SpacingPoint(link_bps, round(offered), len(gaps), framed * BYTE_NS / rate, shares, burst)
+
+
+def _loss(made: Bench) -> LossPoint:
+    (stream,), _ = made.send(PROBE_BYTES, 20_000)
+    sent, lost = stream["sent_packets"], stream["lost_packets"] - stream["socket_drops_packets"]
+    configured = float(LOSS.rstrip("%")) / 100
+    low, high = wilson(lost, sent, COVERAGE_FACTOR)
+    runs = tuple((int(length), int(count)) for length, count in stream["loss_runs"])
+    chi, degrees = run_lengths_chi_square(runs, configured)
+    return LossPoint(configured, sent, lost, low, high, runs, chi, degrees, chi <= chi_square_limit(degrees))
+
+
+def run_lengths_chi_square(runs: Sequence[tuple[int, int]], probability: float) -> tuple[float, int]:
+    """Pearson's statistic of the lengths of runs of losses against a geometric distribution, which independent losses
+    of this probability have, and its degrees of freedom. Lengths of which fewer than five are expected count together.
+    """
+    total = sum(count for _, count in runs)
+    longest = max((length for length, _ in runs), default=1)
+    observed, expected = [], []
+    left = float(total)
+    for length in range(1, longest + 1):
+        share = total * probability ** (length - 1) * (1 - probability)
+        if left - share < 5:
+            break
+        observed.append(sum(count for found, count in runs if found == length))
+        expected.append(share)
+        left -= share
+    observed.append(total - sum(observed))
+    expected.append(max(left, 1e-9))
+    if total == 0 or len(observed) < 2:
+        return 0.0, 0
+    return sum((o - e) ** 2 / e for o, e in zip(observed, expected, strict=True)), len(observed) - 1
+
+
+def chi_square_limit(degrees: int) -> float:
+    """What a chi-square value exceeds in one case of a hundred (Wilson and Hilferty 1931); 0 without degrees."""
+    if degrees == 0:
+        return 0.0
+    z = 2.3263
+    return float(degrees * (1 - 2 / (9 * degrees) + z * math.sqrt(2 / (9 * degrees))) ** 3)
+
+
+def _queue(made: Bench) -> QueuePoint:
+    made.set_rate(QUEUE_BPS)
+    framed = framed_bytes(made.framing, MTU_BYTES)
+    own = framed * BYTE_NS / QUEUE_BPS
+    (stream,), _ = made.send(MTU_BYTES, own / 2)
+    waited = stream["steady"]["delay"]["p50_ns"] - stream["delay"]["min_ns"]
+    return QueuePoint(made.expected[0].queue_packets(MTU_BYTES), waited / own)

@@ -1,0 +1,163 @@
+"""What `ewan calibrate TOPOLOGY` measures beyond a verification: all links loaded at once, and TCP by RFC 6349.
+
+In: a lab that is up, its expectations. Out: rows of its certificate. In the order of RFC 6349 (path MTU, RTT,
+bottleneck without TCP; the verification has those) and RFC 2544: what each link does alone, then what all do at once,
+then TCP, several times, with the median and the spread.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from calibration import budget
+from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, PairExpectation, framed_bytes
+from calibration.judge import Judge
+from calibration.probe import LiveProbes
+from calibration.probing import MS, PROBE_BYTES, Probing, packet_stream, plan_probes
+from calibration.spinner import LinkFacts
+from calibration.tolerances import Tolerances
+from calibration.uncertainty import Instrument, recorded
+from labs.record import Row
+from labs.units import NS_PER_SECOND
+
+TOGETHER = ", all links loaded"
+"""Follows a quantity's name in its row."""
+REPEATS = 3
+SENDING_NS, SKIP_NS, DRAIN_NS = 500 * MS, 150 * MS, 50 * MS
+ABOVE = 1.25
+ENOUGH = 1.02
+Measure = Callable[[Probing], tuple[dict[str, Any], Mapping[str, LinkFacts]]]
+"""Sends probes; their answer, and what the links counted meanwhile."""
+
+
+def rows(
+    expected: Expectations, lab: str, measure: Measure, bounds: Tolerances, instrument: Instrument, holds_s: int
+) -> Iterator[Row]:
+    """All of them."""
+    yield from together(expected.links, lab, measure, bounds, instrument, holds_s)
+    yield from transfers(expected, lab, measure, instrument, holds_s)
+
+
+def together(
+    links: Sequence[LinkExpectation],
+    lab: str,
+    measure: Measure,
+    bounds: Tolerances,
+    instrument: Instrument,
+    holds_s: int,
+) -> Iterator[Row]:
+    """Every link that has a rate of its own loaded at once, both ways; where that is more than this host can send, each
+    with the same share of its rate, which then must come through whole."""
+    told = [link for link in links if not link.untold("rate") and not link.senders and _alone(link)]
+    if len(told) < 2:
+        return
+    packets = {link.key: NS_PER_SECOND / _own_ns(link) for link in told}
+    share = min(ABOVE, LiveProbes().budget.packets_per_second / sum(packets.values()))
+    streams = []
+    for link in told:
+        interval = _own_ns(link) / share
+        count = max(int(SENDING_NS / interval), 3)
+        stream = packet_stream(link.key, link.ends, lab, link.mtu_bytes, interval, count)
+        streams.append({**stream, "skip_ns": SKIP_NS, "batch_packets": 1 if share < 1 else 0})
+    probing = Probing()
+    longest = max(link.line.mean_ns + 5 * link.line.deviation_ns for link in told)
+    full = max(link.queue_packets(link.mtu_bytes) * _own_ns(link) for link in told) if share > 1 else 0.0
+    probing.add("saturate", "all links at once", streams, longest + min(full, SENDING_NS) + DRAIN_NS)
+    answer, facts = measure(probing)
+    (result,) = answer["results"]
+    found = {stream["name"]: stream for stream in result.get("streams", ())}
+    for link in told:
+        own = facts.get(link.key, LinkFacts())
+        judge = Judge(link.link, link.name, own.cause(), instrument, holds_s)
+        yield _loaded(link, judge, found.get(link.key), share, bounds, result.get("error", ""))
+        if own.release_p99_ns is not None and (known := budget.release(own, 0.99)) is not None:
+            parts, samples = known
+            name = f"release error p99{TOGETHER}"
+            limits = 0.0, float(bounds.release_p99_ns)
+            yield judge.row(name, "ns", 0, own.release_p99_ns, limits, components=parts, samples=samples)
+
+
+def _alone(link: LinkExpectation) -> bool:
+    """Not the second direction of a medium that both take in turns, which cannot be loaded at once."""
+    return not (link.direction.half_duplex and link.name == "backward")
+
+
+def _own_ns(link: LinkExpectation) -> float:
+    return framed_bytes(link.direction.framing, link.mtu_bytes) * BYTE_NS / link.direction.rate_bps
+
+
+def _loaded(
+    link: LinkExpectation, judge: Judge, stream: Mapping[str, Any] | None, share: float, bounds: Tolerances, error: str
+) -> Row:
+    name, rate = f"rate{TOGETHER}", link.direction.rate_bps
+    if stream is None:
+        return judge.missing(name, "bit/s", rate, error or "not probed")
+    framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
+    offered = (stream["sent_packets"] - 1) * framed * BYTE_NS / max(stream["sending_ns"], 1)
+    steady = stream["steady"]
+    if steady is None or steady["packets"] < 8:
+        return judge.missing(name, "bit/s", rate, "too few packets arrived in the time there was")
+    window, packets = steady["fitted_window_ns"], steady["packets"]
+    measured = packets * framed * BYTE_NS / window
+    expected = min(rate, offered * link.through(stream["packet_bytes"]))
+    if share >= ENOUGH and offered < ENOUGH * rate:
+        return judge.missing(name, "bit/s", rate, f"this host could offer {offered / rate:.0%} of it to all at once")
+    note = "" if share >= ENOUGH else f"{share:.0%} of its rate was offered: more than this host can send to all"
+    spread = 0.0 if link.line.constant else 2 * link.line.spread_ns
+    # A sender's own pace wavers where nothing holds its packets back.
+    ends = spread + (stream["longest_sender_gap_ns"] if share < ENOUGH else 0.0)
+    parts, samples = budget.rate(measured, window, packets, ends_ns=ends, others=0.0, instrument=judge.instrument)
+    tolerance = expected * bounds.rate_share
+    return judge.row(name, "bit/s", expected, measured, tolerance, note, components=parts, samples=samples, steady=True)
+
+
+def transfers(
+    expected: Expectations, lab: str, measure: Measure, instrument: Instrument, holds_s: int
+) -> Iterator[Row]:
+    """The metrics of RFC 6349, section 4, of each transfer of a verification, repeated: median, and the standard
+    uncertainty of it by the spread."""
+    wanted = plan_probes(expected, lab, LiveProbes()).probes
+    asked = [probe for probe in wanted if probe["kind"] == "tcp"]
+    found: dict[str, list[dict[str, Any]]] = {}
+    for number in range(REPEATS):
+        for probe in asked:
+            probing = Probing()
+            probing.probes.append({**probe, "name": f"{probe['name']}, {number + 1} of {REPEATS}"})
+            (result,) = measure(probing)[0]["results"]
+            if result["kind"] == "tcp":
+                found.setdefault(probe["name"], []).append(result)
+    for pair in expected.pairs:
+        results = found.get(f"tcp {pair.key}", [])
+        if len(results) == REPEATS:
+            yield from _metrics(pair, Judge(pair.key, "", "", instrument, holds_s), results)
+
+
+def _metrics(pair: PairExpectation, judge: Judge, results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    base = pair.round_trip_ns(PROBE_BYTES)
+    for name, configured, values in (
+        ("transfer time ratio", 1.0, [pair.goodput_bps / max(each["goodput_bps"], 1.0) for each in results]),
+        ("TCP efficiency", 1.0, [_efficiency(each) for each in results]),
+        ("buffer delay", None, [_round_trip_ns(each) / base - 1 for each in results]),
+    ):
+        middle, spread = statistics.median(values), statistics.stdev(values)
+        note = f"median of {len(values)}, {min(values):.4g} to {max(values):.4g}"
+        row = judge.shown(name, "ratio", configured, middle, note)
+        # The median of a few normal values is as uncertain as 1.25 times their mean.
+        known = recorded({"finite sample": 1.2533 * spread / len(values) ** 0.5})
+        yield dataclasses.replace(row, uncertainty=known, holds_s=judge.holds_s)
+
+
+def _efficiency(result: Mapping[str, Any]) -> float:
+    """Segments that were sent once, of all that were sent (RFC 6349, section 4.2)."""
+    last = result["series"][-1]
+    sent = last["delivered_segments"] + last["retransmitted_segments"]
+    return 1.0 - float(last["retransmitted_segments"] / max(sent, 1))
+
+
+def _round_trip_ns(result: Mapping[str, Any]) -> float:
+    """Mean of the smoothed RTT over the part of the transfer that is judged (section 4.3)."""
+    from_ns = result["series"][-1]["time_ns"] - result["steady_ns"]
+    return statistics.fmean(sample["srtt_ns"] for sample in result["series"] if sample["time_ns"] >= from_ns)
