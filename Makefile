@@ -3,7 +3,7 @@
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# RUN for report; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
+# RUN for report and archive; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -28,7 +28,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun hstts report runs compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report runs compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -55,6 +55,8 @@ run: setup ## a scenario, from its lab to its report; SCENARIO= SCALE= SET="key=
 	  $(call option,RUNTIME,runtime) $(OPTS)
 rerun: setup ## an experiment once more, compared with the first; ARCHIVE=results/…/….tar.zst
 	@$(EWAN) rerun $(if $(call given,ARCHIVE),'$(ARCHIVE)') $(OPTS)
+archive: setup ## an experiment for others: RO-Crate with reproduce.sh; RUN=results/… LICENCE=CC-BY-4.0 AUTHOR="Family, Given <orcid>"
+	@$(EWAN) archive $(if $(call given,RUN),'$(RUN)') $(call option,LICENCE,licence) $(call option,AUTHOR,author,$(subst ','\'',$(AUTHOR))) $(OPTS)
 hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= RATE= CC= CG= R= … PROFILE=quick|paper
 	@$(EWAN) hstts $(HSTTS_OPTIONS)
 report: setup ## HTML report and figures of an experiment; RUN=results/… (FLENT=DIR: files for flent)

@@ -19,6 +19,7 @@ COMMANDS = {
     "transfer": "generator.cli:transfer_command",
     "run": "generator.engine.cli:run_command",
     "rerun": "generator.engine.rerun:rerun_command",
+    "archive": "generator.engine.crate.cli:archive_command",
     "hstts": "generator.suites.cli:hstts_command",
     "report": "analysis.cli:report_command",
     "runs": "analysis.cli:runs_command",

@@ -66,6 +66,7 @@ COMMANDS = (
     "labs.commands",
     "generator.cli",
     "generator.engine.cli",
+    "generator.engine.crate.cli",
     "generator.engine.rerun",
     "generator.suites.cli",
     "calibration.cli",

@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from generator.tests.crates import ended
 from labs import rundir
 from labs.runtime.base import LabError
 from tests.conftest import ROOT, Ewan
@@ -116,3 +117,13 @@ def test_a_lab_whose_certificate_cannot_be_kept_says_that_it_is_up(
 def test_a_record_that_is_cut_off_on_a_disk_with_room_is_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="a record was not written whole"), rundir.kept(tmp_path):
         orjson.loads(b"{")
+
+
+@pytest.mark.parametrize("name", ["x.crate.zip", "crate"])
+def test_a_crate_is_whole_or_not_there(ewan: Ewan, disk: Disk, tmp_path: Path, name: str) -> None:
+    ended(tmp_path / "experiment")
+    place = disk("size=64k")
+    done = ewan("archive", str(tmp_path / "experiment"), "-o", name, "--author", "Lovelace, Ada", cwd=place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == "ewan: no space left in .: make room there"
+    assert not list(place.iterdir())

@@ -1,15 +1,18 @@
 """The last stage: what is no result removed, and one file that holds all to repeat the experiment.
 
 In: an experiment's directory. Out: <scenario>.tar.zst in it. Equal contents give equal bytes: names are sorted, and
-owners and times are not kept. Unpacking takes plain files and directories below the place it is given, nothing else,
-and no more than a limit: archives come from others.
+owners and times are not kept. Unpacking, also of a crate's .zip, takes plain files and directories below the place it
+is given, nothing else, and no more than a limit: archives come from others.
 """
 
 from __future__ import annotations
 
 import io
 import shutil
+import stat
 import tarfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -37,6 +40,9 @@ MOST_UNPACKED = 4 << 30
 MOST_MEMBERS = 200_000
 MOST_HEADER = 1 << 20
 """Bytes of what a member's header says more than fits in it: tarfile reads that into memory whole."""
+MOST_DIRECTORY = 16 << 20
+"""Bytes of the list of a .zip's members, which zipfile reads into memory whole; `MOST_MEMBERS` of ours take less."""
+_ZIP_BEGINS = b"PK\x03\x04"
 _EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
 _MORE_EXTENDED = (tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE)
 
@@ -52,20 +58,36 @@ class _Member(tarfile.TarInfo):
 
 
 class _Bounded(io.RawIOBase):
-    """A stream of at most `most` bytes; LabError beyond, which names a way for those that really are that large."""
+    """A stream of at most `most` bytes; LabError beyond, which names a way for those that really are that large.
 
-    def __init__(self, stream: IO[bytes], most: int, archive: Path) -> None:
-        self._stream, self._left, self._most, self._archive = stream, most, most, archive
+    `used`: of the bytes, by streams before it.
+    """
+
+    def __init__(self, stream: IO[bytes], most: int, archive: Path, used: int = 0) -> None:
+        self._stream, self._most, self._archive, self.used = stream, most, archive, used
 
     def read(self, size: int = -1) -> bytes:
         content = self._stream.read(size)
-        self._left -= len(content)
-        if self._left < 0:
+        self.used += len(content)
+        if self.used > self._most:
             raise LabError(
                 f"{self._archive}: is larger than {self._most >> 20} MiB unpacked: if it is an archive of an "
-                f"experiment, unpack it where there is room (tar --zstd -xf), and name the directory"
+                f"experiment, unpack it where there is room (tar --zstd -xf, unzip), and name the directory"
             )
         return content
+
+
+class _Listed:
+    """A file that zipfile reads: refuses a list of members that would fill the memory."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > MOST_DIRECTORY:
+            raise zipfile.BadZipFile(f"its list of members has {size} bytes")
+        return self._file.read(size)
 
 
 def clean(directory: Path) -> None:
@@ -120,39 +142,74 @@ def unpack(archive: Path, place: Path) -> Path:
     try:
         place.mkdir(parents=True, exist_ok=True)
         most = min(MOST_UNPACKED, shutil.disk_usage(place).free // 2)
-        with (
-            open_regular(archive) as file,
-            zstandard.ZstdDecompressor().stream_reader(file) as plain,
-            tarfile.open(fileobj=_Bounded(plain, most, archive), mode="r|", tarinfo=_Member) as tar,
-        ):
-            for number, member in enumerate(tar):
-                if number >= MOST_MEMBERS:
-                    raise LabError(
-                        f"{archive}: holds more than {MOST_MEMBERS} files: it is no archive of an experiment"
-                    )
-                _take(tar, member, archive, place)
-    except (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
-        # The last three are tarfile's for numbers and names that no archive has.
-        raise LabError(f"{archive}: is no archive of an experiment, or not whole ({error})") from None
+        with open_regular(archive) as file:
+            begins = file.read(len(_ZIP_BEGINS))
+            file.seek(0)
+            (_unzip if begins == _ZIP_BEGINS else _untar)(file, archive, place, most)
+    except (zstandard.ZstdError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise _no_archive(archive, error) from None
+    except (ValueError, OverflowError, RecursionError, NotImplementedError, RuntimeError) as error:
+        # For numbers and names that no archive has, and for members that are encrypted or compressed in other ways.
+        raise _no_archive(archive, error) from None
     except OSError as error:
         raise LabError(f"{error.filename or archive}: {error.strerror}") from None
-    result = list(place.glob(f"*/{DOCUMENT}"))
+    result = [path for path in (place / DOCUMENT, *place.glob(f"*/{DOCUMENT}")) if path.exists()]
     if len(result) != 1:
         raise LabError(f"{archive}: holds no experiment ({DOCUMENT} is not in it)")
     return result[0].parent
 
 
-def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, archive: Path, place: Path) -> None:
-    name = PurePosixPath(member.name)
-    plain = member.isdir() or (member.isreg() and not member.issparse())
-    if name.is_absolute() or ".." in name.parts or not plain:
-        raise LabError(f"{archive}: {member.name!r} in it would leave its place: it is no archive of an experiment")
-    target = place / name
-    if member.isdir():
+def _no_archive(archive: Path, error: Exception) -> LabError:
+    return LabError(f"{archive}: is no archive of an experiment, or not whole ({error})")
+
+
+def _untar(file: IO[bytes], archive: Path, place: Path, most: int) -> None:
+    with (
+        zstandard.ZstdDecompressor().stream_reader(file) as plain,
+        tarfile.open(fileobj=_Bounded(plain, most, archive), mode="r|", tarinfo=_Member) as tar,
+    ):
+        for number, member in enumerate(tar):
+            _few(number, archive)
+            plainly = member.isdir() or (member.isreg() and not member.issparse())
+            target = _target(member.name, plainly, archive, place)
+            source = None if member.isdir() else tar.extractfile(member)
+            _put(source, target)
+
+
+def _unzip(file: IO[bytes], archive: Path, place: Path, most: int) -> None:
+    used = 0
+    with zipfile.ZipFile(_Listed(file)) as packed:
+        for number, member in enumerate(packed.infolist()):
+            _few(number, archive)
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            target = _target(member.filename, kind in (0, stat.S_IFREG, stat.S_IFDIR), archive, place)
+            if member.is_dir():
+                _put(None, target)
+                continue
+            with packed.open(member) as content:
+                bounded = _Bounded(content, most, archive, used)
+                _put(bounded, target)
+                used = bounded.used
+
+
+def _few(number: int, archive: Path) -> None:
+    if number >= MOST_MEMBERS:
+        raise LabError(f"{archive}: holds more than {MOST_MEMBERS} files: it is no archive of an experiment")
+
+
+def _target(name: str, plainly: bool, archive: Path, place: Path) -> Path:
+    """Where a member goes; LabError for what is no plain file or directory, or would be somewhere else."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not plainly:
+        raise LabError(f"{archive}: {name!r} in it would leave its place: it is no archive of an experiment")
+    return place / path
+
+
+def _put(source: IO[bytes] | io.RawIOBase | None, target: Path) -> None:
+    """Writes a file; None: makes a directory."""
+    if source is None:
         target.mkdir(parents=True, exist_ok=True)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    source = tar.extractfile(member)
-    assert source is not None, "a regular file has contents"
     with target.open("wb") as file:
         shutil.copyfileobj(source, file)

@@ -21,6 +21,7 @@ from generator.engine.experiment import Experiment
 from generator.engine.parts import Summary
 from generator.engine.stopping import point_of
 from labs.record import tables
+from labs.record.experiment import Document, Entry
 from labs.record.metrics import METRICS
 from labs.units.shown import written
 
@@ -46,22 +47,30 @@ class Comparison:
 
 
 def virtual(before: Experiment, now: Experiment) -> list[Comparison]:
-    """One finding for each run and each certificate."""
-    result = []
-    for entry in before.runs:
-        differing = first_difference(before.place(entry), now.place(entry))
-        what = f"run {entry.number} ({entry.name})"
-        result.append(Comparison(what, "", differing or "", "different" if differing else "same"))
-    if any(each.verdict == "different" for each in result):
-        first, second = before.document, now.document
-        for words, old, new in (
-            ("virtual kernel", first.kernel_sha256, second.kernel_sha256),
-            ("node binary", first.binary_sha256, second.binary_sha256),
-        ):
-            if old != new:
-                why = "another one: its results may be others"
-                result.append(Comparison(words, str(old)[:12], str(new)[:12], "shown", why))
-    return result
+    """One finding for each run; before them, where results differ, those for another kernel or binary."""
+    runs = [_run(before, now, entry) for entry in before.runs]
+    if not any(each.verdict == "different" for each in runs):
+        return runs
+    return [*_others(before.document, now.document), *runs]
+
+
+def _run(before: Experiment, now: Experiment, entry: Entry) -> Comparison:
+    what = f"run {entry.number} ({entry.name})"
+    if entry.status != "complete":
+        return Comparison(what, entry.status, "", "shown", "the original has no results of it")
+    differing = first_difference(before.place(entry), now.place(entry))
+    return Comparison(what, "", differing or "", "different" if differing else "same")
+
+
+def _others(first: Document, second: Document) -> Iterator[Comparison]:
+    """The programs that are not those of the original."""
+    for words, old, new in (
+        ("virtual kernel", first.kernel_sha256, second.kernel_sha256),
+        ("node binary", first.binary_sha256, second.binary_sha256),
+    ):
+        if old != new:
+            why = "another one: its results may be others"
+            yield Comparison(words, str(old)[:12], str(new)[:12], "shown", why)
 
 
 def first_difference(before: Path, now: Path) -> str | None:
@@ -133,8 +142,11 @@ def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float)
     if len(old) > 1 and len(new) > 1 and (len(set(old)) > 1 or len(set(new)) > 1):
         from scipy import stats  # a second, which commands that compare nothing need not wait for
 
-        p = float(stats.ttest_ind(old, new, equal_var=False).pvalue)
-        return ("different" if p < level else "within noise"), f"Welch: p = {p:.2g}, different below {level:.2g}"
+        test = stats.ttest_ind(old, new, equal_var=False)
+        p, factor = float(test.pvalue), float(stats.t.ppf(1 - level / 2, test.df))
+        apart = f"{abs(float(test.statistic)):.2g} u apart, U = {factor:.2g} u"
+        why = f"Welch: {apart}; p = {p:.2g}, different below {level:.2g}"
+        return ("different" if p < level else "within noise"), why
     if metric not in METRICS or not METRICS[metric].comparable:
         return "shown", "one run each: it has no scale to judge a difference by"
     why = f"one run each: {share:.1%} apart, different above {SINGLE_RUNS_SHARE:.0%}"

@@ -1,23 +1,21 @@
 """The command `rerun`: an experiment once more, from what was stored of it, beside its original.
 
-In: an experiment's directory or archive, and the parts that `ewan.py` gives. Out: a directory of its own with
-comparison.json; on standard output what differs. Exit status 0 when all was measured and is the same, 1 when something
-is missing or differs, 2 for what the user can put right.
+In: an experiment's directory, archive or crate, and the parts that `ewan.py` gives. Out: a directory of its own with
+comparison.json; on standard output what differs, and last the outcome in a line. Exit status 0 when all was measured
+and is the same, 1 when something is missing or differs, 2 for what the user can put right.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 import orjson
 
-from generator.engine import archive, compare, engine
+from generator.engine import compare, engine, originals
 from generator.engine.cli import SCENARIO, SETTINGS, circumstances, parts_of, status_of
 from generator.engine.experiment import Experiment, Job
 from generator.engine.parts import Facts, Parts
@@ -26,17 +24,21 @@ from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
-from labs.record.experiment import DOCUMENT, Origin
-from labs.runtime.base import NAMES, LabError
+from labs.reading import one_line
+from labs.record.experiment import Origin
+from labs.runtime.base import NAMES
 from labs.sheet import grid
 
 COMPARISON = "comparison.json"
+IDENTICAL, EQUAL, DIFFERS = "identical", "equal within U", "differs, here: "
+"""The last line of the output: the third goes on with what differs. A crate's reproduce.sh reads it."""
+SAME = (IDENTICAL, EQUAL)
 MOST_FINDINGS = 60
 COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "shown": "dim"}
 
 
 @click.command("rerun")
-@click.argument("original", metavar="ARCHIVE|DIR", type=click.Path(exists=True, path_type=Path))
+@click.argument("original", metavar="ARCHIVE|DIR|CRATE", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--runtime", "runtime_name", type=click.Choice(NAMES), help="of the same clock; the experiment's if absent"
 )
@@ -46,61 +48,43 @@ COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "s
 def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
-    In the virtual clock nothing may differ; live, no metric beyond noise. Exit status 1 where something does,
-    or where there is nothing to compare.
+    In the virtual clock nothing may differ; live, no metric by more than its expanded uncertainty U. The last line is
+    "identical", "equal within U" or "differs, here: …". Exit status 1 where something differs, or where there is
+    nothing to compare. A crate is what ewan archive writes, unpacked or not.
 
     \b
     ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
     """
     parts = parts_of(click.get_current_context())
-    with original_of(original) as before:
-        intact(before, original)
+    with originals.opened(original) as before:
+        originals.intact(before, original)
         runtime = again_on(before, runtime_name)
         if not before.virtual:
             as_root(context)
         directory = rundir.make(before.name)
         status = status_of(context, directory, lambda: repeat(context, before, original, directory, parts, runtime))
-        findings = compared(before, Experiment.load(directory))
+        now = Experiment.load(directory)
+        findings = compared(before, now)
+        result = outcome(before, now, findings)
     document = {
         "format": "ewan-comparison/1",
         "original": str(original),
         "clock": before.document.clock,
         "complete": status == 0,
+        "outcome": result,
         "findings": findings,
     }
     (directory / COMPARISON).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     rundir.give_back(directory)
+    if status:
+        context.reporter.tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")
     if as_json:
         context.reporter.emit({"directory": str(directory), **document})
     else:
         show_findings(context, findings, before.virtual)
-        context.reporter.console.print(f"{verdict(findings, before.virtual)}  {directory}", soft_wrap=True)
-    if status:
-        context.reporter.tell(f"the repetition is not complete: ewan run --resume {directory} goes on with it")
-    sys.exit(1 if status or not findings or any(each.verdict == "different" for each in findings) else 0)
-
-
-@contextlib.contextmanager
-def original_of(path: Path) -> Iterator[Experiment]:
-    """The experiment in a directory, or in an archive, which is unpacked for as long as it is looked at."""
-    if path.is_dir():
-        yield Experiment.load(path)
-        return
-    with tempfile.TemporaryDirectory(prefix="ewan-rerun-") as place:
-        yield Experiment.load(archive.unpack(path, Path(place)), shown=path)
-
-
-def intact(before: Experiment, original: Path) -> None:
-    """LabError where files of the original are not those that were written."""
-    try:
-        before.check()
-    except LabError as error:
-        if original.is_dir():
-            raise
-        name = str(error).removeprefix(f"{before.directory}/").partition(":")[0]
-        raise LabError(
-            f"{original}: {name} in it is damaged or missing, it is not what {DOCUMENT} records: take another copy"
-        ) from None
+        context.reporter.console.print(f"{counts(findings, before.virtual)}  {directory}", soft_wrap=True)
+        context.reporter.console.print(result, soft_wrap=True, markup=False)
+    sys.exit(0 if result in SAME else 1)
 
 
 def again_on(before: Experiment, wanted: str | None) -> str:
@@ -154,17 +138,32 @@ def show_findings(context: Context, findings: Sequence[compare.Comparison], virt
     context.reporter.console.print(grid("The repetition beside its original", columns, rows, most=MOST_FINDINGS))
 
 
-def verdict(findings: Sequence[compare.Comparison], virtual: bool) -> str:
-    """What came of the comparison, in one line."""
-    differ = [each for each in findings if each.verdict == "different"]
-    if not findings:
-        return "there is nothing to compare: one of the two has no results"
-    if virtual:
-        runs = [each for each in findings if each.verdict != "shown"]
-        if not differ:
-            return f"the same to the byte: every result of {engine.counted(len(runs), 'run')}"
-        return f"{len(differ)} of {engine.counted(len(runs), 'run')} differ: {differ[0].what}: {differ[0].now}"
-    if not differ:
-        return "no metric differs beyond noise"
-    first = differ[0]
-    return f"{engine.counted(len(differ), 'metric')} beyond noise: {first.what}: {first.before}, now {first.now}"
+def counts(findings: Sequence[compare.Comparison], virtual: bool) -> str:
+    """How much was compared, and how much of it differs, in one line."""
+    judged = [each for each in findings if each.verdict != "shown"]
+    differ = sum(each.verdict == "different" for each in judged)
+    what = "run" if virtual else "metric"
+    return f"{differ} of {engine.counted(len(judged), what)} {'differs' if differ == 1 else 'differ'}"
+
+
+def outcome(before: Experiment, now: Experiment, findings: Sequence[compare.Comparison]) -> str:
+    """What came of a repetition: one of `SAME`, or `differs, here: ` with the first difference.
+
+    Live, equal is within the expanded uncertainty U that `compare.live` goes by. A repetition without the results that
+    the original has differs.
+    """
+    ended = {entry.number: entry for entry in now.runs}
+    for entry in before.runs:
+        again = ended.get(entry.number)
+        status, error = (again.status, again.error) if again else ("missing", None)
+        if entry.status == "complete" != status:
+            why = f" ({one_line(error)})" if error else ""
+            return f"{DIFFERS}run {entry.number} ({entry.name}): complete before, {status} now{why}"
+    judged = [each for each in findings if each.verdict != "shown"]
+    if not judged:
+        return f"{DIFFERS}there is nothing to compare, one of the two has no results"
+    for each in judged:
+        if each.verdict == "different":
+            values = each.now if before.virtual else f"{each.before} before, {each.now} now"
+            return DIFFERS + one_line(f"{each.what}: {values}")
+    return IDENTICAL if before.virtual else EQUAL

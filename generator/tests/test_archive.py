@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,28 @@ def header_that_promises(size: int, kind: bytes) -> bytes:
     info = tarfile.TarInfo("x")
     info.size, info.type = size, kind
     return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def zipped(place: Path, *members: tuple[str, bytes], mode: int = 0) -> Path:
+    path = place / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in members:
+            info = zipfile.ZipInfo(name)
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, mode << 16
+            packed.writestr(info, content)
+    return path
+
+
+def halved(path: Path) -> Path:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    return path
+
+
+def changed(path: Path, old: bytes, new: bytes) -> Path:
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new))
+    return path
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
@@ -90,6 +113,30 @@ HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda place: squeezed(place, header_that_promises(4096, tarfile.REGTYPE) + b"\0" * 512),
         "is no archive of an experiment",
     ),
+    "a .zip that is a bomb": (
+        lambda place: zipped(place, ("a", b"\0" * (ROOM // 2)), ("b", b"\0" * (ROOM // 2 + 1))),
+        "is larger than 8 MiB unpacked",
+    ),
+    "a .zip of empty files": (
+        lambda place: zipped(place, *((f"{number}", b"") for number in range(60))),
+        "holds more than 50 files",
+    ),
+    "a .zip with a long list": (
+        lambda place: zipped(place, *((f"{number}" * 100, b"") for number in range(100, 150))),
+        "its list of members has",
+    ),
+    "a .zip that leaves": (lambda place: zipped(place, ("../a", b"x")), "would leave its place"),
+    "a .zip with a link": (lambda place: zipped(place, ("a", b"/etc"), mode=0o120777), "would leave its place"),
+    "a .zip with a wrong checksum": (
+        lambda place: changed(zipped(place, ("a", b"")), b"\0\0\0\0\x02\0\0\0", b"\1\1\1\1\x02\0\0\0"),
+        "is no archive of an experiment",
+    ),
+    "a .zip that is encrypted": (
+        lambda place: changed(zipped(place, ("a", b"x")), b"PK\1\2\x14\x03\x14\0\0\0", b"PK\1\2\x14\x03\x14\0\1\0"),
+        "is no archive of an experiment",
+    ),
+    "half of a .zip": (lambda place: halved(zipped(place, ("a", b"x" * 1000))), "is no archive of an experiment"),
+    "a .zip of something else": (lambda place: zipped(place, ("a", b"x")), "holds no experiment"),
     "no archive": (lambda place: Path("/etc/passwd"), "is no archive of an experiment"),
     "a device": (lambda place: Path("/dev/zero"), "is not a regular file"),
 }
@@ -101,6 +148,7 @@ def test_a_hostile_archive_is_refused(
 ) -> None:
     monkeypatch.setattr(archive, "MOST_UNPACKED", ROOM)
     monkeypatch.setattr(archive, "MOST_MEMBERS", 50)
+    monkeypatch.setattr(archive, "MOST_DIRECTORY", 8 << 10)
     path, place = make(tmp_path), tmp_path / "place"
     place.mkdir()
     with pytest.raises(LabError) as refusal:

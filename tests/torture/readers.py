@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from generator import scenario as scenarios
-from generator.engine import engine, rerun
+from generator.engine import engine, originals, rerun
 from labs.commands.errors import guarded
 
 MODULES = (
@@ -39,8 +39,8 @@ def experiment(path: str) -> None:
     """What `ewan rerun` reads of a directory or an archive before it runs anything."""
 
     def read() -> None:
-        with rerun.original_of(Path(path)) as before:
-            rerun.intact(before, Path(path))
+        with originals.opened(Path(path)) as before:
+            originals.intact(before, Path(path))
             rerun.again_on(before, None)
             for entry in before.runs:
                 before.job(entry)
