@@ -51,7 +51,7 @@ def virtual(before: Experiment, now: Experiment) -> list[Comparison]:
     runs = [_run(before, now, entry) for entry in before.runs]
     if not any(each.verdict == "different" for each in runs):
         return runs
-    return [*_others(before.document, now.document), *runs]
+    return [*others(before.document, now.document), *runs]
 
 
 def _run(before: Experiment, now: Experiment, entry: Entry) -> Comparison:
@@ -62,8 +62,10 @@ def _run(before: Experiment, now: Experiment, entry: Entry) -> Comparison:
     return Comparison(what, "", differing or "", "different" if differing else "same")
 
 
-def _others(first: Document, second: Document) -> Iterator[Comparison]:
-    """The programs that are not those of the original."""
+def others(first: Document, second: Document) -> Iterator[Comparison]:
+    """The kernel and the binary that are not those of the original; of the virtual clock, whose results they decide."""
+    if first.clock != "virtual":
+        return
     for words, old, new in (
         ("virtual kernel", first.kernel_sha256, second.kernel_sha256),
         ("node binary", first.binary_sha256, second.binary_sha256),
@@ -127,14 +129,14 @@ def live(before: Summary, now: Summary) -> list[Comparison]:
     level = SIGNIFICANCE / max(sum(len(old) > 1 and len(new) > 1 for _, _, _, old, new in pairs), 1)
     result = []
     for point, metric, unit, old, new in pairs:
-        verdict, why = judge(metric, old, new, level)
+        verdict, why = judge(metric, old, new, level, unit)
         what = f"{point}: {metric}" if point else metric
         result.append(Comparison(what, _mean(old, unit), _mean(new, unit), verdict, why))
     return result
 
 
-def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float) -> tuple[Verdict, str]:
-    """Two samples of a metric; `level`: of significance of this one comparison."""
+def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float, unit: str = "") -> tuple[Verdict, str]:
+    """Two samples of a metric in `unit`; `level`: of significance of this one comparison."""
     if sorted(old) == sorted(new):
         return "same", ""
     first, second = math.fsum(old) / len(old), math.fsum(new) / len(new)
@@ -144,8 +146,10 @@ def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float)
 
         test = stats.ttest_ind(old, new, equal_var=False)
         p, factor = float(test.pvalue), float(stats.t.ppf(1 - level / 2, test.df))
-        apart = f"{abs(float(test.statistic)):.2g} u apart, U = {factor:.2g} u"
-        why = f"Welch: {apart}; p = {p:.2g}, different below {level:.2g}"
+        apart = abs(first - second)
+        expanded = factor * apart / abs(float(test.statistic)) if apart else 0.0
+        width = f"apart by {written(apart, unit)}, U = {written(expanded, unit)} (k = {factor:.2g})"
+        why = f"{width if apart else 'equal means'}; Welch: p = {p:.2g}, different below {level:.2g}"
         return ("different" if p < level else "within noise"), why
     if metric not in METRICS or not METRICS[metric].comparable:
         return "shown", "one run each: it has no scale to judge a difference by"

@@ -82,6 +82,8 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
         context.reporter.emit({"directory": str(directory), **document})
     else:
         show_findings(context, findings, before.virtual)
+        for each in compare.others(before.document, now.document) if result not in SAME else ():
+            context.reporter.warn(f"{each.what}: {each.why}: {each.before} before, {each.now} now")
         context.reporter.console.print(f"{counts(findings, before.virtual)}  {directory}", soft_wrap=True)
         context.reporter.console.print(result, soft_wrap=True, markup=False)
     sys.exit(0 if result in SAME else 1)

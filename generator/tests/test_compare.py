@@ -10,6 +10,7 @@ from generator.engine import (
     compare,
 )
 from generator.rows import frame_of
+from generator.tests.crates import ended
 from labs.record import tables
 
 
@@ -53,3 +54,26 @@ def test_the_first_difference_is_named(tmp_path: Path) -> None:
     )
     (now / "events.json").write_text("{}")
     assert compare.first_difference(before, now) == "events.json is only in the repetition"
+
+
+def test_equal_within_u_says_how_wide_u_is() -> None:
+    (finding,) = compare.live(summary([9.1e6, 9.2e6, 9.3e6]), summary([9.2e6, 9.3e6, 9.4e6]))
+    # s = 0.1 Mbit/s of three each: u = 0.1 √(2/3) = 81.6 kbit/s; Student's t of 4 degrees at one percent is 4.604.
+    assert finding.verdict == "within noise"
+    assert finding.why.startswith("apart by 100 kbit/s, U = 375.9 kbit/s (k = 4.6); Welch: p = 0.29")
+
+
+def test_another_kernel_is_named_before_the_runs_and_only_where_results_differ(tmp_path: Path) -> None:
+    before, now = ended(tmp_path / "before"), ended(tmp_path / "now")
+    now.document.kernel_sha256 = "c" * 64
+    assert [each.verdict for each in compare.virtual(before, now)] == ["same", "same"]
+    (now.place(now.runs[1]) / "events.json").write_text("{}")
+    kernel, *runs = compare.virtual(before, now)
+    assert (kernel.what, kernel.before, kernel.now) == ("virtual kernel", "a" * 12, "c" * 12)
+    assert [each.verdict for each in runs] == ["same", "different"]
+
+
+def test_runs_that_the_original_did_not_complete_are_not_compared(tmp_path: Path) -> None:
+    before, now = ended(tmp_path / "before", complete=1), ended(tmp_path / "now")
+    (now.place(now.runs[1]) / "events.json").write_text("{}")
+    assert [each.verdict for each in compare.virtual(before, now)] == ["same", "shown"]

@@ -22,6 +22,7 @@ from rocrate.rocrate import ROCrate
 from generator.engine.crate.citation import Author, Licence
 from generator.engine.crate.files import METADATA, README, kind
 from generator.engine.crate.sources import Sources
+from generator.engine.crate.texts import progress_of
 from labs.record import CERTIFICATES_FOLDER
 from labs.record.experiment import DOCUMENT, INPUTS, Document, Entry, Stage
 
@@ -324,12 +325,6 @@ class _Description:
             root["author"] = _compact(people)
         self._files[README]["about"] = root
         self.crate.metadata["description"] = f"the description of this crate, {METADATA}, by RO-Crate {VERSION}"
-
-
-def progress_of(document: Document) -> str:
-    """How much of an experiment is there, in words."""
-    complete = sum(run.status == "complete" for run in document.runs)
-    return f"{complete} of {len(document.runs)} runs are complete"
 
 
 def _compact(value: Any) -> Any:

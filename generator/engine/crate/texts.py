@@ -11,7 +11,6 @@ from pathlib import Path
 
 from generator.engine.crate import citation, files
 from generator.engine.crate.citation import Author, Licence
-from generator.engine.crate.metadata import progress_of
 from generator.engine.crate.sources import Sources
 from labs.reading import one_line
 from labs.record.experiment import Document
@@ -22,6 +21,12 @@ _SCRIPT = Path(__file__).with_name("reproduce.sh")
 def title(document: Document) -> str:
     """The experiment's, in one line."""
     return one_line(document.title) or document.scenario
+
+
+def progress_of(document: Document) -> str:
+    """How much of an experiment is there, in words."""
+    complete = sum(run.status == "complete" for run in document.runs)
+    return f"{complete} of {len(document.runs)} runs are complete"
 
 
 def marks(document: Document) -> list[str]:
