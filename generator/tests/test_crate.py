@@ -265,7 +265,7 @@ def test_an_incomplete_experiment_is_archived_and_marked(tmp_path: Path) -> None
     ended(directory, complete=1)
     said = archived(directory, "-o", tmp_path / "crate")
     assert said.exit_code == 0, said.output
-    mark = "The experiment is not complete: 1 of 2 runs are complete."
+    mark = "The experiment did not come to its end: 1 of 2 runs are complete."
     assert f"warning: {mark} The crate says so." in said.stderr
     found = graph(tmp_path / "crate")
     assert found["./"]["description"].startswith(mark)
@@ -273,6 +273,28 @@ def test_an_incomplete_experiment_is_archived_and_marked(tmp_path: Path) -> None
     assert found["#run-002"]["actionStatus"] == {"@id": "http://schema.org/FailedActionStatus"}
     assert found["#run-002"]["error"] == "interrupted" and "error" not in found["#run-001"]
     assert f"**{mark}**" in (tmp_path / "crate/README.md").read_text()
+
+
+def test_an_experiment_that_was_killed_is_archived_with_its_journal(tmp_path: Path) -> None:
+    directory = tmp_path / "killed"
+    killed = ended(directory, complete=1)
+    killed.document.status, killed.document.ended = "running", None
+    killed.save()
+    killed.runs[1].status, killed.runs[1].error = "complete", None
+    killed.save_run(killed.runs[1])
+    assert (directory / "experiment.journal").exists()
+    said = archived(directory, "-o", tmp_path / "crate")
+    assert said.exit_code == 0 and "The experiment did not come to its end: 2 of 2 runs are complete." in said.stderr
+    assert [each.status for each in Experiment.load(tmp_path / "crate").runs] == ["complete", "complete"]
+    assert graph(tmp_path / "crate")["experiment.journal"]["description"] == files.kind("experiment.journal").meaning
+
+
+def test_an_experiment_that_is_at_work_is_not_archived(tmp_path: Path) -> None:
+    working = ended(tmp_path / "working")
+    with working.locked():
+        said = archived(working.directory, "-o", tmp_path / "crate")
+    assert said.exit_code == 2 and "another `ewan run` is at work there" in said.stderr
+    assert not (tmp_path / "crate").exists()
 
 
 def test_labs_that_did_not_pass_mark_the_crate(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rocrate.model.contextentity import ContextEntity
 from rocrate.model.entity import Entity
@@ -82,10 +82,6 @@ class _Description:
         for name in files:
             self._of_run.setdefault("/".join(name.split("/")[:2]), []).append(name)
         self._actions: list[Entity] = []
-        self._completed, self._failed = (
-            self._add(f"http://schema.org/{name}ActionStatus", "ActionStatusType", name=name.lower())
-            for name in ("Completed", "Failed")
-        )
         self._software()
         self._parameters()
         self._workflow()
@@ -269,8 +265,12 @@ class _Description:
 
     def _outcome(self) -> dict[str, Any]:
         if self._document.status == "complete":
-            return {"actionStatus": self._completed}
-        return {"actionStatus": self._failed, "error": progress_of(self._document)}
+            return {"actionStatus": self._status("Completed")}
+        return {"actionStatus": self._status("Failed"), "error": progress_of(self._document)}
+
+    def _status(self, name: Literal["Completed", "Failed"]) -> Any:
+        identifier = f"http://schema.org/{name}ActionStatus"
+        return self.crate.get(identifier) or self._add(identifier, "ActionStatusType", name=name.lower())
 
     def _run(self, entry: Entry) -> Entity:
         started, over = self._told.walls[entry.directory]
@@ -287,7 +287,7 @@ class _Description:
             endTime=over,
             object=[*self._of(inputs), *values, self._value("seed", entry.seed)],
             result=self._of(left),
-            actionStatus=self._failed if failed else self._completed,
+            actionStatus=self._status("Failed" if failed else "Completed"),
             **failed,
         )
 

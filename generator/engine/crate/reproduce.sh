@@ -8,7 +8,7 @@
 #   ./reproduce.sh             with `ewan` of the PATH
 #   EWAN=/path/to/ewan ./reproduce.sh
 set -u
-export LC_ALL=C
+export LC_ALL=C CDPATH=
 commit=@COMMIT@
 repository=@REPOSITORY@
 version=@VERSION@
@@ -24,6 +24,7 @@ elif command -v shasum >/dev/null; then
 else
     sums=
 fi
+# shellcheck disable=SC2086  # a program with its options
 if [ -n "$sums" ] && ! said=$(cd -- "$crate" && $sums SHA256SUMS 2>&1); then
     wrong=$(printf '%s\n' "$said" | grep -v ': OK$' | head -n 1)
     fail "${wrong:-SHA256SUMS cannot be read}: the crate is changed or damaged: take another copy"
@@ -34,11 +35,11 @@ if [ -n "${EWAN-}" ]; then
 elif command -v ewan >/dev/null; then
     EWAN=ewan
 elif [ -n "$repository" ] && [ -n "$commit" ]; then
-    fail "ewan is not on the PATH: git clone '$repository' ewan && cd ewan && git checkout $commit && make setup," \
-        "then EWAN=ewan/.venv/bin/ewan $0"
+    fail "ewan is not on the PATH: (git clone '$repository' ewan && cd ewan && git checkout $commit && make setup)" \
+        "&& EWAN=\"\$PWD/ewan/.venv/bin/ewan\" '$0'"
 else
     fail "ewan is not on the PATH: clone its repository${repository:+ ($repository)}, check out" \
-        "${commit:-version $version}, run make setup there, then EWAN=ewan/.venv/bin/ewan $0"
+        "${commit:-version $version}, run make setup there, then EWAN=DIRECTORY/.venv/bin/ewan '$0'"
 fi
 
 said=$("$EWAN" rerun "$crate")

@@ -33,7 +33,7 @@ def marks(document: Document) -> list[str]:
     """What a reader must know before the results: sentences, none for a complete experiment in verified labs."""
     found = []
     if document.status != "complete":
-        found.append(f"The experiment is not complete: {progress_of(document)}.")
+        found.append(f"The experiment did not come to its end: {progress_of(document)}.")
     if any(run.verified is False for run in document.runs):
         found.append("Some labs did not pass their verification: the certificates tell which links.")
     elif document.unverified:
