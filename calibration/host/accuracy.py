@@ -18,15 +18,16 @@ from calibration.host.links import ABOVE, MTU_BYTES, Bench
 from calibration.statistic import wilson
 from calibration.uncertainty import quantile
 from labs.record import COVERAGE_FACTOR
+from labs.units import Rate
 
 PROBE_BYTES = 100
 DELAYS = ("100us", "500us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms")
-RATES_BPS = (1_000_000, 5_000_000, 20_000_000, 50_000_000, 100_000_000, 200_000_000, 500_000_000, 1_000_000_000)
-SPACED_BPS = 100_000_000
-OPEN_BPS = 10_000_000_000
+RATES = ("1Mbit/s", "5Mbit/s", "20Mbit/s", "50Mbit/s", "100Mbit/s", "200Mbit/s", "500Mbit/s", "1Gbit/s")
+SPACED_BPS = Rate.parse("100Mbit/s").bps
+OPEN_BPS = Rate.parse("10Gbit/s").bps
 """So fast a link leaves the sender's bunches as they are."""
 LOSS = "10%"
-QUEUE_BPS = 50_000_000
+QUEUE_BPS = Rate.parse("50Mbit/s").bps
 SHARES = (0.001, 0.01, *(k / 20 for k in range(1, 20)), 0.98, 0.99, 0.995, 0.999, 1.0)
 """Of distributions that are kept."""
 
@@ -113,7 +114,7 @@ def measure(made: Bench, progress: Callable[[str], None] = lambda text: None) ->
     delays = [_delay(made, text) for text in DELAYS]
     made.change(delay="2ms")
     progress("links: rates")
-    rates = [_rate(made, bps) for bps in RATES_BPS]
+    rates = [_rate(made, Rate.parse(text).bps) for text in RATES]
     progress("links: spacing, loss, queue")
     spacings = [_spacing(made, bps) for bps in (OPEN_BPS, SPACED_BPS)]
     made.change(rate="1Gbit/s", loss=LOSS)

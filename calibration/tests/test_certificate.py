@@ -83,11 +83,11 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_the_table_is_text(certificate: Certificate) -> None:
     cells = {row[1:3]: row for row in report.table(certificate)}
-    shown = ("100 Mbit/s", "100 Mbit/s", "+0.0000%", "0.0156%", "±100 kbit/s", "ok")
+    shown = ("100 Mbit/s", "100 Mbit/s", "+0.0000%", "0.0161%", "±100 kbit/s", "ok")
     assert cells["forward", "rate"][3:9] == shown
     assert cells["forward", "delay p50"][3] == "50.011 ms"
     assert cells["forward", "loss"][3:6] == ("0 %", "0 %", "+0 %")
-    assert report.summary(certificate).startswith("dumbbell verified: 16 ok (11.2 s)")
+    assert report.summary(certificate).startswith("dumbbell verified: 17 ok (11.2 s)")
 
 
 def test_this_host_has_facts() -> None:
