@@ -7,16 +7,14 @@ Changes nothing on the machine.
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
+from calibration.host import timers
+from calibration.host.finding import Finding, Verdict
 from labs import images, units
 from labs.record import host_facts
 from labs.runtime import clab, container_engine
@@ -25,29 +23,14 @@ from labs.runtime.kernel import built as kernel_of_virtual_clock
 from labs.runtime.memory import available, free_memory_bytes
 from labs.runtime.virtual import SHARED_MEMORY, check_shared_memory
 
-Verdict = Literal["good", "limited", "missing"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One property of the machine: what was found, and what it means for a lab."""
-
-    what: str
-    found: str
-    verdict: Verdict
-    meaning: str
+TIMERS_S = 1.5
+"""A part of what is worth knowing of the timers; `ewan calibrate` takes longer."""
 
 
 def findings(binary: Path) -> list[Finding]:
     """All that was found; the timers are measured, which takes about two seconds."""
-    return [*privileges(), *processors(), *kernel(), *clocks(timers(binary)), *virtual(), *containers(binary), *tools()]
-
-
-def timers(binary: Path) -> dict[str, Any]:
-    """What `ewan-node timers` measures: clock, wake-ups and spinning, times in ns."""
-    answer = subprocess.run([binary, "timers"], capture_output=True, check=True, timeout=30)
-    document: dict[str, Any] = json.loads(answer.stdout)
-    return document
+    clocks = timers.findings(timers.measure(binary, TIMERS_S, lambda line: None))
+    return [*privileges(), *processors(), *kernel(), *clocks, *virtual(), *containers(binary), *tools()]
 
 
 def privileges() -> Iterator[Finding]:
@@ -120,30 +103,6 @@ def kernel_options() -> set[str] | None:
             continue
         return {line.partition("=")[0] for line in text.splitlines() if line.endswith(("=y", "=m"))}
     return None
-
-
-# Above these a spinning link is not exact enough to be believed at all.
-SPIN_GOOD_NS = 1_000
-
-
-def clocks(report: dict[str, Any]) -> Iterator[Finding]:
-    """The verdict on `ewan-node timers`: what a link that spins can keep to."""
-    tsc = report["clock"] == "tsc"
-    meaning = "read without a system call" if tsc else "each look at the clock is dearer; releases are later"
-    yield Finding(
-        "clock",
-        f"{report['clock']}, {report['read_cost_ns']['now']:.0f} ns a read",
-        "good" if tsc else "limited",
-        meaning,
-    )
-    for key, name, limit, meaning in (
-        ("spin_error_ns", "spinning to a deadline", SPIN_GOOD_NS, "how exactly a link releases packets"),
-        ("nanosleep_lateness_ns", "sleeping to a deadline", None, "why links do not sleep"),
-    ):
-        late = report[key]
-        found = f"late by {late['p50']} ns at the median, {late['p99']} ns at p99, {late['max']} ns at worst"
-        good = limit is None or late["p50"] <= limit
-        yield Finding(name, found, "good" if good else "limited", meaning)
 
 
 def virtual() -> Iterator[Finding]:

@@ -1,7 +1,11 @@
 //! Clocks and timers: the TSC clock that spinner and probes share, and what this host's clocks can do.
 
+mod bucket;
+pub mod classes;
 pub mod clock;
+mod lateness;
 mod report;
 
+pub use bucket::TokenBucket;
 pub use clock::Clock;
-pub use report::report;
+pub use report::{report, Request};

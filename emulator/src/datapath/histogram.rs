@@ -1,5 +1,5 @@
-//! Percentiles of nanoseconds without keeping samples: counts in 16 classes per power of two, so a percentile read
-//! back is at most 1/16 too large.
+//! Percentiles of nanoseconds without keeping samples: counts by class (`ewan_timers::classes`), so a percentile read back
+//! is at most 1/16 too large.
 //!
 //! One thread records, any may read, neither waits for the other: recording is a load and a store of an atomic count, and
 //! never allocates. The crate hdrhistogram, which counts delays of flows (generator), has no type for that: its plain
@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const CLASSES: usize = 16;
+use ewan_timers::classes::{class, upper, CLASSES};
 
 pub struct Histogram {
     counts: Box<[AtomicU64]>,
@@ -65,35 +65,9 @@ impl Default for Histogram {
     }
 }
 
-#[inline]
-fn class(value: u64) -> usize {
-    if value < CLASSES as u64 {
-        return value as usize;
-    }
-    let exponent = 63 - value.leading_zeros() as usize;
-    (exponent - 3) * CLASSES + (value >> (exponent - 4)) as usize % CLASSES
-}
-
-fn upper(class: usize) -> u64 {
-    if class < CLASSES {
-        return class as u64;
-    }
-    let shift = class / CLASSES - 1;
-    let next = (CLASSES + class % CLASSES + 1) as u128;
-    ((next << shift) - 1) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_value_lies_in_its_class() {
-        for value in (0..5000).chain((0..64).map(|bit| 1 << bit)).chain([u64::MAX]) {
-            let upper = upper(class(value));
-            assert!(value <= upper && upper - value <= value / 16, "{value} {upper}");
-        }
-    }
 
     #[test]
     fn percentiles_of_one_to_a_thousand() {

@@ -183,8 +183,18 @@ enum Command {
         #[arg(long)]
         pid_file: PathBuf,
     },
-    /// Measure this host's clocks and timers
-    Timers,
+    /// Measure this host's clocks and timers; JSON on standard output
+    Timers {
+        /// How long that may take
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Where links spin; the last CPU if none is given
+        #[arg(long)]
+        link_cpu: Option<u32>,
+        /// Where hosts run; the other CPUs if none is given
+        #[arg(long, value_delimiter = ',')]
+        host_cpus: Vec<u32>,
+    },
     /// The first process of the virtual kernel: makes a lab, runs a program, powers off
     #[command(hide = true)]
     Init {
@@ -239,7 +249,12 @@ fn run(command: Command) -> Result<(), String> {
             metrics::run(&state, link, &destination)
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
-        Command::Timers => ewan_timers::report(std::io::stdout()),
+        Command::Timers { seconds, link_cpu, host_cpus } => {
+            let duration =
+                std::time::Duration::try_from_secs_f64(seconds).map_err(|error| format!("--seconds: {error}"))?;
+            let request = ewan_timers::Request::new(duration, link_cpu, host_cpus)?;
+            ewan_timers::report(&request, &qdisc::token_bucket, std::io::stdout())
+        }
     }
 }
 

@@ -67,6 +67,13 @@ pub fn create(path: &Path) -> std::result::Result<File, NotMade> {
     Ok(File::open(OWN).attempting(say("opening"))?)
 }
 
+/// Makes a namespace without a name, which is gone with the last thread in it and the last descriptor of it, however the
+/// process ends; the calling thread is in it afterwards.
+pub fn anonymous() -> Result<File> {
+    unshare(CloneFlags::CLONE_NEWNET).attempting(|| "making a network namespace")?;
+    own()
+}
+
 /// The namespace that the calling thread is in.
 pub fn own() -> Result<File> {
     File::open(OWN).attempting(|| OWN)

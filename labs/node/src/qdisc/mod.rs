@@ -95,6 +95,15 @@ pub fn egress(batch: &mut Batch, index: u32, mtu: u32, egress: &Egress, at: &str
     }
 }
 
+/// A token bucket at the root of an interface, made or changed, for what measures its timer.
+pub fn token_bucket(batch: &mut Batch, index: u32, rate_bps: u64, burst_bytes: u32, limit_bytes: u32) {
+    let root = Place { index, parent: TC_H_ROOT, handle: ROOT };
+    request(batch, batch.creates(), root, "tbf", format!("rate of {rate_bps} bit/s"), |body| {
+        body.nested(TCA_OPTIONS, &[], |options| kinds::tbf(options, rate_bps, burst_bytes, limit_bytes, 0));
+    });
+    batch.needs("the queueing discipline tbf (CONFIG_NET_SCH_TBF)");
+}
+
 /// psp with one class, which all packets take.
 fn psp(batch: &mut Batch, place: Place, class: &Class, sizes: Option<kinds::Sizes>, what: &str) {
     add(batch, place, "psp", what.to_owned(), |body| {
