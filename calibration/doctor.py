@@ -6,13 +6,13 @@ Changes nothing on the machine.
 
 from __future__ import annotations
 
-import gzip
 import os
 import platform
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from calibration.host import processors as host_processors
 from calibration.host import timers
 from calibration.host.finding import Finding, Verdict
 from labs import images, units
@@ -29,8 +29,10 @@ TIMERS_S = 1.5
 
 def findings(binary: Path) -> list[Finding]:
     """All that was found; the timers are measured, which takes about two seconds."""
-    clocks = timers.findings(timers.measure(binary, TIMERS_S, lambda line: None))
-    return [*privileges(), *processors(), *kernel(), *clocks, *virtual(), *containers(binary), *tools()]
+    measured = timers.measure(binary, TIMERS_S, lambda line: None)
+    read = host_processors.measure(hypervisor=measured.hypervisor)
+    cpus = [*processors(), *host_processors.findings(read)]
+    return [*privileges(), *cpus, *kernel(), *timers.findings(measured), *virtual(), *containers(binary), *tools()]
 
 
 def privileges() -> Iterator[Finding]:
@@ -73,12 +75,12 @@ OPTIONS = {
 def kernel() -> Iterator[Finding]:
     """Which parts of the kernel are there, of those that live labs use."""
     yield Finding("kernel", platform.release(), "good", "Linux")
-    options = kernel_options()
-    if options is None:
+    configuration = host_processors.configuration_of()
+    if configuration is None:
         yield Finding("kernel options", "not readable", "limited", "found out when a lab comes up")
         return
     for option, (name, use, absence) in OPTIONS.items():
-        present = option in options
+        present = configuration.get(option) in ("y", "m")
         needed: Verdict = "missing" if absence == "no live lab" else "limited"
         needed = "good" if absence.startswith("not needed") else needed
         yield Finding(
@@ -91,18 +93,6 @@ def kernel() -> Iterator[Finding]:
         "good" if "cubic" in available else "limited",
         "for congestion: in scenarios",
     )
-
-
-def kernel_options() -> set[str] | None:
-    """Options set to y or m, from wherever this system keeps its configuration."""
-    sources = (Path("/proc/config.gz"), Path(f"/boot/config-{platform.release()}"))
-    for source in sources:
-        try:
-            text = gzip.decompress(source.read_bytes()).decode() if source.suffix == ".gz" else source.read_text()
-        except OSError:
-            continue
-        return {line.partition("=")[0] for line in text.splitlines() if line.endswith(("=y", "=m"))}
-    return None
 
 
 def virtual() -> Iterator[Finding]:
