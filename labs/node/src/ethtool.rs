@@ -6,8 +6,13 @@
 //! (linux/ethtool.h: ETHTOOL_GSTRINGS, ETHTOOL_GFEATURES, ETHTOOL_SFEATURES).
 
 use std::os::fd::AsFd;
+use std::path::Path;
 
-use ewan_system::socket::ethtool;
+use ewan_system::namespace;
+use ewan_system::netlink::{requests, Batch, Socket};
+use ewan_system::socket::{ethtool, interface_index};
+
+use crate::plan::{self, Interface};
 
 const GSTRINGS: u32 = 0x1b;
 const GSSET_INFO: u32 = 0x37;
@@ -63,12 +68,42 @@ impl Offloads {
     }
 
     pub fn off(&self, socket: impl AsFd, interface: &str) -> Result<(), String> {
+        self.set(socket, interface, false)
+    }
+
+    fn set(&self, socket: impl AsFd, interface: &str, on: bool) -> Result<(), String> {
+        let word = if on { "on" } else { "off" };
         let mut request = vec![SFEATURES, self.0.len() as u32];
-        request.extend(self.0.iter().flat_map(|valid| [*valid, 0]));
+        request.extend(self.0.iter().flat_map(|valid| [*valid, if on { *valid } else { 0 }]));
         match ask(&socket, interface, &mut request) {
+            // What a port has not got cannot be switched on.
             Ok(0) => Ok(()),
+            Ok(_) if on => Ok(()),
             Ok(_) => Err("some offloads stayed on".into()),
-            Err(error) => Err(format!("switching offloads off: {error}")),
+            Err(error) => Err(format!("switching offloads {word}: {error}")),
         }
     }
+}
+
+/// Switches the offloads of all interfaces of a lab that is up on or off, with as many segments a packet as the kernel
+/// takes or one: what a lab never has, for who measures what it would change.
+pub fn run(state: &Path, on: bool) -> Result<(), String> {
+    const MOST_SEGMENTS: u32 = 65_535;
+    let plan = plan::read(&state.join("plan.json"))?;
+    let home = namespace::own()?;
+    for node in &plan.nodes {
+        namespace::within(&plan.netns_path(&node.name), &home, || {
+            let socket = Socket::open().map_err(|error| error.to_string())?;
+            let mut batch = Batch::default();
+            for Interface { name, .. } in &node.interfaces {
+                let at = format!("{}:{name}", node.name);
+                let set = Offloads::of(&socket, name, false).and_then(|known| known.set(&socket, name, on));
+                set.map_err(|error| format!("{at}: {error}"))?;
+                let segments = if on { MOST_SEGMENTS } else { 1 };
+                requests::segments(&mut batch, interface_index(name)?, segments, format!("{at}: segments a packet"));
+            }
+            socket.run(batch).map_err(|error| error.to_string())
+        })?;
+    }
+    Ok(())
 }

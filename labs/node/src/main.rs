@@ -183,6 +183,17 @@ enum Command {
         #[arg(long)]
         pid_file: PathBuf,
     },
+    /// Switch the offloads of a lab's interfaces on, which are off in every lab, or off again
+    #[command(hide = true)]
+    Offloads {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        #[arg(long, conflicts_with = "off", required_unless_present = "off")]
+        on: bool,
+        #[arg(long)]
+        off: bool,
+    },
     /// Measure this host's clocks and timers; JSON on standard output
     Timers {
         /// How long that may take
@@ -249,6 +260,7 @@ fn run(command: Command) -> Result<(), String> {
             metrics::run(&state, link, &destination)
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
+        Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
         Command::Timers { seconds, link_cpu, host_cpus } => {
             let duration =
                 std::time::Duration::try_from_secs_f64(seconds).map_err(|error| format!("--seconds: {error}"))?;

@@ -68,6 +68,13 @@ pub fn correct(batch: &mut Batch, index: u32, mtu: Option<u32>, mac: Option<[u8;
     });
 }
 
+/// How many segments of TCP a packet may hold.
+pub fn segments(batch: &mut Batch, index: u32, most: u32, what: String) {
+    batch.add(libc::RTM_NEWLINK, 0, &ifinfo(index, 0), what, |link| {
+        link.u32(libc::IFLA_GSO_MAX_SEGS, most);
+    });
+}
+
 /// Brings an interface up.
 pub fn up(batch: &mut Batch, index: u32, what: String) {
     batch.add(libc::RTM_NEWLINK, 0, &ifinfo(index, libc::IFF_UP as u32), what, |_| {});

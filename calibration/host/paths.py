@@ -1,0 +1,435 @@
+"""What packets cost on this host where no link is emulated: between namespaces, and through routers.
+
+In: a small lab of our own, made as any other and gone afterwards, and how long measuring may take. Out: `Paths`: the
+latency of the stack by the number of routers, packets/s against their size, throughput by TCP and UDP with what the
+headers leave of a port's rate beside it (eWAN, table III), with offloads off, as in every lab, and on; and limits of
+buffers, which are read. And, pure, what that means for a lab. Without root nothing is sent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from calibration import probe
+from calibration.expect import expectations
+from calibration.host.buffers import Buffers, read_buffers
+from calibration.host.finding import Finding
+from calibration.host.timers import Budget
+from calibration.probing import Probing
+from generator.traffic_request import end
+from labs import host
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
+from labs.context import Context
+from labs.plan import End, Interface, Node, Plan
+from labs.runtime.base import LabError
+from labs.runtime.binary import node_binary
+from labs.runtime.state import State
+from labs.spec import parse
+from labs.stages.egress import Bare
+from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, about
+
+FORMAT: Literal["ewan-paths/1"] = "ewan-paths/1"
+
+Protocol = Literal["tcp", "udp"]
+PROTOCOLS: tuple[Protocol, ...] = ("tcp", "udp")
+
+NEEDS_ROOT = "needs root"
+SIZES = (64, 512, 1500, 9000)
+"""Of IP packets, in bytes."""
+STACK_BYTES = 64
+"""Of an IP packet that measures latency: the smallest that probes have room in."""
+MTU_BYTES, JUMBO_BYTES = 1500, 9000
+PORT_BPS = NS_PER_SECOND
+PORT_RATE = "1Gbit/s"
+WIRE_BYTES = 14 + 4 + 20
+"""What Ethernet adds to an IP packet: header, FCS, preamble and gap (IEEE 802.3, clauses 3 and 4)."""
+UDP_HEADERS_BYTES = 20 + 8
+ROUTERS = (0, 1, 2)
+CENTRAL_SHARE = 0.6827
+"""Within one standard deviation of a normal distribution."""
+FOR_P99 = 100
+
+DESCRIPTION = f"""\
+name: paths
+rtt: 0ms
+ip: 4
+mtu: {MTU_BYTES}
+topology:
+  graph:
+    hosts: [a, b, c, e]
+    routers: [r1, r2, r3, r4]
+    links:
+      - {{between: [a, r1]}}
+      - {{between: [r1, r2], role: access}}
+      - {{between: [r2, b]}}
+      - {{between: [r2, r3], role: access}}
+      - {{between: [c, r3], rate: {PORT_RATE}}}
+      - {{between: [r2, r4], role: access}}
+      - {{between: [e, r4]}}
+    pairs: [[a, b], [c, b], [e, b]]
+"""
+PORT, JUMBO = 3, 4
+WAYS: Mapping[int, tuple[str, ...]] = {
+    0: ("a", "r1"),
+    1: ("a", "r1", "r2"),
+    2: ("a", "r1", "r2", "b"),
+    PORT: ("c", "r3"),
+    JUMBO: ("e", "r4"),
+}
+"""Nodes from a probe's source to its sink: through so many routers; out of a port with a rate; with a large MTU."""
+RATED = "c"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Of each measurement, ns."""
+
+    latency_ns: int
+    packets_ns: int
+    transfer_ns: int
+
+
+TIMES: Mapping[Budget, Times] = {
+    "quick": Times(100 * NS_PER_MS, 70 * NS_PER_MS, 120 * NS_PER_MS),
+    "default": Times(700 * NS_PER_MS, 250 * NS_PER_MS, 500 * NS_PER_MS),
+    "full": Times(3_000 * NS_PER_MS, 1_000 * NS_PER_MS, 2_000 * NS_PER_MS),
+}
+LATENCY_INTERVAL_NS = 313_000
+"""The sockets are read each millisecond: packets are not to be sent just then."""
+FASTEST_NS = 400
+"""Between two packets of a sender that sends as fast as it can: faster than any host does."""
+SAMPLE_NS = 10 * NS_PER_MS
+"""The sender of a transfer looks up so often, and so the part that is judged begins and ends as exactly."""
+CONNECT_TIMEOUT_NS = 2 * NS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class StackLatency:
+    """One-way delay of packets of 64 bytes from a program's send call to the kernel's stamp at the receiver, through so
+    many routers and no emulated link. `spread_ns`: half the width of the interval with the middle 68 % of them, which
+    is the standard deviation where the distribution is normal. p99 is None below 100 packets."""
+
+    routers: int
+    packets: int
+    min_ns: int
+    p50_ns: int
+    p99_ns: int | None
+    max_ns: int
+    spread_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class PacketRate:
+    """Packets/s that one thread of the probes sends and receives over a veth pair, offered more than it can."""
+
+    ip_bytes: int
+    packets_per_second: float
+    sent_packets: int
+    lost_packets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Payload/s over veth pairs. `port_bps`: the rate of the sender's port as Ethernet counts it, None where it has
+    none; `expected_bps`: what the headers leave of that. `retransmitted_segments` is TCP's."""
+
+    protocol: Protocol
+    routers: int
+    offloads: bool
+    port_bps: int | None
+    goodput_bps: float
+    expected_bps: float | None
+    retransmitted_segments: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """All of it. `not_measured`: why nothing was sent, empty where something was; `failed`: by probe, why it gave
+    nothing."""
+
+    elapsed_ns: int
+    latency: tuple[StackLatency, ...]
+    packet_rates: tuple[PacketRate, ...]
+    throughput: tuple[Throughput, ...]
+    buffers: Buffers
+    not_measured: str
+    failed: Mapping[str, str]
+    format: Literal["ewan-paths/1"] = FORMAT
+
+    def stack(self, routers: int) -> StackLatency | None:
+        """The latency through so many routers; None where that was not measured."""
+        return next((each for each in self.latency if each.routers == routers), None)
+
+    def goodput(
+        self, protocol: Protocol, routers: int = 0, offloads: bool = False, port_bps: int | None = None
+    ) -> Throughput | None:
+        """One throughput; None where that was not measured."""
+        key = (protocol, routers, offloads, port_bps)
+        found = (e for e in self.throughput if (e.protocol, e.routers, e.offloads, e.port_bps) == key)
+        return next(found, None)
+
+
+def measure(context: Context, budget: Budget, progress: Callable[[str], None]) -> Paths:
+    """Makes the lab, measures and removes it, whatever happens. LabError, one line, where it cannot be made."""
+    begun = time.monotonic_ns()
+    buffers = read_buffers()
+    if os.geteuid() != 0:
+        return Paths(0, (), (), (), buffers, NEEDS_ROOT, {})
+    plan = lab(f"paths{os.getpid()}", host.facts())
+    binary = node_binary(context.binary)
+    times = TIMES[budget]
+    runtime = context.live("netns")
+    progress("paths: making a lab of namespaces")
+    try:
+        runtime.up(plan)
+        off = _sent(plan, probes(plan, times), binary, progress)
+        directory = State(context.state).directory(plan.lab)
+        _switch_on(binary, directory)
+        on = _sent(plan, [transfer(plan, times, routers, True) for routers in ROUTERS[:2]], binary, progress)
+    finally:
+        runtime.down(plan.lab)
+    return evaluate(plan, {**off, **on}, buffers, time.monotonic_ns() - begun)
+
+
+def lab(name: str, facts: HostFacts) -> Plan:
+    """The lab: ports without a queueing discipline but one with a rate; hosts on the CPUs that links leave them."""
+    plan = compile_spec(parse(DESCRIPTION, Path("paths.lab.yaml")), facts)
+    hosts = facts.cpus[:-1] or facts.cpus
+    source, sink = WAYS[JUMBO]
+    large = [_port(plan, source, sink), _port(plan, sink, source)]
+
+    def made(node: Node, port: Interface) -> Interface:
+        mtu = JUMBO_BYTES if End(node.name, port.name) in large else port.mtu
+        return dataclasses.replace(port, mtu=mtu, egress=port.egress if node.name == RATED else Bare())
+
+    nodes = [dataclasses.replace(n, interfaces=tuple(made(n, port) for port in n.interfaces)) for n in plan.nodes]
+    return dataclasses.replace(plan, lab=name, nodes=tuple(nodes), host_cpus=hosts)
+
+
+def _port(plan: Plan, node: str, neighbour: str) -> End:
+    """A node's interface towards a neighbour."""
+    ends = ((wire.a, wire.b) for wire in plan.wires)
+    both = ((own, other) for one, two in ends for own, other in ((one, two), (two, one)))
+    return next(own for own, other in both if (own.node, other.node) == (node, neighbour))
+
+
+def _switch_on(binary: Path, directory: Path) -> None:
+    command = [str(binary), "offloads", "--state", str(directory), "--on"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    if done.returncode:
+        raise LabError(f"offloads of a lab of namespaces: {done.stderr.strip()}")
+
+
+def _sent(
+    plan: Plan, wanted: Sequence[dict[str, Any]], binary: Path, progress: Callable[[str], None]
+) -> dict[str, dict[str, Any]]:
+    """The result of each probe, by its name."""
+    try:
+        answer = probe.run(plan, Probing(list(wanted)), binary, lambda line: progress(f"paths: {line}"))
+    except RuntimeError as error:
+        raise LabError(f"paths: {error}") from None
+    return {each["name"]: each for each in answer["results"]}
+
+
+def probes(plan: Plan, times: Times) -> list[dict[str, Any]]:
+    """Those with offloads off, one after the other: nothing else is sent meanwhile."""
+    latency = [_latency_probe(plan, routers, times) for routers in ROUTERS]
+    flood = [_flood(plan, f"packets {size}", JUMBO if size > MTU_BYTES else 0, size, times) for size in SIZES]
+    through = [_flood(plan, f"udp {pair}", pair, MTU_BYTES, times) for pair in (*ROUTERS[1:], PORT)]
+    transfers = [transfer(plan, times, pair) for pair in (*ROUTERS, PORT)]
+    return [*latency, *flood, *through, *transfers]
+
+
+def _latency_probe(plan: Plan, routers: int, times: Times) -> dict[str, Any]:
+    packets = max(times.latency_ns // LATENCY_INTERVAL_NS, 3)
+    name = f"latency {routers}"
+    stream = {**_stream(plan, routers, STACK_BYTES, LATENCY_INTERVAL_NS, packets), "name": name, "raw": True}
+    return {"kind": "delay", "name": name, "drain_ns": 10 * NS_PER_MS, "streams": [stream]}
+
+
+def _stream(plan: Plan, pair: int, size: int, interval_ns: int, packets: int) -> dict[str, Any]:
+    source, sink = _ends(plan, pair)
+    return {"from": source, "to": sink, "packet_bytes": size, "interval_ns": interval_ns, "packets": packets}
+
+
+def _flood(plan: Plan, name: str, pair: int, size: int, times: Times) -> dict[str, Any]:
+    # A port with a rate gets a quarter more than that; others all that one thread can send.
+    own_ns = (size + WIRE_BYTES) * BITS_PER_BYTE * NS_PER_SECOND // PORT_BPS
+    interval_ns = own_ns * 4 // 5 if pair == PORT else FASTEST_NS
+    stream = _stream(plan, pair, size, interval_ns, times.packets_ns // interval_ns)
+    steady = {**stream, "name": name, "skip_ns": times.packets_ns // 5}
+    return {"kind": "saturate", "name": name, "drain_ns": 20 * NS_PER_MS, "streams": [steady]}
+
+
+def transfer(plan: Plan, times: Times, pair: int, offloads: bool = False) -> dict[str, Any]:
+    """A TCP transfer between a pair; slow start is over in the first third."""
+    source, sink = _ends(plan, pair)
+    return {
+        "kind": "tcp",
+        "name": f"tcp {pair} with offloads" if offloads else f"tcp {pair}",
+        "from": source,
+        "to": sink,
+        "congestion": "reno",
+        "duration_ns": times.transfer_ns * 3 // 2,
+        "steady_ns": times.transfer_ns,
+        "sample_ns": SAMPLE_NS,
+        "connect_timeout_ns": CONNECT_TIMEOUT_NS,
+    }
+
+
+def _ends(plan: Plan, pair: int) -> tuple[dict[str, str], dict[str, str]]:
+    way = WAYS[pair]
+    return _end(plan, way[0], way[1]), _end(plan, way[-1], way[-2])
+
+
+def _end(plan: Plan, node: str, neighbour: str) -> dict[str, str]:
+    """A node by its address towards a neighbour."""
+    port = _port(plan, node, neighbour).interface
+    interfaces = next(each.interfaces for each in plan.nodes if each.name == node)
+    address = next(each.addresses[0] for each in interfaces if each.name == port)
+    return end(plan.lab, node, str(ipaddress.ip_interface(address).ip))
+
+
+def evaluate(plan: Plan, results: Mapping[str, Mapping[str, Any]], buffers: Buffers, elapsed_ns: int) -> Paths:
+    """The document of the probes' results, by name. Pure."""
+    failed = {name: str(each["error"]) for name, each in results.items() if each["kind"] == "failed"}
+    streams = {
+        stream["name"]: stream
+        for each in results.values()
+        if each["kind"] in ("delay", "saturate")
+        for stream in each["streams"]
+    }
+    for name, stream in streams.items():
+        if not (stream.get("delays_ns") or stream["steady"]):
+            failed[name] = "no packet came through"
+    there = {name: stream for name, stream in streams.items() if name not in failed}
+    rates = [_packet_rate(size, there[f"packets {size}"]) for size in SIZES if f"packets {size}" in there]
+    return Paths(
+        elapsed_ns=elapsed_ns,
+        latency=tuple(_latency(k, there[f"latency {k}"]["delays_ns"]) for k in ROUTERS if f"latency {k}" in there),
+        packet_rates=tuple(rates),
+        throughput=(*_udp(there), *_tcp(plan, results)),
+        buffers=buffers,
+        not_measured="",
+        failed=failed,
+    )
+
+
+def _latency(routers: int, delays_ns: Sequence[int]) -> StackLatency:
+    ordered = sorted(delays_ns)
+
+    def at(share: float) -> int:
+        """Nearest rank."""
+        return ordered[max(-int(-share * len(ordered) // 1), 1) - 1]
+
+    outside = (1 - CENTRAL_SHARE) / 2
+    return StackLatency(
+        routers=routers,
+        packets=len(ordered),
+        min_ns=ordered[0],
+        p50_ns=at(0.5),
+        p99_ns=at(0.99) if len(ordered) >= FOR_P99 else None,
+        max_ns=ordered[-1],
+        spread_ns=(at(1 - outside) - at(outside)) / 2,
+    )
+
+
+def _per_second(stream: Mapping[str, Any]) -> float:
+    steady = stream["steady"]
+    return float(steady["packets"] * NS_PER_SECOND / steady["window_ns"])
+
+
+def _packet_rate(size: int, stream: Mapping[str, Any]) -> PacketRate:
+    return PacketRate(size, _per_second(stream), stream["sent_packets"], stream["lost_packets"])
+
+
+def expected_udp_bps(port_bps: int, ip_bytes: int) -> float:
+    """Payload/s that UDP has of an Ethernet port's rate: 957 of 1000 Mbit/s in packets of 1500 bytes."""
+    return port_bps * (ip_bytes - UDP_HEADERS_BYTES) / (ip_bytes + WIRE_BYTES)
+
+
+def _udp(there: Mapping[str, Mapping[str, Any]]) -> Iterator[Throughput]:
+    payload = (MTU_BYTES - UDP_HEADERS_BYTES) * BITS_PER_BYTE
+    names = {0: f"packets {MTU_BYTES}", **{pair: f"udp {pair}" for pair in (*ROUTERS[1:], PORT)}}
+    for pair, name in names.items():
+        if name in there:
+            port = PORT_BPS if pair == PORT else None
+            expected = expected_udp_bps(port, MTU_BYTES) if port else None
+            goodput = _per_second(there[name]) * payload
+            yield Throughput("udp", 0 if pair == PORT else pair, False, port, goodput, expected, None)
+
+
+def _tcp(plan: Plan, results: Mapping[str, Mapping[str, Any]]) -> Iterator[Throughput]:
+    expected = {pair.source: pair.goodput_bps for pair in expectations(plan).pairs}
+    for pair in (*ROUTERS, PORT):
+        for offloads in (False, True):
+            found = results.get(f"tcp {pair} with offloads" if offloads else f"tcp {pair}")
+            if found is not None and found["kind"] == "tcp":
+                port = PORT_BPS if pair == PORT else None
+                of_port = expected[WAYS[pair][0]] if port else None
+                again = found["retransmitted_segments"]
+                routers = 0 if port else pair
+                yield Throughput("tcp", routers, offloads, port, found["goodput_bps"], of_port, again)
+
+
+def per_router_ns(paths: Paths) -> float | None:
+    """What each further router adds to the median latency; None where that was not measured."""
+    first, last = paths.stack(ROUTERS[0]), paths.stack(ROUTERS[-1])
+    if first is None or last is None:
+        return None
+    return (last.p50_ns - first.p50_ns) / (last.routers - first.routers)
+
+
+WELL = 0.97
+"""Of what is expected of a port: below it something other than the port is the limit."""
+
+
+def findings(paths: Paths) -> Iterator[Finding]:
+    """What a lab can expect of packets on this host."""
+    if paths.not_measured:
+        yield Finding("paths", f"not measured: {paths.not_measured}", "limited", "latency and packet rates are unknown")
+        return
+    yield from _of_latency(paths)
+    if small := next((each for each in paths.packet_rates if each.ip_bytes == SIZES[0]), None):
+        found = f"{small.packets_per_second:,.0f} packets/s of {small.ip_bytes} B"
+        yield Finding("one thread sends", found, "good", "more flows than this need more CPUs")
+    yield from _of_ports(paths)
+    without, with_them = paths.goodput("tcp"), paths.goodput("tcp", offloads=True)
+    if without is not None and with_them is not None:
+        found = f"TCP {about(without.goodput_bps, 'rate', 3)} without, {about(with_them.goodput_bps, 'rate', 3)} with"
+        meaning = "off in labs: a packet is one of at most the MTU, and queues and bursts are what they say"
+        yield Finding("offloads", found, "good", meaning)
+    for name, why in paths.failed.items():
+        yield Finding(f"path: {name}", "not measured", "limited", why)
+
+
+def _of_latency(paths: Paths) -> Iterator[Finding]:
+    direct, each = paths.stack(0), per_router_ns(paths)
+    if direct is None:
+        return
+    found = f"{about(direct.p50_ns, 'time', 3)} ± {about(direct.spread_ns, 'time', 2)} at the median"
+    found += "" if direct.p99_ns is None else f", {about(direct.p99_ns, 'time', 3)} at p99"
+    found += "" if each is None else f"; {about(each, 'time', 2)} more a router"
+    yield Finding("latency of the stack", found, "good", "delays are longer by this than the links' alone")
+
+
+def _of_ports(paths: Paths) -> Iterator[Finding]:
+    for protocol in PROTOCOLS:
+        found = paths.goodput(protocol, port_bps=PORT_BPS)
+        if found is None or found.expected_bps is None:
+            continue
+        ratio = found.goodput_bps / found.expected_bps
+        what = f"{protocol.upper()} through a port of {about(PORT_BPS, 'rate')}"
+        told = f"{about(found.goodput_bps, 'rate')} of the {about(found.expected_bps, 'rate')} that headers leave"
+        good = ratio >= WELL
+        meaning = "this host fills such a link" if good else "this host is the limit, not the link: lower rates"
+        yield Finding(what, told, "good" if good else "limited", meaning)
