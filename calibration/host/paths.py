@@ -21,6 +21,7 @@ from typing import Any, Literal
 from calibration import probe
 from calibration.expect import expectations
 from calibration.host.buffers import Buffers, read_buffers
+from calibration.host.cards import Card, read_card
 from calibration.host.finding import Finding
 from calibration.host.timers import Budget
 from calibration.probing import Probing
@@ -163,6 +164,7 @@ class Paths:
     buffers: Buffers
     not_measured: str
     failed: Mapping[str, str]
+    cards: tuple[Card, ...] = ()
     format: Literal["ewan-paths/1"] = FORMAT
 
     def stack(self, routers: int) -> StackLatency | None:
@@ -178,12 +180,15 @@ class Paths:
         return next(found, None)
 
 
-def measure(context: Context, budget: Budget, progress: Callable[[str], None]) -> Paths:
-    """Makes the lab, measures and removes it, whatever happens. LabError, one line, where it cannot be made."""
+def measure(context: Context, budget: Budget, progress: Callable[[str], None], nics: Sequence[str] = ()) -> Paths:
+    """Makes the lab, measures and removes it, whatever happens. LabError, one line, where it cannot be made.
+
+    `nics`: cards of which is told what they say of themselves; nothing is sent over them.
+    """
     begun = time.monotonic_ns()
-    buffers = read_buffers()
+    buffers, cards = read_buffers(), tuple(read_card(name) for name in nics)
     if os.geteuid() != 0:
-        return Paths(0, (), (), (), buffers, NEEDS_ROOT, {})
+        return Paths(0, (), (), (), buffers, NEEDS_ROOT, {}, cards)
     plan = lab(f"paths{os.getpid()}", host.facts())
     binary = node_binary(context.binary)
     times = TIMES[budget]
@@ -197,7 +202,8 @@ def measure(context: Context, budget: Budget, progress: Callable[[str], None]) -
         on = _sent(plan, [transfer(plan, times, routers, True) for routers in ROUTERS[:2]], binary, progress)
     finally:
         runtime.down(plan.lab)
-    return evaluate(plan, {**off, **on}, buffers, time.monotonic_ns() - begun)
+    found = evaluate(plan, {**off, **on}, buffers, time.monotonic_ns() - begun)
+    return dataclasses.replace(found, cards=cards)
 
 
 def lab(name: str, facts: HostFacts) -> Plan:
@@ -395,6 +401,7 @@ WELL = 0.97
 
 def findings(paths: Paths) -> Iterator[Finding]:
     """What a lab can expect of packets on this host."""
+    yield from (_of_card(card) for card in paths.cards)
     if paths.not_measured:
         yield Finding("paths", f"not measured: {paths.not_measured}", "limited", "latency and packet rates are unknown")
         return
@@ -410,6 +417,14 @@ def findings(paths: Paths) -> Iterator[Finding]:
         yield Finding("offloads", found, "good", meaning)
     for name, why in paths.failed.items():
         yield Finding(f"path: {name}", "not measured", "limited", why)
+
+
+def _of_card(card: Card) -> Finding:
+    speed = "speed unknown" if card.speed_bps is None else about(card.speed_bps, "rate")
+    on = ", ".join(card.offloads) or "none"
+    stamps = "stamps packets itself" if card.stamps_in_hardware else "the kernel stamps its packets"
+    found = f"{speed}, MTU {card.mtu_bytes}, offloads on: {on}; {stamps}"
+    return Finding(f"card {card.name}", found, "good", "what it says of itself: nothing was sent over it")
 
 
 def _of_latency(paths: Paths) -> Iterator[Finding]:
