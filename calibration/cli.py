@@ -9,14 +9,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from calibration import BatchLab, LiveLab, doctor, kept, report, verify_lab
+from calibration import BatchLab, LiveLab, doctor, kept, page, report, verify_lab
+from calibration.host import kept as kept_host
 from calibration.host import measurement
+from calibration.host.finding import Finding
 from labs import clock, descriptions, routes, rundir
 from labs.commands import live, tables, virtual
 from labs.commands.errors import Incomplete, Refused, guarded
@@ -29,7 +32,7 @@ from labs.record import to_json as certificate_json
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.virtual import Run
-from labs.sheet import grid
+from labs.sheet import Sheet, grid
 
 COLOURS = {
     "ok": "green",
@@ -183,6 +186,10 @@ def calibrate_lab(context: Context, plan: Plan, policy: Policy, as_json: bool) -
         rundir.drop(directory)
         raise
     show(context, certificate, directory, plan, as_json)
+    written = page.write(directory, *page.of_lab(certificate, plan, kept_host.load(context)))
+    rundir.give_back(directory)
+    if not as_json:
+        context.reporter.console.print(f"report: {written}", soft_wrap=True)
     advise(context, certificate)
     return certificate
 
@@ -295,9 +302,14 @@ def doctor_command(context: Context, as_json: bool) -> None:
     if as_json:
         context.reporter.emit(orjson.loads(orjson.dumps(found)))
     else:
-        rows = [
-            [each.what, each.found, f"[{COLOURS.get(each.verdict, 'bold red')}]{each.verdict}[/]", each.meaning]
-            for each in found
-        ]
-        context.reporter.console.print(grid("This machine", ["what", "found", "verdict", "meaning"], rows))
+        context.reporter.console.print(findings_table(found, "This machine"))
     sys.exit(1 if any(each.verdict == "missing" for each in found) else 0)
+
+
+def findings_table(found: Sequence[Finding], title: str) -> Sheet:
+    """What was found of this machine, a row each."""
+    rows = [
+        [each.what, each.found, f"[{COLOURS.get(each.verdict, 'bold red')}]{each.verdict}[/]", each.meaning]
+        for each in found
+    ]
+    return grid(title, ["what", "found", "verdict", "meaning"], rows)

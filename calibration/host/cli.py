@@ -11,11 +11,11 @@ from typing import Any
 import click
 import orjson
 
-from calibration import cli, envelope
-from calibration.envelope import Demand, Frontier, Prediction
-from calibration.host import kept, measurement
+from calibration import cli, envelope, page
+from calibration.envelope import Demand, Prediction
+from calibration.host import kept, measurement, paths, processors, timers, words
 from calibration.host.kept import PROFILES, HostCalibration, Profile
-from labs import descriptions
+from labs import descriptions, rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, only_live, optional_description, pass_context, policy_option
 from labs.commands.privileges import as_root
@@ -23,14 +23,13 @@ from labs.context import Context
 from labs.record import Policy
 from labs.runtime.memory import free_memory_bytes
 from labs.sheet import grid
-from labs.units import BITS_PER_BYTE, Duration, Rate, Size, UnitError, about
-
-COLUMNS = ["back end", "packet", "links", "packets/s", "rate of each", "error p50", "p99", "at load", "beyond it"]
+from labs.units import Duration, Rate, Size, UnitError, about
 
 
 @click.command("calibrate")
 @optional_description
 @click.option("--profile", type=click.Choice(PROFILES), help="of this host  [default: default]")
+@click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
 @policy_option
 @json_option
 @guarded
@@ -40,6 +39,7 @@ def calibrate_command(
     /,
     topology: str | None,
     profile: Profile | None,
+    nics: tuple[str, ...],
     policy: Policy,
     as_json: bool,
     **options: Any,
@@ -58,8 +58,9 @@ def calibrate_command(
     ewan calibrate dumbbell --rtt 100ms
     """
     if topology is not None:
-        if profile is not None:
-            raise Refused("--profile is of the host: leave it out where a lab is named")
+        if profile is not None or nics:
+            option = "--profile" if profile else "--nic"
+            raise Refused(f"{option} is of the host: leave it out where a lab is named")
         only_live(click.get_current_context(), None, context.runtime)
         plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False)
         sys.exit(0 if cli.calibrate_lab(context, plan, policy, as_json).passed else 1)
@@ -69,41 +70,35 @@ def calibrate_command(
     as_root(context)
     what = f"calibrating this host ({measurement.WORDS[profile]})"
     with context.reporter.progress(what) as status:
-        found = measurement.measure(context, profile, lambda text: status.step(f"{what}: {text}"))
+        found = measurement.measure(context, profile, lambda text: status.step(f"{what}: {text}"), nics)
     try:
         place = kept.save(context, found)
     except OSError as error:
         raise Refused(f"{error.filename}: {error.strerror}: name another place for the cache with EWAN_CACHE") from None
+    directory = rundir.make("host")
+    with rundir.kept(directory):
+        (directory / "host.json").write_bytes(kept.to_json(found))
+        report = page.write(directory, *page.of_host(found))
+        rundir.give_back(directory)
     if as_json:
         sys.stdout.buffer.write(kept.to_json(found))
         return
     show(context, found)
-    context.reporter.console.print(f"kept: {place}", soft_wrap=True)
+    context.reporter.console.print(f"kept: {place}  report: {report}", soft_wrap=True)
 
 
 def show(context: Context, found: HostCalibration) -> None:
     """Prints what was measured."""
-    context.reporter.console.print(grid("Links of this host", COLUMNS, [_row(each) for each in found.links]))
-    for name, why in found.absent.items():
-        context.reporter.console.print(f"[dim]no links of the back end {name}: {why}[/]", soft_wrap=True)
+    known = [*timers.findings(found.timers), *processors.findings(found.processors), *paths.findings(found.paths)]
+    context.reporter.console.print(cli.findings_table(known, "This host"))
+    context.reporter.console.print()
+    context.reporter.console.print(
+        grid("Links of this host", words.COLUMNS, [words.link_row(each) for each in found.links])
+    )
+    for line in words.absences(found.absent):
+        context.reporter.console.print(f"[dim]{line}[/]", soft_wrap=True)
     took = about(found.elapsed_ns, "time", 3)
     context.reporter.console.print(f"this host, {found.profile} profile, {found.time} ({took})")
-
-
-def _row(each: Frontier) -> list[str]:
-    framed = max(each.packet_bytes + envelope.WIRE.overhead_bytes, envelope.WIRE.minimum_bytes) * BITS_PER_BYTE
-    last = each.loads[-1] if each.loads else None
-    late = [about(last.error_p50_ns, "time", 3), about(last.error_p99_ns, "time", 3)] if last else ["–", "–"]
-    return [
-        each.backend,
-        f"{each.packet_bytes} B",
-        str(each.links),
-        f"{each.packets_per_s:,.0f}",
-        about(each.packets_per_s * framed / each.links, "rate", 3),
-        *late,
-        f"{last.load_ratio:.0%}" if last else "–",
-        envelope.LIMIT_WORDS[each.limit],
-    ]
 
 
 @click.command("envelope")
@@ -136,10 +131,10 @@ def envelope_command(
         raise Refused(str(error)) from None
     fastest = envelope.fastest(found.links, demand)
     if as_json:
-        told = orjson.loads(orjson.dumps(prediction))
-        context.reporter.emit({**told, "fastest_bps": fastest, "margin": envelope.MARGIN, "measured": found.time})
+        said = orjson.loads(orjson.dumps(prediction))
+        context.reporter.emit({**said, "fastest_bps": fastest, "margin": envelope.MARGIN, "measured": found.time})
     else:
-        for line in words(demand, prediction, fastest):
+        for line in verdict_lines(demand, prediction, fastest):
             context.reporter.console.print(line, soft_wrap=True)
         context.reporter.console.print(f"[dim]by the measurement of {found.time}, {found.profile} profile[/]")
     sys.exit(0 if prediction.inside else 1)
@@ -164,7 +159,7 @@ def _quantity(option: str, text: str, kind: Any) -> Any:
         raise Refused(f'--{option} "{text}": {error}') from None
 
 
-def words(demand: Demand, prediction: Prediction, fastest: int) -> list[str]:
+def verdict_lines(demand: Demand, prediction: Prediction, fastest: int) -> list[str]:
     """The verdict, a line each: in or out, why, how far it reaches, how late packets would be."""
     verdict = "[green]inside[/]" if prediction.inside else "[bold red]outside[/]"
     lines = [f"{verdict}: {prediction.why}"]

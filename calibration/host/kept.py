@@ -19,6 +19,9 @@ import orjson
 
 from calibration.envelope import Frontier
 from calibration.host.accuracy import Accuracy
+from calibration.host.paths import Paths
+from calibration.host.processors import Processors
+from calibration.host.timers import Timers
 from labs import cache
 from labs.context import ROOT, Context
 from labs.record import host_facts
@@ -43,6 +46,9 @@ class HostCalibration:
     time: str
     profile: Profile
     elapsed_ns: int
+    timers: Timers
+    processors: Processors
+    paths: Paths
     links: tuple[Frontier, ...]
     absent: Mapping[str, str]
     """Back ends that this host has not, with the reason."""

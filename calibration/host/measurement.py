@@ -7,10 +7,10 @@ is kept, commands that need one make a quick one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from calibration.host import accuracy, kept, links
+from calibration.host import accuracy, kept, links, paths, processors, timers
 from calibration.host.kept import HostCalibration, Profile
 from calibration.uncertainty import Instrument
 from labs.context import Context
@@ -19,11 +19,19 @@ LINKS = {"quick": links.QUICK, "default": links.DEFAULT, "full": links.FULL}
 WORDS = {"quick": "at most 15 s", "default": "at most a minute", "full": "at most ten minutes"}
 
 
-def measure(context: Context, profile: Profile, progress: Callable[[str], None] = lambda text: None) -> HostCalibration:
+def measure(
+    context: Context,
+    profile: Profile,
+    progress: Callable[[str], None] = lambda text: None,
+    nics: Sequence[str] = (),
+) -> HostCalibration:
     """Measures this host, as root; LabError in one line where labs cannot be made here. Whatever ends it, no lab of its
     is left."""
     begun = time.monotonic_ns()
     known = kept.circumstances(context.binary)
+    clocks = timers.measure(context.binary, profile, progress)
+    cpus = processors.measure(progress, hypervisor=clocks.hypervisor)
+    bare = paths.measure(context, profile, progress, nics)
     runtime = context.live("netns")
     exact = None
     if profile != "quick":
@@ -36,6 +44,9 @@ def measure(context: Context, profile: Profile, progress: Callable[[str], None] 
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         profile=profile,
         elapsed_ns=time.monotonic_ns() - begun,
+        timers=clocks,
+        processors=cpus,
+        paths=bare,
         links=frontiers,
         absent=absent,
         accuracy=exact,
@@ -59,4 +70,18 @@ def instrument(context: Context) -> Instrument:
     found = kept.load(context)
     if found is None:
         return Instrument()
-    return Instrument(source=f"ewan calibrate, {found.time}")
+    return instrument_of(found)
+
+
+def instrument_of(found: HostCalibration) -> Instrument:
+    """What probes add on a host that was measured: two network stacks beside a link, and clocks that differ in pace."""
+    assumed = Instrument()
+    stack = found.paths.stack(0)
+    clock = found.timers.clock
+    pace = abs(clock.against_raw_ppb) + abs(clock.monotonic_against_raw_ppb) + clock.uncertain_ppb
+    return Instrument(
+        stack_ns=2.0 * stack.p50_ns if stack is not None else assumed.stack_ns,
+        clock_ppb=float(pace),
+        instant_ns=assumed.instant_ns,
+        source=f"ewan calibrate, {found.time}",
+    )

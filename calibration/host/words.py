@@ -1,0 +1,34 @@
+"""What was measured of a host's links, as rows and lines for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calibration import envelope
+from calibration.envelope import Frontier
+from labs.units import BITS_PER_BYTE, about
+from labs.units.shown import NONE
+
+COLUMNS = ["back end", "packet", "links", "packets/s", "rate of each", "error p50", "p99", "at load", "beyond it"]
+
+
+def link_row(each: Frontier) -> list[str]:
+    """Cells in the order of `COLUMNS`."""
+    framed = max(each.packet_bytes + envelope.WIRE.overhead_bytes, envelope.WIRE.minimum_bytes) * BITS_PER_BYTE
+    last = each.loads[-1] if each.loads else None
+    late = [about(last.error_p50_ns, "time", 3), about(last.error_p99_ns, "time", 3)] if last else [NONE, NONE]
+    return [
+        each.backend,
+        f"{each.packet_bytes} B",
+        str(each.links),
+        f"{each.packets_per_s:,.0f}",
+        about(each.packets_per_s * framed / each.links, "rate", 3),
+        *late,
+        f"{last.load_ratio:.0%}" if last else NONE,
+        envelope.LIMIT_WORDS[each.limit],
+    ]
+
+
+def absences(absent: Mapping[str, str]) -> list[str]:
+    """A line for each back end that this host has not."""
+    return [f"no links of the back end {name}: {why}" for name, why in absent.items()]

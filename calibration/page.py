@@ -1,0 +1,170 @@
+"""The report of a calibration: one HTML file with tables and figures, of a host, or of a lab on it.
+
+In: what was measured of the host, and a lab's certificate with its plan. Out: report.html, which needs no server, no
+network and no script; figures/*.svg and *.csv beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from analysis import report as experiment_report
+from analysis.figures import style
+from analysis.figures.style import Drawing
+from calibration import report
+from calibration.envelope import Demand, Frontier
+from calibration.host import figures, link_figures, paths, processors, timers
+from calibration.host.kept import HostCalibration
+from calibration.host.words import COLUMNS, absences, link_row
+from labs.plan import Plan
+from labs.record import Certificate, Row
+from labs.units.shown import NONE, written
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_MARKED = 12
+"""Links of a lab that are marked in the envelope."""
+FEWEST = 8
+
+
+def write(directory: Path, page: dict[str, Any], drawings: Sequence[Drawing]) -> Path:
+    """Writes the page and its figures into a directory; the page's path. OSError where it cannot."""
+    place = directory / "figures"
+    place.mkdir(exist_ok=True)
+    for drawing in drawings:
+        (place / f"{drawing.name}.svg").write_text(drawing.svg)
+        (place / f"{drawing.name}.csv").write_text(drawing.csv)
+    loader = jinja2.FileSystemLoader([TEMPLATES, experiment_report.TEMPLATES])
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    drawn = [experiment_report.figure(number, each) for number, each in enumerate(drawings, 1)]
+    path = directory / "report.html"
+    path.write_text(environment.get_template("calibration.html.j2").render(**page, figures=drawn))
+    return path
+
+
+def of_host(found: HostCalibration) -> tuple[dict[str, Any], list[Drawing]]:
+    """The page of a host, and its figures."""
+    told = [*timers.findings(found.timers), *processors.findings(found.processors), *paths.findings(found.paths)]
+    page = {
+        "title": "What this host can be trusted with",
+        "name": f"{found.profile} profile, {found.time}",
+        "warnings": [],
+        "about": [
+            "Timers, processors and paths of this host, and the links that it can make. A run whose links are outside "
+            "the envelope is refused."
+        ],
+        "rows": [],
+        "findings": told,
+        "columns": COLUMNS,
+        "links": [link_row(each) for each in found.links],
+        "remarks": absences(found.absent),
+        "circumstances": found.circumstances,
+    }
+    return page, list(_of_host(found, ()))
+
+
+def _of_host(found: HostCalibration, marked: Sequence[tuple[str, Demand]]) -> Iterator[Drawing]:
+    drawings: list[Drawing | None] = [
+        link_figures.heat_map(found.links, marked),
+        link_figures.lateness(found.links),
+        figures.lateness(found.timers),
+        figures.packet_rates(found.paths),
+        figures.throughput(found.paths),
+    ]
+    if found.accuracy is not None:
+        more = (link_figures.delays, link_figures.rates, link_figures.spacings)
+        drawings[2:2] = [draw(found.accuracy) for draw in more]
+    yield from (each for each in drawings if each is not None)
+
+
+def of_lab(certificate: Certificate, plan: Plan, host: HostCalibration | None) -> tuple[dict[str, Any], list[Drawing]]:
+    """The page of a lab, and its figures: how late probes came, and its links in the host's envelope."""
+    failed = [row for row in certificate.rows if row.verdict == "outside"]
+    warnings = [f"{row.link} {row.direction} {row.quantity} is outside its tolerance: {row.note}" for row in failed[:5]]
+    page = {
+        "title": f"Lab {certificate.lab}, as deployed",
+        "name": report.summary(certificate),
+        "warnings": warnings,
+        "about": report.circumstances(certificate),
+        "rows": [_row(row) for row in certificate.rows],
+        "findings": [],
+        "links": [] if host is None else [link_row(each) for each in host.links],
+        "columns": COLUMNS,
+        "remarks": [],
+        "circumstances": {} if host is None else host.circumstances,
+    }
+    drawings = [each for each in (delays(certificate),) if each is not None]
+    if host is not None:
+        drawings += list(_of_host(host, marks(plan, host.links)))
+    return page, drawings
+
+
+def _row(row: Row) -> dict[str, str]:
+    _, _, quantity, configured, measured, error, uncertainty, tolerance, verdict, note = report.cells(row)
+    parts = row.uncertainty.components if row.uncertainty is not None else {}
+    largest = sorted(parts.items(), key=lambda each: -each[1])
+    return {
+        "where": f"{row.link} {report.ARROWS.get(row.direction, row.direction)}",
+        "quantity": quantity,
+        "configured": configured,
+        "measured": measured,
+        "error": error,
+        "uncertainty": uncertainty,
+        "tolerance": tolerance,
+        "verdict": verdict,
+        "kind": "ok" if row.verdict in ("ok", "shown") else "outside",
+        "sources": ", ".join(f"{source} {written(value, row.unit, 2)}" for source, value in largest) or NONE,
+        "note": note,
+    }
+
+
+def marks(plan: Plan, frontiers: Sequence[Frontier]) -> list[tuple[str, Demand]]:
+    """The links of a plan, each by itself, with packets as large as the MTU; of equal ones the first."""
+    mtu = min((each.mtu for node in plan.nodes for each in node.interfaces), default=1500)
+    found: dict[int, tuple[str, Demand]] = {}
+    for link in plan.links if frontiers else ():
+        rate = link.forward.rate_bps
+        found.setdefault(rate, (link.name, Demand(rate, 0, mtu, 1, link.forward.framing)))
+    return list(found.values())[:MOST_MARKED]
+
+
+def delays(certificate: Certificate) -> Drawing | None:
+    """How much later than the fastest each link's probes came."""
+    streams = {
+        stream["name"]: stream["quantiles_ns"]
+        for result in certificate.probes.get("results", ())
+        if result.get("kind") == "delay"
+        for stream in result.get("streams", ())
+        if len(stream.get("quantiles_ns", ())) >= FEWEST
+    }
+    configured = {
+        f"{row.link} {row.direction}": row.configured for row in certificate.rows if row.quantity == "delay p50"
+    }
+    told = {name: quantiles for name, quantiles in streams.items() if configured.get(name) is not None}
+    if not told:
+        return None
+    with style.sheet(1, 2.4) as (figure, axes):
+        axis = axes[0]
+        for number, (name, quantiles) in enumerate(list(told.items())[: style.MOST_LINES]):
+            base = float(configured[name] or 0)
+            axis.step(
+                [max(value - base, 100) / 1_000 for _, value in quantiles], [share for share, _ in quantiles],
+                where="post", color=style.COLOURS[number], linestyle=style.DASHES[number], label=name,
+            )  # fmt: skip
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_ylim(0, 1.03)
+        axis.set_xlabel("later than configured (µs)")
+        axis.set_ylabel("share of packets")
+        style.legend(figure, axes)
+        text = style.svg(figure)
+    rows = [
+        {"link": name, "share": share, "delay_ns": value, "configured_ns": configured[name]}
+        for name, quantiles in told.items()
+        for share, value in quantiles
+    ]
+    caption = "One-way delay of the probes less the configured one, with the path through the network stacks."
+    return Drawing("lab-delays", "How late probes came", caption, text, style.csv(rows))
