@@ -31,7 +31,7 @@ COMMANDS = {
     "shell": "labs.commands.use:shell_command",
     "verify": "calibration.cli:verify_command",
     "certificate": "calibration.cli:certificate_command",
-    "calibrate": "calibration.host.cli:calibrate_command",
+    "calibrate": "calibration.calibrate_cli:calibrate_command",
     "envelope": "calibration.host.cli:envelope_command",
     "set": "labs.commands.set:set_command",
     "trace": "labs.commands.trace:trace_command",

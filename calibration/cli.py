@@ -16,17 +16,24 @@ from typing import Any
 import click
 import orjson
 
-from calibration import BatchLab, LiveLab, doctor, kept, page, report, verify_lab
-from calibration.host import kept as kept_host
+from calibration import BatchLab, LiveLab, doctor, kept, report, verify_lab
+from calibration import reference as reference_readings
 from calibration.host import measurement
 from calibration.host.finding import Finding
 from labs import clock, descriptions, routes, rundir
 from labs.commands import live, tables, virtual
 from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.options import description_options, json_option, live_option, pass_context, policy_option
+from labs.commands.options import (
+    description_options,
+    json_option,
+    live_option,
+    pass_context,
+    policy_option,
+    reference_option,
+)
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
-from labs.plan import Plan, digest, to_json
+from labs.plan import Plan, to_json
 from labs.record import CERTIFICATE_FILE, Certificate, Policy
 from labs.record import to_json as certificate_json
 from labs.runtime.base import LabError
@@ -134,10 +141,11 @@ def describe(context: Context, plan: Plan) -> None:
 @live_option
 @click.argument("name", required=False)
 @policy_option
+@reference_option
 @json_option
 @guarded
 @pass_context
-def verify_command(context: Context, name: str | None, policy: Policy, as_json: bool) -> None:
+def verify_command(context: Context, name: str | None, policy: Policy, reference: Path | None, as_json: bool) -> None:
     """Measure every link of a running lab against its plan.
 
     \b
@@ -151,47 +159,18 @@ def verify_command(context: Context, name: str | None, policy: Policy, as_json: 
         context.reporter.warn(
             "links were changed since the lab came up (ewan ps): they are compared with the plan all the same"
         )
+    readings = None if reference is None else reference_readings.read(reference)
     directory = rundir.make(plan.lab)
     try:
         certificate = certify(context, plan, policy)
+        if readings is not None and reference is not None:
+            certificate = reference_readings.against(certificate, readings, reference)
     except BaseException:
         rundir.drop(directory)
         raise
     show(context, certificate, directory, plan, as_json)
     advise(context, certificate)
     sys.exit(0 if certificate.passed else 1)
-
-
-def calibrate_lab(context: Context, plan: Plan, policy: Policy, as_json: bool) -> Certificate:
-    """A lab as it is deployed: verified, with all its links loaded at once, and TCP by RFC 6349.
-
-    A lab of this name that is up is measured as it is, if it is of the same plan, and stays up. Else it is made for the
-    time of the measurement.
-    """
-    as_root(context)
-    labs = context.live()
-    there = plan.lab in labs.names()
-    if there and digest(labs.load(plan.lab).plan) != digest(plan):
-        raise Refused(f"lab {plan.lab} is up, and of another plan: ewan down {plan.lab}, or give this one another name")
-    directory = rundir.make(plan.lab)
-    try:
-        if not there:
-            live.bring_up(context, plan)
-        try:
-            certificate = certify(context, plan, policy, thorough=True)
-        finally:
-            if not there:
-                context.live().down(plan.lab)
-    except BaseException:
-        rundir.drop(directory)
-        raise
-    show(context, certificate, directory, plan, as_json)
-    written = page.write(directory, *page.of_lab(certificate, plan, kept_host.load(context)))
-    rundir.give_back(directory)
-    if not as_json:
-        context.reporter.console.print(f"report: {written}", soft_wrap=True)
-    advise(context, certificate)
-    return certificate
 
 
 def advise(context: Context, certificate: Certificate) -> None:

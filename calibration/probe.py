@@ -238,7 +238,14 @@ def _saturation(
 
 def run(plan: Plan, probing: Probing, binary: Path, progress: Callable[[str], None]) -> dict[str, Any]:
     """The answer of `ewan-node probe`; RuntimeError with its one line when it could not run."""
-    request = json.dumps({"cpus": list(plan.host_cpus), "probes": probing.probes})
+    return send(probing.probes, plan.host_cpus, binary, progress)
+
+
+def send(
+    probes: Sequence[dict[str, Any]], cpus: Sequence[int], binary: Path, progress: Callable[[str], None]
+) -> dict[str, Any]:
+    """The same of any probes, sent from these CPUs."""
+    request = json.dumps({"cpus": list(cpus), "probes": list(probes)})
     with subprocess.Popen(
         [binary, "probe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:

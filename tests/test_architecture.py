@@ -70,6 +70,7 @@ COMMANDS = (
     "generator.engine.rerun",
     "generator.suites.cli",
     "calibration.cli",
+    "calibration.calibrate_cli",
     "calibration.host.cli",
     "calibration.bench",
     "calibration.paper_figures",

@@ -11,80 +11,20 @@ from typing import Any
 import click
 import orjson
 
-from calibration import cli, envelope, page
+from calibration import cli, envelope
 from calibration.envelope import Demand, Prediction
 from calibration.host import kept, measurement, paths, processors, timers, words
-from calibration.host.kept import PROFILES, HostCalibration, Profile
-from labs import descriptions, rundir
+from calibration.host.kept import HostCalibration
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, only_live, optional_description, pass_context, policy_option
+from labs.commands.options import (
+    json_option,
+    pass_context,
+)
 from labs.commands.privileges import as_root
 from labs.context import Context
-from labs.record import Policy
 from labs.runtime.memory import free_memory_bytes
 from labs.sheet import grid
 from labs.units import Duration, Rate, Size, UnitError, about
-
-
-@click.command("calibrate")
-@optional_description
-@click.option("--profile", type=click.Choice(PROFILES), help="of this host  [default: default]")
-@click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
-@policy_option
-@json_option
-@guarded
-@pass_context
-def calibrate_command(
-    context: Context,
-    /,
-    topology: str | None,
-    profile: Profile | None,
-    nics: tuple[str, ...],
-    policy: Policy,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Measure this host; or with a TOPOLOGY, that lab as it is deployed.
-
-    Of the host: how exact its timers are, what its links carry and how late they are. It is kept; labs and experiments
-    are held against it. It takes at most a minute, with --profile quick 15 s, with --profile full ten minutes.
-
-    Of a lab: every link alone, all of them at once, every pair, and TCP by RFC 6349. A lab that is up is measured as it
-    is.
-
-    \b
-    ewan calibrate
-    ewan calibrate --profile full
-    ewan calibrate dumbbell --rtt 100ms
-    """
-    if topology is not None:
-        if profile is not None or nics:
-            option = "--profile" if profile else "--nic"
-            raise Refused(f"{option} is of the host: leave it out where a lab is named")
-        only_live(click.get_current_context(), None, context.runtime)
-        plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False)
-        sys.exit(0 if cli.calibrate_lab(context, plan, policy, as_json).passed else 1)
-    if given := [name for name, value in options.items() if value is not None]:
-        raise Refused(f"--{given[0].replace('_', '-')} is of a lab: name its topology, like ewan calibrate dumbbell")
-    profile = profile or "default"
-    as_root(context)
-    what = f"calibrating this host ({measurement.WORDS[profile]})"
-    with context.reporter.progress(what) as status:
-        found = measurement.measure(context, profile, lambda text: status.step(f"{what}: {text}"), nics)
-    try:
-        place = kept.save(context, found)
-    except OSError as error:
-        raise Refused(f"{error.filename}: {error.strerror}: name another place for the cache with EWAN_CACHE") from None
-    directory = rundir.make("host")
-    with rundir.kept(directory):
-        (directory / "host.json").write_bytes(kept.to_json(found))
-        report = page.write(directory, *page.of_host(found))
-        rundir.give_back(directory)
-    if as_json:
-        sys.stdout.buffer.write(kept.to_json(found))
-        return
-    show(context, found)
-    context.reporter.console.print(f"kept: {place}  report: {report}", soft_wrap=True)
 
 
 def show(context: Context, found: HostCalibration) -> None:

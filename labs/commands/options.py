@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
@@ -45,6 +46,11 @@ policy_option = click.option(
     default="default",
     show_default=True,
     help="strict: every value inside its tolerance for sure; teaching: wide tolerances",
+)
+reference_option = click.option(
+    "--reference",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="another instrument's readings (JSON, or a program that prints it), in place of what is configured",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
 

@@ -1,0 +1,186 @@
+"""The command `calibrate`: this host, a lab as it is deployed, or any path.
+
+In: the command line. Out: tables, or JSON with --json, and a report; exit status 1 for a lab outside its tolerances.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from calibration import cli, page, path, probe, report
+from calibration import reference as reference_readings
+from calibration.host import cli as host_cli
+from calibration.host import kept, measurement
+from calibration.host.kept import PROFILES, Profile
+from generator import traffic_request
+from labs import descriptions, rundir
+from labs.commands import live
+from labs.commands.errors import Refused, guarded
+from labs.commands.options import (
+    json_option,
+    only_live,
+    optional_description,
+    pass_context,
+    policy_option,
+    reference_option,
+)
+from labs.commands.privileges import as_root
+from labs.context import Context
+from labs.plan import Plan, digest
+from labs.record import Certificate, Policy, Row
+from labs.sheet import grid
+from labs.units.shown import written
+
+
+@click.command("calibrate")
+@optional_description
+@click.option("--profile", type=click.Choice(PROFILES), help="of this host  [default: default]")
+@click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
+@click.option("--path", "ends", nargs=2, metavar="A B", help="any path: nodes of a lab that is up, or NETNS@ADDRESS")
+@policy_option
+@reference_option
+@json_option
+@guarded
+@pass_context
+def calibrate_command(
+    context: Context,
+    /,
+    topology: str | None,
+    profile: Profile | None,
+    nics: tuple[str, ...],
+    ends: tuple[str, str] | None,
+    reference: Path | None,
+    policy: Policy,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure this host; or with a TOPOLOGY, that lab as it is deployed.
+
+    Of the host: how exact its timers are, what its links carry and how late they are. It is kept; labs and experiments
+    are held against it. It takes at most a minute, with --profile quick 15 s, with --profile full ten minutes.
+
+    Of a lab: every link alone, all of them at once, every pair, and TCP by RFC 6349. A lab that is up is measured as it
+    is.
+
+    \b
+    ewan calibrate
+    ewan calibrate --profile full
+    ewan calibrate dumbbell --rtt 100ms
+    ewan calibrate --path red@10.0.0.1 blue@10.0.0.2
+    """
+    if ends is not None:
+        if topology is not None or profile is not None or nics or reference:
+            raise Refused("--path measures that path alone: leave the other words out")
+        calibrate_path(context, ends, as_json)
+        return
+    if topology is not None:
+        if profile is not None or nics:
+            option = "--profile" if profile else "--nic"
+            raise Refused(f"{option} is of the host: leave it out where a lab is named")
+        only_live(click.get_current_context(), None, context.runtime)
+        plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False)
+        sys.exit(0 if calibrate_lab(context, plan, policy, as_json, reference).passed else 1)
+    if given := [name for name, value in options.items() if value is not None]:
+        raise Refused(f"--{given[0].replace('_', '-')} is of a lab: name its topology, like ewan calibrate dumbbell")
+    if reference is not None:
+        raise Refused("--reference is of a lab: name its topology, like ewan calibrate dumbbell")
+    profile = profile or "default"
+    as_root(context)
+    what = f"calibrating this host ({measurement.WORDS[profile]})"
+    with context.reporter.progress(what) as status:
+        found = measurement.measure(context, profile, lambda text: status.step(f"{what}: {text}"), nics)
+    try:
+        place = kept.save(context, found)
+    except OSError as error:
+        raise Refused(f"{error.filename}: {error.strerror}: name another place for the cache with EWAN_CACHE") from None
+    directory = rundir.make("host")
+    with rundir.kept(directory):
+        (directory / "host.json").write_bytes(kept.to_json(found))
+        made = page.write(directory, *page.of_host(found))
+        rundir.give_back(directory)
+    if as_json:
+        sys.stdout.buffer.write(kept.to_json(found))
+        return
+    host_cli.show(context, found)
+    context.reporter.console.print(f"kept: {place}  report: {made}", soft_wrap=True)
+
+
+def calibrate_lab(
+    context: Context, plan: Plan, policy: Policy, as_json: bool, reference: Path | None = None
+) -> Certificate:
+    """A lab as it is deployed: verified, with all its links loaded at once, and TCP by RFC 6349.
+
+    A lab of this name that is up is measured as it is, if it is of the same plan, and stays up. Else it is made for the
+    time of the measurement.
+    """
+    as_root(context)
+    readings = None if reference is None else reference_readings.read(reference)
+    labs = context.live()
+    there = plan.lab in labs.names()
+    if there and digest(labs.load(plan.lab).plan) != digest(plan):
+        raise Refused(f"lab {plan.lab} is up, and of another plan: ewan down {plan.lab}, or give this one another name")
+    directory = rundir.make(plan.lab)
+    try:
+        if not there:
+            live.bring_up(context, plan)
+        try:
+            certificate = cli.certify(context, plan, policy, thorough=True)
+            if readings is not None and reference is not None:
+                certificate = reference_readings.against(certificate, readings, reference)
+        finally:
+            if not there:
+                context.live().down(plan.lab)
+    except BaseException:
+        rundir.drop(directory)
+        raise
+    cli.show(context, certificate, directory, plan, as_json)
+    made = page.write(directory, *page.of_lab(certificate, plan, kept.load(context)))
+    rundir.give_back(directory)
+    if not as_json:
+        context.reporter.console.print(f"report: {made}", soft_wrap=True)
+    cli.advise(context, certificate)
+    return certificate
+
+
+def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> None:
+    """Any path between two namespaces, both ways."""
+    as_root(context)
+    labs = context.live()
+    nodes: dict[str, tuple[str, str]] = {}
+    for name in labs.names():
+        plan = labs.load(name).plan
+        for node, address in traffic_request.addresses_of(plan).items():
+            nodes[node] = traffic_request.end(name, node, address)["netns"], address
+    a, b = (path.end_of(text, nodes) for text in ends)
+    usable = sorted(os.sched_getaffinity(0))
+    what = f"measuring the path from {a.name} to {b.name}"
+    with context.reporter.progress(what) as progress:
+
+        def send(probes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            # The last CPU is that of links that spin.
+            cpus = usable[:-1] or usable
+            found = probe.send(probes, cpus, context.binary, lambda text: progress.step(f"{what}: {text}"))
+            results: list[dict[str, Any]] = found["results"]
+            return results
+
+        try:
+            rows = path.measure(a, b, send, measurement.instrument(context))
+        except RuntimeError as error:
+            raise Refused(str(error)) from None
+    if as_json:
+        context.reporter.emit(orjson.loads(orjson.dumps({"format": "ewan-path/1", "rows": rows})))
+        return
+    drawn = [[f"{row.link} {report.ARROWS.get(row.direction, '')}", *path_cells(row)] for row in rows]
+    context.reporter.console.print(grid("Path", ["path", "quantity", "measured", "U", "note"], drawn))
+
+
+def path_cells(row: Row) -> list[str]:
+    """A row of which nothing was configured."""
+    known = None if row.uncertainty is None or row.measured is None else row.uncertainty.expanded
+    return [row.quantity, written(row.measured, row.unit, 6), written(known, row.unit, 2), row.note]

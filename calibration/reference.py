@@ -1,0 +1,115 @@
+"""Readings of another instrument in place of the configured values: what a certificate says against them.
+
+In: a file of readings, or what a program prints (GtrcNET-1 stood so beside netem in the eWAN paper, section IV). Out: a
+certificate whose rows are judged against the readings, their uncertainty included. Rows without a reading stay.
+
+{"format": "ewan-readings/1", "instrument": "GtrcNET-1, 3 Nov", "readings": [
+  {"link": "core", "direction": "forward", "quantity": "delay p50", "unit": "ns", "value": 50011000,
+   "uncertainty": 20}]}
+`uncertainty` is expanded, with k = 2; `unit` is the row's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from calibration.uncertainty import decide, expanded
+from labs.errors import UserError
+from labs.reading import read_bytes
+from labs.record import COVERAGE_FACTOR, Certificate, Row, Uncertainty
+from labs.typed import read_typed
+
+FORMAT = "ewan-readings/1"
+PATIENCE_S = 120.0
+"""For a program that reads an instrument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value. `direction` is empty for a pair, whose name is `link`."""
+
+    link: str
+    direction: Literal["forward", "backward", ""]
+    quantity: str
+    unit: str
+    value: float
+    uncertainty: float
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What one instrument read."""
+
+    instrument: str
+    readings: tuple[Reading, ...]
+    format: Literal["ewan-readings/1"]
+
+
+def read(path: Path) -> Readings:
+    """The readings in a file, or those that a program there prints; UserError, one line, for what is none."""
+    try:
+        text = _printed(path) if os.access(path, os.X_OK) and path.is_file() else read_bytes(path)
+        data: Any = orjson.loads(text)
+        for each in data.get("readings", ()) if isinstance(data, dict) else ():
+            for key in ("value", "uncertainty"):
+                if isinstance(each, dict) and isinstance(each.get(key), int):
+                    each[key] = float(each[key])
+        found: Readings = read_typed(Readings, data, "readings")
+    except orjson.JSONDecodeError as error:
+        raise UserError(f"{path}: is no JSON ({error}): write readings as docs/calibration.md says") from None
+    except ValueError as error:
+        raise UserError(f"{path}: {error}: write readings as docs/calibration.md says") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    return found
+
+
+def _printed(path: Path) -> bytes:
+    try:
+        done = subprocess.run([path.absolute()], capture_output=True, check=False, timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{path}: printed no readings within {PATIENCE_S:.0f} s") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise UserError(f"{path}: ended with status {done.returncode}: {said[-1] if said else 'it said nothing'}")
+    return done.stdout
+
+
+def against(certificate: Certificate, found: Readings, where: Path) -> Certificate:
+    """The certificate judged against readings; UserError for one of a row that there is not."""
+    rows = {(row.link, row.direction, row.quantity): row for row in certificate.rows}
+    for each in found.readings:
+        key = each.link, each.direction, each.quantity
+        row = rows.get(key)
+        if row is None:
+            known = sorted({quantity for link, way, quantity in rows if (link, way) == key[:2]})
+            there = f"it has {', '.join(known)}" if known else f"there is no {each.link} {each.direction}".rstrip()
+            raise UserError(f'{where}: "{each.quantity}" of {each.link} {each.direction}: no such row, {there}')
+        if row.unit != each.unit:
+            raise UserError(f'{where}: {each.quantity} of {each.link}: unit "{each.unit}": write it in {row.unit}')
+        rows[key] = judged(row, each, found.instrument)
+    return dataclasses.replace(certificate, rows=tuple(rows.values()))
+
+
+def judged(row: Row, reading: Reading, instrument: str) -> Row:
+    """A row against a reading, by the row's own tolerance; both uncertainties together."""
+    note = "; ".join(part for part in (row.note, f"against {instrument}") if part)
+    if row.measured is None:
+        return dataclasses.replace(row, configured=reading.value, note=note)
+    parts = dict(row.uncertainty.components if row.uncertainty else {})
+    parts["reference"] = reading.uncertainty / COVERAGE_FACTOR
+    known = Uncertainty(parts, expanded(parts))  # type: ignore[arg-type]
+    error = row.measured - reading.value
+    if row.tolerance is None:
+        return dataclasses.replace(row, configured=reading.value, error=error, note=note, uncertainty=known)
+    verdict = decide(error, row.tolerance, row.tolerance, known.expanded)
+    return dataclasses.replace(
+        row, configured=reading.value, error=error, verdict=verdict, note=note, uncertainty=known, needs=None
+    )
