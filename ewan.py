@@ -47,6 +47,7 @@ PAGES = {
     "description.md": "labs.spec:markdown",
     "scenario.md": "generator.scenario.manual:markdown",
     "metrics.md": "labs.record.manual:markdown",
+    "certificate.schema.json": "labs.record.schema:certificate_schema",
 }
 PARTS = {
     "certify": "calibration.certificates:certify",

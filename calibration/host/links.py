@@ -205,11 +205,13 @@ def _frontier(made: Bench, backend: str, packet_bytes: int, guess: float, loads:
     most = MOST_RATE_BPS / framed / BITS_PER_BYTE * count
     good, bad, error = 0.0, 0.0, 0.0
     limit: Limit = "none"
-    at = guess
+    broke: Limit | None = None
+    at, found = guess, 0.0
     while not good or (not bad and good < most) or (bad and bad > FINEST * good):
-        broke, found = _trial(made, packet_bytes, at)
-        if broke:
-            broke, found = _trial(made, packet_bytes, at)  # a CPU may have been away once
+        for _ in range(TRIES):
+            broke, found = _trial(made, packet_bytes, at)
+            if not broke:
+                break
         if broke:
             bad, limit = at, broke
         else:
@@ -218,7 +220,7 @@ def _frontier(made: Bench, backend: str, packet_bytes: int, guess: float, loads:
             break
         at = (good * bad) ** 0.5 if good and bad else min(2 * at, most) if good else at / 2
     measured = tuple(_loaded(made, packet_bytes, good, share) for share in loads) if good else ()
-    return Frontier(backend, packet_bytes, count, good, limit, error, measured)
+    return Frontier(backend, packet_bytes, count, float(good), limit, float(error), measured)
 
 
 def carries(runtime: Measurable, binary: Path, demand: Demand, most_links: int) -> bool:

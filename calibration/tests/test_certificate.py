@@ -5,49 +5,18 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
-from calibration import expect, report, spinner
-from calibration.compare import compare
-from calibration.probe import LiveProbes
-from calibration.probing import plan_probes
-from labs.plan import digest, from_json
-from labs.record import Certificate, MachineFacts, host_facts, to_json
-
-FIXTURES = Path(__file__).parent / "fixtures"
-
-
-def read(name: str) -> Any:
-    return orjson.loads((FIXTURES / name).read_bytes())
+from calibration import report, spinner
+from calibration.tests.captured import captured_certificate, read
+from labs.record import Certificate, host_facts, to_json
 
 
 @pytest.fixture
 def certificate() -> Certificate:
-    lab = from_json((FIXTURES / "dumbbell.plan.json").read_bytes())
-    expected = expect.expectations(lab)
-    stats = read("dumbbell.stats.json")
-    answer = read("dumbbell.answer.json")
-    rows = compare(
-        expected,
-        plan_probes(expected, lab.lab, LiveProbes()),
-        answer,
-        spinner.facts([stats["before"]], [stats["after"]]),
-    )
-    host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
-    return Certificate(
-        plan_sha256=digest(lab),
-        lab=lab.lab,
-        time="2026-01-01T00:00:00+00:00",
-        host=host,
-        tolerances={},
-        rows=rows,
-        probes=answer,
-        spinners={"0": stats["after"]},
-        elapsed_ns=11_200_000_000,
-    )
+    return captured_certificate()
 
 
 def test_what_was_measured(certificate: Certificate) -> None:

@@ -1,0 +1,54 @@
+"""Real answers of probes, links and timers (fixtures), as the tests that judge or draw them want them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from calibration import expect, spinner
+from calibration.compare import compare
+from calibration.host.document import from_json as document_from_json
+from calibration.host.timers import Timers
+from calibration.probe import LiveProbes
+from calibration.probing import plan_probes
+from labs.plan import digest, from_json
+from labs.record import Certificate, MachineFacts
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def read(name: str) -> Any:
+    return orjson.loads((FIXTURES / name).read_bytes())
+
+
+def captured_certificate() -> Certificate:
+    """Of a dumbbell: 100 Mbit/s, 50 ms, on a machine whose CPUs others used, too."""
+    lab = from_json((FIXTURES / "dumbbell.plan.json").read_bytes())
+    expected = expect.expectations(lab)
+    stats = read("dumbbell.stats.json")
+    answer = read("dumbbell.answer.json")
+    rows = compare(
+        expected,
+        plan_probes(expected, lab.lab, LiveProbes()),
+        answer,
+        spinner.facts([stats["before"]], [stats["after"]]),
+    )
+    host = MachineFacts("6.18", "x86_64", "a CPU", 2, 4 << 30, "tsc", True, {"python": "3.11"})
+    return Certificate(
+        plan_sha256=digest(lab),
+        lab=lab.lab,
+        time="2026-01-01T00:00:00+00:00",
+        host=host,
+        tolerances={},
+        rows=rows,
+        probes=answer,
+        spinners={"0": stats["after"]},
+        elapsed_ns=11_200_000_000,
+    )
+
+
+def captured_timers() -> Timers:
+    """Of the same kind of machine."""
+    return document_from_json(Timers, (FIXTURES / "timers.json").read_bytes())
