@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from calibration.spinner import Classes
-from labs.units import NS_PER_MS, NS_PER_SECOND, about
+from labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
+from labs.units import NS_PER_SECOND, about
 
 NODE_BINARY = "ewan-node"
 MOST_PROGRAMS = 3
 PROGRAM_SHARE = 0.1
 """Share of one CPU from which on a program is reported."""
-STEAL_SHARE = 0.01
-"""Share of all CPU time from which on the time that the hypervisor took is reported."""
-LONGEST_GAP_NS = NS_PER_MS
 _KERNEL_THREADS = 2
 """The process id of the parent of all kernel threads, which are left out: they also move the lab's own packets."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labs.record.bounds import LONGEST_GAP_NS
 from labs.units import NS_PER_MS
 
 CHANGED = "changed since the lab came up (ewan ps)"
@@ -75,7 +76,7 @@ class LinkFacts:
             causes.append(f"the link has ended: a fault in the program: {self.ended}")
         if self.shares_cpu:
             causes.append("CPU shared")
-        if self.longest_gap_ns > NS_PER_MS:
+        if self.longest_gap_ns > LONGEST_GAP_NS:
             lost, longest = self.gaps_ns / NS_PER_MS, self.longest_gap_ns / NS_PER_MS
             causes.append(f"CPU taken from the link {self.gaps} times, {lost:.0f} ms in all, {longest:.0f} ms at once")
         if self.overrun_packets > 0:

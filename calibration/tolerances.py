@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from labs.plan import Plan
 from labs.record import Policy
+from labs.record.bounds import RELEASE_P99_NS
 from labs.units import NS_PER_MS
 
 
@@ -30,7 +31,7 @@ class Tolerances:
     goodput_below: float = 0.1
     switch_ns: int = 300_000
     release_p50_ns: int = 20_000
-    release_p99_ns: int = 500_000
+    release_p99_ns: int = RELEASE_P99_NS
     probability_share: float = 0.5
     other_bytes: int = 0
     other_bps: int = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from labs.runtime.program import FORMAT, Command, Event, Preparation, Program
+from labs.runtime.program import FORMAT, Command, DisturbanceWatch, Event, Preparation, Program
 from labs.typed import MOST_SHOWN, read_typed
 
 KINDS: dict[str, Any] = {
@@ -16,6 +16,7 @@ KINDS: dict[str, Any] = {
     "prepare": tuple[Preparation, ...],
     "events": tuple[Event, ...],
     "watch_ns": int,
+    "disturbances": DisturbanceWatch | None,
     "longest_ns": int,
 }
 """What each key of the file holds; what is in requests is for `ewan-node` to check."""
@@ -29,7 +30,7 @@ def program(text: bytes, expected_ns: int) -> Program:
     document = orjson.loads(text)
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
         raise ValueError(f"the program's format is not {FORMAT!r}")
-    result = {"prepare": [], "traffic": None, "events": [], "watch_ns": 0, **document}
+    result = {"prepare": [], "traffic": None, "events": [], "watch_ns": 0, "disturbances": None, **document}
     for key in result.keys() ^ KINDS.keys():
         raise ValueError(f"the program has {'an unknown' if key in result else 'no'} key {key[:MOST_SHOWN]!r}")
     return Program(

@@ -23,13 +23,16 @@ from generator.scenario.patterns import PatternError, members
 from generator.scenario.runs import ScenarioRun
 from labs.forwarding import Forwarding
 from labs.plan import Plan
-from labs.record import paths
-from labs.runtime.program import Command, Program
+from labs.record import disturbances, paths
+from labs.record.bounds import RELEASE_P99_NS
+from labs.runtime.program import Command, DisturbanceWatch, Program
 from labs.shell import argv
 from labs.spec.source import Path
 from labs.units import Duration
 
 FORMAT = "ewan-schedule/2"
+WATCHED = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)
+"""In the live clock."""
 
 Clock = Literal["live", "virtual"]
 
@@ -107,6 +110,7 @@ class _Scheduler:
             traffic=self._request(longest_ns) if parts.requests else None,
             events=events(self._run, self._plan, begin_ns, longest_ns),
             watch_ns=self._document.watch.ns,
+            disturbances=WATCHED if self._clock == "live" else None,
         )
         described = [*parts.described, *parts.external]
         document = {

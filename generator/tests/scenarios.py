@@ -9,6 +9,7 @@ from generator import scenario
 from generator.scenario import Scenario, ScenarioRun, Schedule
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
+from labs.record.experiment import Clock
 
 FACTS = HostFacts((0, 1), (), "virtual")
 HEAD = """lab: {topology: {dumbbell: {pairs: 3, reverse_pairs: 2}}, rtt: 20ms, wan: {rate: 10Mbit/s}}
@@ -32,9 +33,9 @@ def parse(text: str) -> Scenario:
     return scenario.parse(text, Path("x.scenario.yaml"))
 
 
-def planned(run: ScenarioRun) -> Schedule:
+def planned(run: ScenarioRun, clock: Clock = "virtual") -> Schedule:
     """A run's schedule on the plan of its own lab."""
-    return run.schedule(compile_spec(run.spec, FACTS), "virtual")
+    return run.schedule(compile_spec(run.spec, FACTS), clock)
 
 
 def check(text: str, settings: dict[str, str] | None = None, scale: str | None = None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from generator.engine import stored
 from generator.tests.scenarios import HEAD, flows, only, parse, planned
+from labs.record.bounds import RELEASE_P99_NS
 from labs.stages import Change, ConstantDelay
 
 
@@ -195,3 +197,11 @@ def test_a_small_window_makes_a_transfer_long(limit: str) -> None:
     alone_ns = 400_000_000 / (2 * 65536 / 0.050) * 10**9
     assert alone_ns <= program.expected_ns < 1.01 * alone_ns
     assert program.longest_ns == 10 * program.expected_ns
+
+
+def test_the_live_clock_alone_is_watched_for_disturbances() -> None:
+    (run,) = parse(HEAD + "steps: [{name: a, from: left1, to: right1, bulk: 1MB}]").runs()
+    virtual, live = planned(run).program, planned(run, "live").program
+    assert virtual.disturbances is None and b"disturbances" not in virtual.to_json()
+    assert live.disturbances is not None and live.disturbances.late_ns == RELEASE_P99_NS
+    assert stored.program(live.to_json(), live.expected_ns) == live

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-_WORD, _WHOLE, _REAL = pl.String(), pl.Int64(), pl.Float64()
+_WORD, _WHOLE, _REAL, _TRUTH = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
 
 
 class Column(NamedTuple):
@@ -35,6 +35,11 @@ _FLOW = {
         "one of the flow's connections or members (a file of many that arrive, a direction of a bidirectional "
         "transfer, a rank of a message-passing group), else 0",
     ),
+}
+
+_INTERVAL = {
+    "time_ns": Column(_WHOLE, "the interval's end"),
+    "interval_ns": Column(_WHOLE, "its length"),
 }
 
 COLUMNS: dict[str, Table] = {
@@ -162,6 +167,54 @@ COLUMNS: dict[str, Table] = {
             "marked_packets": Column(_WHOLE, "marked so far (ECN)"),
             "queue_packets": Column(_WHOLE, "waiting now, without the packet in service"),
             "queue_bytes": Column(_WHOLE, "bytes of those"),
+        },
+    ),
+    "releases": Table(
+        "what one direction of an emulated link did with its packets in an interval of a live run; of links that a "
+        "spinner serves",
+        {
+            "link": Column(_WORD, "the link's name"),
+            "direction": Column(_WORD, "forward or backward"),
+            "spinner": Column(_WHOLE, "the number of the spinner that serves it"),
+            **_INTERVAL,
+            "released_packets": Column(_WHOLE, "left the link in it"),
+            "bound_ns": Column(_WHOLE, "what leaves later than that after its due time is late"),
+            "late_packets": Column(
+                _WHOLE,
+                "late ones of those; counted in classes of 1/16, and the one that holds the bound is late as a whole: "
+                "none is missed",
+            ),
+            "lateness_max_ns": Column(_WHOLE, "the largest lateness: the upper end of its class, at most 1/16 more"),
+            "overrun_packets": Column(
+                _WHOLE,
+                "found no room: in the rings before the link, in its memory, in the queue to their receiver",
+            ),
+            "down": Column(_TRUTH, "the link was taken down on purpose: what found no room then was to be lost"),
+            "ended": Column(_TRUTH, "a fault in the program has ended the link"),
+        },
+    ),
+    "spinners": Table(
+        "a spinner, which serves links on a CPU of its own, in an interval of a live run",
+        {
+            "spinner": Column(_WHOLE, "its number in the plan"),
+            "cpu": Column(_WHOLE, "its CPU"),
+            **_INTERVAL,
+            "taken_ns": Column(_WHOLE, "time that its CPU was taken from it, as far as it had come back"),
+            "gap_max_ns": Column(_WHOLE, "the longest such time: the upper end of its class, at most 1/16 more"),
+            "shared": Column(_TRUTH, "the spinner of another lab was on its CPU"),
+        },
+    ),
+    "machine": Table(
+        "this machine in an interval of a live run",
+        {
+            **_INTERVAL,
+            "cpu_ns": Column(_WHOLE, "time of all CPUs together"),
+            "stolen_ns": Column(_WHOLE, "of it, what the hypervisor gave to others (steal); in ticks of 10 ms"),
+            "stepped_ns": Column(
+                _WHOLE, "by how much CLOCK_REALTIME, which stamps packets, was set against CLOCK_MONOTONIC; not slewing"
+            ),
+            "clocksource": Column(_WORD, "the kernel's clock source at its end; null: the kernel does not tell"),
+            "changed": Column(_TRUTH, "it had another one at its beginning"),
         },
     ),
 }

@@ -55,12 +55,22 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class DisturbanceWatch:
+    """What disturbs the links of a live lab is counted so often from T0 on; what leaves a link later than `late_ns`
+    after its due time is late. See labs/record/disturbances.py."""
+
+    every_ns: int
+    late_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress.
 
     `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
-    from T0 on, and at the end; 0: never. All ends when traffic and commands (services apart) have ended: an event whose
-    time comes later is not made.
+    from T0 on, and at the end; 0: never. `disturbances`: how what disturbs them is watched; the virtual clock watches
+    nothing. All ends when traffic and commands (services apart) have ended: an event whose time comes later is not
+    made.
     """
 
     probe: Mapping[str, Any] | None = None
@@ -71,6 +81,7 @@ class Program:
     traffic: Mapping[str, Any] | None = None
     events: tuple[Event, ...] = ()
     watch_ns: int = 0
+    disturbances: DisturbanceWatch | None = None
 
     def to_json(self) -> bytes:
         """The program as `labs/node/src/batch` reads it; what is absent there is left out."""
@@ -88,4 +99,6 @@ class Program:
             document["events"] = [event.to_data() for event in self.events]
         if self.watch_ns:
             document["watch_ns"] = self.watch_ns
+        if self.disturbances is not None:
+            document["disturbances"] = self.disturbances
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

@@ -106,11 +106,15 @@ impl<'a> Links<'a> {
         &self.now[number][heading].0
     }
 
+    /// What each spinner of the plan, in its order, answers to `stats`; `T` is what the caller reads of it.
+    pub fn ask_spinners<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, String> {
+        self.spinners.iter_mut().map(|spinner| spinner.ask(&json!({"command": "stats"}))).collect()
+    }
+
     /// All links in the plan's order, forward and backward; none where a link's queueing disciplines were replaced.
     pub fn counts(&mut self) -> Result<Vec<[Option<Counts>; 2]>, String> {
         let mut answers = HashMap::new();
-        for spinner in &mut self.spinners {
-            let answer: Stats = spinner.ask(&json!({"command": "stats"}))?;
+        for answer in self.ask_spinners::<Stats>()? {
             answers.extend(answer.links);
         }
         let counts = self.plan.links.iter().map(|link| match self.kernel.get(link.name.as_str()) {

@@ -161,6 +161,13 @@ impl<'a> Events<'a> {
         self.follows.map(|_| (now_ns.max(0) as u64) + converge::AGAIN.as_nanos() as u64)
     }
 
+    /// The links that went down or came back between two times after T0.
+    pub fn moved(&self, since_ns: i64, until_ns: i64) -> Vec<&str> {
+        let within = |made: &Made| made.applied_ns.is_some_and(|at_ns| since_ns <= at_ns && at_ns <= until_ns);
+        let moved = self.all.iter().filter(|made| made.event.down.is_some() && within(made));
+        moved.map(|made| made.event.link.as_str()).collect()
+    }
+
     /// Takes all back, the last one first.
     pub fn undo(&self, links: &mut Links) -> Result<(), String> {
         let mut undone = Ok(());

@@ -7,9 +7,11 @@
 //! where a protocol finds the routes, DIR/probe.json,
 //! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, DIR/commands.json with what became of
 //! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made,
-//! DIR/links.csv with the links' counters over time, and what the traffic generator writes into DIR/traffic.
+//! DIR/links.csv with the links' counters over time, DIR/{releases,spinners,machine}.csv with what may have disturbed the
+//! links of a live lab, and what the traffic generator writes into DIR/traffic.
 
 mod command;
+mod disturbances;
 mod events;
 mod probe;
 mod timetable;
@@ -51,6 +53,9 @@ pub struct Program {
     /// The links' counters are read so often from T0 on; 0: never.
     #[serde(default)]
     watch_ns: u64,
+    /// How what disturbs the links is watched from T0 on, in the live clock; none: it is not.
+    #[serde(default)]
+    disturbances: Option<disturbances::Wanted>,
     /// From T0; what still runs then is ended.
     longest_ns: u64,
 }
@@ -75,6 +80,9 @@ impl Program {
         let program: Self = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         if program.format != FORMAT {
             return Err(format!("{}: format is {:?}, not {FORMAT:?}", path.display(), program.format));
+        }
+        if let Some(why) = program.disturbances.and_then(|wanted| wanted.refusal()) {
+            return Err(format!("{}: {why}", path.display()));
         }
         let commands = program.commands.iter().map(|command| (&command.node, &command.argv));
         let mut all = commands.chain(program.prepare.iter().map(|step| (&step.node, &step.argv)));

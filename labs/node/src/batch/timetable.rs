@@ -1,7 +1,7 @@
 //! From T0 on: commands, traffic, changes of links and looks at their counters, each at its time.
 //!
-//! In: a program and a lab that is up. Out: commands.json, events.json, links.csv. One thread waits for whatever comes
-//! next: a start, an end, a change, a look, a signal. It alone works when a command is started, for the child runs code
+//! In: a program and a lab that is up. Out: commands.json, events.json, links.csv, and the tables of what disturbed the
+//! links. One thread waits for whatever comes next: a start, an end, a change, a look, a signal. It alone works when a command is started, for the child runs code
 //! of ours before it becomes the command.
 
 use std::collections::HashSet;
@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::command::{self, Entry};
+use super::disturbances::{Disturbances, Lab};
 use super::events::Events;
 use super::traffic::{self, Traffic};
 use super::watch::Watch;
@@ -36,6 +37,7 @@ const TRAFFIC_ENDS: Duration = Duration::from_secs(2);
 
 pub struct Timetable<'a> {
     plan: &'a Plan,
+    state: &'a Path,
     out: &'a Path,
     /// T0 on CLOCK_MONOTONIC.
     begin_ns: i64,
@@ -47,6 +49,7 @@ pub struct Timetable<'a> {
     traced: Vec<(usize, usize)>,
     events: Option<Events<'a>>,
     watch: Option<Watch>,
+    disturbances: Option<Disturbances>,
     restore: bool,
 }
 
@@ -66,14 +69,18 @@ impl<'a> Timetable<'a> {
         let events =
             (!program.events.is_empty()).then(|| Events::of(&program.events, plan, around.state)).transpose()?;
         let traced = traced(plan);
-        let links =
-            (looks || events.is_some() || !traced.is_empty()).then(|| Links::open(plan, around.state)).transpose()?;
+        // A lab that ends with its program is one of the virtual clock.
+        let disturbances = program.disturbances.filter(|_| around.outlives);
+        let asked = looks || events.is_some() || !traced.is_empty() || disturbances.is_some();
+        let links = asked.then(|| Links::open(plan, around.state)).transpose()?;
+        let disturbances = disturbances.map(|wanted| Disturbances::new(wanted, plan, around.out)).transpose()?;
         let watch = looks.then(|| Watch::new(program.watch_ns, around.out)).transpose()?;
         let lead = program.traffic.as_ref().map_or(LEAD, traffic::lead);
         let begin_ns = monotonic_ns() + lead.as_nanos() as i64;
         let traffic = program.traffic.as_ref().map(|request| Traffic::start(request, around.out, begin_ns));
         Ok(Timetable {
             plan,
+            state: around.state,
             out: around.out,
             begin_ns,
             longest_ns: program.longest_ns,
@@ -83,6 +90,7 @@ impl<'a> Timetable<'a> {
             traced,
             events,
             watch,
+            disturbances,
             restore: around.outlives,
         })
     }
@@ -105,6 +113,10 @@ impl<'a> Timetable<'a> {
         let now_ns = self.now_ns();
         if let (Some(watch), Some(links)) = (&mut self.watch, &mut self.links) {
             result = result.and(watch.finish(links, self.plan, now_ns));
+        }
+        if let (Some(disturbances), Some(links)) = (&mut self.disturbances, &mut self.links) {
+            let lab = Lab { plan: self.plan, state: self.state, events: self.events.as_ref() };
+            result = result.and(disturbances.finish(links, &lab, now_ns));
         }
         if let (Some(events), Some(links)) = (&self.events, &mut self.links) {
             result = result.and(events.write(self.out));
@@ -149,7 +161,7 @@ impl<'a> Timetable<'a> {
     }
 
     /// Does what is due: traces begin first; looks before changes, so that a row tells the rate of the time before it,
-    /// changes before starts.
+    /// changes before starts. Looks for disturbances come last: nothing waits for them.
     fn due(&mut self) -> Result<(), String> {
         let begin_ns = self.begin_ns;
         let now = || monotonic_ns() - begin_ns;
@@ -173,6 +185,10 @@ impl<'a> Timetable<'a> {
                 entry.start(self.out, now);
             }
         }
+        if let (Some(disturbances), Some(links)) = (&mut self.disturbances, &mut self.links) {
+            let lab = Lab { plan: self.plan, state: self.state, events: self.events.as_ref() };
+            disturbances.look(links, &lab, now())?;
+        }
         Ok(())
     }
 
@@ -183,6 +199,7 @@ impl<'a> Timetable<'a> {
         let changes = self.events.iter().filter_map(Events::due_ns);
         let again = self.events.iter().filter_map(|events| events.again_ns(self.now_ns()));
         let traces = self.traced.first().map(|_| 0);
+        let looks = looks.chain(self.disturbances.iter().map(Disturbances::due_ns));
         starts.chain(traces).chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
     }
 

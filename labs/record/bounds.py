@@ -1,0 +1,14 @@
+"""Bounds of a live lab that hold before a run and while it goes: what its verification judges by, and what marks a run.
+
+In: nothing. Out: constants, for calibration (the tolerances of a certificate, what disturbed its probes) and for
+labs/record/disturbances.py.
+"""
+
+from __future__ import annotations
+
+RELEASE_P99_NS = 500_000
+"""The p99 of how long after its due time a packet leaves its link."""
+LONGEST_GAP_NS = 1_000_000
+"""A CPU that is taken from its links for longer at once is told of."""
+STEAL_SHARE = 0.01
+"""Share of all CPU time from which on the time that the hypervisor took is told of."""
