@@ -1,9 +1,10 @@
 """From what a run left to its tables: traffic results, the external generators' outputs and link counters → Parquet.
 
-In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv) and its schedule, which says which flow of
-the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet with the columns of
-labs/record/tables.py. What a run that was cut short has left is kept: flows without a record say so in their row, and
-a last line that was not written whole is left out.
+In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv and others) and its schedule, which says
+which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, and
+of a live run {releases,spinners,machine}.parquet, with the columns of labs/record/tables.py. What a run that was cut
+short has left is kept: flows without a record say so in their row, and a last line that was not written whole is left
+out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from polars.exceptions import PolarsError
 
 from generator import external
 from generator.rows import Row, frame_of
-from labs.record import tables
+from labs.record import disturbances, tables
+from labs.record.disturbances import Disturbance
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
 SOURCES = {
@@ -27,6 +29,9 @@ SOURCES = {
     "traffic/exchanges.csv": ("exchanges", ("flow", "part", "number")),
     "links.csv": ("links", ("link", "direction", "time_ns")),
     "classes.csv": ("classes", ("link", "direction", "class", "time_ns")),
+    "releases.csv": ("releases", ("link", "direction", "time_ns")),
+    "spinners.csv": ("spinners", ("spinner", "time_ns")),
+    "machine.csv": ("machine", ("time_ns",)),
 }
 ORDER = {"flows": ("flow", "part")} | dict(SOURCES.values())
 # Flows of one connection, which they have from their start.
@@ -56,6 +61,19 @@ def collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, 
         tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))
     wrong = result["flows"].filter(pl.col("error").is_not_null()).select("name", "error").sort("name")
     return f"{wrong.item(0, 'name')}: {wrong.item(0, 'error')}" if wrong.height else None
+
+
+def disturbed(directory: Path) -> tuple[list[Disturbance], int] | None:
+    """What disturbed a run, and until when after T0 it was watched; None: it was not. From the sources of its tables,
+    or from those. ValueError for records that are not whole."""
+    frames = [_latest(directory, table) for table in disturbances.TABLES]
+    until_ns = disturbances.watched_ns(frames[-1])
+    return None if until_ns is None else (disturbances.judge(*frames), until_ns)
+
+
+def _latest(directory: Path, table: str) -> pl.DataFrame:
+    source = directory / f"{table}.csv"
+    return csv(source, tables.TABLES[table]) if source.exists() else tables.read(directory, table)
 
 
 def traffic_records(path: Path) -> list[Row]:

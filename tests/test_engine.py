@@ -20,7 +20,7 @@ import zstandard
 
 from generator.engine import archive
 from generator.engine.experiment import Experiment
-from labs.record import tables
+from labs.record import disturbances, tables
 from labs.record.experiment import INPUTS, STAGES
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND
@@ -77,6 +77,19 @@ def test_results_are_tables_of_what_was_sent(finished: tuple[Path, subprocess.Co
     assert not list(directory.glob("runs/*/traffic/*.csv")), "Parquet holds them"
 
 
+def test_nothing_disturbs_the_virtual_clock_and_its_records_say_nothing_of_it(
+    finished: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    directory, _ = finished
+    told = document(directory)
+    assert all("disturbed" not in run for run in told["runs"])
+    summary = orjson.loads((directory / "summary.json").read_bytes())
+    assert "disturbed" not in summary and all("disturbed" not in run for run in summary["runs"])
+    assert "disturbances" not in orjson.loads((directory / "runs/001/program.json").read_bytes())
+    left = {path.name.partition(".")[0] for path in directory.glob("runs/*/*")}
+    assert not left & set(disturbances.TABLES)
+
+
 def test_the_table_has_a_row_for_each_point_and_the_papers_number(
     finished: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
@@ -127,7 +140,8 @@ def test_a_flipped_bit_is_named_by_whatever_reads_the_file(
     shutil.copytree(finished[0], directory)
     recorded = document(directory)["files"]
     tabled = [name for name in recorded if name.endswith(".parquet")]
-    assert len(tabled) == 4 * len(tables.TABLES.keys() - {"classes"}), "every table of every run; no queue has classes"
+    virtual = tables.TABLES.keys() - {"classes", *disturbances.TABLES}
+    assert len(tabled) == 4 * len(virtual), "every table of every run; no queue has classes, nobody disturbs a link"
     draw = random.Random(1)
     # Of files of the same kind one, of any run.
     kinds = {Path(name).name: name for name in draw.sample(sorted(recorded), len(recorded))}
@@ -245,6 +259,11 @@ def test_live_runs_share_a_lab_that_is_gone_afterwards_and_repeat_within_noise(
     assert not list(state.glob("*/manifest.json"))
     goodput = tables.read(directory / "runs/001", "flows")["goodput_bps"].sum()
     assert 5e6 < goodput < 9.6e6
+    summary = orjson.loads((directory / "summary.json").read_bytes())
+    assert [run["disturbed"]["seconds"] for run in summary["runs"]] == [run["disturbed"] for run in told["runs"]]
+    assert 2 * 2e9 < summary["disturbed"]["watched_ns"] < 2 * 4e9
+    marked = [line for line in result.stderr.splitlines() if "links left their tolerance in" in line]
+    assert len(marked) == len(summary["disturbed"]["runs"]), "a line for each run that was marked"
     (archive,) = directory.glob("*.tar.zst")
     again = ewan("rerun", str(archive), "--json", cwd=tmp_path)
     assert orjson.loads(again.stdout)["complete"], again.stderr

@@ -20,6 +20,7 @@ from typing import IO
 import zstandard
 
 from labs.reading import open_regular
+from labs.record.disturbances import TABLES as DISTURBANCES
 from labs.record.experiment import DOCUMENT
 from labs.runtime.base import LabError
 
@@ -30,6 +31,7 @@ CLEANED = (
     "runs/*/traffic/*.csv",
     "runs/*/links.csv",
     "runs/*/classes.csv",
+    *(f"runs/*/{table}.csv" for table in DISTURBANCES),
     "runs/*/progress",
     "runs/*/root",
     "runs/*/uml",

@@ -31,7 +31,7 @@ from labs.commands.options import json_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.reading import read_bytes, read_text
-from labs.record import host_facts
+from labs.record import disturbances, host_facts
 from labs.record.experiment import STAGES, Origin, StageName
 from labs.units import about
 
@@ -255,4 +255,6 @@ def shown(context: Context, directory: Path, as_json: bool) -> None:
     if (papers := show.beside(summary)) is not None:
         context.reporter.console.print()
         context.reporter.console.print(papers)
+    if line := disturbances.in_all(summary.get("disturbed") or {}):
+        context.reporter.console.print(f"\n{line}", soft_wrap=True)
     context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)

@@ -185,7 +185,7 @@ class Engine:
             self._drop_certificates()
         if ORDER.index(start) <= ORDER.index("execution"):
             for entry in self._experiment.runs:
-                entry.status, entry.error = "waiting", None
+                entry.status, entry.error, entry.disturbed = "waiting", None, None
 
     def go(self, start: StageName, begun_ns: int) -> int:
         """All stages from `start` on. Raises what ended it early; the document says incomplete then."""

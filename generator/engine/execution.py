@@ -9,13 +9,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from generator import records
 from generator.engine import outcome
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment, Job, now
 from generator.engine.progress import Board
 from labs import clock
 from labs.context import Context
+from labs.record import disturbances
 from labs.record.experiment import Entry
 from labs.rundir import DiskFullError, is_full
 from labs.runtime.base import LabError
@@ -48,7 +51,7 @@ def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], 
     board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries))
     with board.shown(context.reporter, live=True):
         for entry in entries:
-            attempt(experiment, entry, board, lambda job: _live(experiment, job, deployment))
+            attempt(experiment, entry, board, lambda job: _live(context, experiment, job, deployment))
             if entry.error == outcome.INTERRUPTED:
                 raise KeyboardInterrupt
 
@@ -82,9 +85,27 @@ def _virtual(context: Context, experiment: Experiment, job: Job, board: Board, s
     return result.interrupted
 
 
-def _live(experiment: Experiment, job: Job, deployment: Deployment) -> bool:
+def _live(context: Context, experiment: Experiment, job: Job, deployment: Deployment) -> bool:
     deployment.ensure(job.plan)
     place, started, begun = experiment.place(job.entry), now(), time.monotonic_ns()
-    deployment.batch(job.plan, job.program, place)
+    try:
+        deployment.batch(job.plan, job.program, place)
+    finally:
+        _mark(context, job.entry, place)
     clock.write_wall(place, started, {"wall_ns": time.monotonic_ns() - begun})
     return False  # its records say so
+
+
+def _mark(context: Context, entry: Entry, place: Path) -> None:
+    """The entry says in which seconds links left their tolerance, and so does a line; also of a run that failed."""
+    try:
+        watched = records.disturbed(place)
+    except (OSError, ValueError) as error:
+        context.reporter.tell(f"warning: run {entry.number}: what disturbed it is not known: {error}")
+        return
+    if watched is None:
+        return
+    found, until_ns = watched
+    entry.disturbed = disturbances.seconds(found)
+    if line := disturbances.summary(found, until_ns):
+        context.reporter.tell(f"run {entry.number}: {line}")

@@ -29,6 +29,7 @@ from labs import rundir
 from labs.plan import Plan
 from labs.record import experiment as records
 from labs.record import journal
+from labs.record.disturbances import TABLES as DISTURBANCES
 from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, State
 from labs.record.journal import Change, LabChange, RunChange
 from labs.runtime.base import LabError
@@ -41,7 +42,10 @@ from labs.typed import read_typed
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
-NOT_KEPT = ("links.csv", "classes.csv", "progress", "console.log", "root", "uml")
+NOT_KEPT = (
+    *("links.csv", "classes.csv", *(f"{table}.csv" for table in DISTURBANCES)),
+    *("progress", "console.log", "root", "uml"),
+)
 # Room for the last experiment.json where the results have filled the disk.
 RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20
@@ -248,7 +252,7 @@ class Experiment:
         for name in self._recorded(entry):
             if name not in kept:
                 self.disown(name)
-        entry.status, entry.error = "waiting", None
+        entry.status, entry.error, entry.disturbed = "waiting", None, None
 
     def wanting(self) -> list[Entry]:
         """Runs that have not come to their end."""

@@ -106,6 +106,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
     def fresh() -> Iterator[Job]:
         for entry in before.runs:
             waiting = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
+            waiting.disturbed = None
             yield dataclasses.replace(before.job(entry), entry=waiting)
 
     origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))

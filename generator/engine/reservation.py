@@ -138,6 +138,8 @@ def leaves(job: Job) -> int:
     total = RUN_BYTES
     if job.program.watch_ns:
         total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.watch_ns)
+    if job.program.disturbances is not None:
+        total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.disturbances.every_ns)
     traffic = job.program.traffic
     for flow in traffic["flows"] if traffic else ():
         ends_ns = min(flow.get("stop_ns") or lasts_ns, lasts_ns)

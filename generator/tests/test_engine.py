@@ -18,11 +18,11 @@ from generator.engine import (
 from generator.engine.experiment import Experiment
 from generator.tests.engines import CONTEXT, jobs, parts
 from generator.tests.origins import origin
-from labs.record import tables
+from labs.record import disturbances, tables
 from labs.runtime import occupied as occupied_module
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
-from labs.runtime.program import Command, Event, Preparation, Program
+from labs.runtime.program import Command, DisturbanceWatch, Event, Preparation, Program
 from labs.runtime.virtual import VirtualRuntime
 from labs.stages import Change
 
@@ -36,6 +36,7 @@ def test_a_program_is_read_back_as_it_was_written() -> None:
         longest_ns=9,
         expected_ns=8,
         watch_ns=3,
+        disturbances=DisturbanceWatch(10, 11),
     )
     assert stored.program(program.to_json(), 8) == program
     assert stored.program(program.to_json(), 8).to_json() == program.to_json()
@@ -62,7 +63,8 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
         prepared = engine.prepare(jobs(), facts, virtual=True, directory=tmp_path)
         engine.run(prepared, parts=crashing, context=CONTEXT)
     written = {path: path.read_bytes() for path in tmp_path.glob("runs/*/*.parquet")}
-    assert len(written) == 2 * len(tables.TABLES.keys() - {"classes"}), "no queue of this lab has classes"
+    virtual = tables.TABLES.keys() - {"classes", *disturbances.TABLES}
+    assert len(written) == 2 * len(virtual), "no queue of this lab has classes, and nobody disturbs it"
     left = Experiment.load(tmp_path)
     for path in written:
         left.disown(path.relative_to(tmp_path).as_posix())

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from generator import records
-from labs.record import tables
+from labs.record import disturbances, tables
 
 FLOW = {
     "number": 7,
@@ -64,3 +64,23 @@ def test_columns_that_are_not_the_tables_are_refused(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("link,rate\ncore,1\n")
     with pytest.raises(ValueError, match="columns are link, rate, expected link, direction"):
         records.collect(tmp_path, {"flows": []}, None)
+
+
+def test_what_disturbed_a_run_is_judged_by_its_sources_or_its_tables(tmp_path: Path) -> None:
+    assert records.disturbed(tmp_path) is None, "nobody watched"
+    rows = {
+        "releases": "core,forward,0,1000300000,1000000000,5000,500000,60,4000000,0,false,false\ncore,back",
+        "spinners": "0,1,1000300000,1000000000,15000000,14000000,false\n",
+        "machine": "1000300000,1000000000,2000000000,0,0,tsc,false\n",
+    }
+    for table, text in rows.items():
+        (tmp_path / f"{table}.csv").write_text(",".join(tables.TABLES[table]) + f"\n{text}")
+    before = records.disturbed(tmp_path)
+    assert before is not None
+    found, until_ns = before
+    assert until_ns == 1_000_300_000 and [each.kind for each in found] == ["late", "taken"]
+    assert disturbances.seconds(found) == [0]
+    records.collect(tmp_path, {"flows": []}, None)
+    for table in rows:
+        (tmp_path / f"{table}.csv").unlink()
+    assert records.disturbed(tmp_path) == before

@@ -92,6 +92,13 @@ class Entry:
     certificate: str | None = None
     """Its path within the experiment's directory."""
     verified: bool | None = None
+    disturbed: list[int] | None = None
+    """The seconds after T0 in which links left their tolerance or packets' clock was set (labs/record/disturbances.py);
+    None, and not written: nobody watched, as in the virtual clock."""
+
+
+_UNSAID = ("disturbed",)
+"""Of an entry, what is not written where it is None."""
 
 
 class Described(_Model):
@@ -198,7 +205,8 @@ def to_plain(value: Any) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         return {key: getattr(value, key) for key in value.model_fields_set}
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        plain = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: each for name, each in plain.items() if each is not None or name not in _UNSAID}
     raise TypeError(f"{type(value).__name__} is not written into {DOCUMENT}")
 
 
