@@ -87,7 +87,10 @@ def runs_command(context: Context, as_json: bool) -> None:
         context.reporter.emit(rows)
         return
     columns = ["started", "directory", "clock", "runs", "status", "verified", "result"]
-    shown = [[row[column] for column in columns] for row in rows]
+    marked = [
+        {**row, "status": row["status"] + f", {row['disturbed']} disturbed" * (row["disturbed"] > "0")} for row in rows
+    ]
+    shown = [[row[column] for column in columns] for row in marked]
     if rows:
         # A directory's name is there to be copied.
         context.reporter.console.print(Sheet("Experiments", columns, shown, whole=frozenset(columns[:-1])))
@@ -103,7 +106,8 @@ def runs_command(context: Context, as_json: bool) -> None:
 
 def describe(path: Path) -> dict[str, str]:
     """A row of `ewan runs`; an experiment that cannot be read has a row that says so."""
-    row = {"directory": str(path), "scenario": "", "started": "", "clock": "", "runs": "", "verified": "", "result": ""}
+    empty = ("scenario", "started", "clock", "runs", "disturbed", "verified", "result")
+    row = {"directory": str(path), **dict.fromkeys(empty, "")}
     try:
         experiment = load.experiment(path)
     except load.LoadError:
@@ -117,9 +121,16 @@ def describe(path: Path) -> dict[str, str]:
         "clock": document.clock,
         "runs": f"{complete}/{len(experiment.runs)}",
         "status": experiment.status,
+        "disturbed": disturbed(document),
         "verified": verified(document),
         "result": headline(path, experiment),
     }
+
+
+def disturbed(document: Document) -> str:
+    """In how many of its runs links left their tolerance for a time; empty where nobody watched."""
+    watched = [run.disturbed for run in document.runs if run.disturbed is not None]
+    return str(sum(bool(seconds) for seconds in watched)) if watched else ""
 
 
 def verified(document: Document) -> str:

@@ -15,7 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from labs.record import CERTIFICATES_FOLDER, Certificate, from_json, journal, paths, tables
+from labs.record import CERTIFICATES_FOLDER, Certificate, disturbances, from_json, journal, paths, tables
+from labs.record.disturbances import Disturbance
 from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage, intact
 from labs.record.paths import CrossedPath
 from labs.typed import read_typed
@@ -102,6 +103,13 @@ class RunResults:
         except ValueError as error:
             raise LoadError(f"{self.directory / EVENTS}: {error}") from None
         return [time for time in times if time is not None]
+
+    def disturbances(self) -> tuple[list[Disturbance], int] | None:
+        """What disturbed its links, and until when after T0 (ns) it was watched; None: it was not, as in the virtual
+        clock."""
+        frames = [self.table(name) for name in disturbances.TABLES]
+        until_ns = disturbances.watched_ns(frames[-1])
+        return None if until_ns is None else (disturbances.judge(*frames), until_ns)
 
     def _paths(self) -> list[CrossedPath]:
         """Of the load alone, as scheduled; LoadError where the schedule is none."""

@@ -72,7 +72,7 @@ def link_use(links: pl.DataFrame, times: Sequence[tuple[int, int]]) -> list[Link
 def _use(link: str, direction: str, rows: pl.DataFrame, times: Sequence[tuple[int, int]]) -> LinkUse | None:
     moments = rows["time_ns"].to_numpy()
     lengths = np.diff(moments, prepend=0)
-    inside = (lengths > 0) & _within(moments - lengths // 2, times)
+    inside = (lengths > 0) & within(moments - lengths // 2, times)
     if not inside.any():
         return None
 
@@ -109,7 +109,7 @@ def _sampled_waiting(rows: pl.DataFrame, lengths: NDArray[np.int64], inside: NDA
     return float(((queue + before) / 2 * lengths)[inside].sum())
 
 
-def _within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+def within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """Which moments lie in any of the disjoint, ordered intervals."""
     if not times:
         return np.zeros(len(moments), dtype=np.bool_)

@@ -16,7 +16,7 @@ import jinja2
 import orjson
 from markupsafe import Markup
 
-from analysis import circumstances, figures, load, summary
+from analysis import circumstances, disturbed, figures, load, summary
 from analysis.figures.style import COLOURS, FAINT, INK, PAPER, Drawing
 from labs.record.metrics import GROUPS, METRICS
 from labs.units.shown import NONE, fitting, interval_in, percent, typographic, with_interval, written
@@ -63,7 +63,7 @@ def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawing
         about=[part for part in re.split(r"\n\s*\n", experiment.document.about.strip()) if part],
         source=experiment.document.source,
         status=experiment.status,
-        warnings=warnings(experiment),
+        warnings=[*warnings(experiment), *filter(None, [disturbed.warning(found.get("disturbed"))])],
         complete=complete,
         total=len(experiment.runs),
         facts=circumstances.facts(experiment),
@@ -78,6 +78,10 @@ def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawing
         tables=tables(experiment, found),
         ratios=ratios(experiment, found),
         beside=[beside(experiment, entry) for entry in found["beside"]],
+        watched="disturbed" in found,
+        disturbances=disturbed.rows(found["runs"]),
+        touched=bool(disturbed.warning(found.get("disturbed"))),
+        mark=disturbed.MARK,
         figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
         runs=runs(experiment, found),
         varied=experiment.varied,
@@ -120,19 +124,25 @@ def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list
             return typographic(interval_in(units[name][0], value.get("mean"), value.get("low"), value.get("high")))
 
         heads = [f"{name} ({units[name][1]})" if units[name][1] else name for name in columns]
-        rows = _rows(experiment, found["points"], columns, cell)
+        rows = _rows(experiment, found, found["points"], columns, cell)
         built.append({"title": title, "columns": heads, "rows": rows})
     return built
 
 
 def _rows(
     experiment: load.ExperimentResults,
+    found: Mapping[str, Any],
     points: Sequence[Mapping[str, Any]],
     columns: Sequence[str],
     cell: Callable[[Mapping[str, Any], str], str],
-) -> list[tuple[list[str], int, list[str]]]:
+) -> list[tuple[list[str], str, list[str]]]:
     """A row a point: what is varied, the seeds, a cell for each metric."""
-    return [(_point(experiment, point), point["seeds"], [cell(point, name) for name in columns]) for point in points]
+    rows = []
+    for point in points:
+        touched = bool(disturbed.footnote(point["runs"], found))
+        seeds = f"{point['seeds']}\u00a0{disturbed.MARK}" if touched else str(point["seeds"])
+        rows.append((_point(experiment, point), seeds, [cell(point, name) for name in columns]))
+    return rows
 
 
 def _groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
@@ -180,7 +190,7 @@ def ratios(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict
         return typographic(with_interval(ratio["ratio"], ratio["low"], ratio["high"], "ratio"))
 
     built = [
-        {"title": title, "columns": columns, "rows": _rows(experiment, points, columns, cell)}
+        {"title": title, "columns": columns, "rows": _rows(experiment, found, points, columns, cell)}
         for title, columns in _groups(experiment, there)
     ]
     return {"by": found["normalise"]["by"], "to": found["normalise"]["to"], "tables": built}
@@ -212,7 +222,8 @@ def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[d
     known = {run["number"]: run for run in found["runs"]}
     rows = []
     for run in experiment.runs:
-        at = (known.get(run.number) or {}).get("bottleneck")
+        own = known.get(run.number) or {}
+        at = own.get("bottleneck")
         arrow = "→" if at and at["direction"] == "forward" else "←"
         rows.append(
             {
@@ -221,6 +232,7 @@ def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[d
                 "seed": run.seed,
                 "status": run.status,
                 "error": run.error or "",
+                "disturbed": disturbed.in_words(own["disturbed"]) if "disturbed" in own else "",
                 "bottleneck": f"{at['link']} {arrow}" if at else "",
                 "certificate": Path(run.certificate).stem if run.certificate else "none",
             }

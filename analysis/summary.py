@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from analysis import load, metrics, statistics
+from analysis import disturbed, load, metrics, statistics
 from analysis.rundata import RunData
 from labs.record.metrics import METRICS
 from labs.units import UnitError, parse_published
@@ -60,6 +60,7 @@ def of(experiment: load.ExperimentResults) -> dict[str, Any]:
             each["normalised"] = ratios(each["parameters"], normalise, by_seed, confidence)
     for run in runs:
         del run["values"]
+    total = disturbed.together(runs)
     return {
         "format": FORMAT,
         "status": experiment.status,
@@ -67,6 +68,7 @@ def of(experiment: load.ExperimentResults) -> dict[str, Any]:
         "normalise": normalise,
         "runs": runs,
         "points": points,
+        **({} if total is None else {"disturbed": total}),
         "beside": beside(experiment.document.beside, points, by_seed, confidence),
     }
 
@@ -78,9 +80,10 @@ def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
 
 
 def of_run(run: load.RunResults) -> dict[str, Any]:
-    """A run's metrics, its links, and which of them was the bottleneck."""
+    """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
     data = RunData(run.table, run.ways(), run.rates_bps())
     values, at, uses = metrics.of_run(data), data.bottleneck, data.uses
+    touched = disturbed.of_run(run, data.ways)
     run.forget()
     return {
         "number": run.number,
@@ -90,6 +93,7 @@ def of_run(run: load.RunResults) -> dict[str, Any]:
         "metrics": {name: {"value": value, "unit": METRICS[name].unit} for name, value in values.items()},
         "bottleneck": None if at is None else {"link": at[0], "direction": at[1]},
         "links": [use._asdict() for use in uses],
+        **({} if touched is None else {"disturbed": touched}),
         "values": values,
     }
 

@@ -6,13 +6,15 @@ In: an experiment and its summary. Out: drawings, those that the experiment has 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from analysis import load, summary
+from analysis import disturbed, load, summary
 from analysis.figures import bars, distributions, style, timelines
 from analysis.figures.distributions import Sample
 from analysis.figures.style import Drawing
 from analysis.flows import completion_times, durations, loaded
+from labs.record import disturbances
 from labs.record.metrics import METRICS
 
 
@@ -59,7 +61,13 @@ def draw(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[D
     ]
     for run in experiment.runs:
         run.forget()
-    return [drawing for drawing in each if drawing is not None]
+    touched = disturbed.footnote((run["number"] for run in found["runs"]), found)
+    drawings = [drawing for drawing in each if drawing is not None]
+    # What is made of whole runs cannot show the seconds in which they were disturbed: it names the runs.
+    return [
+        drawing if drawing.name in timelines.SHADED else replace(drawing, caption=drawing.caption + touched)
+        for drawing in drawings
+    ]
 
 
 def _panels(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[timelines.PointPanel]:
@@ -75,7 +83,9 @@ def _panels(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> lis
             label = f"{label} ({run.status})".strip()
         at = slowest.get(run.number)
         link = (at["link"], at["direction"]) if at else None
-        panels.append(timelines.PointPanel(label, run, link, index in drawn))
+        watched = run.disturbances()
+        out = () if watched is None else disturbances.intervals(watched[0])
+        panels.append(timelines.PointPanel(label, run, link, index in drawn, out))
     return panels
 
 

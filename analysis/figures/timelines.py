@@ -28,6 +28,12 @@ class PointPanel(NamedTuple):
     run: RunResults
     bottleneck: Link | None
     drawn: bool
+    disturbed: Sequence[tuple[int, int]] = ()
+    """When links were out of their tolerance, in ns from T0."""
+
+
+SHADED = ("goodput-over-time", "cwnd", "queue-over-time")
+"""Names of drawings that have a panel for each run, and show in it when links were out of their tolerance."""
 
 
 def _seconds(times: windows.Floats) -> windows.Floats:
@@ -41,6 +47,14 @@ def _mark_events(axis: Axes, run: RunResults) -> bool:
         label = "link changed" if number == 0 else None
         axis.axvline(moment, color=style.INK, linewidth=0.7, linestyle=(0, (1, 2)), label=label)
     return bool(moments)
+
+
+def shade(axis: Axes, times: Sequence[tuple[int, int]]) -> None:
+    """A light band where links were out of their tolerance (ns from T0)."""
+    for number, (begin_ns, end_ns) in enumerate(times):
+        label = "links out of tolerance" if number == 0 else None
+        begin, end = begin_ns / NS_PER_SECOND, end_ns / NS_PER_SECOND
+        axis.axvspan(begin, end, color=style.COLOURS[4], alpha=0.25, linewidth=0, zorder=0, label=label)
 
 
 def _which(panels: Sequence[PointPanel]) -> str:
@@ -83,6 +97,7 @@ def goodput(panels: Sequence[PointPanel]) -> Drawing | None:
                 axis.plot(_seconds(line.times), values, color=colour, linestyle=dash, linewidth=width, label=name)
             style.title(axis, panel.label, min(len(drawn), 2))
             _mark_events(axis, panel.run)
+            shade(axis, panel.disturbed)
         axes[0].set_ylim(0)
         axes[0].set_xlim(0)
         style.outer_labels(axes, "time (s)", f"payload {which} ({unit})")
@@ -160,7 +175,9 @@ def fairness(panels: Sequence[PointPanel]) -> Drawing | None:
         axes[0].set_xlim(0)
         axes[0].set_xlabel("time (s)")
         axes[0].set_ylabel("Jain's index")
-        if len(drawn) > 1:
+        if len(drawn) == 1:
+            shade(axes[0], drawn[0][0].disturbed)
+        if len(drawn) > 1 or drawn[0][0].disturbed:
             style.legend(figure, axes)
         text = style.svg(figure)
     rows = [row for panel, line in lines for row in _rows(panel, {"fairness": line}, "Jain's index")]
@@ -193,6 +210,7 @@ def windows_of_senders(panels: Sequence[PointPanel]) -> Drawing | None:
                 axis.plot(_seconds(line.times), line.values, color=colour, linestyle=dash, linewidth=width, label=name)
             style.title(axis, panel.label, min(len(drawn), 2))
             _mark_events(axis, panel.run)
+            shade(axis, panel.disturbed)
         # Before the first loss the threshold is beyond everything: the windows alone make the scale.
         tall = [float(np.nanmax(line.values)) for _, lines in drawn for name, line in lines.items() if "cwnd" in name]
         axes[0].set_ylim(0, 1.08 * max(tall))
@@ -267,6 +285,7 @@ def queue(panels: Sequence[PointPanel]) -> Drawing | None:
             link = panel.bottleneck[0] if panel.bottleneck else ""
             style.title(axis, f"{panel.label}   {link} {arrow}".strip(), min(len(drawn), 2))
             _mark_events(axis, panel.run)
+            shade(axis, panel.disturbed)
         axes[0].set_ylim(0)
         axes[0].set_xlim(0)
         style.outer_labels(axes, "time (s)", f"queueing delay ({unit})")

@@ -203,6 +203,28 @@ def write_run(
     (place / "events.json").write_text(json.dumps({"format": "ewan-events/1", "events": events if reverse else []}))
 
 
+def watched(directory: Path, number: int, *late: int, seconds: int = 6) -> None:
+    """A run was live and watched: links were out of their tolerance in the seconds `late`."""
+    moments = [{"time_ns": (second + 1) * SECOND, "interval_ns": SECOND} for second in range(seconds)]
+    way = {"link": "core", "direction": "forward", "spinner": 0, "bound_ns": 500_000, "released_packets": 10_000}
+    quiet = {"overrun_packets": 0, "down": False, "ended": False, "lateness_max_ns": 4_000_000}
+    spinner = {"spinner": 0, "cpu": 1, "taken_ns": 0, "gap_max_ns": 0, "shared": False}
+    machine = {"cpu_ns": 2 * SECOND, "stolen_ns": 0, "stepped_ns": 0, "clocksource": "tsc", "changed": False}
+    counts = [300 * (second in late) for second in range(seconds)]
+    rows: dict[str, list[dict[str, Any]]] = {
+        "releases": [{**at, **way, **quiet, "late_packets": many} for at, many in zip(moments, counts, strict=True)],
+        "spinners": [{**at, **spinner} for at in moments],
+        "machine": [{**at, **machine} for at in moments],
+    }
+    for name, own in rows.items():
+        tables.write(directory / f"runs/{number:03}", name, frame(name, own))
+    path = directory / "experiment.json"
+    document = json.loads(path.read_text())
+    document["runs"][number - 1]["disturbed"] = list(late)
+    path.write_text(json.dumps({**document, "clock": "live", "runtime": "netns"}))
+    vouch(directory)
+
+
 def schedule(flows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What a run's schedule tells the analysis: the links that the flows cross."""
     hops: dict[str, tuple[CrossedLink, ...]] = {

@@ -122,3 +122,12 @@ def test_runs_without_results(results: Path) -> None:
     answer = runs()
     assert answer.exit_code == 0
     assert "no experiments in results/" in answer.stderr
+
+
+def test_runs_says_how_many_were_disturbed(results: Path) -> None:
+    place = make(results, "20260102T030405Z-live")
+    make(results, "20260102T030406Z-virtual")
+    synthetic.watched(place, 1, 2)
+    assert "complete, 1 disturbed" in runs().output
+    rows = json.loads(runs("--json").output)
+    assert [(row["status"], row["disturbed"]) for row in rows] == [("complete", "1"), ("complete", "")]

@@ -172,3 +172,37 @@ def test_few_values_are_no_distribution() -> None:
 def test_spread_keeps_first_and_last() -> None:
     assert style.spread(3, 6) == [0, 1, 2]
     assert style.spread(11, 6) == [0, 2, 4, 6, 8, 10]
+
+
+def bands(drawing: Drawing) -> list[tuple[float, float]]:
+    """From where to where each band goes, in the SVG's points."""
+    return [
+        (min(xs), max(xs))
+        for path in re.findall(rf'd="([^"]*)"[^>]*fill: {style.COLOURS[4].lower()}; opacity: 0.25', drawing.svg)
+        if (xs := [float(x) for x in re.findall(r"[ML] ([\d.]+) ", path)])
+    ]
+
+
+def test_seconds_in_which_links_left_their_tolerance_are_shaded(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, VARIANTS[:1], seeds=(1,), pairs=2, seconds=10, told=BY_RENO)
+    synthetic.watched(tmp_path, 1, 2, 3, 7, seconds=10)
+    experiment = load.experiment(tmp_path)
+    found = {drawing.name: drawing for drawing in figures.draw(experiment, summary.of(experiment))}
+    for name in ("goodput-over-time", "cwnd", "queue-over-time", "fairness-over-time"):
+        drawn = bands(found[name])
+        widths = sorted(end - begin for begin, end in drawn)
+        # In the panel; the legend's own patch is a third one.
+        assert len(drawn) == 3, name
+        first, second = sorted((band for band in drawn if band[1] - band[0] in widths[-2:]), key=lambda band: band[0])
+        second_wide = second[1] - second[0]
+        assert first[1] - first[0] == pytest.approx(2 * second_wide, rel=0.02), "seconds 2 and 3, then second 7"
+        assert second[0] - first[0] == pytest.approx(5 * second_wide, rel=0.02)
+    assert "run 1" in found["normalised"].caption and "run 1" not in found["cwnd"].caption
+
+
+def test_a_run_that_nothing_disturbed_has_no_band(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, VARIANTS[:1], seeds=(1,), pairs=2, seconds=6)
+    before = figures.draw(load.experiment(tmp_path), summary.of(load.experiment(tmp_path)))
+    synthetic.watched(tmp_path, 1)
+    after = figures.draw(load.experiment(tmp_path), summary.of(load.experiment(tmp_path)))
+    assert before == after and not any(bands(drawing) for drawing in after)

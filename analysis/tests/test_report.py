@@ -13,6 +13,7 @@ import pytest
 
 from analysis import circumstances, load, report
 from analysis.tests import synthetic
+from labs.units.shown import written
 
 VARIANTS = [{"congestion": name, "reverse": 1} for name in ("reno", "cubic", "bic")]
 TOLD: dict[str, Any] = {
@@ -181,3 +182,30 @@ def test_a_live_experiment_says_what_its_nodes_were(tmp_path: Path, runtime: str
     synthetic.experiment(tmp_path / "x", [{}], seeds=(1,), seconds=2, told={"clock": "live", "runtime": runtime})
     known = circumstances.facts(load.experiment(tmp_path / "x"))
     assert known["clock"] == f"live: {nodes} of this machine's kernel, in real time"
+
+
+def test_it_tells_which_runs_were_disturbed_and_how_much_of_the_load_that_touched(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, VARIANTS, seeds=(1,), pairs=2, seconds=6, told=TOLD)
+    synthetic.watched(tmp_path, 1)
+    synthetic.watched(tmp_path, 2, 2)
+    page = report.write(tmp_path).read_text()
+    Reader(page)
+    share = load_share(tmp_path)
+    text = " ".join(page.split())
+    assert "Links left their tolerance in 1 of 2 runs (2), in 1 of 12 s; " in text
+    assert f"1 of 6 s, {share} of the load</td>" in text and ">no</td>" in text
+    assert "300 of 10,000 packets left core forward later than 500 µs, up to 4 ms" in text
+    assert text.count('<td class="n">1 †</td>') > 0, "the point of run 2, whose space does not break"
+    assert "† Links left their tolerance for a time in a run of this point." in text
+
+
+def load_share(directory: Path) -> str:
+    found = json.loads((directory / "summary.json").read_text())["runs"][1]["disturbed"]
+    assert 0.05 < found["share"] < 0.4 and found["seconds"] == [2]
+    return str(written(found["share"], "share", 2))
+
+
+def test_of_an_experiment_that_nobody_watched_it_says_nothing(tmp_path: Path) -> None:
+    page = made(tmp_path)
+    assert "tolerance" not in page.partition('<section id="runs">')[2].partition("</section>")[0]
+    assert "While the runs went" not in page and "†" not in page

@@ -1,0 +1,75 @@
+"""How much of the load was touched: by the links that it crosses, in the seconds in which they left their tolerance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analysis import disturbed, summary
+from analysis.network import Ways
+from analysis.tests import synthetic
+from analysis.tests.synthetic import SECOND, frame
+from labs.record.disturbances import Disturbance
+
+BIN = SECOND // 2
+WAYS: Ways = {("left1", "right1"): (("core", "forward"),), ("left2", "right2"): (("other", "backward"),)}
+
+
+def late(second: int, link: str | None, marks: bool = True) -> Disturbance:
+    return Disturbance(second * SECOND, (second + 1) * SECOND, "late", "", link, marks, "")
+
+
+def touched(*seen: Disturbance, **values: object) -> tuple[int, int]:
+    """Two flows of four seconds, each with a link of its own, of 100 and 1000 bytes a bin."""
+    own = [synthetic.flow(number, source=f"left{number + 1}", sink=f"right{number + 1}", **values) for number in (0, 1)]
+    bins = [
+        {"flow": flow, "part": 0, "time_ns": (n + 1) * BIN, "bin_ns": BIN, "delivered_bytes": size}
+        for flow, size in ((0, 100), (1, 1000))
+        for n in range(8)
+    ]
+    return disturbed.touched_bytes(frame("flows", own), frame("goodput", bins), WAYS, seen)
+
+
+def test_what_a_flow_received_while_its_link_was_out_of_tolerance_is_touched() -> None:
+    assert touched() == (0, 8 * 1100)
+    assert touched(late(1, "core"))[0] == 200, "two bins of the first flow"
+    assert touched(late(1, "other"))[0] == 2000, "in either direction"
+    assert touched(late(1, "core"), late(1, "other"), late(3, "core"))[0] == 2400
+    assert touched(late(2, None))[0] == 2200, "the clock is everybody's"
+    assert touched(late(1, "core", marks=False))[0] == 0
+
+
+def test_two_disturbances_of_one_second_count_once() -> None:
+    assert touched(late(1, "core"), late(1, "core"))[0] == 200
+
+
+def test_only_the_load_counts() -> None:
+    assert touched(late(1, None), role="background") == (0, 0)
+
+
+def test_payload_of_requests_goes_the_other_way() -> None:
+    assert touched(late(1, "core"), kind="requests")[0] == 2200, "of a way that is not known any link counts"
+
+
+def test_a_summary_has_each_run_and_all_of_them(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, [{"congestion": "reno"}, {"congestion": "bic"}], seeds=(1,), pairs=2, seconds=6)
+    assert "disturbed" not in summary.analyse(tmp_path)
+    synthetic.watched(tmp_path, 1)
+    synthetic.watched(tmp_path, 2, 2, 3)
+    found = summary.analyse(tmp_path)
+    quiet, hit = (run["disturbed"] for run in found["runs"])
+    assert (quiet["seconds"], quiet["share"], quiet["seen"]) == ([], 0, [])
+    assert hit["seconds"] == [2, 3] and [each["kind"] for each in hit["seen"]] == ["late", "late"]
+    assert 0.1 < hit["share"] < 0.6 and hit["share"] == hit["touched_bytes"] / hit["delivered_bytes"]
+    total = found["disturbed"]
+    assert (total["runs"], total["watched_runs"], total["seconds"]) == ([2], 2, 2)
+    assert total["share"] == pytest.approx(hit["touched_bytes"] / (hit["delivered_bytes"] + quiet["delivered_bytes"]))
+
+
+def test_a_long_list_keeps_what_marks(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, [{"congestion": "reno"}], seeds=(1,), pairs=2, seconds=4)
+    synthetic.watched(tmp_path, 1, *range(150), seconds=150)
+    (run,) = summary.analyse(tmp_path)["runs"]
+    assert len(run["disturbed"]["seen"]) == disturbed.MOST_SEEN and run["disturbed"]["left_out"] == 50
+    assert run["disturbed"]["seconds"] == list(range(150))
