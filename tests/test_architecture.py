@@ -28,6 +28,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.streams": (),
     "labs.reporter": (),
     "labs.record": ("labs.record", "labs.reading", "labs.typed"),
+    "labs.record.bounds": ("labs.units",),
     "labs.record.disturbances": ("labs.units", "labs.record"),
     "labs.stages": ("labs.units", "labs.typed", "labs.stages"),
     "labs.plan": ("labs.stages", "labs.typed", "labs.garbage"),

@@ -6,9 +6,11 @@ labs/record/disturbances.py.
 
 from __future__ import annotations
 
+from labs.units import NS_PER_MS
+
 RELEASE_P99_NS = 500_000
 """The p99 of how long after its due time a packet leaves its link."""
-LONGEST_GAP_NS = 1_000_000
+LONGEST_GAP_NS = NS_PER_MS
 """A CPU that is taken from its links for longer at once is told of."""
 STEAL_SHARE = 0.01
 """Share of all CPU time from which on the time that the hypervisor took is told of."""
