@@ -113,20 +113,30 @@ def warning(total: Mapping[str, Any] | None) -> str:
 
 
 def rows(runs: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """What disturbed the runs of a summary, for the report's table, and how many rows have no place in it."""
-    seen = [(run["number"], each) for run in runs for each in (run.get("disturbed") or {"seen": ()})["seen"]]
-    seen.sort(key=lambda pair: not pair[1]["marks"])
-    told = [
-        {
-            "run": number,
-            "time": f"{each['begin_ns'] / NS_PER_SECOND:.1f} to {each['end_ns'] / NS_PER_SECOND:.1f}",
-            "words": each["words"],
-            "marks": each["marks"],
-        }
-        for number, each in sorted(seen[:MOST_ROWS], key=lambda pair: (pair[0], pair[1]["begin_ns"]))
-    ]
+    """What disturbed the runs of a summary, for the report's table, and how many rows have no place in it: those of
+    what marks no run go first."""
+    found = [row for run in runs for row in _rows(run["number"], (run.get("disturbed") or {"seen": ()})["seen"])]
+    told = sorted(found, key=lambda row: not row["marks"])[:MOST_ROWS]
     elsewhere = sum((run.get("disturbed") or {"left_out": 0})["left_out"] for run in runs)
-    return told, len(seen) - len(told) + elsewhere
+    told.sort(key=lambda row: (row["run"], row["begin_ns"]))
+    for row in told:
+        row["time"] = f"{row['begin_ns'] / NS_PER_SECOND:.1f} to {row['end_ns'] / NS_PER_SECOND:.1f}"
+    return told, len(found) - len(told) + elsewhere
+
+
+def _rows(number: int, seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row each; what goes on is one row, and what another row of that time names as its cause is none."""
+    kept: list[dict[str, Any]] = []
+    for each in seen:
+        others = (other["words"] for other in seen if other is not each and other["begin_ns"] == each["begin_ns"])
+        if any(each["words"] in words for words in others):
+            continue
+        before = next((row for row in reversed(kept) if row["words"] == each["words"]), None)
+        if before is not None and before["end_ns"] == each["begin_ns"]:
+            before["end_ns"] = each["end_ns"]
+        else:
+            kept.append({"run": number, **{key: each[key] for key in ("begin_ns", "end_ns", "words", "marks")}})
+    return kept
 
 
 def footnote(runs: Iterable[int], found: Mapping[str, Any]) -> str:

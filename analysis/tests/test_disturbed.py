@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,3 +74,26 @@ def test_a_long_list_keeps_what_marks(tmp_path: Path) -> None:
     (run,) = summary.analyse(tmp_path)["runs"]
     assert len(run["disturbed"]["seen"]) == disturbed.MOST_SEEN and run["disturbed"]["left_out"] == 50
     assert run["disturbed"]["seconds"] == list(range(150))
+
+
+def test_the_reports_table_joins_what_goes_on_and_leaves_out_what_is_told_as_a_cause() -> None:
+    def seen(second: int, words: str, marks: bool = False) -> dict[str, Any]:
+        return {"begin_ns": second * SECOND, "end_ns": (second + 1) * SECOND, "marks": marks, "words": words}
+
+    gone, shared = "CPU 1 was taken", "CPU 1 served another lab"
+    own = [seen(1, f"9 packets were late: {gone}", True), seen(1, gone), *(seen(n, shared) for n in (1, 2, 3, 5))]
+    runs: list[dict[str, Any]] = [{"number": 4, "disturbed": {"seen": own, "left_out": 3}}, {"number": 5}]
+    told, more = disturbed.rows(runs)
+    assert [(row["run"], row["time"], row["words"]) for row in told] == [
+        (4, "1.0 to 2.0", f"9 packets were late: {gone}"),
+        (4, "1.0 to 4.0", shared),
+        (4, "5.0 to 6.0", shared),
+    ]
+    assert more == 3
+    many = [{"number": 1, "disturbed": {"seen": [seen(n, f"{n}", n > 80) for n in range(100)], "left_out": 0}}]
+    told, more = disturbed.rows(many)
+    assert (
+        len(told) == disturbed.MOST_ROWS
+        and more == 40
+        and {f"{n}" for n in range(81, 100)} <= {r["words"] for r in told}
+    )

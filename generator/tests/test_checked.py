@@ -49,6 +49,7 @@ RUN: dict[str, Any] = {
         ({"runs": [{**RUN, "directory": "../.."}]}, "runs[0].directory is '../..'"),
         ({"runs": [{**RUN, "number": "1"}]}, "runs[0].number is '1'"),
         ({"runs": [{**RUN, "colour": 1}]}, "runs[0] has an unknown key 'colour'"),
+        ({"runs": [{**RUN, "disturbed": "all"}]}, "runs[0].disturbed is 'all'"),
         ({"runs": [[]]}, "runs[0] is []"),
         ({"runs": [{key: RUN[key] for key in RUN if key != "number"}]}, "runs[0] has no key 'number'"),
     ],

@@ -230,3 +230,20 @@ def test_at_the_end_the_document_alone_is_there(tmp_path: Path) -> None:
     experiment.finish("complete")
     assert not (tmp_path / JOURNAL).exists()
     assert Experiment.load(tmp_path).document == experiment.document
+
+
+def test_the_seconds_in_which_a_run_was_disturbed_are_kept_and_written_of_watched_runs_alone(tmp_path: Path) -> None:
+    made = begun(tmp_path, 3)
+    made.runs[0].disturbed, made.runs[1].disturbed = [2, 17], []
+    for entry in made.runs:
+        end(made, entry)
+    assert (tmp_path / JOURNAL).exists()
+    assert [entry.disturbed for entry in Experiment.load(tmp_path).runs] == [None, None, None], "each began anew"
+    made.runs[0].disturbed, made.runs[1].disturbed = [2, 17], []
+    for entry in made.runs:
+        made.save_run(entry)
+    assert [entry.disturbed for entry in Experiment.load(tmp_path).runs] == [[2, 17], [], None]
+    made.save()
+    written = orjson.loads((tmp_path / "experiment.json").read_bytes())["runs"]
+    assert [run.get("disturbed", "unsaid") for run in written] == [[2, 17], [], "unsaid"]
+    assert [entry.disturbed for entry in Experiment.load(tmp_path).runs] == [[2, 17], [], None]
