@@ -166,10 +166,9 @@ impl Disturbances {
         if self.last.len() == 2 && !self.last.last().is_some_and(whole) {
             self.last.pop();
         }
-        let read = Reading::take(links, lab, now_ns).and_then(|last| {
-            self.last.push(last);
-            self.write_all_but(1, lab)
-        });
+        // What was read before is written, also of a spinner that does not answer any more.
+        let read = Reading::take(links, lab, now_ns).map(|last| self.last.push(last));
+        let read = read.and(self.write_all_but(1, lab));
         read.and(self.releases.flush()).and(self.spinners.flush()).and(self.machine.flush())
     }
 
