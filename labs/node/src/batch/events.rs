@@ -239,4 +239,18 @@ mod tests {
         let plan = plan();
         assert_eq!(Events::of(&events, &plan, Path::new("")).expect("known links").due_ns(), Some(3));
     }
+
+    #[test]
+    fn links_that_moved_between_two_times_are_told() {
+        let text = r#"[{"at_ns": 3, "link": "core", "down": true},
+                       {"at_ns": 5, "link": "core", "direction": "forward", "change": {"rate_bps": 9000}},
+                       {"at_ns": 9, "link": "core", "down": false}]"#;
+        let events: Vec<Event> = serde_json::from_str(text).expect("events");
+        let plan = plan();
+        let mut events = Events::of(&events, &plan, Path::new("")).expect("known links");
+        assert_eq!(events.moved(0, 100), Vec::<&str>::new(), "none was made yet");
+        (events.all[0].applied_ns, events.all[1].applied_ns) = (Some(4), Some(6));
+        assert_eq!(events.moved(0, 5), ["core"]);
+        assert_eq!(events.moved(5, 100), Vec::<&str>::new(), "a change moves no link, and the last was not made");
+    }
 }
