@@ -81,8 +81,9 @@ class Lateness:
     few samples (100 for p99, 1000 for p99.9). `classes`: the upper end of a class and how many samples it holds,
     ascending, 16 classes for each power of two.
 
-    `spin` ran on the CPU of links with their priority; the others on one CPU of the hosts with that of probes.
-    `loaded`: a busy thread on every CPU of the hosts. What `qdisc` tells has the jitter of two time stamps in it, too.
+    `spin` ran on the CPU of links, as they do: with their priority, in a session of its own; the others on a CPU of the
+    hosts with the priority of probes. `loaded`: a busy thread on every CPU of the hosts. What `qdisc` tells has the
+    jitter of two time stamps in it, too.
     """
 
     method: Method

@@ -8,4 +8,4 @@ mod report;
 
 pub use bucket::TokenBucket;
 pub use clock::Clock;
-pub use report::{report, Request};
+pub use report::{report, spin_beside, spin_here, Request, Spun};

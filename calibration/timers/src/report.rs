@@ -6,14 +6,18 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use ewan_system::schedule::{keep_to, set_nice};
+use ewan_system::process::detach;
+use ewan_system::schedule::{keep_to, raise_session, set_nice};
 use nix::sched::{sched_getaffinity, CpuSet};
-use nix::sys::prctl::set_timerslack;
+use nix::sys::prctl::{set_pdeathsig, set_timerslack};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bucket::{Pair, TokenBucket};
 use crate::classes;
@@ -32,6 +36,8 @@ const PROBE_NICE: i32 = -10;
 const FOR_P99: usize = 100;
 const FOR_P999: usize = 1000;
 const CALIBRATION: Duration = Duration::from_millis(100);
+/// What `Clock::new` and the start of a process take.
+const CALIBRATED_NS: u64 = 60_000_000;
 
 /// `link_cpu`: where links spin; `host_cpus`: where hosts and programs run, which are busy in the second half.
 pub struct Request {
@@ -109,7 +115,7 @@ struct Read {
     resolution_ns: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Method {
     Spin,
@@ -118,7 +124,7 @@ enum Method {
     Qdisc,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Lateness {
     method: Method,
     loaded: bool,
@@ -146,7 +152,7 @@ impl Lateness {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Spinning {
     loaded: bool,
     cpu: u32,
@@ -159,8 +165,18 @@ struct Spinning {
     steal_ns: Option<u64>,
 }
 
+/// What a thread that spun found.
+#[derive(Serialize, Deserialize)]
+pub struct Spun {
+    lateness: Vec<Lateness>,
+    spinning: Spinning,
+}
+
+/// Spins on a CPU, loaded or not, for so many nanoseconds.
+pub type Spin<'a> = &'a (dyn Fn(u32, bool, u64) -> Result<Spun, String> + Sync);
+
 /// Measures and writes the report.
-pub fn report(request: &Request, bucket: TokenBucket, mut out: impl Write) -> Result<(), String> {
+pub fn report(request: &Request, bucket: TokenBucket, spin: Spin, mut out: impl Write) -> Result<(), String> {
     let begun = Instant::now();
     let mut clock = Clock::calibrated(CALIBRATION);
     let first = Three::read(&clock);
@@ -169,7 +185,7 @@ pub fn report(request: &Request, bucket: TokenBucket, mut out: impl Write) -> Re
     let mut found = Found::default();
     let phase = request.duration.saturating_sub(begun.elapsed()) / 2;
     for loaded in [false, true] {
-        phase_of(request, loaded, phase.as_nanos() as u64, bucket, &clock, &mut found)?;
+        phase_of(request, loaded, phase.as_nanos() as u64, bucket, spin, &mut found)?;
     }
     clock.refresh();
     let last = Three::read(&clock);
@@ -283,7 +299,7 @@ fn phase_of(
     loaded: bool,
     duration_ns: u64,
     bucket: TokenBucket,
-    clock: &Clock,
+    spin: Spin,
     found: &mut Found,
 ) -> Result<(), String> {
     let apart = !request.host_cpus.contains(&request.link_cpu);
@@ -299,7 +315,7 @@ fn phase_of(
                 }
             });
         }
-        let spin = || spin(request.link_cpu, loaded, each_ns, clock);
+        let spin = || spin(request.link_cpu, loaded, each_ns);
         let sleep = || sleep(&request.host_cpus[..1], loaded, each_ns, bucket);
         let spinner = scope.spawn(spin);
         let (spun, slept) = if apart {
@@ -311,9 +327,9 @@ fn phase_of(
         };
         over.store(true, Relaxed);
         let failed = || "a thread of the measurement failed".to_owned();
-        let (late, gaps) = spun.map_err(|_| failed())??;
-        lateness.extend(late);
-        spinning.push(gaps);
+        let spun = spun.map_err(|_| failed())??;
+        lateness.extend(spun.lateness);
+        spinning.push(spun.spinning);
         let (late, lacking) = slept.map_err(|_| failed())??;
         lateness.extend(late);
         not_measured.extend(lacking);
@@ -321,19 +337,41 @@ fn phase_of(
     })
 }
 
-fn spin(cpu: u32, loaded: bool, duration_ns: u64, clock: &Clock) -> Result<(Vec<Lateness>, Spinning), String> {
+/// Spins in this thread, with the priority of a link's spinner; the calibration of its clock is part of the time.
+pub fn spin_here(cpu: u32, loaded: bool, duration_ns: u64) -> Result<Spun, String> {
     keep_to(&[cpu])?;
     let _ = set_nice(LINK_NICE);
+    raise_session();
+    let clock = Clock::new();
     let stolen = steal_ns(cpu);
     let mut gaps = Gaps::default();
-    let late = parts(duration_ns).map(|(interval_ns, part_ns)| {
-        let late = lateness::spin(clock, interval_ns, part_ns, &mut gaps);
+    let late = parts(duration_ns.saturating_sub(CALIBRATED_NS)).map(|(interval_ns, part_ns)| {
+        let late = lateness::spin(&clock, interval_ns, part_ns, &mut gaps);
         Lateness::of(Method::Spin, loaded, interval_ns, late)
     });
-    let late = late.collect();
+    let lateness = late.collect();
     let steal_ns = stolen.zip(steal_ns(cpu)).map(|(before, after)| after.saturating_sub(before));
     let Gaps { duration_ns, gaps, gaps_ns, longest_gap_ns } = gaps;
-    Ok((late, Spinning { loaded, cpu, nice: own_nice(), duration_ns, gaps, gaps_ns, longest_gap_ns, steal_ns }))
+    let nice = own_nice();
+    let spinning = Spinning { loaded, cpu, nice, duration_ns, gaps, gaps_ns, longest_gap_ns, steal_ns };
+    Ok(Spun { lateness, spinning })
+}
+
+/// The same in a process and session of its own, as a link's spinner is: where sessions share the CPUs as groups, its
+/// priority counts for nothing against other sessions otherwise. `program` takes the arguments and writes what was found,
+/// as JSON.
+pub fn spin_beside(program: &mut Command) -> Result<Spun, String> {
+    let end_with_us = || {
+        detach();
+        Ok(set_pdeathsig(Signal::SIGKILL)?)
+    };
+    // SAFETY: system calls alone between fork and exec.
+    let program = unsafe { program.pre_exec(end_with_us) };
+    let done = program.output().map_err(|error| format!("a process that spins: {error}"))?;
+    if !done.status.success() {
+        return Err(String::from_utf8_lossy(&done.stderr).trim().to_owned());
+    }
+    serde_json::from_slice(&done.stdout).map_err(|error| format!("a process that spins: {error}"))
 }
 
 type Slept = (Vec<Lateness>, Vec<(&'static str, String)>);
@@ -455,7 +493,7 @@ mod tests {
         let request = Request::new(Duration::from_millis(700), None, Vec::new()).expect("a request");
         let mut out = Vec::new();
         let lacking = |_: &mut ewan_system::netlink::Batch, _: u32, _: u64, _: u32, _: u32| {};
-        report(&request, &lacking, &mut out).expect("a report");
+        report(&request, &lacking, &spin_here, &mut out).expect("a report");
         let report: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
         let spun = &report["lateness"][0];
         assert_eq!((spun["method"].as_str(), spun["loaded"].as_bool()), (Some("spin"), Some(false)));

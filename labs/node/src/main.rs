@@ -206,6 +206,16 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         host_cpus: Vec<u32>,
     },
+    /// Spin for a part of `timers`, and print how late deadlines were met
+    #[command(hide = true)]
+    Spin {
+        #[arg(long)]
+        cpu: u32,
+        #[arg(long)]
+        loaded: bool,
+        #[arg(long)]
+        duration_ns: u64,
+    },
     /// The first process of the virtual kernel: makes a lab, runs a program, powers off
     #[command(hide = true)]
     Init {
@@ -262,12 +272,25 @@ fn run(command: Command) -> Result<(), String> {
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
         Command::Timers { seconds, link_cpu, host_cpus } => {
-            let duration =
-                std::time::Duration::try_from_secs_f64(seconds).map_err(|error| format!("--seconds: {error}"))?;
+            let duration = std::time::Duration::try_from_secs_f64(seconds);
+            let duration = duration.map_err(|error| format!("--seconds: {error}"))?;
             let request = ewan_timers::Request::new(duration, link_cpu, host_cpus)?;
-            ewan_timers::report(&request, &qdisc::token_bucket, std::io::stdout())
+            ewan_timers::report(&request, &qdisc::token_bucket, &spin, std::io::stdout())
+        }
+        Command::Spin { cpu, loaded, duration_ns } => {
+            let spun = ewan_timers::spin_here(cpu, loaded, duration_ns)?;
+            serde_json::to_writer(std::io::stdout(), &spun).map_err(|error| format!("writing what was found: {error}"))
         }
     }
+}
+
+/// This program once more, which spins.
+fn spin(cpu: u32, loaded: bool, duration_ns: u64) -> Result<ewan_timers::Spun, String> {
+    let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let mut program = std::process::Command::new(program);
+    program.args(["spin", "--cpu", &cpu.to_string(), "--duration-ns", &duration_ns.to_string()]);
+    program.args(loaded.then_some("--loaded"));
+    ewan_timers::spin_beside(&mut program)
 }
 
 /// `file`: where the plan was read, for the error. `namespaces`: LINK=PATH.
