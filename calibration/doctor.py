@@ -12,9 +12,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from calibration.host import processors as host_processors
 from calibration.host import timers
 from calibration.host.finding import Finding, Verdict
+from calibration.host.processors import configuration_of
 from labs import images, units
 from labs.record import host_facts
 from labs.runtime import clab, container_engine
@@ -29,10 +29,8 @@ TIMERS_S = 1.5
 
 def findings(binary: Path) -> list[Finding]:
     """All that was found; the timers are measured, which takes about two seconds."""
-    measured = timers.measure(binary, TIMERS_S, lambda line: None)
-    read = host_processors.measure(hypervisor=measured.hypervisor)
-    cpus = [*processors(), *host_processors.findings(read)]
-    return [*privileges(), *cpus, *kernel(), *timers.findings(measured), *virtual(), *containers(binary), *tools()]
+    clocks = timers.findings(timers.measure(binary, TIMERS_S, lambda line: None))
+    return [*privileges(), *processors(), *kernel(), *clocks, *virtual(), *containers(binary), *tools()]
 
 
 def privileges() -> Iterator[Finding]:
@@ -75,7 +73,7 @@ OPTIONS = {
 def kernel() -> Iterator[Finding]:
     """Which parts of the kernel are there, of those that live labs use."""
     yield Finding("kernel", platform.release(), "good", "Linux")
-    configuration = host_processors.configuration_of()
+    configuration = configuration_of()
     if configuration is None:
         yield Finding("kernel options", "not readable", "limited", "found out when a lab comes up")
         return

@@ -193,19 +193,15 @@ def findings(timers: Timers) -> Iterator[Finding]:
 
 def _clock(timers: Timers) -> Iterator[Finding]:
     clock, own = timers.clock, timers.reads[0]
-    tsc = clock.source == "tsc"
-    meaning = "read without a system call" if tsc else "each look at the clock is dearer; releases are later"
-    found = f"{clock.source}, {own.cost_ns:.0f} ns a read, resolves {own.resolution_ns} ns"
-    yield Finding("clock", found, "good" if tsc else "limited", meaning)
     error, least = abs(clock.against_raw_ppb), clock.uncertain_ppb
-    good = error <= max(RATE_GOOD_PPB, least)
-    meaning = "intervals are as long as they say" if good else "delays and rates are wrong by this"
-    yield Finding(
-        "clock's rate",
-        f"{clock.against_raw_ppb:+d} ± {least} ppb against CLOCK_MONOTONIC_RAW",
-        "good" if good else "limited",
-        meaning,
-    )
+    found = f"{clock.source}, {own.cost_ns:.0f} ns a read, resolves {own.resolution_ns} ns"
+    found += f"; {clock.against_raw_ppb:+d} ± {least} ppb against CLOCK_MONOTONIC_RAW"
+    if error > max(RATE_GOOD_PPB, least):
+        yield Finding("clock", found, "limited", "delays and rates are wrong by this")
+    elif clock.source != "tsc":
+        yield Finding("clock", found, "limited", "each look at the clock is dearer; releases are later")
+    else:
+        yield Finding("clock", found, "good", "read without a system call")
 
 
 def _lateness(timers: Timers, method: Method, what: str, meaning: str) -> Finding:

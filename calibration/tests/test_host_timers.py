@@ -12,9 +12,10 @@ import pytest
 from calibration.host import timers
 from calibration.host.document import from_json, to_json
 from calibration.host.finding import Finding
-from calibration.host.timers import METHODS, ClockRead, Lateness, Method, Timers
+from calibration.host.timers import METHODS, ClockRead, ClockSource, Lateness, Method, Timers
 from labs.runtime.base import LabError
 from labs.runtime.binary import BUILT
+from labs.typed import read_typed
 
 CAPTURED = Path(__file__).parent / "fixtures/timers.json"
 INTERVALS_NS = (50_000, 100_000, 500_000, 1_000_000, 10_000_000)
@@ -138,6 +139,22 @@ def test_findings_tell_of_clock_deadlines_and_the_links_cpu(captured: Timers) ->
     assert found["clock"].verdict == "good" and found["clock"].found.startswith("tsc, ")
     assert found["spinning to a deadline"].verdict == "good"
     assert "with busy CPUs" in found["timers of the kernel"].found
+
+
+@pytest.mark.parametrize(
+    "change, meaning",
+    [
+        ({"against_raw_ppb": -5_000, "uncertain_ppb": 40}, "delays and rates are wrong by this"),
+        ({"source": "clock_gettime"}, "each look at the clock is dearer; releases are later"),
+        ({"against_raw_ppb": -5_000, "uncertain_ppb": 9_000}, "read without a system call"),
+    ],
+)
+def test_a_clock_that_is_wrong_or_dear_is_found_wanting(
+    captured: Timers, change: dict[str, object], meaning: str
+) -> None:
+    changed = read_typed(ClockSource, {**dataclasses.asdict(captured.clock), **change}, "clock")
+    found = named(dataclasses.replace(captured, clock=changed))["clock"]
+    assert found.meaning == meaning
 
 
 def test_what_was_not_measured_says_why(captured: Timers) -> None:
