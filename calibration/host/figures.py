@@ -15,7 +15,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from analysis.figures import style
 from analysis.figures.style import Drawing
-from calibration.host.paths import PORT_BPS, PROTOCOLS, SIZES, WIRE_BYTES, Paths, Throughput
+from calibration.host.path_lab import PORT_BPS, SIZES, WIRE_BYTES
+from calibration.host.paths import PROTOCOLS, Paths, Throughput
 from calibration.host.timers import METHODS, SHOWN_INTERVAL_NS, Lateness, Timers
 from labs.units import BITS_PER_BYTE, about
 from labs.units.shown import fitting, written

@@ -68,7 +68,7 @@ class ClockSource:
 
 @dataclass(frozen=True, slots=True)
 class ClockRead:
-    """The mean cost of a read, and the least difference between two reads that differ."""
+    """What a read costs (the least of several means), and the least difference between two reads that differ."""
 
     clock: str
     cost_ns: float

@@ -12,7 +12,8 @@ import pytest
 from calibration.host import figures
 from calibration.host.buffers import Buffers
 from calibration.host.document import from_json
-from calibration.host.paths import PORT_BPS, PacketRate, Paths, Throughput, expected_udp_bps
+from calibration.host.path_lab import PORT_BPS
+from calibration.host.paths import PacketRate, Paths, Throughput, expected_udp_bps
 from calibration.host.timers import METHODS, Timers
 
 BUFFERS = Buffers(None, None, (), (), None, 10**9)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from calibration.expect import expectations
-from calibration.host import paths
+from calibration.host import path_lab, paths
 from calibration.host.buffers import Buffers, read_buffers
 from calibration.host.document import from_json, to_json
-from calibration.host.paths import PORT, PORT_BPS, ROUTERS, SIZES, TIMES, Paths
+from calibration.host.path_lab import PORT, PORT_BPS, ROUTERS, SIZES, TIMES
+from calibration.host.paths import Paths
 from labs.compile import HostFacts
 from labs.context import Context
 from labs.plan import Plan
@@ -27,7 +28,7 @@ BUFFERS = Buffers(212_992, 212_992, (4096, 131_072, 6_291_456), (4096, 16_384, 4
 
 @pytest.fixture
 def plan() -> Plan:
-    return paths.lab("paths", HostFacts(cpus=(0, 1, 2), networks=()))
+    return path_lab.lab("paths", HostFacts(cpus=(0, 1, 2), networks=()))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_the_lab_has_plain_ports_one_with_a_rate_and_two_of_a_large_mtu(plan: Pl
 
 
 def test_probes_end_where_so_many_routers_lie_between(plan: Plan) -> None:
-    found = {each["name"]: each for each in paths.probes(plan, TIMES["quick"])}
+    found = {each["name"]: each for each in path_lab.probes(plan, TIMES["quick"])}
     ends = {name: found[f"latency {name}"]["streams"][0]["to"]["netns"].rsplit("-", 1)[1] for name in ROUTERS}
     assert ends == {0: "r1", 1: "r2", 2: "b"}
     assert found["packets 9000"]["streams"][0]["from"]["netns"].endswith("-e")
@@ -124,8 +125,8 @@ def test_probes_end_where_so_many_routers_lie_between(plan: Plan) -> None:
 
 @pytest.mark.parametrize("budget, seconds", [("quick", 2.5), ("default", 10), ("full", 40)])
 def test_probes_take_no_longer_than_is_said(plan: Plan, budget: Any, seconds: float) -> None:
-    wanted = paths.probes(plan, TIMES[budget])
-    wanted += [paths.transfer(plan, TIMES[budget], routers, True) for routers in (0, 1)]
+    wanted = path_lab.probes(plan, TIMES[budget])
+    wanted += [path_lab.transfer(plan, TIMES[budget], routers, True) for routers in (0, 1)]
     total = 0
     for each in wanted:
         total += each.get("duration_ns", 0) + each.get("drain_ns", 0)

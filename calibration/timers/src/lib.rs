@@ -3,9 +3,12 @@
 mod bucket;
 pub mod classes;
 pub mod clock;
+mod facts;
 mod lateness;
 mod report;
+mod request;
 
 pub use bucket::TokenBucket;
 pub use clock::Clock;
-pub use report::{report, spin_beside, spin_here, Request, Spun};
+pub use report::{report, spin_beside, spin_here, Spun};
+pub use request::Request;

@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 
 use ewan_system::process::detach;
 use ewan_system::schedule::{keep_to, raise_session, set_nice};
-use nix::sched::{sched_getaffinity, CpuSet};
 use nix::sys::prctl::{set_pdeathsig, set_timerslack};
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::bucket::{Pair, TokenBucket};
 use crate::classes;
 use crate::clock::{gettime, Clock};
+use crate::facts::{hypervisor, own_nice, steal_ns};
 use crate::lateness::{self, Gaps};
+use crate::request::Request;
 
 /// Between two deadlines.
 pub const INTERVALS_NS: [u64; 5] = [50_000, 100_000, 500_000, 1_000_000, 10_000_000];
@@ -38,42 +38,6 @@ const FOR_P999: usize = 1000;
 const CALIBRATION: Duration = Duration::from_millis(100);
 /// What `Clock::new` and the start of a process take.
 const CALIBRATED_NS: u64 = 60_000_000;
-
-/// `link_cpu`: where links spin; `host_cpus`: where hosts and programs run, which are busy in the second half.
-pub struct Request {
-    pub duration: Duration,
-    pub link_cpu: u32,
-    pub host_cpus: Vec<u32>,
-}
-
-impl Request {
-    /// On CPUs that this process may use; where none is named as the compiler of labs has them (labs/compile/placement.py):
-    /// links spin on the last one, hosts have the rest.
-    pub fn new(duration: Duration, link_cpu: Option<u32>, host_cpus: Vec<u32>) -> Result<Request, String> {
-        let usable = usable_cpus()?;
-        let last = *usable.last().ok_or("this process may use no CPU")?;
-        let link_cpu = link_cpu.unwrap_or(last);
-        let host_cpus = if host_cpus.is_empty() {
-            let others: Vec<u32> = usable.iter().copied().filter(|cpu| *cpu != link_cpu).collect();
-            if others.is_empty() {
-                vec![link_cpu]
-            } else {
-                others
-            }
-        } else {
-            host_cpus
-        };
-        if let Some(cpu) = host_cpus.iter().chain([&link_cpu]).find(|cpu| !usable.contains(cpu)) {
-            return Err(format!("CPU {cpu}: this process may use {usable:?}"));
-        }
-        Ok(Request { duration, link_cpu, host_cpus })
-    }
-}
-
-fn usable_cpus() -> Result<Vec<u32>, String> {
-    let usable = sched_getaffinity(Pid::from_raw(0)).map_err(|error| format!("CPUs of this process: {error}"))?;
-    Ok((0..CpuSet::count()).filter(|cpu| usable.is_set(*cpu) == Ok(true)).map(|cpu| cpu as u32).collect())
-}
 
 #[derive(Serialize)]
 struct Report {
@@ -262,14 +226,17 @@ fn reads(clock: &Clock) -> Vec<Read> {
     ]
 }
 
-/// Nanoseconds a read, mean over many.
+/// Nanoseconds a read: the least of several means, for whoever had the CPU meanwhile is no part of it.
 fn cost(clock: &Clock, read: impl Fn() -> u64) -> f64 {
-    const READS: u32 = 50_000;
-    let start = clock.now();
-    for _ in 0..READS {
-        std::hint::black_box(read());
-    }
-    (clock.now() - start) as f64 / f64::from(READS)
+    const READS: u32 = 5_000;
+    let mean = |_| {
+        let start = clock.now();
+        for _ in 0..READS {
+            std::hint::black_box(read());
+        }
+        (clock.now() - start) as f64 / f64::from(READS)
+    };
+    (0..10).map(mean).fold(f64::INFINITY, f64::min)
 }
 
 /// The least difference between two successive reads that differ.
@@ -406,43 +373,6 @@ fn parts(duration_ns: u64) -> impl Iterator<Item = (u64, u64)> {
     INTERVALS_NS.into_iter().zip(SHARES).map(move |(interval_ns, share)| (interval_ns, duration_ns * share / SHARE))
 }
 
-/// The twelve letters of CPUID leaf 0x4000_0000, which exists where the bit of leaf 1 that no real processor sets is set.
-#[cfg(target_arch = "x86_64")]
-fn hypervisor() -> Option<String> {
-    use core::arch::x86_64::__cpuid;
-    const THERE: u32 = 1 << 31;
-    if __cpuid(1).ecx & THERE == 0 {
-        return None;
-    }
-    let leaf = __cpuid(0x4000_0000);
-    let letters: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect();
-    let name: String = letters.iter().filter(|byte| byte.is_ascii_graphic()).map(|byte| char::from(*byte)).collect();
-    (!name.is_empty()).then_some(name)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn hypervisor() -> Option<String> {
-    None
-}
-
-fn own_nice() -> i32 {
-    // SAFETY: no memory is passed. −1 is also a nice value; the call does not fail for the calling thread.
-    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
-}
-
-/// What the hypervisor gave to others of a CPU's time since it started: /proc/stat, in ticks; proc_stat(5).
-fn steal_ns(cpu: u32) -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
-    steal_ticks(&text, cpu).map(|ticks| ticks * 1_000_000_000 / per_second.max(1) as u64)
-}
-
-fn steal_ticks(stat: &str, cpu: u32) -> Option<u64> {
-    let name = format!("cpu{cpu}");
-    let line = stat.lines().find(|line| line.split(' ').next() == Some(&name))?;
-    line.split_whitespace().nth(8)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -467,24 +397,6 @@ mod tests {
         let parts: Vec<_> = parts(1_000_000_000).collect();
         assert_eq!(parts.iter().map(|(_, part)| part).sum::<u64>(), 1_000_000_000);
         assert_eq!(parts[4], (10_000_000, 400_000_000));
-    }
-
-    #[test]
-    fn stolen_ticks_are_those_of_one_cpu() {
-        let stat =
-            "cpu  1 2 3 4 5 6 7 99 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 91 9 10\ncpu10 1 2 3\nintr 5\n";
-        assert_eq!((steal_ticks(stat, 0), steal_ticks(stat, 1)), (Some(8), Some(91)));
-        assert_eq!((steal_ticks(stat, 10), steal_ticks(stat, 2)), (None, None));
-    }
-
-    #[test]
-    fn links_spin_on_the_last_cpu_and_hosts_have_the_rest() {
-        let usable = usable_cpus().expect("CPUs");
-        let request = Request::new(Duration::ZERO, None, Vec::new()).expect("a request");
-        assert_eq!(Some(&request.link_cpu), usable.last());
-        assert!(!request.host_cpus.is_empty());
-        assert_eq!(request.host_cpus.contains(&request.link_cpu), usable.len() == 1);
-        assert!(Request::new(Duration::ZERO, Some(100_000), Vec::new()).is_err());
     }
 
     #[test]
