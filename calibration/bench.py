@@ -20,6 +20,7 @@ import click
 import orjson
 
 from calibration import bench_containers as containers
+from calibration import bench_estimate as estimate
 from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
@@ -38,7 +39,7 @@ from labs.units import NS_PER_SECOND, about
 RESULTS = Path("results/bench")
 ARMS = 100
 LINK_PARTS = ("packets", "lateness", "rate")
-PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual")
+PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual", "estimate")
 
 
 @click.command("bench")
@@ -74,6 +75,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
         ("containers", "labs of containers", containers),
         ("traffic", "generator", traffic),
         ("virtual", "virtual clock", virtual),
+        ("estimate", "forecasts", estimate),
     ):
         if part in wanted:
             with reporter.progress(what) as status:

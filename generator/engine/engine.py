@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator import records
-from generator.engine import archive, execution, link_loads, reservation, stopping, verification
+from generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment, Job, family, now
 from generator.engine.parts import Facts, Parts
@@ -27,6 +27,7 @@ from labs.compile import compile as compile_spec
 from labs.context import Context
 from labs.plan import Plan, digest
 from labs.record import paths
+from labs.record.demand import Demand
 from labs.record.experiment import STAGES, Clock, Entry, Stage, StageName, checksum
 from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
@@ -37,6 +38,8 @@ Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
 
 ORDER: tuple[StageName, ...] = tuple(STAGES)
+MOST_COUNTED = 200
+"""Points whose demand is counted, each of which takes up to a tenth of a second."""
 
 
 def jobs(runs: Runs, virtual: bool) -> Iterator[Job]:
@@ -44,11 +47,16 @@ def jobs(runs: Runs, virtual: bool) -> Iterator[Job]:
 
     DescriptionError and LabError for the first that cannot be.
     """
+    counted: dict[stopping.Point, Demand] = {}
     for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else host.facts(), _clock(virtual)):
-        yield job(run, plan, schedule)
+        point = stopping.point_of(run.parameters)
+        # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
+        if virtual and point not in counted and len(counted) < MOST_COUNTED:
+            counted[point] = schedule.demand()
+        yield job(run, plan, schedule, counted.get(point))
 
 
-def job(run: ScenarioRun, plan: Plan, schedule: Schedule) -> Job:
+def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None = None) -> Job:
     """A run with its plan and its schedule as it is executed."""
     entry = Entry(
         number=run.number,
@@ -59,6 +67,7 @@ def job(run: ScenarioRun, plan: Plan, schedule: Schedule) -> Job:
         family=family(plan),
         directory=f"runs/{run.number:03}",
         expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
+        demand=demand,
     )
     return Job(entry, plan, schedule.program, schedule.document)
 
@@ -169,6 +178,7 @@ class Engine:
         self._deployment = None if experiment.virtual else Deployment(experiment, context)
         self._reserved = workers
         self._workers = workers or 1
+        self._wall = forecast.NOTHING
         self._stages: dict[StageName, Callable[[], str]] = {
             "reservation": self._reserve,
             "deployment": self._deploy,
@@ -264,7 +274,11 @@ class Engine:
             image = kernel.kernel(self._tell)
             self._experiment.document.kernel_sha256 = checksum(image)
             self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
-            return f"virtual kernel {image.name}"
+            takes = ""
+            if any(entry.demand for entry in self._experiment.wanting()):
+                self._wall = forecast.Forecast(self._experiment.runs, self._parts.wall(self._context))
+                takes = f"; {self._wall.words(self._experiment.wanting(), self._workers)}"
+            return f"virtual kernel {image.name}{takes}"
         self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
         if not waiting:
@@ -319,7 +333,7 @@ class Engine:
 
     def _run(self, entries: Sequence[Entry]) -> None:
         if self._deployment is None:
-            execution.in_virtual(self._context, self._experiment, entries, self._workers)
+            execution.in_virtual(self._context, self._experiment, entries, self._workers, self._wall)
         else:
             execution.in_live(self._context, self._experiment, entries, self._deployment)
 
@@ -344,7 +358,7 @@ class Engine:
             same = first[point]
             run = self._repeat(same.parameters, number, seed)
             plan = compile_spec(run.spec, facts)
-            more = job(run, plan, run.schedule(plan, _clock(virtual)))
+            more = job(run, plan, run.schedule(plan, _clock(virtual)), same.demand)
             more.entry.certificate, more.entry.verified = same.certificate, same.verified
             self._experiment.add(more)
             self._experiment.save_run(more.entry)

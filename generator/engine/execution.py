@@ -15,6 +15,7 @@ from generator import records
 from generator.engine import outcome
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment, Job, now
+from generator.engine.forecast import NOTHING, Forecast
 from generator.engine.progress import Board
 from labs import clock
 from labs.context import Context
@@ -25,12 +26,19 @@ from labs.runtime.base import LabError
 from labs.runtime.sweep import sweep
 
 
-def in_virtual(context: Context, experiment: Experiment, entries: Sequence[Entry], workers: int) -> None:
-    """Executes runs in the virtual clock, so many at once.
+def in_virtual(
+    context: Context,
+    experiment: Experiment,
+    entries: Sequence[Entry],
+    workers: int,
+    wall: Forecast = NOTHING,
+) -> None:
+    """Executes runs in the virtual clock, so many at once; `wall` forecasts what each takes.
 
     Raises DiskFullError, and KeyboardInterrupt when all that are at work have been ended.
     """
-    board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries), workers)
+    forecast_ns = {entry.number: wall.run_ns(entry) for entry in entries}
+    board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries), workers, forecast_ns)
 
     def job(entry: Entry) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:

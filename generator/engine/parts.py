@@ -15,10 +15,15 @@ from generator.engine.link_loads import Loads
 from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate
+from labs.record.demand import Demand
 from labs.record.experiment import Origin
 
 Summary = dict[str, Any]
 """ewan-summary/1: `runs`, `points`, `beside` (analysis/summary.py)."""
+
+
+Wall = Callable[[Demand], tuple[int, int]]
+"""Of one run: its wall time and the standard uncertainty of that, in ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Parts:
     outside: Callable[[Context, Plan, Loads], str]
     """Why this host does not carry what a run's flows may put on the links of its plan, in the live clock, in one line;
     empty: it does. As root; it measures the host where it was not measured yet."""
+    wall: Callable[[Context], Wall]
+    """What a run of the virtual clock takes on this host, which may be measured for that: after the kernel is there."""
 
 
 @dataclass(frozen=True, slots=True)

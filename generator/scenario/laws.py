@@ -206,3 +206,37 @@ def draw(law: Either, stream: random.Random) -> int:
             assert_never(never)
     most = math.inf if given.most is None else amount(given.most)
     return round(min(value, most))
+
+
+def drawn_mean(law: Either, draws: float) -> float:
+    """The mean of so many draws, as it is in one of two cases, in ns or bytes: `most` cuts, and so does the largest of
+    a Pareto law's draws, which have a mean below the law's unless there are very many."""
+    if law.kind == "constant":
+        return amount(law.choice)
+    whole, most = mean(law), math.inf if law.choice.most is None else float(amount(law.choice.most))
+    if law.kind == "pareto":
+        shape, scale = float(law.choice.shape), float(least(law))
+        cut = max(min(most, scale * math.pow(max(draws, 1) / math.log(2), 1 / shape)), scale)
+        return whole - cut * math.pow(scale / cut, shape) / (shape - 1)
+    if law.kind == "exponential":
+        return whole * (1 - math.exp(-most / whole))
+    return min(whole, most)
+
+
+def share_above(law: Either, value: float) -> float:
+    """Of draws; of laws without a closed form as if all draws were their mean."""
+    given = law.choice
+    if law.kind != "constant" and given.most is not None and value >= amount(given.most):
+        return 0.0
+    match law.kind:
+        case "exponential":
+            return math.exp(-value / amount(given.mean))
+        case "pareto":
+            return min((least(law) / value) ** float(given.shape), 1.0) if value > 0 else 1.0
+        case "uniform":
+            low, high = amount(given.low), amount(given.high)
+            return min(max((high - value) / (high - low), 0.0), 1.0)
+        case "constant" | "weibull" | "normal" | "gamma":
+            return float(mean(law) > value)
+        case never:
+            assert_never(never)

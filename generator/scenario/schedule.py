@@ -6,15 +6,16 @@ which flow is what, for tables and analysis. Pure and deterministic: what is dra
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from generator import external, traffic_request
-from generator.scenario import estimate, flows
+from generator.scenario import demand, estimate, flows
 from generator.scenario.events import events
 from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
 from generator.scenario.flow_paths import FlowPaths
@@ -25,6 +26,7 @@ from labs.forwarding import Forwarding
 from labs.plan import Plan
 from labs.record import disturbances, paths
 from labs.record.bounds import RELEASE_P99_NS
+from labs.record.demand import Demand
 from labs.runtime.program import Command, DisturbanceWatch, Program
 from labs.shell import argv
 from labs.spec.source import Path
@@ -45,10 +47,12 @@ class Schedule:
     """`document` is schedule.json: the flows by their number in the tables, and what each command is.
 
     Its `paths` are the links, with directions, that the flows' payload crosses from each source to each sink.
+    `demand` counts, which takes longer than all the rest.
     """
 
     program: Program
     document: dict[str, Any]
+    demand: Callable[[], Demand]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class _Parts:
     commands: list[Command] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
     loads: list[estimate.FlowDemand] = field(default_factory=list)
+    asked: list[demand.Asked] = field(default_factory=list)
     transfers: int = 0
 
 
@@ -127,7 +132,9 @@ class _Scheduler:
             "flows": [{"number": number, **flow} for number, flow in enumerate(described)],
             "commands": parts.told,
         }
-        return Schedule(program, document)
+        return Schedule(
+            program, document, functools.partial(demand.of, self._plan, self._forwarding, parts.asked, program)
+        )
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
         return {
@@ -250,6 +257,7 @@ class _Scheduler:
                 flow["name"] += f" stream {number + 1}" if len(described) > 1 else ""
             self._parts.transfers += 1
             ends = (start.source, start.sink)
+            self._parts.asked.append(demand.Asked(step, settings, *ends, start.at_ns, stop_ns, start.members))
             self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, start.at_ns, stop_ns))
             if settings.generator != "ewan":
                 self._add_external(step, start, settings, stop_ns, described)

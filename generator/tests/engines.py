@@ -10,6 +10,7 @@ from typing import Any
 
 from generator import scenario
 from generator.engine import Facts, Parts, engine
+from generator.engine.parts import Wall
 from generator.engine.experiment import Job
 from generator.tests.origins import origin
 from labs.context import Context
@@ -54,7 +55,11 @@ def parts(verdict: str, outside: str = "") -> Parts:
     def analyse(place: Path) -> dict[str, Any]:
         return {"runs": [], "points": [], "beside": []}
 
-    return Parts(certify, analyse, lambda place: place / "report.html", half_of_range, lambda *asked: outside)
+    def wall(context: Context) -> Wall:
+        return lambda demand: (demand.packets, demand.packets // 4)
+
+    report = lambda place: place / "report.html"  # noqa: E731
+    return Parts(certify, analyse, report, half_of_range, lambda *asked: outside, wall)
 
 
 def begun(place: Path, verdict: str, unverified: bool) -> int:

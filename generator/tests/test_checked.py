@@ -28,6 +28,7 @@ RUN: dict[str, Any] = {
     "error": None,
     "certificate": None,
     "verified": None,
+    "demand": None,
 }
 
 

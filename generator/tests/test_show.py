@@ -35,6 +35,23 @@ def test_a_run_that_is_held_up_is_seen_in_the_time_left(monkeypatch: pytest.Monk
     assert left is not None and 1000 < int(left[1]) < 10_000, board.words()
 
 
+def test_the_time_left_is_forecast_before_a_run_has_shown_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs, forecast to take 40 s each; the first one takes twice as long."""
+    now_ns = 0
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
+    run_ns = 80 * NS_PER_SECOND
+    board = Board("execution", 2, 2 * run_ns, forecast_ns={0: 40 * NS_PER_SECOND, 1: 40 * NS_PER_SECOND})
+    board.begin(0, run_ns)
+    assert board.words().endswith("about 80s left")
+    for _ in range(8):
+        now_ns += 10 * NS_PER_SECOND
+        board.move(0, RunProgress(now_ns, now_ns))
+    assert board.words().endswith("about 40s left"), "the second one, as it was forecast"
+    board.end(0)
+    board.begin(1, run_ns)
+    assert board.words().endswith("about 80s left"), "twice as long as forecast, like the first one"
+
+
 @pytest.mark.parametrize(
     ("measured", "cells"),
     [

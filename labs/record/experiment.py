@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from labs.reading import read_bytes
 from labs.record import CERTIFICATES_FOLDER, MachineFacts
+from labs.record.demand import Demand
 
 FORMAT = "ewan-experiment/2"
 OLDER = ("ewan-experiment/1",)
@@ -95,9 +96,11 @@ class Entry:
     disturbed: list[int] | None = None
     """The seconds after T0 in which links left their tolerance or packets' clock was set (labs/record/disturbances.py);
     None, and not written: nobody watched, as in the virtual clock."""
+    demand: Demand | None = None
+    """What it was expected to ask of a virtual kernel; None, and not written: nobody counted."""
 
 
-_UNSAID = ("disturbed",)
+_UNSAID = ("disturbed", "demand")
 """Of an entry, what is not written where it is None."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from resource import struct_rusage
+from typing import Any, NamedTuple
 
 import orjson
 import psutil
@@ -41,6 +43,7 @@ STALL_S = 20.0
 # Making a large lab takes wall time but no virtual time; it ends within the first virtual second (init.rs).
 MAKING_S = 300.0
 MADE_NS = NS_PER_SECOND
+KIB = 1 << 10
 # Nodes' programs start without virtual time too, one in half a second where nothing else wants the CPU.
 SERVICE_S = 5.0
 POLL_S = 0.1
@@ -52,14 +55,30 @@ MOUNT_POINTS = ("proc", "sys", "dev", "run", "tmp", "etc", "host")
 Show = Callable[[RunProgress], None]
 
 
+class Used(NamedTuple):
+    """Of the guest's process: `cpu_ns` of this machine's CPU, which a busy machine changes less than wall time, and
+    `entries`, how often it entered a program; both 0 where it was killed. `touched_bytes` of its memory as it was
+    seen ten times a second; 0 for a shorter run."""
+
+    cpu_ns: int
+    entries: int
+    touched_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run took on this machine; of virtual time and packets only what the kernel told."""
+    """What a run took on this machine; of virtual time and packets only what the kernel told.
+
+    `memory_bytes`: what the guest was given. The rest is of its process (`Used`).
+    """
 
     wall_ns: int
     virtual_ns: int | None
     packets: int
     memory_bytes: int
+    cpu_ns: int = 0
+    entries: int = 0
+    touched_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +155,11 @@ class VirtualRuntime:
                 parameters = _parameters(plan, wanted.bytes, directory, root, page.path)
                 command: list[Path | str] = [binary, "launch", "--", image, *parameters]
                 with _guest(command, directory, lock) as guest, deferred() as check:
-                    asked = self._wait(guest, page, watch, plan, check, stop)
+                    asked, used = self._wait(guest, page, watch, plan, check, stop)
                     last = watch.progress()
             finally:
                 page.close()
-        cost = Cost(time.monotonic_ns() - begun, last.virtual_ns, last.packets, wanted.bytes)
+        cost = Cost(time.monotonic_ns() - begun, last.virtual_ns, last.packets, wanted.bytes, *used)
         ended = _ended(directory, plan.lab, asked)
         return Run(directory, image, ended, cost)
 
@@ -152,14 +171,20 @@ class VirtualRuntime:
         plan: Plan,
         check: Callable[[], None],
         stop: threading.Event | None,
-    ) -> bool:
-        """Until the guest has ended; true if it was asked to. Raises LabError when its time stands still."""
+    ) -> tuple[bool, Used]:
+        """Until the guest has ended; true if it was asked to, and what it used.
+
+        Raises LabError when its time stands still.
+        """
         kill_at: float | None = None
+        touched = 0
         patience_s = self._stall_s + SERVICE_S * sum(len(node.services) for node in plan.nodes)
         while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                guest.wait(POLL_S)
-                return kill_at is not None
+            if (usage := _usage(guest, POLL_S)) is not None:
+                # It waits for a program each time that it has entered one, and for nothing else.
+                cpu_ns = round((usage.ru_utime + usage.ru_stime) * NS_PER_SECOND)
+                return kill_at is not None, Used(cpu_ns, usage.ru_nvcsw, touched)
+            touched = max(touched, _touched_bytes(guest.pid))
             if kill_at is None:
                 try:
                     check()
@@ -170,7 +195,7 @@ class VirtualRuntime:
                 if kill_at is not None:
                     page.stop()
             elif time.monotonic() > kill_at:
-                return True
+                return True, Used(0, 0, touched)
             still_ns, reading = watch.still()
             making = reading is None or reading.virtual_ns < MADE_NS
             if reading is not None and still_ns > (MAKING_S if making else patience_s) * NS_PER_SECOND:
@@ -291,6 +316,29 @@ def _guest(command: Sequence[Path | str], directory: Path, lock: int) -> Iterato
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             guest.wait()
+
+
+def _usage(guest: subprocess.Popen[bytes], patience_s: float) -> struct_rusage | None:
+    """What the guest's process used, as soon as it has ended; None where it does not within so long."""
+    descriptor = os.pidfd_open(guest.pid)
+    try:
+        if not select.select([descriptor], [], [], patience_s)[0]:
+            return None
+    finally:
+        os.close(descriptor)
+    _, status, usage = os.wait4(guest.pid, 0)
+    guest.returncode = os.waitstatus_to_exitcode(status)
+    return usage
+
+
+def _touched_bytes(pid: int) -> int:
+    """The most memory that a process has had so far; 0 when it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    lines = (line.split() for line in status.splitlines() if line.startswith("VmHWM:"))
+    return next((int(words[1]) * KIB for words in lines), 0)
 
 
 def _session(leader: int) -> list[int]:

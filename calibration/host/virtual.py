@@ -1,0 +1,212 @@
+"""What a run of the virtual clock costs this host: a few coefficients, their measurement, and the time they give.
+
+In: a context that can run the virtual kernel, and seconds for it; or a `Demand` (labs/record/demand.py) and a cost. Out:
+a `VirtualCost`; the wall time of a run with its standard uncertainty. A run is one process that computes without ever
+waiting, so its wall time is its CPU time where it has a CPU to itself. CPU time is measured: neighbours disturb it less.
+
+Each case of the measurement weighs one coefficient more than the others, and all are solved together.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar
+
+from generator import scenario as scenarios
+from labs import host
+from labs.context import Context
+from labs.record.demand import Demand
+from labs.runtime.base import BatchRuns
+from labs.runtime.virtual import Cost
+from labs.units import NS_PER_SECOND
+
+FLIGHT_BYTES = 1200
+"""Of a packet on its way that the processor touches: two `struct sk_buff`, and the headers with what lies around them."""
+CACHE_BYTES = 2 << 20
+"""Of packets on their way, with which every other one is found in no cache."""
+DEMAND_SHARE = 0.1
+"""Standard uncertainty of a demand: of the library's scenarios two in three are closer (docs/virtual.md)."""
+ROUNDS = 3
+"""Of the measurement, where there is time; the quickest run of each case counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualCost:
+    """Of one host. `share`: the standard uncertainty of an estimate for a known demand."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
+
+    boot_ns: int
+    """Of CPU time: the kernel's start and end."""
+    entry_ns: int
+    """To enter a program and come back: a system call, a page fault."""
+    packet_ns: int
+    """To receive a packet at a node, hand it on or take it, and what its sender did for that."""
+    mixed_ns: int
+    """More, where the packet before was of another flow."""
+    paced_ns: int
+    """The timer of a packet that waits for a card."""
+    flight_ns: int
+    """More for a packet that was on its way for so long that no cache knows it."""
+    outside_ns: int
+    """Wall time of a run that its kernel takes no part in."""
+    share: float
+
+
+REFERENCE = VirtualCost(
+    boot_ns=20_000_000,
+    entry_ns=5_700,
+    packet_ns=420,
+    mixed_ns=200,
+    paced_ns=900,
+    flight_ns=300,
+    outside_ns=15_000_000,
+    share=0.15,
+)
+"""A virtual machine with two CPUs (AMD EPYC), measured while they were mostly idle."""
+
+_LAB = "lab: {{topology: {{dumbbell: {{pairs: {pairs}}}}}, rtt: {rtt}, wan: {{rate: {rate}, buffer: 1BDP}}{more}}}"
+_QUIET = "sample: 0s\nseries: 0s\nwatch: 0s\nsteps:\n"
+_ALL = 'from: "left[1-{pairs}]", to: "right[1-{pairs}]"'
+
+
+def _text(step: str, rate: str, rtt: str = "2ms", pairs: int = 1, more: str = "") -> str:
+    whole = _LAB.format(pairs=pairs, rtt=rtt, rate=rate, more=more)
+    return f"{whole}\n{_QUIET}  - {{name: load, {_ALL.format(pairs=pairs)}, {step}}}\n"
+
+
+CASES: Mapping[str, str] = {
+    "boot_ns": _text("bulk: 1kB", "100Mbit/s"),
+    "entry_ns": _text("udp: {size: 100B, interval: 100us, count: 8000}", "100Mbit/s"),
+    "packet_ns": _text("congestion: reno, bulk: 80MB", "100Mbit/s"),
+    "mixed_ns": _text("congestion: reno, bulk: 8MB", "100Mbit/s", "10ms", 10),
+    "paced_ns": _text("congestion: reno, bulk: 8MB", "100Mbit/s", "10ms", 10, ", access: {rate: 11Mbit/s}"),
+    "flight_ns": _text("congestion: reno, bulk: 250MB", "10Gbit/s", rtt="11ms"),
+}
+"""Scenarios of a single run, by the coefficient that each weighs most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A run of a case: what it was counted to be, and the CPU time that it took."""
+
+    coefficient: str
+    weights: Mapping[str, float]
+    cpu_ns: int
+
+
+def weights(demand: Demand) -> dict[str, float]:
+    """How often each coefficient of a `VirtualCost` is in a run."""
+    flight = demand.flight_packets * FLIGHT_BYTES
+    return {
+        "boot_ns": 1,
+        "entry_ns": demand.entries,
+        "packet_ns": demand.packets,
+        "mixed_ns": demand.mixed_packets,
+        "paced_ns": demand.paced_packets,
+        "flight_ns": demand.packets * flight / (flight + CACHE_BYTES),
+    }
+
+
+def cpu_ns(cost: VirtualCost, demand: Demand) -> int:
+    """CPU time of a run."""
+    return round(weighed_ns(cost, weights(demand)))
+
+
+def weighed_ns(cost: VirtualCost, often: Mapping[str, float]) -> float:
+    """The coefficients so many times."""
+    return float(sum(getattr(cost, name) * times for name, times in often.items()))
+
+
+def wall_ns(cost: VirtualCost, demand: Demand) -> tuple[int, int]:
+    """Wall time of a run on a CPU of its own, and its standard uncertainty."""
+    estimate = cpu_ns(cost, demand) + cost.outside_ns
+    return estimate, round(estimate * math.hypot(cost.share, DEMAND_SHARE))
+
+
+def solve(runs: Sequence[Weighed]) -> dict[str, int]:
+    """The coefficients with which all runs take what they took; none is below 0 (Gauss-Seidel: each run determines the
+    coefficient that it weighs most)."""
+    found = {run.coefficient: 0.0 for run in runs}
+    for _ in range(200):
+        for run in runs:
+            rest = sum(found.get(name, 0.0) * often for name, often in run.weights.items() if name != run.coefficient)
+            found[run.coefficient] = max((run.cpu_ns - rest) / run.weights[run.coefficient], 0.0)
+    return {name: round(value) for name, value in found.items()}
+
+
+def measure(
+    context: Context, budget_s: float, progress: Callable[[str], None] = lambda text: None
+) -> VirtualCost:
+    """Runs the cases, each once and again for as long as there is time, three times at most.
+
+    Raises LabError where the virtual kernel cannot run.
+    """
+    runtime = context.virtual(tell=progress)
+    runtime.kernel()
+    begun = time.monotonic()
+    best: dict[str, tuple[Weighed, Cost]] = {}
+    spreads: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="ewan-cost-") as scratch:
+        for turn in range(ROUNDS):
+            if turn and (time.monotonic() - begun) * (turn + 1) / turn > budget_s:
+                break
+            for name in CASES:
+                progress(f"virtual clock: {name.removesuffix('_ns')}")
+                run, cost = weigh(runtime, name, Path(scratch) / f"{turn}-{name}")
+                if name in best:
+                    spreads.append(abs(cost.cpu_ns - best[name][1].cpu_ns) / best[name][1].cpu_ns)
+                if name not in best or cost.cpu_ns < best[name][1].cpu_ns:
+                    best[name] = run, cost
+    boot = best["boot_ns"][1]
+    return VirtualCost(
+        **solve([run for run, _ in best.values()]),
+        outside_ns=max(boot.wall_ns - boot.cpu_ns, 0),
+        share=max([*sorted(spreads)[len(spreads) // 2 :][:1], 0.1]),
+    )
+
+
+def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[Weighed, Cost]:
+    """Runs one case."""
+    scenario = scenarios.parse(CASES[name], Path(f"{name.replace('_', '-')}.scenario.yaml"))
+    ((_, plan, schedule),) = scenario.runs().scheduled(host.virtual_facts(), "virtual")
+    cost = runtime.run(plan, schedule.program, place).cost
+    expected = schedule.demand()
+    # What was counted meanwhile is better known than what was expected.
+    scale = cost.packets / expected.packets if expected.packets else 1.0
+    seen = Demand(
+        packets=cost.packets,
+        mixed_packets=round(expected.mixed_packets * scale),
+        paced_packets=round(expected.paced_packets * scale),
+        flight_packets=expected.flight_packets,
+        entries=cost.entries,
+    )
+    return Weighed(name, weights(seen), cost.cpu_ns), cost
+
+
+def scaled(reference: VirtualCost, boot_cpu_ns: int, entries: int) -> VirtualCost:
+    """Another host's cost, by what the smallest run took here; not as well known as a measured one."""
+    pace = boot_cpu_ns / (reference.boot_ns + entries * reference.entry_ns)
+    values = {field.name: getattr(reference, field.name) for field in fields(reference)}
+    times = {name: round(value * pace) for name, value in values.items() if name.endswith("_ns")}
+    return VirtualCost(**{**values, **times, "share": max(reference.share, 0.25)})
+
+
+def cost_of_this_host(context: Context) -> VirtualCost:
+    """The reference, scaled by the quicker one of two of the smallest runs, which take a tenth of a second."""
+    with tempfile.TemporaryDirectory(prefix="ewan-cost-") as scratch:
+        runtime = context.virtual()
+        took = [weigh(runtime, "boot_ns", Path(scratch) / str(turn))[1] for turn in range(2)]
+    best = min(took, key=lambda cost: cost.cpu_ns)
+    return scaled(REFERENCE, best.cpu_ns, best.entries)
+
+
+def wall_of(context: Context) -> Callable[[Demand], tuple[int, int]]:
+    """For the engine: wall time of a run on this host, and its standard uncertainty, in ns."""
+    cost = cost_of_this_host(context)
+    return lambda demand: wall_ns(cost, demand)

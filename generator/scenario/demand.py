@@ -1,0 +1,435 @@
+"""What a run asks of a virtual kernel: packets, timers and system calls, counted from its schedule. Pure.
+
+In: the plan, who sends what to whom, and when. Out: a `Demand` (labs/record/demand.py). A transfer of a volume sends
+its volume. One that the clock ends sends what its congestion window lets it (`windows.py`); a session as many requests
+as fit; UDP and messages what they say. What nobody can know before, the largest of a heavy tail's draws, is taken as it
+is in one of two cases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from generator.scenario.fields import Kind, Step
+from generator.scenario.flow_paths import partners
+from generator.scenario.flows import FlowSettings, packet_interval
+from generator.scenario.laws import drawn_mean, mean, share_above
+from generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
+from labs.forwarding import Forwarding
+from labs.plan import Hop, Plan
+from labs.record.demand import Demand
+from labs.runtime.program import Program
+from labs.stages.queue import queue_limits
+from labs.stages.egress import Psp, paced
+from labs.stages.loss import BernoulliLoss, EveryNthLoss
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+
+IPV4_TCP_BYTES = 52
+"""Of a segment: IPv4, TCP and its timestamps."""
+IPV4_UDP_BYTES = 28
+SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
+PIGGYBACK = 2
+"""Where both ends send, about every other ACK still goes alone."""
+ACK_BYTES = 90
+"""With its framing."""
+CONNECTION_PACKETS = 7
+"""SYN, its answer, the ACK; two FINs and their ACKs."""
+
+# How often the kernel enters programs, as counted: of the lab itself, and of what is sent in it.
+ENTRIES_LAB = 3_200
+ENTRIES_NODE = 193
+ENTRIES_THREADS = 288  # the two of a flow
+ENTRIES_LOOK = 15  # at the links' counters
+ENTRIES_TICK = 25  # at flows, whatever their number
+ENTRIES_SAMPLE = 2.3  # of one flow: at its sender, and at its receiver
+ENTRIES_UDP = 4  # a packet
+ENTRIES_REQUEST = 30
+ENTRIES_ARRIVAL = 200
+ENTRIES_MESSAGE = 6
+ENTRIES_ITERATION = 8  # of a rank
+ENTRIES_COMMAND = 1_000
+ENTRIES_IPERF3 = 6_600  # each end: its start
+ENTRIES_IPERF3_SEGMENT = 10
+ENTRIES_IPERF3_DATAGRAM = 22
+ENTRIES_IPERF3_SECOND = 8_200  # of UDP: a timer of 1 ms
+ENTRIES_DITG = 7_000  # each end: its start
+ENTRIES_DITG_DATAGRAM = 18
+ENTRIES_DITG_WAIT = 217  # a packet whose interval is no whole number of ms: ITGSend reads the clock until then
+ENTRIES_PING = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One member of a step; `ranks` of messages, else source and sink."""
+
+    step: Step
+    settings: FlowSettings
+    source: str
+    sink: str
+    start_ns: int
+    stop_ns: int | None
+    ranks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What packets from one host to another come to: nodes, links, and those of them that begin at an exact card of a
+    router or switch."""
+
+    receives: int
+    hops: tuple[Hop, ...]
+    cards: tuple[Hop, ...]
+
+
+@dataclass(slots=True)
+class _Sent:
+    """Packets of one size on one way, of so many flows."""
+
+    way: _Way
+    packets: float
+    bytes: float
+    rtt_ns: int
+    flows: int
+
+
+@dataclass(slots=True)
+class _Count:
+    """Adds up."""
+
+    sent: list[_Sent] = field(default_factory=list)
+    entries: float = 0.0
+    flows: int = 0
+    queued: float = 0.0
+
+
+def of(plan: Plan, forwarding: Forwarding, asked: Sequence[Asked], program: Program) -> Demand:
+    """The demand of one run."""
+    return _Counter(plan, forwarding, asked, program).demand()
+
+
+class _Counter:
+    def __init__(self, plan: Plan, forwarding: Forwarding, asked: Sequence[Asked], program: Program) -> None:
+        self._plan, self._forwarding, self._asked, self._program = plan, forwarding, asked, program
+        self._kinds = {node.name: node.kind for node in plan.nodes}
+        self._mtu = {node.name: min((port.mtu for port in node.interfaces), default=1500) for node in plan.nodes}
+        self._links = {link.name: link for link in plan.links}
+        self._cards = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
+        self._ways: dict[tuple[str, str], _Way] = {}
+        self._count = _Count()
+        self._end_ns = min(program.expected_ns or program.longest_ns, program.longest_ns)
+
+    def demand(self) -> Demand:
+        """Adds up what all send."""
+        bulk = [each for each in self._asked if each.step.kind in ("bulk", "bidirectional")]
+        for each, packets in zip(bulk, self._bulk(bulk), strict=True):
+            self._tcp(each, packets)
+        for each in self._asked:
+            self._other(each)
+        for command in self._program.commands:
+            if command.argv[0] not in ("iperf3", "ITGSend", "ITGRecv"):
+                self._command(command.argv)
+        count, lasts_s = self._count, max(self._end_ns / NS_PER_SECOND, 1e-3)
+        packets = sum(each.packets * each.way.receives for each in count.sent)
+        flight = sum(each.packets / lasts_s * each.rtt_ns / 2 / NS_PER_SECOND for each in count.sent) + count.queued
+        return Demand(
+            packets=round(packets),
+            mixed_packets=round(packets * (1 - self._alone())),
+            paced_packets=round(self._paced(lasts_s)),
+            flight_packets=round(flight),
+            entries=round(count.entries + self._looks()),
+        )
+
+    # Everybody
+
+    def _looks(self) -> float:
+        """At the lab, at links and at flows."""
+        lab = ENTRIES_LAB + ENTRIES_NODE * len(self._plan.nodes) + ENTRIES_THREADS * self._count.flows
+        links = 0.0
+        if self._program.watch_ns:
+            links = ENTRIES_LOOK * max(len(self._plan.links), 1) * self._end_ns / self._program.watch_ns
+        traffic = self._program.traffic or {}
+        flows = 0.0
+        for key in ("sample_ns", "series_ns"):
+            if traffic.get(key):
+                spans = [self._span_ns(flow.get("start_ns", 0), flow.get("stop_ns")) for flow in traffic["flows"]]
+                flows += (ENTRIES_TICK / 2 * self._end_ns + ENTRIES_SAMPLE * sum(spans)) / traffic[key]
+        return lab + links + flows
+
+    def _span_ns(self, start_ns: int, stop_ns: int | None) -> int:
+        return max(min(self._end_ns if stop_ns is None else stop_ns, self._end_ns) - start_ns, 0)
+
+    def _alone(self) -> float:
+        """How likely the packet before one was of the same flow: the sum of the squares of the flows' shares."""
+        shares: dict[tuple[tuple[Hop, ...], int, int], float] = defaultdict(float)
+        for each in self._count.sent:
+            for flow in range(each.flows):
+                shares[each.way.hops, each.flows, flow] += each.packets / each.flows
+        total = sum(shares.values())
+        # ACKs go the other way of the flow that they are of: a flow alone has two ways.
+        return min(2 * sum((share / total) ** 2 for share in shares.values()), 1.0) if total else 1.0
+
+    def _way(self, source: str, sink: str) -> _Way:
+        if (source, sink) not in self._ways:
+            hops = self._forwarding.path(source, sink).hops
+            receives = sum(2 if hop.link in self._links else 1 for hop in hops)
+            begins = [self._forwarding.ends(hop)[0] for hop in hops]
+            # A token bucket lets a lone packet pass; psp has a timer for each that waits.
+            cards = tuple(
+                hop
+                for hop, end in zip(hops, begins, strict=True)
+                if self._kinds[end.node] != "host" and isinstance(self._cards.get((end.node, end.interface)), Psp)
+            )
+            self._ways[source, sink] = _Way(receives, hops, cards)
+        return self._ways[source, sink]
+
+    def _send(self, source: str, sink: str, packets: float, size: float = ACK_BYTES, flows: int = 1) -> None:
+        if packets > 0:
+            rtt_ns = self._forwarding.rtt_ns(source, sink)
+            self._count.sent.append(_Sent(self._way(source, sink), packets, size, rtt_ns, flows))
+
+    def _paced(self, lasts_s: float) -> float:
+        """Packets that find a card busy: as many as the card is used."""
+        busy: dict[Hop, float] = defaultdict(float)
+        for each in self._count.sent:
+            for hop in each.way.cards:
+                busy[hop] += each.packets * each.bytes * BITS_PER_BYTE / (self._forwarding.rate_bps(hop) or 1) / lasts_s
+        return sum(each.packets * min(busy[hop], 1.0) for each in self._count.sent for hop in each.way.cards)
+
+    def _segment(self, each: Asked) -> int:
+        own = min(self._mtu[each.source], self._mtu[each.sink]) - IPV4_TCP_BYTES
+        named: int | None = each.settings.socket["mss_bytes"]
+        return min(own, named - 12) if named else own
+
+    # Bulk
+
+    def _bulk(self, members: Sequence[Asked]) -> list[float]:
+        """Segments of each member, all its streams together."""
+        groups: dict[Hop | None, list[int]] = defaultdict(list)
+        crossing: dict[Hop, int] = defaultdict(int)
+        others: dict[Hop, int] = defaultdict(int)
+        for each in self._asked:
+            for hop in () if each.ranks else self._way(each.source, each.sink).hops:
+                others[hop] += 1
+        for each in members:
+            for hop in self._way(each.source, each.sink).hops:
+                crossing[hop] += each.settings.streams
+        for number, each in enumerate(members):
+            rates = [
+                (rate / crossing[hop], -others[hop], place, hop)
+                for place, hop in enumerate(self._way(each.source, each.sink).hops)
+                if (rate := self._forwarding.rate_bps(hop))
+            ]
+            groups[min(rates)[3] if rates else None].append(number)
+        found = [0.0] * len(members)
+        for bottleneck, numbers in groups.items():
+            for number, packets in zip(numbers, self._over(bottleneck, [members[n] for n in numbers]), strict=True):
+                found[number] = packets
+        return found
+
+    def _over(self, hop: Hop | None, members: Sequence[Asked]) -> list[float]:
+        """Segments of those that share a bottleneck."""
+        whole = [self._volume(each) for each in members]
+        if hop is None or all(each.stop_ns is None for each in members):
+            if hop is not None:
+                self._queue(hop, 1.0)
+            return [0.0 if math.isinf(packets) else packets for packets in whole]
+        at, streams = self._bottleneck(hop), []
+        for each, packets in zip(members, whole, strict=True):
+            streams.append([self._stream(each, packets / each.settings.streams) for _ in range(each.settings.streams)])
+        every = [stream for those in streams for stream in those]
+        deliver(every, at, self._cross(hop, at))
+        share = sum(each.delivered for each in every) / at.pps / max(self._end_ns / NS_PER_SECOND, 1e-3)
+        self._queue(hop, share)
+        return [sum(stream.delivered for stream in those) for those in streams]
+
+    def _volume(self, each: Asked) -> float:
+        volume = each.step.work.volume
+        return math.inf if volume is None else volume.bytes / self._segment(each)
+
+    def _queue(self, hop: Hop, used: float) -> None:
+        """Half of a buffer waits on average where a link is always used."""
+        buffer = self._bottleneck(hop).buffer
+        self._count.queued += buffer / 2 * used if math.isfinite(buffer) else 0.0
+
+    def _stream(self, each: Asked, packets: float) -> Stream:
+        socket = each.settings.socket
+        named = [socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
+        window = min((size / self._segment(each) for size in named if size is not None), default=math.inf)
+        first = self._way(each.source, each.sink).hops[0]
+        rate = self._forwarding.rate_bps(first)
+        line = math.inf if rate is None else rate / BITS_PER_BYTE / self._framed(first) / each.settings.streams
+        return Stream(
+            start_s=each.start_ns / NS_PER_SECOND,
+            stop_s=math.inf if each.stop_ns is None else each.stop_ns / NS_PER_SECOND,
+            rtt_s=self._forwarding.rtt_ns(each.source, each.sink) / NS_PER_SECOND,
+            congestion=each.settings.congestion or "cubic",
+            packets=packets,
+            line_pps=line,
+            most_window=window,
+        )
+
+    def _framed(self, hop: Hop) -> float:
+        """Bytes of a full packet on a link."""
+        end = self._forwarding.ends(hop)[0]
+        mtu = self._mtu[end.node]
+        if hop.link in self._links:
+            link = self._links[hop.link]
+            return mtu + (link.forward if hop.direction == "forward" else link.backward).framing.overhead_bytes
+        card = self._cards[end.node, end.interface]
+        return mtu + 14 + (card.overhead_bytes if card else 0)
+
+    def _bottleneck(self, hop: Hop) -> Bottleneck:
+        framed = self._framed(hop)
+        rate = self._forwarding.rate_bps(hop) or NS_PER_SECOND
+        pps, buffer, loss = rate / BITS_PER_BYTE / framed, math.inf, 0.0
+        if hop.link in self._links:
+            link = self._links[hop.link]
+            way = link.forward if hop.direction == "forward" else link.backward
+            limits = queue_limits(way.queue)
+            sizes = [limit.limit_bytes / framed for limit in limits if limit.limit_bytes is not None]
+            buffer = min([*sizes, *(float(limit.limit_packets) for limit in limits if limit.limit_packets is not None)])
+            match way.loss:
+                case BernoulliLoss(ppb):
+                    loss = ppb / PPB
+                case EveryNthLoss(n):
+                    loss = 1 / n
+                case _:
+                    pass
+        else:
+            end = self._forwarding.ends(hop)[0]
+            card = self._cards[end.node, end.interface]
+            buffer = card.limit_bytes / framed if card else math.inf
+        return Bottleneck(pps, buffer, loss)
+
+    def _cross(self, hop: Hop, at: Bottleneck) -> list[Cross]:
+        """What else crosses a bottleneck."""
+        found = []
+        for each in self._asked:
+            if each.step.kind not in ("udp", "arrivals") or hop not in self._way(each.source, each.sink).hops:
+                continue
+            start_s = each.start_ns / NS_PER_SECOND
+            span_s = self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
+            if each.step.kind == "udp":
+                packets = self._datagrams(each)
+                found.append(Cross(start_s, start_s + span_s, packets / max(span_s, 1e-3)))
+                continue
+            work, segment = each.step.work, self._segment(each)
+            count = self._arrivals(each)
+            span_s = min(span_s, count * mean(work.interval) / NS_PER_SECOND)
+            pps = count * drawn_mean(work.size, count) / segment / max(span_s, 1e-3)
+            bursts, burst = 0.0, FIRST_WINDOW
+            while (beyond := share_above(work.size, (2 * burst - FIRST_WINDOW) * segment)) > 1e-3:
+                bursts += beyond if burst > at.buffer else 0.0
+                burst *= 2
+            found.append(Cross(start_s, start_s + span_s, pps, bursts * count / max(span_s, 1e-3)))
+        return found
+
+    def _tcp(self, each: Asked, packets: float) -> None:
+        """Data, ACKs and what the connections take, of a bulk transfer."""
+        both, streams = each.step.kind == "bidirectional", each.settings.streams
+        acks = packets / SEGMENTS_AN_ACK / (PIGGYBACK if both else 1)
+        full = self._framed(self._way(each.source, each.sink).hops[0])
+        for ends, sends in (((each.source, each.sink), True), ((each.sink, each.source), both)):
+            self._send(*ends, packets * sends, full, streams)
+            self._send(*ends, acks * (both or not sends) + CONNECTION_PACKETS / 2 * streams, ACK_BYTES, streams)
+        if each.settings.generator == "iperf3":
+            self._count.entries += 2 * ENTRIES_IPERF3 + ENTRIES_IPERF3_SEGMENT * packets * (1 + both)
+        else:
+            self._count.flows += streams * (1 + both)
+
+    # What is not bulk
+
+    def _other(self, each: Asked) -> None:
+        kind: Kind = each.step.kind
+        match kind:
+            case "bulk" | "bidirectional" | "run":
+                return
+            case "udp":
+                self._udp(each)
+            case "arrivals":
+                self._short(each)
+            case "requests":
+                self._requests(each)
+            case "messages":
+                self._messages(each)
+            case never:
+                assert_never(never)
+
+    def _datagrams(self, each: Asked) -> float:
+        work = each.step.work
+        interval = mean(work.interval) if work.interval else float(packet_interval(each.step)["value"])
+        share = 1.0 if work.on is None else mean(work.on) / (mean(work.on) + mean(work.off))
+        fit = self._span_ns(each.start_ns, each.stop_ns) / max(interval, 1.0) * share
+        return fit if work.count is None else float(work.count) if each.stop_ns is None else min(work.count, fit)
+
+    def _udp(self, each: Asked) -> None:
+        packets, count = self._datagrams(each), self._count
+        self._send(each.source, each.sink, packets, mean(each.step.work.size) + IPV4_UDP_BYTES)
+        span_s = self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
+        match each.settings.generator:
+            case "iperf3":
+                count.entries += 2 * ENTRIES_IPERF3 + ENTRIES_IPERF3_DATAGRAM * packets + ENTRIES_IPERF3_SECOND * span_s
+            case "ditg":
+                whole = each.step.work.interval is None or each.step.work.interval.kind == "constant"
+                count.entries += 2 * ENTRIES_DITG + (ENTRIES_DITG_DATAGRAM if whole else ENTRIES_DITG_WAIT) * packets
+            case _:
+                count.flows += 1
+                count.entries += ENTRIES_UDP * packets
+
+    def _arrivals(self, each: Asked) -> float:
+        work = each.step.work
+        fit = self._span_ns(each.start_ns, each.stop_ns) / max(mean(work.interval), 1.0)
+        return fit if work.count is None else float(work.count) if each.stop_ns is None else min(work.count, fit)
+
+    def _short(self, each: Asked) -> None:
+        count = self._arrivals(each)
+        segments = count * drawn_mean(each.step.work.size, count) / self._segment(each)
+        self._send(each.source, each.sink, segments + count * CONNECTION_PACKETS / 2, self._segment(each))
+        self._send(each.sink, each.source, segments / SEGMENTS_AN_ACK + count * CONNECTION_PACKETS / 2)
+        self._count.entries += ENTRIES_ARRIVAL * count
+        self._count.flows += 1
+
+    def _requests(self, each: Asked) -> None:
+        work, segment = each.step.work, self._segment(each)
+        rtt_ns = self._forwarding.rtt_ns(each.source, each.sink)
+        path = self._forwarding.path(each.sink, each.source)
+        span_ns = self._span_ns(each.start_ns, each.stop_ns)
+        size, count = mean(work.response), 1.0
+        for _ in range(3):  # how many fit goes by their size, and the mean of a heavy tail by how many there are
+            rounds = 1 + math.log2(1 + size / segment / FIRST_WINDOW) + work.new_connection
+            sending_ns = size * BITS_PER_BYTE * NS_PER_SECOND / path.bottleneck_bps if path.bottleneck_bps else 0.0
+            count = max(span_ns / max(mean(work.think) + rounds * rtt_ns + sending_ns, 1.0), 1.0)
+            if work.count is not None:
+                count = float(work.count) if each.stop_ns is None else min(count, work.count)
+            size = drawn_mean(work.response, count)
+        asked, answered = (max(drawn_mean(law, count) / segment, 1.0) for law in (work.request, work.response))
+        opened = CONNECTION_PACKETS / 2 * (count if work.new_connection else 1)
+        self._send(each.source, each.sink, count * (asked + answered / SEGMENTS_AN_ACK) + opened)
+        self._send(each.sink, each.source, count * (answered + asked / SEGMENTS_AN_ACK) + opened, segment)
+        self._count.entries += (ENTRIES_REQUEST + (ENTRIES_ARRIVAL if work.new_connection else 0)) * count
+        self._count.flows += 1
+
+    def _messages(self, each: Asked) -> None:
+        work, ranks = each.step.work, each.ranks
+        size = 1.0 if work.size is None else drawn_mean(work.size, work.iterations)
+        segments = max(math.ceil(size / self._segment(each)), 1)
+        pairs = partners(work.pattern, len(ranks))
+        for sender, receiver in sorted(pairs):
+            # ACKs ride on what comes back where something does.
+            acks = segments / SEGMENTS_AN_ACK
+            self._send(ranks[sender], ranks[receiver], work.iterations * segments + CONNECTION_PACKETS / 2, size)
+            self._send(ranks[receiver], ranks[sender], work.iterations * acks)
+        messages = len(pairs) * work.iterations
+        self._count.entries += ENTRIES_MESSAGE * messages + ENTRIES_ITERATION * len(ranks) * work.iterations
+        self._count.flows += len(ranks)
+
+    def _command(self, argv: Sequence[str]) -> None:
+        """A program of which nothing is known, but of ping."""
+        self._count.entries += ENTRIES_COMMAND
+        if argv[0] == "ping":
+            count = next((int(n) for key, n in zip(argv, argv[1:], strict=False) if key == "-c" and n.isdigit()), 0)
+            self._count.entries += ENTRIES_PING * count
