@@ -1,7 +1,7 @@
 """How well the forecast of a run's wall time holds: scenarios of the library, forecast and then run, one by one.
 
-In: a context that can run the virtual kernel. Out: of each run what was expected and what it took, packets and CPU time;
-tables of them for `bench.py`. A neighbour on the machine slows a run down, its CPU time too: a short run of the
+In: a context that can run the virtual kernel. Out: what was expected of each run and what it took, packets and CPU
+time; tables of them for `bench.py`. A neighbour on the machine slows a run down, its CPU time too: a short run of the
 calibration before and after each says by how much, and the forecast is for that pace.
 """
 

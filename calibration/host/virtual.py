@@ -1,10 +1,9 @@
 """What a run of the virtual clock costs this host: a few coefficients, their measurement, and the time they give.
 
-In: a context that can run the virtual kernel, and seconds for it; or a `Demand` (labs/record/demand.py) and a cost. Out:
-a `VirtualCost`; the wall time of a run with its standard uncertainty. A run is one process that computes without ever
-waiting, so its wall time is its CPU time where it has a CPU to itself. CPU time is measured: neighbours disturb it less.
-
-Each case of the measurement weighs one coefficient more than the others, and all are solved together.
+In: a context that can run the virtual kernel, and seconds for it; or a `Demand` (labs/record/demand.py) and a cost.
+Out: a `VirtualCost`; the wall time of a run with its standard uncertainty. A run is one process that computes without
+ever waiting, so its wall time is its CPU time where it has a CPU to itself. CPU time is measured: neighbours disturb it
+less. Each case of the measurement weighs one coefficient more than the others, and all are solved together.
 """
 
 from __future__ import annotations
@@ -23,12 +22,13 @@ from labs.context import Context
 from labs.record.demand import Demand
 from labs.runtime.base import BatchRuns
 from labs.runtime.virtual import Cost
-from labs.units import NS_PER_SECOND
 
 FLIGHT_BYTES = 1200
-"""Of a packet on its way that the processor touches: two `struct sk_buff`, and the headers with what lies around them."""
+"""Of a packet on its way that the processor touches: two `struct sk_buff`, the headers and what lies around them."""
 CACHE_BYTES = 2 << 20
 """Of packets on their way, with which every other one is found in no cache."""
+CACHE_FLOWS = 24
+"""Connections with which the state of every other one is found in no cache."""
 DEMAND_SHARE = 0.1
 """Standard uncertainty of a demand: of the library's scenarios two in three are closer (docs/virtual.md)."""
 ROUNDS = 3
@@ -48,7 +48,7 @@ class VirtualCost:
     packet_ns: int
     """To receive a packet at a node, hand it on or take it, and what its sender did for that."""
     mixed_ns: int
-    """More, where the packet before was of another flow."""
+    """More, where the packet before was of other hosts, or its connection's state is in no cache."""
     paced_ns: int
     """The timer of a packet that waits for a card."""
     flight_ns: int
@@ -86,7 +86,7 @@ CASES: Mapping[str, str] = {
     "packet_ns": _text("congestion: reno, bulk: 80MB", "100Mbit/s"),
     "mixed_ns": _text("congestion: reno, bulk: 8MB", "100Mbit/s", "10ms", 10),
     "paced_ns": _text("congestion: reno, bulk: 8MB", "100Mbit/s", "10ms", 10, ", access: {rate: 11Mbit/s}"),
-    "flight_ns": _text("congestion: reno, bulk: 250MB", "10Gbit/s", rtt="11ms"),
+    "flight_ns": _text("congestion: reno, bulk: 250MB", "10Gbit/s", rtt="4ms"),
 }
 """Scenarios of a single run, by the coefficient that each weighs most."""
 
@@ -107,7 +107,7 @@ def weights(demand: Demand) -> dict[str, float]:
         "boot_ns": 1,
         "entry_ns": demand.entries,
         "packet_ns": demand.packets,
-        "mixed_ns": demand.mixed_packets,
+        "mixed_ns": demand.mixed_packets + demand.packets * demand.flows / (demand.flows + CACHE_FLOWS),
         "paced_ns": demand.paced_packets,
         "flight_ns": demand.packets * flight / (flight + CACHE_BYTES),
     }
@@ -140,9 +140,7 @@ def solve(runs: Sequence[Weighed]) -> dict[str, int]:
     return {name: round(value) for name, value in found.items()}
 
 
-def measure(
-    context: Context, budget_s: float, progress: Callable[[str], None] = lambda text: None
-) -> VirtualCost:
+def measure(context: Context, budget_s: float, progress: Callable[[str], None] = lambda text: None) -> VirtualCost:
     """Runs the cases, each once and again for as long as there is time, three times at most.
 
     Raises LabError where the virtual kernel cannot run.
@@ -184,6 +182,7 @@ def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[Weighed, Cost]:
         mixed_packets=round(expected.mixed_packets * scale),
         paced_packets=round(expected.paced_packets * scale),
         flight_packets=expected.flight_packets,
+        flows=expected.flows,
         entries=cost.entries,
     )
     return Weighed(name, weights(seen), cost.cpu_ns), cost

@@ -31,16 +31,14 @@ def demands() -> dict[str, Demand]:
 
 def test_the_cases_tell_all_coefficients_apart() -> None:
     truth = VirtualCost(30_000_000, 4_000, 300, 150, 1_100, 250, 1_000_000, 0.1)
-    runs = [
-        Weighed(name, virtual.weights(demand), virtual.cpu_ns(truth, demand)) for name, demand in demands().items()
-    ]
+    runs = [Weighed(name, virtual.weights(demand), virtual.cpu_ns(truth, demand)) for name, demand in demands().items()]
     found = virtual.solve(runs)
     for name in COEFFICIENTS:
         assert found[name] == pytest.approx(getattr(truth, name), rel=0.02, abs=2), name
 
 
 def test_each_coefficient_is_in_the_time_of_a_run() -> None:
-    demand = Demand(1_000_000, 500_000, 100_000, 10_000, 20_000)
+    demand = Demand(1_000_000, 500_000, 100_000, 10_000, 5, 20_000)
     wall_ns, u_ns = virtual.wall_ns(REFERENCE, demand)
     assert virtual.cpu_ns(REFERENCE, demand) + REFERENCE.outside_ns == wall_ns
     assert 0 < u_ns < wall_ns / 2
@@ -53,7 +51,7 @@ def test_a_host_of_half_the_pace_takes_twice_as_long() -> None:
     entries = 4_000
     boot_ns = REFERENCE.boot_ns + entries * REFERENCE.entry_ns
     slower = virtual.scaled(REFERENCE, 2 * boot_ns, entries)
-    demand = Demand(1_000_000, 0, 0, 0, 20_000)
+    demand = Demand(1_000_000, 0, 0, 0, 0, 20_000)
     assert virtual.wall_ns(slower, demand)[0] == pytest.approx(2 * virtual.wall_ns(REFERENCE, demand)[0], rel=0.01)
     assert slower.share >= REFERENCE.share
 
@@ -69,4 +67,4 @@ def test_this_host_is_measured_and_a_run_takes_about_what_it_should(tmp_path: Pa
     assert virtual.weighed_ns(cost, run.weights) == pytest.approx(took.cpu_ns, rel=2)
     assert took.packets == pytest.approx(demands()["mixed_ns"].packets, rel=0.1)
     assert took.entries == pytest.approx(demands()["mixed_ns"].entries, rel=0.2)
-    assert 0 < took.cpu_ns and took.touched_bytes < took.memory_bytes
+    assert took.cpu_ns > 0 and took.touched_bytes < took.memory_bytes

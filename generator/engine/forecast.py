@@ -35,7 +35,8 @@ class Forecast:
         share = sum(u_ns for _, u_ns in each) / max(sum(ns for ns, _ in each), 1)
         packets = sum(demand.packets for entry in entries if (demand := entry.demand or self._usual))
         cpus = f"{at_once} CPU{'s' if at_once > 1 else ''}"
-        return f"about {about(total_ns, 'time', 2)} (± {share:.0%}) of wall time on {cpus} ({amount(packets)} packets)"
+        time = f"{about(total_ns, 'time', 2)} ± {100 * share:.0f} %"
+        return f"its runs take about {time} of wall time on {cpus} ({amount(packets)} packets)"
 
     def _of(self, entry: Entry) -> tuple[int, int]:
         demand = entry.demand or self._usual

@@ -8,25 +8,25 @@ is in one of two cases.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from generator.scenario import entries
 from generator.scenario.fields import Kind, Step
 from generator.scenario.flow_paths import partners
 from generator.scenario.flows import FlowSettings, packet_interval
 from generator.scenario.laws import drawn_mean, mean, share_above
+from generator.scenario.network import Network, Way
 from generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
 from labs.forwarding import Forwarding
 from labs.plan import Hop, Plan
 from labs.record.demand import Demand
-from labs.runtime.program import Program
-from labs.stages.queue import queue_limits
-from labs.stages.egress import Psp, paced
-from labs.stages.loss import BernoulliLoss, EveryNthLoss
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+from labs.runtime.program import Command, Program
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 IPV4_TCP_BYTES = 52
 """Of a segment: IPv4, TCP and its timestamps."""
@@ -38,28 +38,6 @@ ACK_BYTES = 90
 """With its framing."""
 CONNECTION_PACKETS = 7
 """SYN, its answer, the ACK; two FINs and their ACKs."""
-
-# How often the kernel enters programs, as counted: of the lab itself, and of what is sent in it.
-ENTRIES_LAB = 3_200
-ENTRIES_NODE = 193
-ENTRIES_THREADS = 288  # the two of a flow
-ENTRIES_LOOK = 15  # at the links' counters
-ENTRIES_TICK = 25  # at flows, whatever their number
-ENTRIES_SAMPLE = 2.3  # of one flow: at its sender, and at its receiver
-ENTRIES_UDP = 4  # a packet
-ENTRIES_REQUEST = 30
-ENTRIES_ARRIVAL = 200
-ENTRIES_MESSAGE = 6
-ENTRIES_ITERATION = 8  # of a rank
-ENTRIES_COMMAND = 1_000
-ENTRIES_IPERF3 = 6_600  # each end: its start
-ENTRIES_IPERF3_SEGMENT = 10
-ENTRIES_IPERF3_DATAGRAM = 22
-ENTRIES_IPERF3_SECOND = 8_200  # of UDP: a timer of 1 ms
-ENTRIES_DITG = 7_000  # each end: its start
-ENTRIES_DITG_DATAGRAM = 18
-ENTRIES_DITG_WAIT = 217  # a packet whose interval is no whole number of ms: ITGSend reads the clock until then
-ENTRIES_PING = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +53,14 @@ class Asked:
     ranks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """What packets from one host to another come to: nodes, links, and those of them that begin at an exact card of a
-    router or switch."""
-
-    receives: int
-    hops: tuple[Hop, ...]
-    cards: tuple[Hop, ...]
-
-
 @dataclass(slots=True)
 class _Sent:
-    """Packets of one size on one way, of so many flows."""
+    """Packets of one size on one way."""
 
-    way: _Way
+    way: Way
     packets: float
     bytes: float
     rtt_ns: int
-    flows: int
 
 
 @dataclass(slots=True)
@@ -113,12 +80,8 @@ def of(plan: Plan, forwarding: Forwarding, asked: Sequence[Asked], program: Prog
 
 class _Counter:
     def __init__(self, plan: Plan, forwarding: Forwarding, asked: Sequence[Asked], program: Program) -> None:
-        self._plan, self._forwarding, self._asked, self._program = plan, forwarding, asked, program
-        self._kinds = {node.name: node.kind for node in plan.nodes}
-        self._mtu = {node.name: min((port.mtu for port in node.interfaces), default=1500) for node in plan.nodes}
-        self._links = {link.name: link for link in plan.links}
-        self._cards = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
-        self._ways: dict[tuple[str, str], _Way] = {}
+        self._plan, self._asked, self._program = plan, asked, program
+        self._network = Network(plan, forwarding)
         self._count = _Count()
         self._end_ns = min(program.expected_ns or program.longest_ns, program.longest_ns)
 
@@ -131,7 +94,7 @@ class _Counter:
             self._other(each)
         for command in self._program.commands:
             if command.argv[0] not in ("iperf3", "ITGSend", "ITGRecv"):
-                self._command(command.argv)
+                self._command(command)
         count, lasts_s = self._count, max(self._end_ns / NS_PER_SECOND, 1e-3)
         packets = sum(each.packets * each.way.receives for each in count.sent)
         flight = sum(each.packets / lasts_s * each.rtt_ns / 2 / NS_PER_SECOND for each in count.sent) + count.queued
@@ -140,6 +103,7 @@ class _Counter:
             mixed_packets=round(packets * (1 - self._alone())),
             paced_packets=round(self._paced(lasts_s)),
             flight_packets=round(flight),
+            flows=sum(each.settings.streams for each in bulk),
             entries=round(count.entries + self._looks()),
         )
 
@@ -147,60 +111,46 @@ class _Counter:
 
     def _looks(self) -> float:
         """At the lab, at links and at flows."""
-        lab = ENTRIES_LAB + ENTRIES_NODE * len(self._plan.nodes) + ENTRIES_THREADS * self._count.flows
+        lab = entries.LAB + entries.NODE * len(self._plan.nodes) + entries.THREADS * self._count.flows
         links = 0.0
         if self._program.watch_ns:
-            links = ENTRIES_LOOK * max(len(self._plan.links), 1) * self._end_ns / self._program.watch_ns
+            links = entries.LOOK * max(len(self._plan.links), 1) * self._end_ns / self._program.watch_ns
         traffic = self._program.traffic or {}
         flows = 0.0
         for key in ("sample_ns", "series_ns"):
             if traffic.get(key):
                 spans = [self._span_ns(flow.get("start_ns", 0), flow.get("stop_ns")) for flow in traffic["flows"]]
-                flows += (ENTRIES_TICK / 2 * self._end_ns + ENTRIES_SAMPLE * sum(spans)) / traffic[key]
+                flows += (entries.TICK / 2 * self._end_ns + entries.SAMPLE * sum(spans)) / traffic[key]
         return lab + links + flows
 
     def _span_ns(self, start_ns: int, stop_ns: int | None) -> int:
         return max(min(self._end_ns if stop_ns is None else stop_ns, self._end_ns) - start_ns, 0)
 
     def _alone(self) -> float:
-        """How likely the packet before one was of the same flow: the sum of the squares of the flows' shares."""
-        shares: dict[tuple[tuple[Hop, ...], int, int], float] = defaultdict(float)
+        """How likely the packet before one was of the same hosts: the sum of the squares of their shares."""
+        shares: dict[tuple[Hop, ...], float] = defaultdict(float)
         for each in self._count.sent:
-            for flow in range(each.flows):
-                shares[each.way.hops, each.flows, flow] += each.packets / each.flows
+            shares[each.way.hops] += each.packets
         total = sum(shares.values())
         # ACKs go the other way of the flow that they are of: a flow alone has two ways.
         return min(2 * sum((share / total) ** 2 for share in shares.values()), 1.0) if total else 1.0
 
-    def _way(self, source: str, sink: str) -> _Way:
-        if (source, sink) not in self._ways:
-            hops = self._forwarding.path(source, sink).hops
-            receives = sum(2 if hop.link in self._links else 1 for hop in hops)
-            begins = [self._forwarding.ends(hop)[0] for hop in hops]
-            # A token bucket lets a lone packet pass; psp has a timer for each that waits.
-            cards = tuple(
-                hop
-                for hop, end in zip(hops, begins, strict=True)
-                if self._kinds[end.node] != "host" and isinstance(self._cards.get((end.node, end.interface)), Psp)
-            )
-            self._ways[source, sink] = _Way(receives, hops, cards)
-        return self._ways[source, sink]
-
-    def _send(self, source: str, sink: str, packets: float, size: float = ACK_BYTES, flows: int = 1) -> None:
+    def _send(self, source: str, sink: str, packets: float, size: float = ACK_BYTES) -> None:
         if packets > 0:
-            rtt_ns = self._forwarding.rtt_ns(source, sink)
-            self._count.sent.append(_Sent(self._way(source, sink), packets, size, rtt_ns, flows))
+            rtt_ns = self._network.forwarding.rtt_ns(source, sink)
+            self._count.sent.append(_Sent(self._network.way(source, sink), packets, size, rtt_ns))
 
     def _paced(self, lasts_s: float) -> float:
         """Packets that find a card busy: as many as the card is used."""
         busy: dict[Hop, float] = defaultdict(float)
+        rate_bps = self._network.forwarding.rate_bps
         for each in self._count.sent:
             for hop in each.way.cards:
-                busy[hop] += each.packets * each.bytes * BITS_PER_BYTE / (self._forwarding.rate_bps(hop) or 1) / lasts_s
+                busy[hop] += each.packets * each.bytes * BITS_PER_BYTE / (rate_bps(hop) or 1) / lasts_s
         return sum(each.packets * min(busy[hop], 1.0) for each in self._count.sent for hop in each.way.cards)
 
     def _segment(self, each: Asked) -> int:
-        own = min(self._mtu[each.source], self._mtu[each.sink]) - IPV4_TCP_BYTES
+        own = min(self._network.mtu[each.source], self._network.mtu[each.sink]) - IPV4_TCP_BYTES
         named: int | None = each.settings.socket["mss_bytes"]
         return min(own, named - 12) if named else own
 
@@ -212,16 +162,16 @@ class _Counter:
         crossing: dict[Hop, int] = defaultdict(int)
         others: dict[Hop, int] = defaultdict(int)
         for each in self._asked:
-            for hop in () if each.ranks else self._way(each.source, each.sink).hops:
+            for hop in () if each.ranks else self._network.way(each.source, each.sink).hops:
                 others[hop] += 1
         for each in members:
-            for hop in self._way(each.source, each.sink).hops:
+            for hop in self._network.way(each.source, each.sink).hops:
                 crossing[hop] += each.settings.streams
         for number, each in enumerate(members):
             rates = [
                 (rate / crossing[hop], -others[hop], place, hop)
-                for place, hop in enumerate(self._way(each.source, each.sink).hops)
-                if (rate := self._forwarding.rate_bps(hop))
+                for place, hop in enumerate(self._network.way(each.source, each.sink).hops)
+                if (rate := self._network.forwarding.rate_bps(hop))
             ]
             groups[min(rates)[3] if rates else None].append(number)
         found = [0.0] * len(members)
@@ -237,7 +187,7 @@ class _Counter:
             if hop is not None:
                 self._queue(hop, 1.0)
             return [0.0 if math.isinf(packets) else packets for packets in whole]
-        at, streams = self._bottleneck(hop), []
+        at, streams = self._network.bottleneck(hop), []
         for each, packets in zip(members, whole, strict=True):
             streams.append([self._stream(each, packets / each.settings.streams) for _ in range(each.settings.streams)])
         every = [stream for those in streams for stream in those]
@@ -252,64 +202,29 @@ class _Counter:
 
     def _queue(self, hop: Hop, used: float) -> None:
         """Half of a buffer waits on average where a link is always used."""
-        buffer = self._bottleneck(hop).buffer
+        buffer = self._network.bottleneck(hop).buffer
         self._count.queued += buffer / 2 * used if math.isfinite(buffer) else 0.0
 
     def _stream(self, each: Asked, packets: float) -> Stream:
         socket = each.settings.socket
         named = [socket[f"{key}_bytes"] for key in ("window", "send_buffer", "receive_buffer")]
         window = min((size / self._segment(each) for size in named if size is not None), default=math.inf)
-        first = self._way(each.source, each.sink).hops[0]
-        rate = self._forwarding.rate_bps(first)
-        line = math.inf if rate is None else rate / BITS_PER_BYTE / self._framed(first) / each.settings.streams
+        first = self._network.way(each.source, each.sink).hops[0]
         return Stream(
             start_s=each.start_ns / NS_PER_SECOND,
             stop_s=math.inf if each.stop_ns is None else each.stop_ns / NS_PER_SECOND,
-            rtt_s=self._forwarding.rtt_ns(each.source, each.sink) / NS_PER_SECOND,
+            rtt_s=self._network.rtt_s(each.source, each.sink),
             congestion=each.settings.congestion or "cubic",
             packets=packets,
-            line_pps=line,
+            line_pps=self._network.pps(first) / each.settings.streams,
             most_window=window,
         )
-
-    def _framed(self, hop: Hop) -> float:
-        """Bytes of a full packet on a link."""
-        end = self._forwarding.ends(hop)[0]
-        mtu = self._mtu[end.node]
-        if hop.link in self._links:
-            link = self._links[hop.link]
-            return mtu + (link.forward if hop.direction == "forward" else link.backward).framing.overhead_bytes
-        card = self._cards[end.node, end.interface]
-        return mtu + 14 + (card.overhead_bytes if card else 0)
-
-    def _bottleneck(self, hop: Hop) -> Bottleneck:
-        framed = self._framed(hop)
-        rate = self._forwarding.rate_bps(hop) or NS_PER_SECOND
-        pps, buffer, loss = rate / BITS_PER_BYTE / framed, math.inf, 0.0
-        if hop.link in self._links:
-            link = self._links[hop.link]
-            way = link.forward if hop.direction == "forward" else link.backward
-            limits = queue_limits(way.queue)
-            sizes = [limit.limit_bytes / framed for limit in limits if limit.limit_bytes is not None]
-            buffer = min([*sizes, *(float(limit.limit_packets) for limit in limits if limit.limit_packets is not None)])
-            match way.loss:
-                case BernoulliLoss(ppb):
-                    loss = ppb / PPB
-                case EveryNthLoss(n):
-                    loss = 1 / n
-                case _:
-                    pass
-        else:
-            end = self._forwarding.ends(hop)[0]
-            card = self._cards[end.node, end.interface]
-            buffer = card.limit_bytes / framed if card else math.inf
-        return Bottleneck(pps, buffer, loss)
 
     def _cross(self, hop: Hop, at: Bottleneck) -> list[Cross]:
         """What else crosses a bottleneck."""
         found = []
         for each in self._asked:
-            if each.step.kind not in ("udp", "arrivals") or hop not in self._way(each.source, each.sink).hops:
+            if each.step.kind not in ("udp", "arrivals") or hop not in self._network.way(each.source, each.sink).hops:
                 continue
             start_s = each.start_ns / NS_PER_SECOND
             span_s = self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
@@ -332,12 +247,12 @@ class _Counter:
         """Data, ACKs and what the connections take, of a bulk transfer."""
         both, streams = each.step.kind == "bidirectional", each.settings.streams
         acks = packets / SEGMENTS_AN_ACK / (PIGGYBACK if both else 1)
-        full = self._framed(self._way(each.source, each.sink).hops[0])
+        full = self._network.framed(self._network.way(each.source, each.sink).hops[0])
         for ends, sends in (((each.source, each.sink), True), ((each.sink, each.source), both)):
-            self._send(*ends, packets * sends, full, streams)
-            self._send(*ends, acks * (both or not sends) + CONNECTION_PACKETS / 2 * streams, ACK_BYTES, streams)
+            self._send(*ends, packets * sends, full)
+            self._send(*ends, acks * (both or not sends) + CONNECTION_PACKETS / 2 * streams)
         if each.settings.generator == "iperf3":
-            self._count.entries += 2 * ENTRIES_IPERF3 + ENTRIES_IPERF3_SEGMENT * packets * (1 + both)
+            self._count.entries += 2 * entries.IPERF3 + entries.IPERF3_SEGMENT * packets * (1 + both)
         else:
             self._count.flows += streams * (1 + both)
 
@@ -372,13 +287,13 @@ class _Counter:
         span_s = self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
         match each.settings.generator:
             case "iperf3":
-                count.entries += 2 * ENTRIES_IPERF3 + ENTRIES_IPERF3_DATAGRAM * packets + ENTRIES_IPERF3_SECOND * span_s
+                count.entries += 2 * entries.IPERF3 + entries.IPERF3_DATAGRAM * packets + entries.IPERF3_SECOND * span_s
             case "ditg":
                 whole = each.step.work.interval is None or each.step.work.interval.kind == "constant"
-                count.entries += 2 * ENTRIES_DITG + (ENTRIES_DITG_DATAGRAM if whole else ENTRIES_DITG_WAIT) * packets
+                count.entries += 2 * entries.DITG + (entries.DITG_DATAGRAM if whole else entries.WAIT) * packets
             case _:
                 count.flows += 1
-                count.entries += ENTRIES_UDP * packets
+                count.entries += entries.UDP * packets
 
     def _arrivals(self, each: Asked) -> float:
         work = each.step.work
@@ -390,13 +305,13 @@ class _Counter:
         segments = count * drawn_mean(each.step.work.size, count) / self._segment(each)
         self._send(each.source, each.sink, segments + count * CONNECTION_PACKETS / 2, self._segment(each))
         self._send(each.sink, each.source, segments / SEGMENTS_AN_ACK + count * CONNECTION_PACKETS / 2)
-        self._count.entries += ENTRIES_ARRIVAL * count
+        self._count.entries += entries.ARRIVAL * count
         self._count.flows += 1
 
     def _requests(self, each: Asked) -> None:
         work, segment = each.step.work, self._segment(each)
-        rtt_ns = self._forwarding.rtt_ns(each.source, each.sink)
-        path = self._forwarding.path(each.sink, each.source)
+        rtt_ns = self._network.forwarding.rtt_ns(each.source, each.sink)
+        path = self._network.forwarding.path(each.sink, each.source)
         span_ns = self._span_ns(each.start_ns, each.stop_ns)
         size, count = mean(work.response), 1.0
         for _ in range(3):  # how many fit goes by their size, and the mean of a heavy tail by how many there are
@@ -410,7 +325,7 @@ class _Counter:
         opened = CONNECTION_PACKETS / 2 * (count if work.new_connection else 1)
         self._send(each.source, each.sink, count * (asked + answered / SEGMENTS_AN_ACK) + opened)
         self._send(each.sink, each.source, count * (answered + asked / SEGMENTS_AN_ACK) + opened, segment)
-        self._count.entries += (ENTRIES_REQUEST + (ENTRIES_ARRIVAL if work.new_connection else 0)) * count
+        self._count.entries += (entries.REQUEST + (entries.ARRIVAL if work.new_connection else 0)) * count
         self._count.flows += 1
 
     def _messages(self, each: Asked) -> None:
@@ -424,12 +339,39 @@ class _Counter:
             self._send(ranks[sender], ranks[receiver], work.iterations * segments + CONNECTION_PACKETS / 2, size)
             self._send(ranks[receiver], ranks[sender], work.iterations * acks)
         messages = len(pairs) * work.iterations
-        self._count.entries += ENTRIES_MESSAGE * messages + ENTRIES_ITERATION * len(ranks) * work.iterations
+        self._count.entries += entries.MESSAGE * messages + entries.ITERATION * len(ranks) * work.iterations
         self._count.flows += len(ranks)
 
-    def _command(self, argv: Sequence[str]) -> None:
+    def _command(self, command: Command) -> None:
         """A program of which nothing is known, but of ping."""
-        self._count.entries += ENTRIES_COMMAND
-        if argv[0] == "ping":
-            count = next((int(n) for key, n in zip(argv, argv[1:], strict=False) if key == "-c" and n.isdigit()), 0)
-            self._count.entries += ENTRIES_PING * count
+        self._count.entries += entries.COMMAND
+        if command.argv[0] != "ping":
+            return
+        words = dict(itertools.pairwise(command.argv))
+        interval_s = _number(words.get("-i"), entries.PING_INTERVAL_S)
+        span_s = (self._end_ns - command.at_ns) / NS_PER_SECOND
+        count = _number(words.get("-c"), span_s / interval_s if interval_s else 0.0)
+        self._count.entries += entries.PING * count
+        if command.argv[-1] in self._network.kinds and self._answer_s(command.node, command.argv[-1]) > interval_s:
+            self._count.entries += entries.WAIT * count
+
+    def _answer_s(self, source: str, sink: str) -> float:
+        """From a request to its answer, through queues that bulk transfers fill and nothing keeps short."""
+        full = {
+            hop
+            for each in self._asked
+            if each.step.kind in ("bulk", "bidirectional")
+            for hop in self._network.way(each.source, each.sink).hops
+        }
+        waits = 0.0
+        for hop in (*self._network.way(source, sink).hops, *self._network.way(sink, source).hops):
+            waits += self._network.fills(hop) if hop in full else 0.0
+        return self._network.rtt_s(source, sink) + waits
+
+
+def _number(text: str | None, otherwise: float) -> float:
+    """What a program's option says, where it is a number."""
+    try:
+        return otherwise if text is None else float(text)
+    except ValueError:
+        return otherwise

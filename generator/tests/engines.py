@@ -10,8 +10,8 @@ from typing import Any
 
 from generator import scenario
 from generator.engine import Facts, Parts, engine
-from generator.engine.parts import Wall
 from generator.engine.experiment import Job
+from generator.engine.parts import Wall
 from generator.tests.origins import origin
 from labs.context import Context
 from labs.plan import Plan

@@ -1,4 +1,4 @@
-"""What a run asks of a virtual kernel, counted before it begins: the shape that generator, calibration and records share.
+"""What a run asks of a virtual kernel, counted before it begins: the shape that all who speak of it share.
 
 In: counts. Out: the same, typed. The generator counts (generator/scenario/demand.py), the calibration of this host says
 how long that takes (calibration/host/virtual.py), an experiment's record keeps it of each run.
@@ -7,7 +7,7 @@ how long that takes (calibration/host/virtual.py), an experiment's record keeps 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -18,15 +18,17 @@ Count = Annotated[int, Field(ge=0)]
 class Demand:
     """Expected counts of one run."""
 
-    __pydantic_config__ = {"extra": "forbid", "strict": True}
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
 
     packets: Count
     """Received by nodes, as wall.json counts them: each packet once at every node that it comes to, ACKs too."""
     mixed_packets: Count
-    """Of these, those that follow a packet of another flow: what they touch is in no cache of the last one's."""
+    """Of these, those that follow a packet of another pair of hosts: what they touch is in no cache of that one's."""
     paced_packets: Count
     """Packets that wait for the card of a router or switch, each with a timer of its own."""
     flight_packets: Count
     """On links and in queues at one time, on average."""
+    flows: Count
+    """TCP connections at one time, each of which keeps its state."""
     entries: Count
     """How often the kernel enters a program: system calls, page faults."""

@@ -1,0 +1,30 @@
+"""How often a virtual kernel enters programs, for system calls and page faults, as it was counted (wall.json).
+
+In: nothing. Out: numbers for what is made once, at intervals, or for each packet, request, message and program.
+"""
+
+from __future__ import annotations
+
+LAB = 3_200
+NODE = 193
+THREADS = 288  # the two of a flow
+LOOK = 15  # at the links' counters
+TICK = 25  # at flows, whatever their number
+SAMPLE = 2.3  # of one flow: at its sender, and at its receiver
+UDP = 4  # a packet
+REQUEST = 30
+ARRIVAL = 200
+MESSAGE = 6
+ITERATION = 8  # of a rank
+COMMAND = 1_000
+IPERF3 = 6_600  # each end: its start
+IPERF3_SEGMENT = 10
+IPERF3_DATAGRAM = 22
+IPERF3_SECOND = 8_200  # of UDP: a timer of 1 ms
+DITG = 7_000  # each end: its start
+DITG_DATAGRAM = 18
+PING = 38
+WAIT = 217
+"""A program that reads the clock until its time has come, instead of sleeping: the kernel then lets time pass (patch 2
+of images/kernel). ITGSend does so for intervals that are no whole number of ms, ping while an answer is late."""
+PING_INTERVAL_S = 1.0

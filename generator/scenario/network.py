@@ -1,0 +1,108 @@
+"""A lab's network as packets see it: the nodes and cards that they come to, and where flows wait for each other. Pure.
+
+In: a plan with its paths. Out: for two hosts what is between them; for a hop its rate, buffer and loss.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from generator.scenario.windows import Bottleneck
+from labs.forwarding import Forwarding
+from labs.plan import Hop, Plan
+from labs.stages import Direction
+from labs.stages.egress import Psp, paced
+from labs.stages.loss import BernoulliLoss, EveryNthLoss
+from labs.stages.queue import DropTail, queue_limits
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
+
+ETHERNET_HEADER = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What packets from one host to another come to: nodes, links, and those of them that begin at an exact card of a
+    router or switch."""
+
+    receives: int
+    hops: tuple[Hop, ...]
+    cards: tuple[Hop, ...]
+
+
+class Network:
+    """A plan's; what was looked for once is remembered."""
+
+    def __init__(self, plan: Plan, forwarding: Forwarding) -> None:
+        self.forwarding = forwarding
+        self.kinds = {node.name: node.kind for node in plan.nodes}
+        self.mtu = {node.name: min((port.mtu for port in node.interfaces), default=1500) for node in plan.nodes}
+        self._links = {link.name: link for link in plan.links}
+        self._cards = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
+        self._ways: dict[tuple[str, str], Way] = {}
+
+    def way(self, source: str, sink: str) -> Way:
+        """What packets from one host to another come to."""
+        if (source, sink) not in self._ways:
+            hops = self.forwarding.path(source, sink).hops
+            receives = sum(2 if hop.link in self._links else 1 for hop in hops)
+            begins = [self.forwarding.ends(hop)[0] for hop in hops]
+            # A token bucket lets a lone packet pass; psp has a timer for each that waits.
+            cards = tuple(
+                hop
+                for hop, end in zip(hops, begins, strict=True)
+                if self.kinds[end.node] != "host" and isinstance(self._cards.get((end.node, end.interface)), Psp)
+            )
+            self._ways[source, sink] = Way(receives, hops, cards)
+        return self._ways[source, sink]
+
+    def direction(self, hop: Hop) -> Direction | None:
+        """The stages of an emulated link; None for a plain one."""
+        link = self._links.get(hop.link)
+        return None if link is None else link.forward if hop.direction == "forward" else link.backward
+
+    def rtt_s(self, source: str, sink: str) -> float:
+        """Propagation only, both ways."""
+        return self.forwarding.rtt_ns(source, sink) / NS_PER_SECOND
+
+    def framed(self, hop: Hop) -> float:
+        """Bytes of a full packet on a link."""
+        end = self.forwarding.ends(hop)[0]
+        way, card = self.direction(hop), self._cards.get((end.node, end.interface))
+        if way is not None:
+            return self.mtu[end.node] + way.framing.overhead_bytes
+        return self.mtu[end.node] + ETHERNET_HEADER + (card.overhead_bytes if card else 0)
+
+    def pps(self, hop: Hop) -> float:
+        """Full packets a second; infinite where a link has no rate."""
+        rate = self.forwarding.rate_bps(hop)
+        return math.inf if not rate else rate / BITS_PER_BYTE / self.framed(hop)
+
+    def bottleneck(self, hop: Hop) -> Bottleneck:
+        """Of flows of full packets."""
+        framed, way = self.framed(hop), self.direction(hop)
+        rate = self.forwarding.rate_bps(hop) or NS_PER_SECOND
+        if way is None:
+            end = self.forwarding.ends(hop)[0]
+            card = self._cards[end.node, end.interface]
+            return Bottleneck(rate / BITS_PER_BYTE / framed, card.limit_bytes / framed if card else math.inf)
+        limits = queue_limits(way.queue)
+        sizes = [limit.limit_bytes / framed for limit in limits if limit.limit_bytes is not None]
+        buffer = min([*sizes, *(float(limit.limit_packets) for limit in limits if limit.limit_packets is not None)])
+        loss = 0.0
+        match way.loss:
+            case BernoulliLoss(ppb):
+                loss = ppb / PPB
+            case EveryNthLoss(n):
+                loss = 1 / n
+            case _:
+                pass
+        return Bottleneck(rate / BITS_PER_BYTE / framed, buffer, loss)
+
+    def fills(self, hop: Hop) -> float:
+        """How long a packet waits (s) where bulk transfers keep a buffer full, and nothing keeps it short."""
+        way = self.direction(hop)
+        if way is None or not isinstance(way.queue.discipline, DropTail):
+            return 0.0
+        at = self.bottleneck(hop)
+        return at.buffer / at.pps
