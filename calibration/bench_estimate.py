@@ -23,8 +23,6 @@ from labs.spec import names
 from labs.units import about
 
 BUDGET_S, QUICK_BUDGET_S = 12.0, 5.0
-PACE = "packet_ns"
-"""The case that tells the machine's pace: it takes a fifth of a second."""
 WITHIN = 0.25
 """What a forecast may be off by."""
 
@@ -51,7 +49,10 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
     with tempfile.TemporaryDirectory(prefix="ewan-bench-") as scratch:
 
         def pace(number: int) -> float:
-            found = [calibration.weigh(runtime, PACE, Path(scratch) / f"pace-{number}-{turn}") for turn in range(2)]
+            found = [
+                calibration.weigh(runtime, calibration.PACE, Path(scratch) / f"pace-{number}-{turn}")
+                for turn in range(2)
+            ]
             return min(run.cpu_ns / calibration.weighed_ns(cost, run.weights) for run, _ in found)
 
         before = pace(0)

@@ -274,11 +274,7 @@ class Engine:
             image = kernel.kernel(self._tell)
             self._experiment.document.kernel_sha256 = checksum(image)
             self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
-            takes = ""
-            if any(entry.demand for entry in self._experiment.wanting()):
-                self._wall = forecast.Forecast(self._experiment.runs, self._parts.wall(self._context))
-                takes = f"; {self._wall.words(self._experiment.wanting(), self._workers)}"
-            return f"virtual kernel {image.name}{takes}"
+            return f"virtual kernel {image.name}{self._forecast()}"
         self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
         if not waiting:
@@ -288,6 +284,18 @@ class Engine:
         return (
             f"lab {first.lab} is up: {counted(len(first.nodes), 'node')}, {counted(len(first.links), 'emulated link')}"
         )
+
+    def _forecast(self) -> str:
+        """Looks at what runs will take; without it they run all the same."""
+        waiting = self._experiment.wanting()
+        if not any(entry.demand for entry in waiting):
+            return ""
+        try:
+            self._wall = forecast.Forecast(self._experiment.runs, self._parts.wall(self._context))
+        except LabError as error:
+            self._tell(f"warning: nobody knows how long the runs will take: {error}")
+            return ""
+        return f"; {self._wall.words(waiting, self._workers)}"
 
     def _configure(self) -> str:
         self._drop_other_kernels()

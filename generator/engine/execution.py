@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from generator import records
@@ -23,7 +24,9 @@ from labs.record import disturbances
 from labs.record.experiment import Entry
 from labs.rundir import DiskFullError, is_full
 from labs.runtime.base import LabError
+from labs.runtime.progress import RunProgress
 from labs.runtime.sweep import sweep
+from labs.runtime.virtual import begins_ns as begins_at
 
 
 def in_virtual(
@@ -86,7 +89,13 @@ def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[J
 
 
 def _virtual(context: Context, experiment: Experiment, job: Job, board: Board, stop: threading.Event) -> bool:
-    runtime = context.virtual(show=lambda progress: board.move(job.entry.number, progress))
+    begins_ns = begins_at(job.plan)
+
+    def show(progress: RunProgress) -> None:
+        passed_ns = None if progress.virtual_ns is None else max(progress.virtual_ns - begins_ns, 0)
+        board.move(job.entry.number, replace(progress, virtual_ns=passed_ns))
+
+    runtime = context.virtual(show=show)
     started, place = now(), experiment.place(job.entry)
     result = runtime.run(job.plan, job.program, place, stop)
     clock.write_wall(place, started, clock.cost_of(result))

@@ -2,8 +2,7 @@
 
 In: the plan, who sends what to whom, and when. Out: a `Demand` (labs/record/demand.py). A transfer of a volume sends
 its volume. One that the clock ends sends what its congestion window lets it (`windows.py`); a session as many requests
-as fit; UDP and messages what they say. What nobody can know before, the largest of a heavy tail's draws, is taken as it
-is in one of two cases.
+as fit; UDP and messages what they say. What a law of sizes will draw is taken as its mean.
 """
 
 from __future__ import annotations
@@ -235,7 +234,7 @@ class _Counter:
             work, segment = each.step.work, self._segment(each)
             count = self._arrivals(each)
             span_s = min(span_s, count * mean(work.interval) / NS_PER_SECOND)
-            pps = count * drawn_mean(work.size, count) / segment / max(span_s, 1e-3)
+            pps = count * drawn_mean(work.size) / segment / max(span_s, 1e-3)
             bursts, burst = 0.0, FIRST_WINDOW
             while (beyond := share_above(work.size, (2 * burst - FIRST_WINDOW) * segment)) > 1e-3:
                 bursts += beyond if burst > at.buffer else 0.0
@@ -302,7 +301,7 @@ class _Counter:
 
     def _short(self, each: Asked) -> None:
         count = self._arrivals(each)
-        segments = count * drawn_mean(each.step.work.size, count) / self._segment(each)
+        segments = count * drawn_mean(each.step.work.size) / self._segment(each)
         self._send(each.source, each.sink, segments + count * CONNECTION_PACKETS / 2, self._segment(each))
         self._send(each.sink, each.source, segments / SEGMENTS_AN_ACK + count * CONNECTION_PACKETS / 2)
         self._count.entries += entries.ARRIVAL * count
@@ -313,15 +312,13 @@ class _Counter:
         rtt_ns = self._network.forwarding.rtt_ns(each.source, each.sink)
         path = self._network.forwarding.path(each.sink, each.source)
         span_ns = self._span_ns(each.start_ns, each.stop_ns)
-        size, count = mean(work.response), 1.0
-        for _ in range(3):  # how many fit goes by their size, and the mean of a heavy tail by how many there are
-            rounds = 1 + math.log2(1 + size / segment / FIRST_WINDOW) + work.new_connection
-            sending_ns = size * BITS_PER_BYTE * NS_PER_SECOND / path.bottleneck_bps if path.bottleneck_bps else 0.0
-            count = max(span_ns / max(mean(work.think) + rounds * rtt_ns + sending_ns, 1.0), 1.0)
-            if work.count is not None:
-                count = float(work.count) if each.stop_ns is None else min(count, work.count)
-            size = drawn_mean(work.response, count)
-        asked, answered = (max(drawn_mean(law, count) / segment, 1.0) for law in (work.request, work.response))
+        size = drawn_mean(work.response)
+        rounds = 1 + math.log2(1 + size / segment / FIRST_WINDOW) + work.new_connection
+        sending_ns = size * BITS_PER_BYTE * NS_PER_SECOND / path.bottleneck_bps if path.bottleneck_bps else 0.0
+        count = max(span_ns / max(mean(work.think) + rounds * rtt_ns + sending_ns, 1.0), 1.0)
+        if work.count is not None:
+            count = float(work.count) if each.stop_ns is None else min(count, work.count)
+        asked, answered = (max(drawn_mean(law) / segment, 1.0) for law in (work.request, work.response))
         opened = CONNECTION_PACKETS / 2 * (count if work.new_connection else 1)
         self._send(each.source, each.sink, count * (asked + answered / SEGMENTS_AN_ACK) + opened)
         self._send(each.sink, each.source, count * (answered + asked / SEGMENTS_AN_ACK) + opened, segment)
@@ -330,7 +327,7 @@ class _Counter:
 
     def _messages(self, each: Asked) -> None:
         work, ranks = each.step.work, each.ranks
-        size = 1.0 if work.size is None else drawn_mean(work.size, work.iterations)
+        size = 1.0 if work.size is None else drawn_mean(work.size)
         segments = max(math.ceil(size / self._segment(each)), 1)
         pairs = partners(work.pattern, len(ranks))
         for sender, receiver in sorted(pairs):

@@ -208,16 +208,14 @@ def draw(law: Either, stream: random.Random) -> int:
     return round(min(value, most))
 
 
-def drawn_mean(law: Either, draws: float) -> float:
-    """The mean of so many draws, as it is in one of two cases, in ns or bytes: `most` cuts, and so does the largest of
-    a Pareto law's draws, which have a mean below the law's unless there are very many."""
+def drawn_mean(law: Either) -> float:
+    """The mean of what is drawn, in ns or bytes, where `most` cuts a law with a heavy or an exponential tail."""
     if law.kind == "constant":
         return amount(law.choice)
     whole, most = mean(law), math.inf if law.choice.most is None else float(amount(law.choice.most))
-    if law.kind == "pareto":
+    if law.kind == "pareto" and math.isfinite(most):
         shape, scale = float(law.choice.shape), float(least(law))
-        cut = max(min(most, scale * math.pow(max(draws, 1) / math.log(2), 1 / shape)), scale)
-        return whole - cut * math.pow(scale / cut, shape) / (shape - 1)
+        return whole - most * math.pow(scale / most, shape) / (shape - 1)
     if law.kind == "exponential":
         return whole * (1 - math.exp(-most / whole))
     return min(whole, most)

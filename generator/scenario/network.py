@@ -14,7 +14,7 @@ from labs.plan import Hop, Plan
 from labs.stages import Direction
 from labs.stages.egress import Psp, paced
 from labs.stages.loss import BernoulliLoss, EveryNthLoss
-from labs.stages.queue import DropTail, queue_limits
+from labs.stages.queue import Codel, DropTail, DualPi2, FqCodel, Pie, queue_limits
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 ETHERNET_HEADER = 14
@@ -89,6 +89,9 @@ class Network:
         limits = queue_limits(way.queue)
         sizes = [limit.limit_bytes / framed for limit in limits if limit.limit_bytes is not None]
         buffer = min([*sizes, *(float(limit.limit_packets) for limit in limits if limit.limit_packets is not None)])
+        discipline = way.queue.discipline
+        if isinstance(discipline, Codel | FqCodel | Pie | DualPi2):  # they drop from their target on
+            buffer = min(buffer, max(discipline.target_ns / NS_PER_SECOND * rate / BITS_PER_BYTE / framed, 1.0))
         loss = 0.0
         match way.loss:
             case BernoulliLoss(ppb):

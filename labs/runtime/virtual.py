@@ -43,6 +43,7 @@ STALL_S = 20.0
 # Making a large lab takes wall time but no virtual time; it ends within the first virtual second (init.rs).
 MAKING_S = 300.0
 MADE_NS = NS_PER_SECOND
+WIRES_A_SECOND = 50
 KIB = 1 << 10
 # Nodes' programs start without virtual time too, one in half a second where nothing else wants the CPU.
 SERVICE_S = 5.0
@@ -201,6 +202,12 @@ class VirtualRuntime:
             if reading is not None and still_ns > (MAKING_S if making else patience_s) * NS_PER_SECOND:
                 raise LabError(_stalled(plan.lab, still_ns, reading))
             self._show(watch.progress())
+
+
+def begins_ns(plan: Plan) -> int:
+    """When the program begins, about, since the virtual kernel started: it waits for the wires first (init.rs)."""
+    wires = sum(len(node.interfaces) for node in plan.nodes) // 2
+    return MADE_NS * (1 + wires // WIRES_A_SECOND)
 
 
 def check_path(directory: Path) -> Path:

@@ -16,7 +16,12 @@ from labs.runtime.virtual import Cost, Run
 
 def run_with(kernel: Path) -> Run:
     """One that took 2 s for 8 s."""
-    return Run(kernel.parent, kernel, {"how": "completed"}, Cost(2_000_000_000, 8_000_000_000, 42, 1 << 20))
+    return Run(
+        kernel.parent,
+        kernel,
+        {"how": "completed"},
+        Cost(2_000_000_000, 8_000_000_000, 42, 1 << 20, 1_900_000_000, 4000, 1 << 19),
+    )
 
 
 def test_a_record_tells_of_the_machine_the_time_and_the_kernel(tmp_path: Path) -> None:
@@ -34,6 +39,9 @@ def test_a_record_tells_of_the_machine_the_time_and_the_kernel(tmp_path: Path) -
         "ratio": 0.25,
         "packets": 42,
         "memory_bytes": 1 << 20,
+        "cpu_ns": 1_900_000_000,
+        "entries": 4000,
+        "touched_bytes": 1 << 19,
     }
 
 
