@@ -55,7 +55,7 @@ PARTS = {
     "report": "analysis.report:write",
     "estimate": "analysis.statistics:mean_interval",
     "outside": "calibration.host.refusal:outside",
-    "wall": "calibration.host.virtual:wall_of",
+    "wall": "calibration.host.measurement:wall_of",
 }
 
 

@@ -291,4 +291,4 @@ def findings_table(found: Sequence[Finding], title: str) -> Sheet:
         [each.what, each.found, f"[{COLOURS.get(each.verdict, 'bold red')}]{each.verdict}[/]", each.meaning]
         for each in found
     ]
-    return grid(title, ["what", "found", "verdict", "meaning"], rows)
+    return grid(title, ["what", "found", "verdict", "meaning"], rows, most=len(rows))

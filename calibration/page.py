@@ -17,9 +17,8 @@ from analysis.figures import style
 from analysis.figures.style import Drawing
 from calibration import report
 from calibration.envelope import Demand, Frontier
-from calibration.host import figures, link_figures, paths, processors, timers
+from calibration.host import figures, link_figures, words
 from calibration.host.kept import HostCalibration
-from calibration.host.words import COLUMNS, absences, link_row
 from labs.plan import Plan
 from labs.record import Certificate, Row
 from labs.units.shown import NONE, written
@@ -47,7 +46,6 @@ def write(directory: Path, page: dict[str, Any], drawings: Sequence[Drawing]) ->
 
 def of_host(found: HostCalibration) -> tuple[dict[str, Any], list[Drawing]]:
     """The page of a host, and its figures."""
-    told = [*timers.findings(found.timers), *processors.findings(found.processors), *paths.findings(found.paths)]
     page = {
         "title": "What this host can be trusted with",
         "name": f"{found.profile} profile, {found.time}",
@@ -57,10 +55,10 @@ def of_host(found: HostCalibration) -> tuple[dict[str, Any], list[Drawing]]:
             "the envelope is refused."
         ],
         "rows": [],
-        "findings": told,
-        "columns": COLUMNS,
-        "links": [link_row(each) for each in found.links],
-        "remarks": absences(found.absent),
+        "findings": words.findings(found),
+        "columns": words.COLUMNS,
+        "links": [words.link_row(each) for each in found.links],
+        "remarks": words.absences(found.absent),
         "circumstances": found.circumstances,
     }
     return page, list(_of_host(found, ()))
@@ -91,8 +89,8 @@ def of_lab(certificate: Certificate, plan: Plan, host: HostCalibration | None) -
         "about": report.circumstances(certificate),
         "rows": [_row(row) for row in certificate.rows],
         "findings": [],
-        "links": [] if host is None else [link_row(each) for each in host.links],
-        "columns": COLUMNS,
+        "links": [] if host is None else [words.link_row(each) for each in host.links],
+        "columns": words.COLUMNS,
         "remarks": [],
         "circumstances": {} if host is None else host.circumstances,
     }

@@ -18,7 +18,7 @@ from calibration.host.links import ABOVE, MTU_BYTES, Bench
 from calibration.statistic import wilson
 from calibration.uncertainty import quantile
 from labs.record import COVERAGE_FACTOR
-from labs.units import Rate
+from labs.units import Rate, Size
 
 PROBE_BYTES = 100
 DELAYS = ("100us", "500us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms")
@@ -27,6 +27,7 @@ SPACED_BPS = Rate.parse("100Mbit/s").bps
 OPEN_BPS = Rate.parse("10Gbit/s").bps
 """So fast a link leaves the sender's bunches as they are."""
 LOSS = "10%"
+QUEUE = "250kB"
 QUEUE_BPS = Rate.parse("50Mbit/s").bps
 SHARES = (0.001, 0.01, *(k / 20 for k in range(1, 20)), 0.98, 0.99, 0.995, 0.999, 1.0)
 """Of distributions that are kept."""
@@ -213,9 +214,10 @@ def chi_square_limit(degrees: int) -> float:
 
 
 def _queue(made: Bench) -> QueuePoint:
+    made.change(buffer=QUEUE)
     made.set_rate(QUEUE_BPS)
     framed = framed_bytes(made.framing, MTU_BYTES)
     own = framed * BYTE_NS / QUEUE_BPS
     (stream,), _ = made.send(MTU_BYTES, own / 2)
     waited = stream["steady"]["delay"]["p50_ns"] - stream["delay"]["min_ns"]
-    return QueuePoint(made.expected[0].queue_packets(MTU_BYTES), waited / own)
+    return QueuePoint(Size.parse(QUEUE).bytes // framed, waited / own)

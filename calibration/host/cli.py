@@ -13,7 +13,7 @@ import orjson
 
 from calibration import cli, envelope
 from calibration.envelope import Demand, Prediction
-from calibration.host import kept, measurement, paths, processors, timers, words
+from calibration.host import kept, measurement, words
 from calibration.host.kept import HostCalibration
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import (
@@ -29,8 +29,7 @@ from labs.units import Duration, Rate, Size, UnitError, about
 
 def show(context: Context, found: HostCalibration) -> None:
     """Prints what was measured."""
-    known = [*timers.findings(found.timers), *processors.findings(found.processors), *paths.findings(found.paths)]
-    context.reporter.console.print(cli.findings_table(known, "This host"))
+    context.reporter.console.print(cli.findings_table(words.findings(found), "This host"))
     context.reporter.console.print()
     context.reporter.console.print(
         grid("Links of this host", words.COLUMNS, [words.link_row(each) for each in found.links])

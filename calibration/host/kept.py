@@ -22,6 +22,7 @@ from calibration.host.accuracy import Accuracy
 from calibration.host.paths import Paths
 from calibration.host.processors import Processors
 from calibration.host.timers import Timers
+from calibration.host.virtual import VirtualCost
 from labs import cache
 from labs.context import ROOT, Context
 from labs.record import host_facts
@@ -54,6 +55,8 @@ class HostCalibration:
     """Back ends that this host has not, with the reason."""
     accuracy: Accuracy | None = None
     """Of one link of our own; None in the quick profile."""
+    virtual: VirtualCost | None = None
+    """What runs of the virtual clock cost; None where its kernel is not built."""
     format: Literal["ewan-host/1"] = "ewan-host/1"
 
 

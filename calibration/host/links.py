@@ -34,7 +34,8 @@ from labs.units import BITS_PER_BYTE, Rate
 
 MTU_BYTES = 1500
 DELAY = "2ms"
-BUFFER = "250kB"
+BUFFER = "2MB"
+"""So much that a sender that pauses for some ms does not empty it."""
 STARTING_PACKETS_PER_S = 40_000
 FINEST = 1.1
 """The highest rate that was carried and the lowest that was not are no further apart."""

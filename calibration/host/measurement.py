@@ -10,12 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from calibration.host import accuracy, kept, links, paths, processors, timers
+from calibration.host import accuracy, kept, links, paths, processors, timers, virtual
 from calibration.host.kept import HostCalibration, Profile
 from calibration.uncertainty import Instrument
 from labs.context import Context
+from labs.record.demand import Demand
+from labs.runtime import kernel
 
 LINKS = {"quick": links.QUICK, "default": links.DEFAULT, "full": links.FULL}
+VIRTUAL_S = {"quick": 1, "default": 4, "full": 30}
+"""For the virtual clock, in seconds; one round of its cases at least."""
 WORDS = {"quick": "at most 15 s", "default": "at most a minute", "full": "at most ten minutes"}
 
 
@@ -38,6 +42,9 @@ def measure(
         with links.bench(runtime, context.binary, "user", 1) as made:
             exact = accuracy.measure(made, progress)
     frontiers, absent = links.measure(runtime, context.binary, LINKS[profile], progress)
+    cost = None
+    if kernel.built() is not None:
+        cost = virtual.measure(context, VIRTUAL_S[profile], progress)
     return HostCalibration(
         fingerprint=kept.fingerprint(known),
         circumstances=known,
@@ -50,6 +57,7 @@ def measure(
         links=frontiers,
         absent=absent,
         accuracy=exact,
+        virtual=cost,
     )
 
 
@@ -85,3 +93,13 @@ def instrument_of(found: HostCalibration) -> Instrument:
         instant_ns=assumed.instant_ns,
         source=f"ewan calibrate, {found.time}",
     )
+
+
+def wall_of(context: Context) -> Callable[[Demand], tuple[int, int]]:
+    """For the engine: wall time of a run of the virtual clock on this host, and its standard uncertainty, in ns.
+
+    By what was measured of this host; else by a reference, held against two of the smallest runs.
+    """
+    found = kept.load(context)
+    cost = found.virtual if found is not None and found.virtual is not None else virtual.cost_of_this_host(context)
+    return lambda demand: virtual.wall_ns(cost, demand)

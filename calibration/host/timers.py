@@ -24,7 +24,7 @@ from labs.units import NS_PER_MS, about
 FORMAT: Literal["ewan-timers/1"] = "ewan-timers/1"
 
 Budget = Literal["quick", "default", "full"]
-SECONDS: Mapping[Budget, float] = {"quick": 2, "default": 12, "full": 60}
+SECONDS: Mapping[Budget, float] = {"quick": 2, "default": 8, "full": 60}
 """How long measuring takes."""
 PATIENCE_S = 60
 """On a busy machine it takes longer, but not by more."""

@@ -222,9 +222,3 @@ def cost_of_this_host(context: Context) -> VirtualCost:
         took = [weigh(runtime, "boot_ns", Path(scratch) / str(turn))[1] for turn in range(2)]
     best = min(took, key=lambda cost: cost.cpu_ns)
     return scaled(REFERENCE, best.cpu_ns, best.entries)
-
-
-def wall_of(context: Context) -> Callable[[Demand], tuple[int, int]]:
-    """For the engine: wall time of a run on this host, and its standard uncertainty, in ns."""
-    cost = cost_of_this_host(context)
-    return lambda demand: wall_ns(cost, demand)

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 from calibration import envelope
 from calibration.envelope import Frontier
-from labs.units import BITS_PER_BYTE, about
+from calibration.host import paths, processors, timers
+from calibration.host.finding import Finding
+from calibration.host.kept import HostCalibration
+from calibration.host.virtual import VirtualCost
+from labs.units import BITS_PER_BYTE, NS_PER_SECOND, about
 from labs.units.shown import NONE
 
 COLUMNS = ["back end", "packet", "links", "packets/s", "rate of each", "error p50", "p99", "at load", "beyond it"]
@@ -32,3 +36,19 @@ def link_row(each: Frontier) -> list[str]:
 def absences(absent: Mapping[str, str]) -> list[str]:
     """A line for each back end that this host has not."""
     return [f"no links of the back end {name}: {why}" for name, why in absent.items()]
+
+
+def of_virtual(cost: VirtualCost) -> Finding:
+    """What runs of the virtual clock cost this host."""
+    found = (
+        f"{about(cost.packet_ns, 'time', 3)} of CPU time for a packet at a node, {about(cost.entry_ns, 'time', 3)} to "
+        f"enter a program, {about(cost.boot_ns, 'time', 3)} to start"
+    )
+    meaning = f"{NS_PER_SECOND / cost.packet_ns:,.0f} packets/s at most; ewan run says how long its runs take"
+    return Finding("virtual clock", found, "good", meaning)
+
+
+def findings(found: HostCalibration) -> list[Finding]:
+    """All that was found of a host besides its links, in the order in which it was measured."""
+    known = [*timers.findings(found.timers), *processors.findings(found.processors), *paths.findings(found.paths)]
+    return known if found.virtual is None else [*known, of_virtual(found.virtual)]

@@ -58,7 +58,9 @@ def parts(verdict: str, outside: str = "") -> Parts:
     def wall(context: Context) -> Wall:
         return lambda demand: (demand.packets, demand.packets // 4)
 
-    report = lambda place: place / "report.html"  # noqa: E731
+    def report(place: Path) -> Path:
+        return place / "report.html"
+
     return Parts(certify, analyse, report, half_of_range, lambda *asked: outside, wall)
 
 
