@@ -131,12 +131,15 @@ def queue(
 def round_trip(
     delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
 ) -> tuple[Components, Samples] | None:
-    """Of the median of round trips through so many pairs of network stacks; None: there are too few."""
+    """Of the median of round trips through so many pairs of network stacks, which a program answers.
+
+    None: there are too few.
+    """
     budget = delay_quantile(delays_ns, 0.5, instrument)
     if budget is None or instrument is None:
         return budget
     components, samples = budget
-    return {**components, "stack path": stacks * rectangular(instrument.stack_ns)}, samples
+    return {**components, "stack path": rectangular(stacks * instrument.stack_ns + instrument.wake_up_ns)}, samples
 
 
 def goodput(transfer: Mapping[str, Any], instrument: Instrument | None) -> tuple[Components, Samples]:

@@ -246,6 +246,7 @@ def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, Demand]]
             axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.yaxis.set_minor_locator(NullLocator())
             axis.set_yticks([64, 256, 512, 1500, 9000])
+            axis.set_xticks([Rate.parse(text).bps for text in ("1Mbit/s", "100Mbit/s", "10Gbit/s")])
             axis.grid(False)
             style.title(axis, "1 link" if links == 1 else f"{links} links, each", len(counts))
             rows += [

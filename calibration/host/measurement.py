@@ -86,11 +86,13 @@ def instrument_of(found: HostCalibration) -> Instrument:
     assumed = Instrument()
     stack = found.paths.stack(0)
     clock = found.timers.clock
+    asleep = found.timers.late("nanosleep", loaded=False)
     pace = abs(clock.against_raw_ppb) + abs(clock.monotonic_against_raw_ppb) + clock.uncertain_ppb
     return Instrument(
         stack_ns=2.0 * stack.p50_ns if stack is not None else assumed.stack_ns,
         clock_ppb=float(pace),
         instant_ns=assumed.instant_ns,
+        wake_up_ns=float(asleep.p50_ns) if asleep is not None and asleep.p50_ns is not None else assumed.wake_up_ns,
         source=f"ewan calibrate, {found.time}",
     )
 
