@@ -181,6 +181,19 @@ def best_first(frontiers: Iterable[Frontier], packet_bytes: int, links: int) -> 
     return sorted(names, key=lambda name: -carried(known, name, packet_bytes, links))
 
 
+def preferred(frontiers: Sequence[Frontier]) -> Literal["user", "kernel"]:
+    """What `emulator: auto` takes: the kernel's links where they carry more than ours wherever both were measured, by
+    more than the margin, and are late by no more; else our own."""
+    own, other = ({(e.packet_bytes, e.links): e for e in frontiers if e.backend == name} for name in ("user", "kernel"))
+    both = own.keys() & other.keys()
+    if not both:
+        return "user"
+    more = all(other[point].packets_per_s > (1 + MARGIN) * own[point].packets_per_s for point in both)
+    late = [(other[point].loads, own[point].loads) for point in both]
+    exact = all(theirs and ours and theirs[-1].error_p99_ns <= ours[-1].error_p99_ns for theirs, ours in late)
+    return "kernel" if more and exact else "user"
+
+
 def fastest(frontiers: Sequence[Frontier], demand: Demand) -> int:
     """The highest rate at which links of this size and number are inside (bit/s, each)."""
     one = Demand(1, 0, demand.packet_bytes, demand.links, demand.framing).packets_per_s

@@ -1,6 +1,7 @@
-"""What the compiler must know of this machine: its CPUs, and the networks it already uses.
+"""What the compiler must know of this machine: its CPUs, the networks it already uses, and which links it makes better.
 
-In: /proc and the scheduler's affinity mask. Out: `HostFacts`. The compiler itself reads nothing.
+In: /proc, the scheduler's affinity mask, and what `ewan calibrate` left in the user's cache. Out: `HostFacts`. The
+compiler itself reads nothing.
 """
 
 from __future__ import annotations
@@ -9,11 +10,17 @@ import ipaddress
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
+from labs import cache
 from labs.compile import HostFacts
 
 OPEN_VSWITCH = Path("/sys/module/openvswitch")
 """There where the kernel itself can forward for Open vSwitch: the module is loaded, or built in."""
+
+
+PREFERRED = "host/preferred-back-end"
+"""In the user's cache: what `emulator: auto` is to take, and the kernel for which that was measured."""
 
 
 def facts(proc: Path = Path("/proc")) -> HostFacts:
@@ -23,7 +30,17 @@ def facts(proc: Path = Path("/proc")) -> HostFacts:
         cpus=tuple(sorted(os.sched_getaffinity(0))),
         networks=tuple(networks),
         datapath="system" if OPEN_VSWITCH.exists() else "netdev",
+        preferred=preferred(cache.root(os.environ)),
     )
+
+
+def preferred(cached: Path | None) -> Literal["user", "kernel"]:
+    """What calibration found better on this kernel; our own links where it found nothing, or was on another one."""
+    try:
+        words = [] if cached is None else (cached / PREFERRED).read_text().split()
+    except OSError:
+        words = []
+    return "kernel" if words == ["kernel", os.uname().release] else "user"
 
 
 def virtual_facts() -> HostFacts:

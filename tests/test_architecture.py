@@ -45,7 +45,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.garbage",
         "labs.compile",
     ),
-    "labs.host": ("labs.compile",),
+    "labs.host": ("labs.compile", "labs.cache"),
     "labs.descriptions": ("labs.compile", "labs.host", "labs.plan", "labs.reporter", "labs.spec"),
     "labs.change": ("labs.units", "labs.spec", "labs.stages", "labs.plan", "labs.compile"),
     "labs.render": ("labs.units", "labs.stages", "labs.plan", "labs.images", "labs.render"),
@@ -84,6 +84,7 @@ DRAWING = ("labs.sheet", "labs.reporter")
 """What else knows the library that draws on terminals."""
 
 ENVIRONMENT = {
+    "labs.host": "where the cache is, which has the back end that calibration found better",
     "labs.rundir": "who called sudo, to give the results back",
     "labs.runtime.clab": "containerlab gets the environment, but for a few words",
     "labs.runtime.containerlab": "the ports of dashboards, beside a container engine that reads the environment too",

@@ -17,13 +17,14 @@ from typing import Any, Literal
 
 import orjson
 
+from calibration import envelope
 from calibration.envelope import Frontier
 from calibration.host.accuracy import Accuracy
 from calibration.host.paths import Paths
 from calibration.host.processors import Processors
 from calibration.host.timers import Timers
 from calibration.host.virtual import VirtualCost
-from labs import cache
+from labs import cache, host
 from labs.context import ROOT, Context
 from labs.record import host_facts
 from labs.record.experiment import checksum
@@ -120,6 +121,9 @@ def save(context: Context, calibration: HostCalibration) -> Path:
         new.replace(place)
     finally:
         new.unlink(missing_ok=True)
+    preferred = place.with_name(Path(host.PREFERRED).name)
+    preferred.write_text(f"{envelope.preferred(calibration.links)} {os.uname().release}\n")
+    cache.give_back(preferred, context.environment)
     known = sorted(place.parent.glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
     for old in known[MOST_KEPT:]:
         old.unlink(missing_ok=True)

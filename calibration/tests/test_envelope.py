@@ -94,3 +94,19 @@ def test_a_run_asks_for_what_its_loaded_links_may_carry() -> None:
     assert "81,274 packets/s of 1500 bytes are asked for, 1 link carries 40,000 here" in refusal.refusal(slow, one)
     assert refusal.refusal(HOST, one) == ""
     assert refusal.refusal((), one) == ""
+
+
+@pytest.mark.parametrize(
+    "packets_per_s, late, choice",
+    [
+        (300_000, LATE, "kernel"),
+        (210_000, LATE, "user"),
+        (300_000, Loaded(0.9, 1, False, 1, 90_000, 1, 1, 0, 0), "user"),
+    ],
+)
+def test_auto_takes_the_kernels_links_where_they_carry_more_and_are_no_later(
+    packets_per_s: float, late: Loaded, choice: str
+) -> None:
+    theirs = Frontier("kernel", 1500, 1, packets_per_s, "rate", 0.0, (late,))
+    assert envelope.preferred((*HOST, theirs)) == choice
+    assert envelope.preferred(HOST) == "user"

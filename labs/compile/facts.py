@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from labs.compile.egress import Clock
 from labs.compile.ovs import Datapath
@@ -12,10 +13,12 @@ from labs.compile.ovs import Datapath
 class HostFacts:
     """CPUs that may be used, networks (CIDR) in use, whose clock runs.
 
-    `datapath`: where switches forward, which is in the kernel where that can.
+    `datapath`: where switches forward, which is in the kernel where that can. `preferred`: what `emulator: auto` takes
+    in the live clock for links that the kernel can express.
     """
 
     cpus: tuple[int, ...]
     networks: tuple[str, ...]
     clock: Clock = "live"
     datapath: Datapath = "netdev"
+    preferred: Literal["user", "kernel"] = "user"

@@ -185,7 +185,7 @@ class _Wiring:
         )
         forward = self._directions.direction(link.forward, there, "forward")
         backward = self._directions.direction(link.backward, back, "backward")
-        return forward, backward, backends.choose(spec, self._outline.host.clock, edge.name, link, forward, backward)
+        return forward, backward, backends.choose(spec, self._outline.host, edge.name, link, forward, backward)
 
 
 def _prefixes(addresses: Sequence[str], lengths: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,17 @@ def test_a_plan_does_not_depend_on_the_machine() -> None:
     plan = written("topology: dumbbell\ncpus: {spin: [7], hosts: [6]}")
     assert plan.host_cpus == (0,)
     assert to_json(plan) == to_json(written("topology: dumbbell"))
+
+
+def test_auto_takes_what_calibration_found_better_where_the_kernel_can_express_it(tmp_path: Path) -> None:
+    facts = HostFacts(cpus=(0, 1), networks=(), preferred="kernel")
+    plain = compile(from_template("dumbbell", {"rtt": "20ms"}), facts)
+    assert plain.links[0].backend == "kernel"
+    radio = "topology: dumbbell\nrtt: 20ms\nwan: {rate: 10Mbit/s, harq: {errors: 10%, round: 8ms, rounds: 3}}"
+    assert written(radio, facts).links[0].backend == "user"
+    (tmp_path / "host").mkdir()
+    assert host.preferred(tmp_path) == host.preferred(None) == "user"
+    (tmp_path / host.PREFERRED).write_text(f"kernel {os.uname().release}\n")
+    assert host.preferred(tmp_path) == "kernel"
+    (tmp_path / host.PREFERRED).write_text("kernel 2.6.18\n")
+    assert host.preferred(tmp_path) == "user"
