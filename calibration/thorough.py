@@ -27,7 +27,8 @@ TOGETHER = ", all links loaded"
 """Follows a quantity's name in its row."""
 REPEATS = 3
 SENDING_NS, SKIP_NS, DRAIN_NS = 500 * MS, 150 * MS, 50 * MS
-ABOVE = 1.25
+ABOVE, LITTLE_ABOVE = 1.25, 1.1
+"""Times its rate that each link is offered; the second where that is many packets for this host."""
 ENOUGH = 1.02
 Measure = Callable[[Probing], tuple[dict[str, Any], Mapping[str, LinkFacts]]]
 """Sends probes; their answer, and what the links counted meanwhile."""
@@ -49,22 +50,21 @@ def together(
     instrument: Instrument,
     holds_s: int,
 ) -> Iterator[Row]:
-    """Every link that has a rate of its own loaded at once, both ways; where that is more than this host can send, each
-    with the same share of its rate, which then must come through whole."""
+    """Every link that has a rate of its own loaded at once, both ways."""
     told = [link for link in links if not link.untold("rate") and not link.senders and _alone(link)]
     if len(told) < 2:
         return
-    packets = {link.key: NS_PER_SECOND / _own_ns(link) for link in told}
-    share = min(ABOVE, LiveProbes().budget.packets_per_second / sum(packets.values()))
+    packets_per_s = sum(NS_PER_SECOND / _own_ns(link) for link in told)
+    share = ABOVE if ABOVE * packets_per_s <= LiveProbes().budget.packets_per_second else LITTLE_ABOVE
     streams = []
     for link in told:
         interval = _own_ns(link) / share
         count = max(int(SENDING_NS / interval), 3)
         stream = packet_stream(link.key, link.ends, lab, link.mtu_bytes, interval, count)
-        streams.append({**stream, "skip_ns": SKIP_NS, "batch_packets": 1 if share < 1 else 0})
+        streams.append({**stream, "skip_ns": SKIP_NS})
     probing = Probing()
     longest = max(link.line.mean_ns + 5 * link.line.deviation_ns for link in told)
-    full = max(link.queue_packets(link.mtu_bytes) * _own_ns(link) for link in told) if share > 1 else 0.0
+    full = max(link.queue_packets(link.mtu_bytes) * _own_ns(link) for link in told)
     probing.add("saturate", "all links at once", streams, longest + min(full, SENDING_NS) + DRAIN_NS)
     answer, facts = measure(probing)
     (result,) = answer["results"]
@@ -72,7 +72,7 @@ def together(
     for link in told:
         own = facts.get(link.key, LinkFacts())
         judge = Judge(link.link, link.name, own.cause(), instrument, holds_s)
-        yield _loaded(link, judge, found.get(link.key), share, bounds, result.get("error", ""))
+        yield _loaded(link, judge, found.get(link.key), bounds, result.get("error", ""))
         if own.release_p99_ns is not None and (known := budget.release(own, 0.99)) is not None:
             parts, samples = known
             name = f"release error p99{TOGETHER}"
@@ -90,7 +90,7 @@ def _own_ns(link: LinkExpectation) -> float:
 
 
 def _loaded(
-    link: LinkExpectation, judge: Judge, stream: Mapping[str, Any] | None, share: float, bounds: Tolerances, error: str
+    link: LinkExpectation, judge: Judge, stream: Mapping[str, Any] | None, bounds: Tolerances, error: str
 ) -> Row:
     name, rate = f"rate{TOGETHER}", link.direction.rate_bps
     if stream is None:
@@ -102,16 +102,12 @@ def _loaded(
         return judge.missing(name, "bit/s", rate, "too few packets arrived in the time there was")
     window, packets = steady["fitted_window_ns"], steady["packets"]
     measured = packets * framed * BYTE_NS / window
-    expected = min(rate, offered * link.through(stream["packet_bytes"]))
-    if share >= ENOUGH and offered < ENOUGH * rate:
+    if offered * link.through(stream["packet_bytes"]) < ENOUGH * rate:
         return judge.missing(name, "bit/s", rate, f"this host could offer {offered / rate:.0%} of it to all at once")
-    note = "" if share >= ENOUGH else f"{share:.0%} of its rate was offered: more than this host can send to all"
-    spread = 0.0 if link.line.constant else 2 * link.line.spread_ns
-    # A sender's own pace wavers where nothing holds its packets back.
-    ends = spread + (stream["longest_sender_gap_ns"] if share < ENOUGH else 0.0)
+    ends = 0.0 if link.line.constant else 2 * link.line.spread_ns
     parts, samples = budget.rate(measured, window, packets, ends_ns=ends, others=0.0, instrument=judge.instrument)
-    tolerance = expected * bounds.rate_share
-    return judge.row(name, "bit/s", expected, measured, tolerance, note, components=parts, samples=samples, steady=True)
+    tolerance = rate * bounds.rate_share
+    return judge.row(name, "bit/s", rate, measured, tolerance, components=parts, samples=samples, steady=True)
 
 
 def transfers(
