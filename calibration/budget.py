@@ -139,7 +139,8 @@ def round_trip(
     if budget is None or instrument is None:
         return budget
     components, samples = budget
-    return {**components, "stack path": rectangular(stacks * instrument.stack_ns + instrument.wake_up_ns)}, samples
+    own = math.hypot(rectangular(stacks * instrument.stack_ns), rectangular(instrument.wake_up_ns))
+    return {**components, "stack path": own}, samples
 
 
 def goodput(transfer: Mapping[str, Any], instrument: Instrument | None) -> tuple[Components, Samples]:

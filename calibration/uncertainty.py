@@ -34,7 +34,7 @@ class Instrument:
     """Up to so much two clocks of the host differ in their pace: time stamps and releases."""
     instant_ns: float = 50_000.0
     """So far from the true one the first and the last instant of a window may be."""
-    wake_up_ns: float = 60_000.0
+    wake_up_ns: float = 40_000.0
     """Up to so much later a program that answers a probe runs."""
     stolen_ratio: float = 0.0
     """Share of the time in which the hypervisor gave the hosts' CPUs to others: so many probes came late."""

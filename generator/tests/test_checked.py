@@ -28,7 +28,6 @@ RUN: dict[str, Any] = {
     "error": None,
     "certificate": None,
     "verified": None,
-    "demand": None,
 }
 
 
