@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis import load
-from labs.record import Certificate, MachineFacts, Row
+from labs.record import GRAVITY, Certificate, MachineFacts, Row, Verdict
 from labs.record.experiment import STAGES, Stage, StageName
-from labs.units.shown import typographic, written
+from labs.units.shown import NONE, typographic, written
 
 
 def facts(experiment: load.ExperimentResults) -> dict[str, str]:
@@ -87,11 +87,14 @@ def parameters(experiment: load.ExperimentResults) -> list[tuple[str, str]]:
     return rows
 
 
+COUNTED: tuple[Verdict, ...] = ("ok", "outside", "not decidable", "not measured")
+
+
 def certificate(name: str, found: Certificate, experiment: load.ExperimentResults) -> dict[str, Any]:
     """A certificate in a few rows: of each quantity how often it held, and the measurement closest to its tolerance."""
     for_runs = [run.number for run in experiment.runs if run.certificate == name]
     kinds = dict.fromkeys(row.quantity for row in found.rows)
-    counts = {verdict: found.count(verdict) for verdict in ("ok", "outside", "not measured")}
+    counts = {verdict: found.count(verdict) for verdict in COUNTED}
     return {
         "lab": found.lab,
         "plan": found.plan_sha256[:12],
@@ -104,11 +107,11 @@ def certificate(name: str, found: Certificate, experiment: load.ExperimentResult
 
 
 def _quantity(rows: Sequence[Row]) -> dict[str, str]:
-    judged = [row for row in rows if row.verdict in ("ok", "outside")]
+    judged = [row for row in rows if row.verdict in ("ok", "outside", "not decidable")]
     worst = max(judged or rows, key=lambda row: abs(row.error or 0) / (row.tolerance or 1))
     arrow = {"forward": "→", "backward": "←"}.get(worst.direction, worst.direction)
     verdicts = {row.verdict for row in rows}
-    order = ("outside", "ok", "shown", "not measured")
+    known = worst.uncertainty if worst.measured is not None else None
     return {
         "quantity": worst.quantity,
         "count": f"{len(judged)} of {len(rows)}" if len(judged) < len(rows) else str(len(rows)),
@@ -117,7 +120,8 @@ def _quantity(rows: Sequence[Row]) -> dict[str, str]:
         "measured": _shown(worst.measured, worst.unit),
         "error": _shown(worst.error, worst.unit, 3),
         "tolerance": _shown(worst.tolerance, worst.unit, 3),
-        "verdict": next(verdict for verdict in order if verdict in verdicts),
+        "uncertainty": NONE if known is None else _shown(known.expanded, worst.unit, 2),
+        "verdict": next(verdict for verdict in GRAVITY if verdict in verdicts),
     }
 
 

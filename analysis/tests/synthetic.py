@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from labs.record import Certificate, MachineFacts, Row, paths, tables, to_json
+from labs.record import Certificate, MachineFacts, Row, Uncertainty, paths, tables, to_json
 from labs.record.experiment import FORMAT, STAGES, checksum
 from labs.record.paths import CrossedLink, CrossedPath
 
@@ -117,12 +117,16 @@ def experiment(
     return directory
 
 
+KNOWN = Uncertainty({"finite sample": 1e6}, 2e6)
+
+
 def certificate() -> Certificate:
     rows = (
         Row("core", "forward", "rate", "bit/s", 1e9 + 0.0, 0.99999e9, -1e4, 1e7, "ok"),
         Row("core", "forward", "delay p50", "ns", 1e7, 1.0004e7, 4e3, 1e5, "ok"),
         Row("core", "forward", "delay max", "ns", 1e7, 1.2e7, 2e6, None, "shown"),
         Row("core", "backward", "loss", "ppb", 0, None, None, None, "not measured", "nothing was lost"),
+        Row("core", "forward", "duplicates", "ppb", 1e6, 0.0, -1e6, 1e6, "not decidable", "", KNOWN, needs=40_000),
     )
     return Certificate("0123456789ab" + "0" * 52, "dumbbell", "", HOST, {}, rows, {}, {}, 3 * SECOND, "virtual")
 

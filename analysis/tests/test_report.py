@@ -97,7 +97,7 @@ def test_it_says_what_was_run_on_what_and_how_verified(tmp_path: Path) -> None:
         "6.12.0-synthetic",
         "a synthetic CPU × 2",
         "ewan-node 0.1.0",
-        "plan 0123456789ab, runs 1–9; 2 ok, 1 not measured",
+        "plan 0123456789ab, runs 1–9; 2 ok, 1 not decidable, 1 not measured",
         "Ratios to reno",
         "95 % confidence intervals",
         "name: synthetic",

@@ -26,6 +26,8 @@ CERTIFICATES_FOLDER = "certificates"
 
 Verdict = Literal["ok", "outside", "not decidable", "not measured", "shown"]
 """`shown`: a value that nothing is decided by. `not decidable`: within its uncertainty it may be either."""
+GRAVITY: tuple[Verdict, ...] = ("outside", "not decidable", "ok", "shown", "not measured")
+"""All verdicts: the first one of several stands for all of them."""
 Policy = Literal["strict", "default", "teaching"]
 """How a certificate is judged: `strict` wants each value inside its tolerance for sure, `default` none outside for
 sure, `teaching` the same with wide tolerances."""
