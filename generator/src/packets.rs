@@ -137,8 +137,10 @@ impl Receiver {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
                     Some(libc::EAGAIN) => return Ok(()),
-                    // An ICMP error for an earlier packet; that packet is counted as lost.
-                    Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EINTR) => continue,
+                    // An ICMP error for an earlier packet (of "packet too big" too); that packet is counted as lost.
+                    Some(
+                        libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EMSGSIZE | libc::EINTR,
+                    ) => continue,
                     _ => return Err(format!("recvmmsg: {error}")),
                 }
             }
