@@ -5,12 +5,14 @@
 //! interface; the features' numbers differ between kernels, so they are looked up by name once
 //! (linux/ethtool.h: ETHTOOL_GSTRINGS, ETHTOOL_GFEATURES, ETHTOOL_SFEATURES).
 
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use ewan_system::namespace;
 use ewan_system::netlink::{requests, Batch, Socket};
 use ewan_system::socket::{ethtool, interface_index};
+use serde::Serialize;
 
 use crate::plan::{self, Interface};
 
@@ -21,8 +23,19 @@ const SFEATURES: u32 = 0x3b;
 const SET_OF_FEATURES: u32 = 4;
 const NAME: usize = 32;
 
-/// Which features to clear, as 32-bit blocks.
-pub struct Offloads(Vec<u32>);
+/// Which features to clear, as 32-bit blocks; and the names of all that the kernel knows.
+pub struct Offloads {
+    clear: Vec<u32>,
+    names: Vec<String>,
+}
+
+/// What of an interface is on and off in every lab.
+#[derive(Serialize)]
+struct LeftOn<'a> {
+    node: &'a str,
+    interface: &'a str,
+    features: Vec<String>,
+}
 
 /// Segmentation left to a card, packets merged on receipt, and VLAN tags kept beside the packet.
 fn beyond_one_packet(name: &str) -> bool {
@@ -53,18 +66,33 @@ impl Offloads {
         let mut features = vec![0u32; 2 + blocks * 4];
         features[..2].copy_from_slice(&[GFEATURES, blocks as u32]);
         ask(&socket, interface, &mut features)?;
+        let names: Vec<String> = (0..count)
+            .map(|index| {
+                let words = &names[3 + index * NAME / 4..][..NAME / 4];
+                let bytes: Vec<u8> =
+                    words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+            .collect();
         let mut clear = vec![0u32; blocks];
-        for index in 0..count {
-            let words = &names[3 + index * NAME / 4..][..NAME / 4];
-            let bytes: Vec<u8> =
-                words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+        for (index, name) in names.iter().enumerate() {
             let changeable = features[2 + index / 32 * 4] >> (index % 32) & 1 == 1;
-            let name = String::from_utf8_lossy(&bytes);
-            if changeable && (beyond_one_packet(&name) || checksums && name.starts_with("tx-checksum-")) {
+            if changeable && (beyond_one_packet(name) || checksums && name.starts_with("tx-checksum-")) {
                 clear[index / 32] |= 1 << (index % 32);
             }
         }
-        Ok(Offloads(clear))
+        Ok(Offloads { clear, names })
+    }
+
+    /// Those of them that are on at an interface.
+    fn left_on(&self, socket: impl AsFd, interface: &str) -> Result<Vec<String>, String> {
+        let blocks = self.clear.len();
+        let mut features = vec![0u32; 2 + blocks * 4];
+        features[..2].copy_from_slice(&[GFEATURES, blocks as u32]);
+        ask(&socket, interface, &mut features)?;
+        // Of each block: available, requested, active, never changed.
+        let on = |index: usize| features[4 + index / 32 * 4] & self.clear[index / 32] & 1 << (index % 32) != 0;
+        Ok(self.names.iter().enumerate().filter(|(index, _)| on(*index)).map(|(_, name)| name.clone()).collect())
     }
 
     pub fn off(&self, socket: impl AsFd, interface: &str) -> Result<(), String> {
@@ -73,8 +101,8 @@ impl Offloads {
 
     fn set(&self, socket: impl AsFd, interface: &str, on: bool) -> Result<(), String> {
         let word = if on { "on" } else { "off" };
-        let mut request = vec![SFEATURES, self.0.len() as u32];
-        request.extend(self.0.iter().flat_map(|valid| [*valid, if on { *valid } else { 0 }]));
+        let mut request = vec![SFEATURES, self.clear.len() as u32];
+        request.extend(self.clear.iter().flat_map(|valid| [*valid, if on { *valid } else { 0 }]));
         match ask(&socket, interface, &mut request) {
             // What a port has not got cannot be switched on.
             Ok(0) => Ok(()),
@@ -83,6 +111,41 @@ impl Offloads {
             Err(error) => Err(format!("switching offloads {word}: {error}")),
         }
     }
+}
+
+/// Says, as JSON, which offloads are on at a lab's interfaces, of those that are off in every lab; each interface that has
+/// one, in the order of its plan, which is read from `plan`. A lab has hundreds of them, so the features' names are looked up once.
+pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
+    let mut text = Vec::new();
+    plan.read_to_end(&mut text).map_err(|error| format!("standard input: {error}"))?;
+    let plan = plan::parse(&text, Path::new("standard input"))?;
+    let home = namespace::own()?;
+    let mut known: Option<Offloads> = None;
+    let mut found = Vec::new();
+    for node in &plan.nodes {
+        let path = plan.netns_path(&node.name);
+        namespace::within(&path, &home, || {
+            let socket = Socket::open().map_err(|error| error.to_string())?;
+            for Interface { name, .. } in &node.interfaces {
+                let mut look = || {
+                    let offloads = match known.take() {
+                        Some(offloads) => offloads,
+                        None => Offloads::of(&socket, name, false)?,
+                    };
+                    let features = offloads.left_on(&socket, name);
+                    known = Some(offloads);
+                    features
+                };
+                let features = look().map_err(|error| format!("{}:{name}: {error}", node.name))?;
+                if !features.is_empty() {
+                    found.push(LeftOn { node: &node.name, interface: name, features });
+                }
+            }
+            Ok::<(), String>(())
+        })?;
+    }
+    let text = serde_json::to_string(&found).map_err(|error| error.to_string())?;
+    writeln!(out, "{text}").map_err(|error| error.to_string())
 }
 
 /// Switches the offloads of all interfaces of a lab that is up on or off, with as many segments a packet as the kernel

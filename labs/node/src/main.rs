@@ -194,6 +194,10 @@ enum Command {
         #[arg(long)]
         off: bool,
     },
+    /// Say which offloads are on in a lab, of those that are off in every lab: its plan on standard input, JSON on
+    /// standard output
+    #[command(hide = true)]
+    LeftOn,
     /// Measure this host's clocks and timers; JSON on standard output
     Timers {
         /// How long that may take
@@ -271,6 +275,7 @@ fn run(command: Command) -> Result<(), String> {
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
+        Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
         Command::Timers { seconds, link_cpu, host_cpus } => {
             let duration = std::time::Duration::try_from_secs_f64(seconds);
             let duration = duration.map_err(|error| format!("--seconds: {error}"))?;
