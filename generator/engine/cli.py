@@ -116,6 +116,10 @@ def experiment(
             lasting = about(prepared.expected_ns, "time", 3)
             length = f"{lasting} in {engine.counted(len(runs), 'run')}"
             context.reporter.tell(f"{scenario.name} at full length, {length}: --scale {scenario.scales[0]} is another")
+        if prepared.shorter:
+            first, more = prepared.shorter[0], len(prepared.shorter) - 1
+            others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
+            context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
         return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of)
 
     status = status_of(context, directory, work)

@@ -86,6 +86,8 @@ class Prepared:
     experiment: Experiment
     workers: int
     took_ns: int
+    shorter: tuple[str, ...] = ()
+    """Traces that are shorter than a run: what becomes of each."""
 
     @property
     def expected_ns(self) -> int:
@@ -118,7 +120,7 @@ def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return Prepared(experiment, workers, time.monotonic_ns() - begun)
+    return Prepared(experiment, workers, time.monotonic_ns() - begun, tuple(wanted.shorter))
 
 
 def run(

@@ -19,6 +19,7 @@ from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.spinners import check_cpus
 from labs.runtime.virtual import SHARED_MEMORY, check_path, check_shared_memory
+from labs.stages.trace import beyond
 from labs.units import about
 
 # What programs find as their PATH in both clocks (labs/node/src/batch).
@@ -55,6 +56,8 @@ class Needs:
     """About what all runs write."""
     spinners: dict[tuple[str, tuple[Spinner, ...]], None] = field(default_factory=dict)
     """The spinners of each live lab, by its name."""
+    shorter: dict[str, None] = field(default_factory=dict)
+    """Traces that are shorter than a run: what becomes of each."""
     largest: tuple[str, memory.Need] | None = None
     """Of the virtual labs the one that needs most memory: its name, and what it needs."""
 
@@ -67,6 +70,7 @@ class Needs:
         for program in external.programs(job.schedule):
             self.programs.setdefault(program, "the scenario's generator is")
         self.records_bytes += leaves(job)
+        self.shorter |= dict.fromkeys(shorter_traces(job))
         if not virtual:
             self.spinners.setdefault((job.plan.lab, job.plan.spinners))
             return
@@ -147,6 +151,15 @@ def leaves(job: Job) -> int:
             if traffic and traffic.get(key):
                 total += line_bytes * (max(ends_ns - flow.get("start_ns", 0), 0) // traffic[key])
     return total
+
+
+def shorter_traces(job: Job) -> Iterator[str]:
+    """Of each direction whose trace is shorter than the run, what becomes of it."""
+    lasts_ns = job.program.expected_ns or job.program.longest_ns
+    for link in job.plan.links:
+        for name, way in (("forward", link.forward), ("backward", link.backward)):
+            if said := beyond(way.trace, lasts_ns):
+                yield f"{link.name} {name}: {said}"
 
 
 def workers(wanted: Needs) -> int:

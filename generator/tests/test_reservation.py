@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from generator.engine import (
 from generator.tests.engines import TEXT, jobs
 from labs.runtime import memory
 from labs.runtime.base import LabError
+from labs.stages import TraceRows
+from labs.units import Duration
 
 
 def test_the_virtual_kernel_has_the_congestion_controls_of_the_papers() -> None:
@@ -39,6 +42,24 @@ def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(reservation, "SEARCHED", "/nowhere")
     with pytest.raises(LabError, match=r"^iperf3, which .* is not on this machine: install the package iperf3$"):
         reservation.tools(reservation.needs([first], virtual=True))
+
+
+def test_a_trace_that_is_shorter_than_a_run_is_said() -> None:
+    (first, *_) = jobs()
+    link, lasts_ns = first.plan.links[0], first.program.expected_ns or first.program.longest_ns
+
+    def said(period_ns: int) -> list[str]:
+        trace = TraceRows(period_ns=period_ns, rows=((0, 10**6, None, None, None), (10**6, 10**7, None, None, None)))
+        traced = dataclasses.replace(link, backward=dataclasses.replace(link.backward, trace=trace))
+        plan = dataclasses.replace(first.plan, links=(traced, *first.plan.links[1:]))
+        return list(reservation.needs([dataclasses.replace(first, plan=plan)], virtual=True).shorter)
+
+    assert reservation.needs([first], virtual=True).shorter == {}
+    assert said(lasts_ns) == []
+    assert said(lasts_ns // 4) == [
+        f"{link.name} backward: its trace of {Duration(lasts_ns // 4)} begins again, 4 times in all"
+    ]
+    assert said(0) == [f"{link.name} backward: its trace ends after 1ms, and its last row holds"]
 
 
 def test_records_that_the_disk_cannot_hold_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def import_command(
     }
     import yaml
 
-    target, beside = into / given.name, into / f"{given.name}.source.yaml"
+    target, beside = into / given.name, into / f"{given.name}{traces.SOURCE_SUFFIX}"
     try:
         into.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as file:

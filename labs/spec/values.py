@@ -6,6 +6,7 @@ write instead. Files are read by the function that `labs.spec` puts into the con
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -74,7 +75,21 @@ class TextFile:
 def _trace_file(value: object, info: ValidationInfo) -> TextFile:
     if not isinstance(value, str) or not value:
         raise ValueError('write the file\'s path relative to the description, like "lte.csv"')
-    return TextFile(value, _read(value, info))
+    text = _read(value, info)
+    _as_imported(value, text, info)
+    return TextFile(value, text)
+
+
+def _as_imported(name: str, text: str, info: ValidationInfo) -> None:
+    """ValueError where the file is not the one that its NAME.source.yaml tells of (`ewan trace import`)."""
+    try:
+        beside = _read(name + traces.SOURCE_SUFFIX, info)
+    except ValueError:
+        return
+    told = re.search(r"^sha256: *[\"']?([0-9a-f]{64})\b", beside, re.MULTILINE)
+    if told and told[1] != hashlib.sha256(text.encode()).hexdigest():
+        is_another = f"{name}: is not the file that {name}{traces.SOURCE_SUFFIX} tells of (SHA-256)"
+        raise ValueError(f"{is_another}: import it again if it was cut off; if you changed it, leave out its sha256")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,22 @@ def length(trace: Trace) -> int:
             assert_never(trace)
 
 
+def beyond(trace: Trace, lasts_ns: int) -> str:
+    """What becomes of a trace that is shorter than a run of so many ns; empty where it is not."""
+    match trace:
+        case NoTrace():
+            return ""
+        case TraceRows(period_ns=0, rows=rows):
+            last = rows[-1][0] or 0
+            return f"its trace ends after {Duration(last)}, and its last row holds" if 0 < last < lasts_ns else ""
+        case TraceRows(period_ns=period) | TraceOpportunities(period_ns=period):
+            if period >= lasts_ns:
+                return ""
+            return f"its trace of {Duration(period)} begins again, {lasts_ns / period:.3g} times in all"
+        case _:
+            assert_never(trace)
+
+
 def words(trace: Trace) -> str:
     """`trace of 600 rows, 60s repeated`; empty for none."""
     match trace:

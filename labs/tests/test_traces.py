@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,7 @@ from labs.context import Context
 from labs.plan import Plan
 from labs.spec import DescriptionError, load
 from labs.stages import BernoulliLoss, ConstantDelay, Framing, NoTrace, TraceOpportunities, TraceRows
+from labs.stages.trace import beyond
 from labs.traces import Opportunities, Row, Rows, TraceError, generated, reading, writing
 
 MS, SECOND = 10**6, 10**9
@@ -75,7 +77,7 @@ def test_theaterq_keeps_each_row_for_a_while() -> None:
         ("1000,5,0,0,7\n", 'x:1: RATE "0": write at least 8000 (0 is no limit there)'),
         ("0,5,8000,0,7\n", "x:1: KEEP is 0"),
         ("1000,5,1,8000,0,7,0,0\n", "x:1: a trace here has no jitter"),
-        ("secret", "x has no row"),
+        ("secret\n", "x has no row"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said_with_its_line(text: str, says: str) -> None:
@@ -85,15 +87,32 @@ def test_what_is_wrong_in_a_file_is_said_with_its_line(text: str, says: str) -> 
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("text", [CSV, "8\n9\n10\n10\n", "1000,5,8000,0,7\n1000,5,9000,0,7\n"])
+def test_a_file_that_was_cut_off_within_a_line_is_refused_with_that_line(text: str) -> None:
+    read(text)
+    for end in range(1, len(text)):
+        if text[end - 1] != "\n":
+            with pytest.raises(TraceError, match=f"^x:{text[:end].count(chr(10)) + 1}: the last line has no line end"):
+                read(text[:end])
+
+
+def test_what_becomes_of_a_trace_in_a_longer_run_is_said(tmp_path: Path) -> None:
+    repeated = plan(tmp_path, "{trace: {file: t.csv}, buffer: 100kB}").links[0].forward.trace
+    held = plan(tmp_path, "{trace: {file: t.csv, after: hold}, buffer: 100kB}").links[0].forward.trace
+    assert beyond(repeated, 4 * SECOND) == beyond(held, 4 * SECOND) == beyond(NoTrace(), SECOND) == ""
+    assert beyond(repeated, 10 * SECOND) == "its trace of 4s begins again, 2.5 times in all"
+    assert beyond(held, 10 * SECOND) == "its trace ends after 4s, and its last row holds"
+
+
 def test_a_window_begins_with_what_holds_then() -> None:
-    inside = traces.window(read(CSV), 2500 * MS, 5 * SECOND)
-    assert inside == Rows((Row(0, 0, 45 * MS, 10**6), Row(500 * MS, 20 * MBIT, 60 * MS), Row(1500 * MS)), 2500 * MS)
-    assert traces.mean(inside, "rate") == 16 * MBIT
+    inside = traces.window(read(CSV), 2500 * MS, 4 * SECOND)
+    assert inside == Rows((Row(0, 0, 45 * MS, 10**6), Row(500 * MS, 20 * MBIT, 60 * MS), Row(1500 * MS)), 1500 * MS)
+    assert traces.mean(inside, "rate") == 20 * MBIT * 2 // 3
     assert traces.bounds(inside, "delay") == (45 * MS, 60 * MS)
     assert traces.window(read("1\n3\n10\n"), MS, 5 * MS) == Opportunities(((2 * MS, 1),), 4 * MS)
     with pytest.raises(TraceError, match="is empty: write a later to"):
         traces.window(read(CSV), 5 * SECOND, None)
-    with pytest.raises(TraceError, match="the trace ends at 10ms"):
+    with pytest.raises(TraceError, match="ends at 10ms, before its to, 11ms"):
         traces.window(read("10\n"), None, 11 * MS)
     with pytest.raises(TraceError, match="nothing leaves from 1ms to 5ms"):
         traces.window(read("1\n10\n"), MS, 5 * MS)
@@ -111,6 +130,10 @@ def plan(folder: Path, wan: str, more: str = "") -> Plan:
     (folder / "t.csv").write_text(CSV)
     (folder / "t.mahimahi").write_text("1\n1\n3\n10\n")
     (folder / "out.csv").write_text("time,rate\n0s,1Mbit/s\n1s,0\n")
+    (folder / "long.csv").write_text("time,rate\n0s,1Mbit/s\n1s,0\n1000s,\n")
+    whole = "0s,1Mbit/s\n1s,2Mbit/s\n2s,\n"
+    (folder / "imported.csv.source.yaml").write_text(f"sha256: {hashlib.sha256(whole.encode()).hexdigest()}\n")
+    (folder / "imported.csv").write_text("time,rate\n" + whole[:22])
     (folder / "b.csv").write_text("time,buffer\n0s,20kB\n1s,90kB\n2s,\n")
     file = folder / "x.lab.yaml"
     file.write_text(f"topology: dumbbell\nwan: {wan}\n{more}")
@@ -123,7 +146,7 @@ def test_a_plan_has_the_rows_and_their_means(tmp_path: Path) -> None:
     rows = ((0, 40 * MBIT, 45 * MS, 10**6, None), (2 * SECOND, 0, None, None, None))
     assert core.trace == TraceRows(period_ns=4 * SECOND, rows=(*rows, (3 * SECOND, 20 * MBIT, 60 * MS, None, None)))
     assert core.store_bytes >= 40 * MBIT // 8 * 60 // 1000 + 100_000, "the peak rate and the longest delay"
-    held = plan(tmp_path, "{trace: {file: t.csv, to: 10s, after: hold}}").links[0].forward
+    held = plan(tmp_path, "{trace: {file: t.csv, after: hold}}").links[0].forward
     assert isinstance(held.trace, TraceRows)
     assert (held.trace.period_ns, len(held.trace.rows)) == (0, 4)
 
@@ -162,7 +185,9 @@ def test_a_buffer_over_time_is_sized_by_its_greatest(tmp_path: Path) -> None:
         ("{trace: {file: t.csv, from: 10}}", 'write a duration as "10ms"'),
         ("{trace: {file: t.mahimahi, after: hold}, delay: 5ms}", "would deliver nothing after its end"),
         ("{trace: {file: out.csv, after: hold}, delay: 5ms}", "ends with an outage that would hold for ever"),
-        ("{trace: {file: out.csv, to: 1000s}, delay: 5ms}", "has a mean rate of 1000bit/s"),
+        ("{trace: {file: long.csv}, delay: 5ms}", "has a mean rate of 1000bit/s"),
+        ("{trace: {file: t.csv, to: 10s}}", "t.csv ends at 4s, before its to, 10s: if it was cut off, fetch it again"),
+        ("{trace: {file: imported.csv}}", "imported.csv: is not the file that imported.csv.source.yaml tells of"),
         (
             "{trace: {file: b.csv}, delay: 5ms, queue: {priority: {classes: [{name: a}]}}}",
             "priority has a buffer for each class",

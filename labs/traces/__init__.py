@@ -19,6 +19,8 @@ LONGEST_NS = 86_400 * NS_PER_SECOND
 """A day."""
 SHORTEST_NS = NS_PER_MS
 CLOSEST_NS = 1000
+SOURCE_SUFFIX = ".source.yaml"
+"""Follows a trace's name: beside an imported trace it tells where that is from, and its SHA-256."""
 
 Column = Literal["rate", "delay", "loss", "buffer"]
 COLUMNS: dict[Column, str] = {
@@ -75,16 +77,20 @@ Trace = Rows | Opportunities
 
 
 def window(trace: Trace, from_ns: int | None, to_ns: int | None) -> Trace:
-    """The part of a trace between two of its times; TraceError where there is none.
+    """The part of a trace between two of its times; TraceError where there is none, or where the trace ends before.
 
-    Rows may be held until a time after the last one. Opportunities begin after `from_ns`, and their end is the file's.
+    Opportunities begin after `from_ns`.
     """
     begin, end = from_ns or 0, trace.end_ns if to_ns is None else to_ns
     if begin >= end and (begin or to_ns is not None):
         raise TraceError(f"the window from {Duration(begin)} to {Duration(end)} is empty: write a later to")
+    if end > trace.end_ns:
+        more = f", or give it rows until {Duration(end)}" if isinstance(trace, Rows) else ""
+        raise TraceError(
+            f"ends at {Duration(trace.end_ns)}, before its to, {Duration(end)}: if it was cut off, fetch it again; "
+            f"else write a to that is not later{more}"
+        )
     if isinstance(trace, Opportunities):
-        if end > trace.end_ns:
-            raise TraceError(f"the trace ends at {Duration(trace.end_ns)}: write a to that is not later")
         inside = [(at - begin, count) for at, count in trace.instants if begin < at <= end or at == begin == 0]
         if not inside:
             raise TraceError(f"nothing leaves from {Duration(begin)} to {Duration(end)}: write a longer window")

@@ -24,8 +24,15 @@ _SCALE = 2**32 - 1
 
 
 def parse(name: str, text: str, form: Format | None = None) -> Trace:
-    """The trace of a file, in the format that is named or that the file shows."""
+    """The trace of a file, in the format that is named or that the file shows.
+
+    A last line without a line end is refused: of a file that was cut off it may be half a row, and then a shorter
+    number or an empty cell, which say something else.
+    """
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    if lines and not text.endswith(("\n", "\r")):
+        half = "has no line end: the file may be cut off there: fetch it again, or end the line"
+        raise TraceError(f"{name}:{lines[-1][0]}: the last line {half}")
     match form or detect(text):
         case "csv":
             return _csv(name, [(number, line) for number, line in lines if line and not line.startswith("#")])
