@@ -19,9 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import exact, expect, machine, probe, spinner
+from calibration import exact, expect, machine, offloads, probe, spinner
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
+from calibration.same_plan import differences
 from calibration.thorough import rows as thorough_rows
 from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
 from calibration.uncertainty import Instrument, quantile
@@ -29,7 +30,7 @@ from labs import routes
 from labs.plan import Plan, digest
 from labs.record import Certificate, MachineFacts, Policy, host_facts
 from labs.record.experiment import checksum
-from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Versioned
+from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Versioned
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
@@ -37,6 +38,10 @@ QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98
 
 class Measurable(Controllable, Converging, Versioned, Protocol):
     """Labs that are up, by name: what a verification needs of their runtime."""
+
+    def load(self, name: str) -> Loaded:
+        """The manifest and the plan of a lab that is up. Raises LabError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +70,22 @@ def verify_lab(
     policy: Policy = "default",
     instrument: Instrument | None = None,
     thorough: bool = False,
+    budget: probe.TimeBudget | None = None,
 ) -> Certificate:
     """Waits until the routes are there, then measures every link of `plan`, both ways, and its pairs.
 
     `thorough`: in the live clock also all links at once, and the metrics of RFC 6349. `tolerances`: in place of the
-    policy's. `instrument`: what the probes add on this host, where that was measured.
-    LabError or RuntimeError with one line when the routes are not found, when probes cannot run or were interrupted.
+    policy's. `instrument`: what the probes add on this host, where that was measured. `budget`: how long the probes of
+    the live clock may take.
+    LabError where the lab that is up was made of another plan. LabError or RuntimeError with one line when the routes
+    are not found, when probes cannot run or were interrupted.
     In the virtual clock the certificate holds nothing of this machine and none of its time: two of the same plan are
     the same bytes.
     """
     if isinstance(lab, LiveLab):
-        certificate = _live(plan, lab, progress, tolerances or POLICIES[policy], instrument or Instrument(), thorough)
+        bounds = tolerances or POLICIES[policy]
+        method = probe.LiveProbes(budget or probe.TimeBudget())
+        certificate = _live(plan, lab, progress, bounds, instrument or Instrument(), thorough, method)
     else:
         certificate = _batch(plan, lab, tolerances)
     return dataclasses.replace(certificate, policy=policy)
@@ -88,13 +98,18 @@ def _live(
     tolerances: Tolerances,
     instrument: Instrument,
     thorough: bool,
+    method: probe.LiveProbes,
 ) -> Certificate:
+    if differ := differences(plan, lab.labs.load(plan.lab).plan):
+        again = f"ewan down {plan.lab} and bring it up anew, or measure it as it is: ewan verify {plan.lab}"
+        raise LabError(f"lab {plan.lab}, which is up, was made of another plan ({differ}): {again}")
     routing = routes.converged(lab.labs, plan, progress)
     bounds = beside_routing(tolerances, plan)
     begun = time.monotonic_ns()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
-    probing = plan_probes(expected, plan.lab, probe.LiveProbes())
+    probing = plan_probes(expected, plan.lab, method)
+    on = offloads.left_on(plan, lab.binary)
     with _off_the_spinners(plan):
         before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
         answer = probe.run(plan, probing, lab.binary, progress)
@@ -102,7 +117,8 @@ def _live(
     load = machine.between(machine_before, machine_after, list(zip(before, after, strict=True)))
     instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
-    rows = compare(expected, probing, answer, facts, bounds, busy=bool(load.words()), instrument=instrument)
+    rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
+    rows += offloads.rows(on)
     if thorough:
 
         def measure(asked: Probing) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:

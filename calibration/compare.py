@@ -12,17 +12,20 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibration import budget, statistic
+from calibration import budget, hints, statistic
 from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
-from calibration.pairs import pair_rows
+from calibration.loss_rows import loss_rows
+from calibration.pairs import pair_rows, shortened, with_mtu
 from calibration.probing import PROBE_BYTES, Probing
-from calibration.spinner import LinkFacts
+from calibration.spinner import CHANGED, LinkFacts
 from calibration.tolerances import Tolerances
-from calibration.uncertainty import Instrument, enough_for, expanded, proportion, proportion_samples, recorded
-from labs.record import COVERAGE_FACTOR, Row, Uncertainty
-from labs.units import PPB
+from calibration.uncertainty import Instrument, enough_for, expanded, recorded
+from labs.record import Row
 
+NEARLY = 0.15
+"""Of what the delay line holds: so far off may a queue's limit be that lacks it, where senders pause now and then."""
+FEW = "too few packets arrived in the time there was"
 ENOUGH_TELLING = 10
 """Independent delays that tell of their mean; correlated ones count as fewer."""
 LEAST_FOR_MEAN = 20
@@ -39,31 +42,38 @@ def compare(
     answer: dict[str, Any],
     facts: Mapping[str, LinkFacts],
     tolerances: Tolerances | None = None,
-    busy: bool = False,
+    machine: str = "",
     instrument: Instrument | None = None,
 ) -> tuple[Row, ...]:
-    """`facts` by the link's key ("core forward"). `busy`: other programs used this machine meanwhile.
+    """`facts` by the link's key ("core forward"). `machine`: what disturbed all of this machine meanwhile.
 
     `instrument`: what the probes add in the live clock.
     """
     bounds = tolerances or Tolerances()
     results = Results.of(probing, answer)
-    machine = "the machine was busy" if busy else ""
     shared = (None, None) if exact(bounds) else (instrument or Instrument(), HOLDS_S)
     count = max(len(expected.links), 1)
     rows: list[Row] = []
+    others = {(link.link, link.name): link for link in expected.links}
+    short = shortened(expected.pairs, results)
     for link in expected.links:
+        other = others.get((link.link, "backward" if link.name == "forward" else "forward"))
         own = facts.get(link.key, LinkFacts())
         cause = "; ".join(cause for cause in (own.cause(), link.cause) if cause)
-        judge = Judge(link.link, link.name, cause or machine, *shared)
-        rows += _delay(link, judge, results, bounds, count)
+        judge = Judge(link.link, link.name, cause, machine, *shared)
+        punctual = own.release_p50_ns is not None and own.release_p50_ns <= bounds.release_p50_ns
+        rows += _delay(link, other, judge, results, bounds, count, punctual)
         # Only a link of our own says how late it was.
         if link.backend == "user" and (link.key in facts or not exact(bounds)):
             rows += _release(judge, own, bounds)
+        if own.shares_cpu:
+            rows.append(judge.unknown("CPU shared", "what another lab does on it is not known: ewan down it, or cpus:"))
+        if own.too_long_packets:
+            rows.append(judge.row("frames above the MTU", "count", 0, own.too_long_packets, 0.0))
         near = dataclasses.replace(bounds, rate_share=0.001, queue_packets=2) if link.bucket else bounds
-        rows += _throughput(link, judge, probing, results, near)
-        rows += _loss(link, judge, results, bounds, count)
-        rows += _queue(link, judge, probing, results, near)
+        rows += _throughput(link, other, judge, probing, results, near, short.get(link.link))
+        rows += loss_rows(link, judge, results, bounds, count)
+        rows += _queue(link, judge, probing, results, near, short.get(link.link))
     for pair in expected.pairs:
         causes = [
             facts[f"{name} {way}"].cause()
@@ -71,12 +81,20 @@ def compare(
             for way in ("forward", "backward")
             if f"{name} {way}" in facts
         ]
-        judge = Judge(pair.key, "", next((cause for cause in causes if cause), machine), *shared)
+        judge = Judge(pair.key, "", next((cause for cause in causes if cause), ""), machine, *shared)
         rows += pair_rows(pair, judge, probing, results, bounds)
     return tuple(rows)
 
 
-def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
+def _delay(
+    link: LinkExpectation,
+    other: LinkExpectation | None,
+    judge: Judge,
+    results: Results,
+    bounds: Tolerances,
+    count: int,
+    punctual: bool,
+) -> Iterator[Row]:
     stream = results.streams.get(("delay", link.key))
     size = PROBE_BYTES if stream is None else stream["packet_bytes"]
     base = link.delay_ns(size)
@@ -113,8 +131,23 @@ def _delay(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolera
                 return judge.few(f"delay {name}", "ns", base, delay[f"{name}_ns"], arrived, enough)
             parts, samples = known
             value = delay[f"{name}_ns"]
-            return judge.row(
-                f"delay {name}", "ns", base, value, tolerance, note, components=parts, samples=samples, steady=steady
+            hint, told = "", judge
+            if steady:
+                hint = hints.delay(link, other, size, value, max(tolerance))
+                if punctual and CHANGED not in judge.cause:
+                    # What took the CPU for a while did not make half of the packets late.
+                    hint, told = hint or hints.PUNCTUAL, dataclasses.replace(judge, cause=link.cause, machine="")
+            return told.row(
+                f"delay {name}",
+                "ns",
+                base,
+                value,
+                tolerance,
+                note,
+                components=parts,
+                samples=samples,
+                steady=steady,
+                hint=hint,
             )
 
         yield quantile(0.5, (near, above), dither_note(link.dither_ns), steady=True)
@@ -198,19 +231,25 @@ def _carried_bps(offered_bps: float, rate_bps: float, room_ns: float, longest_ga
 
 
 def _throughput(
-    link: LinkExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+    link: LinkExpectation,
+    other: LinkExpectation | None,
+    judge: Judge,
+    probing: Probing,
+    results: Results,
+    bounds: Tolerances,
+    short: int | None,
 ) -> Iterator[Row]:
     configured = link.direction.rate_bps
     stream = results.saturation(link.key)
     why = probing.skipped.get((link.key, "rate")) or why_not(results, "saturate", link.key)
     if why or stream is None:
-        yield judge.missing("rate", "bit/s", configured, why or "not probed")
+        yield judge.missing("rate", "bit/s", configured, with_mtu(why or "not probed", link.mtu_bytes, short))
         return
     framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
     offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
-        yield judge.missing("rate", "bit/s", configured, "too few packets arrived in the time there was")
+        yield judge.missing("rate", "bit/s", configured, with_mtu(FEW, stream["packet_bytes"], short))
         return
     packets, window = steady["packets"], steady["fitted_window_ns"]
     through = packets * framed * BYTE_NS / window
@@ -247,72 +286,42 @@ def _throughput(
         yield judge.row("rate", "bit/s", configured, measured, tolerance, note)
     elif offered < 1.02 * configured and measured < configured + far:
         note = f"above this host's reach: it could offer {rate_text(offered)}"
-        yield judge.missing("rate", "bit/s", configured, note)
+        yield judge.missing("rate", "bit/s", configured, "; ".join(each for each in (note, judge.cause) if each))
     else:
         note = f"{rate_text(offered)} were offered"
+        near = tolerance if exact(bounds) else expanded(parts)
+        hint = hints.rate(link, other, stream["packet_bytes"], measured, near)
         yield judge.row(
-            "rate", "bit/s", configured, measured, tolerance, note, components=parts, samples=samples, steady=True
+            "rate",
+            "bit/s",
+            configured,
+            measured,
+            tolerance,
+            note,
+            components=parts,
+            samples=samples,
+            steady=True,
+            hint=hint,
         )
 
 
-def _loss(link: LinkExpectation, judge: Judge, results: Results, bounds: Tolerances, count: int) -> Iterator[Row]:
-    configured = link.loss.probability
-    kind = "loss" if ("loss", link.key) in results.streams else "delay"
-    stream = results.streams.get((kind, link.key))
-    why = link.untold("loss") or why_not(results, kind, link.key)
-    if why or stream is None:
-        yield judge.missing("loss", "ppb", configured * PPB, why or "not probed")
-        return
-    sent, lost = stream["sent_packets"], stream["lost_packets"]
-    own = stream["socket_drops_packets"]
-    lost = max(lost - own, 0)
-    note = f"{lost} of {sent}"
-    share = lost / sent
-    z = statistic.quantile(bounds.confidence, 2 * count)
-    if configured == 0:
-        row = judge.row("loss", "ppb", 0, share * PPB, 0.0, note)
-        yield dataclasses.replace(row, uncertainty=_proportion(lost, sent, 1.0))
-    elif link.loss.dispersion == 0:
-        slack = (link.loss.slack_packets + 1) / sent * PPB
-        yield judge.row("loss", "ppb", configured * PPB, share * PPB, slack, note)
-    else:
-        yield _binomial(judge, "loss", configured, lost, sent, z, link.loss.dispersion, bounds)
-    copies, arrived = stream["duplicated_packets"], stream["received_packets"]
-    if link.duplicates > 0 and arrived > 0:
-        yield _binomial(judge, "duplicates", link.duplicates, copies, arrived, z, 1.0, bounds)
-    elif copies > 0:
-        yield judge.row("duplicates", "ppb", 0, copies / arrived * PPB, 0.0, f"{copies} of {arrived}")
-
-
-def _binomial(
-    judge: Judge,
-    quantity: str,
-    configured: float,
-    found: int,
-    total: int,
-    z: float,
-    dispersion: float,
-    bounds: Tolerances,
-) -> Row:
-    """Is the configured probability in the interval of the measured one, and is that narrow enough to tell?"""
-    share = found / total
-    low, high = statistic.wilson(round(found / dispersion), total / dispersion, z)
-    note = f"{found} of {total}; interval {low:.4%} to {high:.4%}"
-    # As limits of (measured − configured): how far below and above the interval reaches.
-    limits = (high - share) * PPB, (share - low) * PPB
-    most = bounds.probability_share * configured
-    needs = proportion_samples(max(configured, share), most, dispersion)
-    known = _proportion(found, total, dispersion)
-    return judge.drawn(quantity, "ppb", configured * PPB, share * PPB, limits, known, most * PPB, needs, note)
-
-
-def _proportion(found: int, total: int, dispersion: float) -> Uncertainty:
-    half = proportion(found / total, total, dispersion) * PPB
-    return Uncertainty({"finite sample": half / COVERAGE_FACTOR}, half)
+def _unqueued_ns(link: LinkExpectation, stream: Stream, alone: Stream | None) -> float:
+    """What a packet of a stream that fills the queue takes when it does not wait: as its first one, which a CPU that is
+    taken away just then makes late, or as lone packets of another size (`alone`) did before."""
+    first = float(stream["delay"]["min_ns"])
+    if alone is None or alone["delay"] is None:
+        return first
+    longer = link.delay_ns(stream["packet_bytes"]) - link.delay_ns(alone["packet_bytes"])
+    return min(first, float(alone["delay"]["p50_ns"]) + longer)
 
 
 def _queue(
-    link: LinkExpectation, judge: Judge, probing: Probing, results: Results, bounds: Tolerances
+    link: LinkExpectation,
+    judge: Judge,
+    probing: Probing,
+    results: Results,
+    bounds: Tolerances,
+    short: int | None,
 ) -> Iterator[Row]:
     stream = results.saturation(link.key)
     size = link.mtu_bytes if stream is None else stream["packet_bytes"]
@@ -320,13 +329,13 @@ def _queue(
     configured = link.queue_packets(size) * framed
     why = probing.skipped.get((link.key, "queue limit")) or why_not(results, "saturate", link.key)
     if why or stream is None:
-        yield judge.missing("queue limit", "bytes", configured, why or "not probed")
+        yield judge.missing("queue limit", "bytes", configured, with_mtu(why or "not probed", size, short))
         return
     rate = link.direction.rate_bps
     offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
-        yield judge.missing("queue limit", "bytes", configured, "too few packets arrived in the time there was")
+        yield judge.missing("queue limit", "bytes", configured, with_mtu(FEW, size, short))
         return
     own = serialisation_ns(link.direction, size)
     # What others have in the queue may fill one more place than it has bytes for: the wait is rounded up to packets.
@@ -337,9 +346,10 @@ def _queue(
         measured = math.ceil((waited - 2) / own) * framed
         slack += math.ceil(link.dither_ns / own)
     else:
-        # The median: what came out late because a CPU was taken away must not decide. Packets sent in small bursts find
-        # the queue a few packets less than full, which the tolerance holds. The base is the probe's own first packet.
-        waited = steady["delay"]["p50_ns"] - stream["delay"]["min_ns"]
+        # The 90th percentile. Of a sender whose CPU is taken away now and then, the half of the packets or more find a
+        # queue that has just been emptied a little: the median says how long it paused. And no more than a tenth may
+        # have come out late because the link's CPU was taken away.
+        waited = steady["delay"]["p90_ns"] - _unqueued_ns(link, stream, results.streams.get(("delay", link.key)))
         measured = waited * rate / BYTE_NS
     tolerance = bounds.queue_share * configured + slack * framed
     if not exact(bounds):
@@ -352,6 +362,16 @@ def _queue(
     elif stream["refused_packets"] > 0 and measured > configured + tolerance:
         yield judge.missing("queue limit", "bytes", configured, "packets waited before the link: it was too slow")
     else:
+        near = 0.0 if exact(bounds) else NEARLY * link.line.mean_ns * rate / BYTE_NS
+        hint = hints.queue(link, size, measured, max(tolerance + framed, near))
         yield judge.row(
-            "queue limit", "bytes", configured, measured, tolerance, components=parts, samples=samples, steady=True
+            "queue limit",
+            "bytes",
+            configured,
+            measured,
+            tolerance,
+            components=parts,
+            samples=samples,
+            steady=True,
+            hint=hint,
         )

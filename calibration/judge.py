@@ -14,6 +14,7 @@ from typing import Any
 from calibration.exact import BUSY_SAMPLES
 from calibration.expectation import BYTE_NS
 from calibration.probing import SENDER, Probing
+from calibration.spinner import CHANGED
 from calibration.tolerances import Tolerances
 from calibration.uncertainty import Components, Instrument, Samples, decide, deciding, expanded, recorded
 from labs.record import Row, Uncertainty
@@ -102,6 +103,8 @@ class Judge:
     direction: str
     cause: str
     """What is known to have been wrong; empty when nothing."""
+    machine: str = ""
+    """What else may have disturbed it; empty when nothing."""
     instrument: Instrument | None = None
     """None: of the virtual clock, where nothing but the probes is in the lab, and whose instants are exact."""
     holds_s: int | None = None
@@ -118,8 +121,11 @@ class Judge:
         components: Components | None = None,
         samples: Samples | None = None,
         steady: bool = False,
+        hint: str = "",
     ) -> Row:
-        """Tolerance either way, or below and above. `steady`: a quantity that a CPU taken away hardly moves."""
+        """Tolerance either way, or below and above. `steady`: a quantity that a CPU taken away hardly moves. `hint`:
+        which fault gives this very value; it comes before what may have disturbed the link, and not where somebody
+        changed it."""
         below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
         error = measured - configured
         known = components or {}
@@ -128,8 +134,7 @@ class Judge:
         if verdict == "not decidable" and samples is not None:
             needs = deciding(error, below, above, known, samples)
             why = f"it takes about {needs:,} {samples.what} to tell" if needs else _largest(known)
-        guess = OTHER_TRAFFIC if steady and self.instrument is not None else ""
-        parts = [note] if verdict == "ok" else [note, why] if why else [note, self.cause or guess]
+        parts = [note] if verdict == "ok" else [note, why] if why else [note, *self._causes(steady, hint)]
         shown = above if error >= 0 else below
         note = "; ".join(part for part in parts if part)
         return Row(
@@ -148,6 +153,13 @@ class Judge:
             self.holds_s,
         )
 
+    def _causes(self, steady: bool, hint: str) -> list[str]:
+        if CHANGED in self.cause:
+            return [self.cause]
+        guess = OTHER_TRAFFIC if steady and self.instrument is not None else ""
+        known = self.cause or self.machine
+        return [hint, known or ("" if hint else guess)]
+
     def drawn(
         self,
         quantity: str,
@@ -159,11 +171,12 @@ class Judge:
         most: float = math.inf,
         needs: int = 0,
         note: str = "",
+        hint: str = "",
     ) -> Row:
         """A row of what is drawn at random, and therefore known from a sample only. `limits`: below and above what is
         configured; further off it cannot be by chance. It is decided when U is no more than `most`, for which it takes
         `needs` packets."""
-        row = self.row(quantity, unit, configured, measured, limits, note)
+        row = self.row(quantity, unit, configured, measured, limits, note, hint=hint)
         if row.verdict == "ok" and uncertainty.expanded > most:
             note = "; ".join(part for part in (note, f"it takes about {needs:,} packets to tell") if part)
             row = dataclasses.replace(row, verdict="not decidable", needs=needs, note=note)
@@ -179,6 +192,10 @@ class Judge:
         note = f"of {count}: it takes {needs:,} to tell"
         row = self.shown(quantity, unit, configured, measured, note)
         return dataclasses.replace(row, verdict="not decidable", needs=needs)
+
+    def unknown(self, quantity: str, note: str) -> Row:
+        """A row of what may make the others untrue at any time, though they are true now."""
+        return dataclasses.replace(self.missing(quantity, "count", None, note), verdict="not decidable")
 
     def missing(self, quantity: str, unit: str, configured: float | None, why: str) -> Row:
         """A row for what was not measured, and why."""

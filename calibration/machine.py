@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.spinner import Classes
+from labs.record import clock_source
 from labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
 from labs.units import NS_PER_SECOND, about
 
@@ -23,6 +24,10 @@ NODE_BINARY = "ewan-node"
 MOST_PROGRAMS = 3
 PROGRAM_SHARE = 0.1
 """Share of one CPU from which on a program is reported."""
+BUSY = "the machine was busy"
+SLOW_CLOCKS = ("hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies")
+"""Clock sources that no program reads by itself: a spinner looks at the time all the time."""
+CHANGE = " → "
 _KERNEL_THREADS = 2
 """The process id of the parent of all kernel threads, which are left out: they also move the lab's own packets."""
 
@@ -45,6 +50,7 @@ class Snapshot:
     stolen_ticks: int
     load_average: float
     processes: Mapping[tuple[int, int], Process]
+    clock_source: str = "tsc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,17 @@ class MachineLoad:
     steal_ratio: float
     programs: tuple[tuple[str, float], ...]
     taken: tuple[dict[str, Any], ...]
+    clock_source: str = "tsc"
+    """Where the time comes from; two words with an arrow where it changed meanwhile."""
 
     def words(self) -> list[str]:
         """What may have disturbed the links, a phrase each; none where nothing was seen."""
         found = []
+        if CHANGE in self.clock_source:
+            found.append(f"the clock source changed, {self.clock_source}")
+        elif self.clock_source in SLOW_CLOCKS:
+            slow = "each look at the time takes a system call and a wait for a device"
+            found.append(f"the clock source is {self.clock_source}: {slow} (ewan doctor)")
         for each in self.taken:
             if each["shared"]:
                 found.append(f"CPU {each['cpu']} serves the links of several labs or spinners")
@@ -77,12 +90,19 @@ class MachineLoad:
             found.append(f"other programs ran: {', '.join(large[:MOST_PROGRAMS])}{rest}")
         return [*found, f"load {self.load_average:g} on {self.cpus} CPUs"] if found else []
 
+    def cause(self) -> str:
+        """What may have disturbed all links, for the note of a row; empty where nothing was seen."""
+        said = self.words()
+        clock = [each for each in said if each.startswith("the clock source")]
+        return clock[0] if clock else BUSY if said else ""
+
 
 def snapshot(lab: str, proc: Path = Path("/proc")) -> Snapshot:
     """The machine now; without this process, kernel threads and the processes of `lab`."""
     fields = [int(word) for word in (proc / "stat").read_text().splitlines()[0].split()[1:9]]
     load = float((proc / "loadavg").read_text().split()[0])
-    return Snapshot(time.monotonic_ns(), sum(fields), fields[7], load, dict(_processes(lab, proc)))
+    processes = dict(_processes(lab, proc))
+    return Snapshot(time.monotonic_ns(), sum(fields), fields[7], load, processes, clock_source())
 
 
 def between(
@@ -113,6 +133,7 @@ def between(
         steal_ratio=(after.stolen_ticks - before.stolen_ticks) / total if total > 0 else 0.0,
         programs=tuple((name, round(share, 3)) for name, share in shares[:10]),
         taken=tuple(_taken(old, new) for old, new in spinners if new.get("ok")),
+        clock_source=CHANGE.join(dict.fromkeys((before.clock_source, after.clock_source))),
     )
 
 

@@ -5,7 +5,8 @@ In: a pair's expectation and the probes' results. Out: its rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calibration import budget, statistic
@@ -20,6 +21,7 @@ BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""
 HELD_NS = 1_100_000
 HELD_ACKS = 44
+SMALLER = "a hop on the way has a smaller MTU than the plan says, or drops large packets"
 
 
 def pair_rows(
@@ -57,15 +59,44 @@ def _path_mtu(pair: PairExpectation, judge: Judge, results: Results) -> Iterator
     sizes = mtu_sizes(pair)
     found = {size: results.streams.get(("rtt", mtu_stream(pair, size))) for size in sizes}
     asked = {size: stream for size, stream in found.items() if stream is not None}
-    if not asked or not pair.lossless:
+    if not pair.lossless:
+        return
+    if not asked:
+        if why := results.failed_streams.get(("rtt", mtu_stream(pair, sizes[0]))):
+            yield judge.missing("path MTU", "bytes", sizes[0], why)
         return
     passed = [size for size, stream in asked.items() if stream["received_packets"]]
     if not passed:
         yield judge.dead("path MTU", "bytes", sizes[0], "no packet of any size was answered")
         return
-    hop = "a hop on the way has a smaller MTU than the plan says, or drops large packets"
-    note = "" if passed[0] == sizes[0] else f"{hop}: of {sizes[0]} bytes none was answered"
-    yield judge.row("path MTU", "bytes", sizes[0], max(passed), 0.0, note)
+    note = "" if passed[0] == sizes[0] else f"{SMALLER}: of {sizes[0]} bytes none was answered"
+    # Nothing else that is known of the links makes large packets vanish, and lets small ones pass.
+    alone = dataclasses.replace(judge, cause="", machine="")
+    yield alone.row("path MTU", "bytes", sizes[0], max(passed), 0.0, note)
+
+
+def shortened(pairs: Sequence[PairExpectation], results: Results) -> dict[str, int]:
+    """Links on paths that let pass less than they should: the largest packet that did (bytes), by the link's name."""
+    found: dict[str, int] = {}
+    whole: set[str] = set()
+    for pair in pairs:
+        sizes = mtu_sizes(pair)
+        streams = [results.streams.get(("rtt", mtu_stream(pair, size))) for size in sizes]
+        passed = [size for size, each in zip(sizes, streams, strict=True) if each and each["received_packets"]]
+        if not passed or not pair.lossless:
+            continue
+        if passed[0] == sizes[0]:
+            whole |= set(pair.links)
+        else:
+            found |= dict.fromkeys(pair.links, max(passed))
+    return {link: size for link, size in found.items() if link not in whole}
+
+
+def with_mtu(why: str, packet_bytes: int, short: int | None) -> str:
+    """Why something was not measured; with the path's MTU where that is why its packets did not come through."""
+    if short is None or packet_bytes <= short:
+        return why
+    return f"{why}: {SMALLER}: of {packet_bytes} bytes none passes, of {short} they do"
 
 
 def _round_trips(

@@ -32,6 +32,9 @@ from calibration.slow_start import full_round_trip_ns, slow_start_ns
 from generator.traffic_request import end
 from labs.plan import Plan
 
+TELLING = 15
+"""Where so many losses are to be expected, none at all is outside: the interval of none (Wilson) ends below the loss
+that is configured, where up to 50 links are judged together."""
 RECOVERY_ROUND_TRIPS = 6
 """For so many round trips Reno sends again what slow start lost; then at least so many are judged."""
 
@@ -45,6 +48,8 @@ class TimeBudget:
     delay_gap_ns: int = 50_000
     """Between two packets, over all delay streams together."""
     loss_ns: int = 2_500 * MS
+    loss_longest_ns: int = 6 * SECOND
+    """Where so long is enough to tell a small loss from none."""
     loss_gap_ns: int = 50_000
     pairs: int = 16
     rtt_ns: int = SECOND
@@ -99,7 +104,11 @@ class LiveProbes:
         streams = []
         for link in links:
             interval = max(self.budget.loss_gap_ns * len(links), link.apart_ns(probe_bytes(link)))
-            packets = max(int(self.budget.loss_ns / interval), 3)
+            duration = self.budget.loss_ns
+            if link.loss.probability:
+                telling = TELLING * max(link.loss.dispersion, 1.0) / link.loss.probability * interval
+                duration = max(duration, math.ceil(telling)) if telling < self.budget.loss_longest_ns else duration
+            packets = max(int(duration / interval), 3)
             streams.append(packet_stream(link.key, link.ends, lab, probe_bytes(link), interval, packets))
         return streams, _stay_ns(links)
 

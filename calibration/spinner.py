@@ -15,6 +15,7 @@ from labs.record.bounds import LONGEST_GAP_NS
 from labs.units import NS_PER_MS
 
 CHANGED = "changed since the lab came up (ewan ps)"
+OFFLOADED = "an offload is on in the lab, and several packets come as one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class LinkFacts:
     longest_gap_ns: int = 0
     shares_cpu: bool = False
     overrun_packets: int = 0
+    too_long_packets: int = 0
+    """Longer than the MTU, and therefore dropped: several packets in one, by an offload that is on."""
     port: str = ""
     ended: str = ""
     """Why the link carries nothing any more; empty while it runs."""
@@ -81,6 +84,8 @@ class LinkFacts:
             causes.append(f"CPU taken from the link {self.gaps} times, {lost:.0f} ms in all, {longest:.0f} ms at once")
         if self.overrun_packets > 0:
             causes.append(f"{self.overrun_packets} packets found no room at the link")
+        if self.too_long_packets > 0:
+            causes.append(f"{self.too_long_packets} frames were longer than the MTU: {OFFLOADED}")
         return "; ".join(causes)
 
 
@@ -112,6 +117,7 @@ def facts(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
                     longest_gap_ns=lengths.percentile(100) or 0,
                     shares_cpu=bool(new["shared"]),
                     overrun_packets=_overruns(link, index) - (_overruns(past, index) if past else 0),
+                    too_long_packets=_too_long(link, index) - (_too_long(past, index) if past else 0),
                     port=str(link["ports"][index]["kind"]),
                 )
     return found
@@ -122,6 +128,10 @@ def with_changes(found: Mapping[str, LinkFacts], changes: Iterable[Mapping[str, 
     ways = {f"{change['link']} {change['direction']}" for change in changes}
     marked = {key: dataclasses.replace(found.get(key, LinkFacts()), changed=True) for key in ways}
     return {**found, **marked}
+
+
+def _too_long(link: Mapping[str, Any], index: int) -> int:
+    return int(link["ports"][index].get("too_long", 0))
 
 
 def _overruns(link: Mapping[str, Any], index: int) -> int:

@@ -71,7 +71,7 @@ def together(
     found = {stream["name"]: stream for stream in result.get("streams", ())}
     for link in told:
         own = facts.get(link.key, LinkFacts())
-        judge = Judge(link.link, link.name, own.cause(), instrument, holds_s)
+        judge = Judge(link.link, link.name, own.cause(), "", instrument, holds_s)
         yield _loaded(link, judge, found.get(link.key), bounds, result.get("error", ""))
         if own.release_p99_ns is not None and (known := budget.release(own, 0.99)) is not None:
             parts, samples = known
@@ -128,7 +128,7 @@ def transfers(
     for pair in expected.pairs:
         results = found.get(f"tcp {pair.key}", [])
         if len(results) == REPEATS:
-            yield from _metrics(pair, Judge(pair.key, "", "", instrument, holds_s), results)
+            yield from _metrics(pair, Judge(pair.key, "", "", "", instrument, holds_s), results)
 
 
 def _metrics(pair: PairExpectation, judge: Judge, results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:

@@ -68,6 +68,31 @@ def test_a_queue_ten_percent_off_is_outside(share: float, verdict: str) -> None:
     assert judged({}, queue_bytes=round(12_500_000 * share))["queue limit"].verdict == verdict
 
 
+def test_a_late_first_packet_makes_no_queue_look_short() -> None:
+    expected, probing = prepared(plan())
+    found = answer(probing)
+    for result in found["results"]:
+        for each in result.get("streams", ()) if result["kind"] == "saturate" else ():
+            # A spinner without its CPU for 3 ms at the beginning: 375 kB at this rate.
+            each["delay"]["min_ns"] += 3_000_000
+    rows = compare(expected, probing, found, {})
+    assert {row.verdict for row in rows if row.quantity == "queue limit"} == {"ok"}
+
+
+@pytest.mark.parametrize(("middle", "most", "verdict"), [(0.93, 0.995, "ok"), (0.93, 0.93, "outside")])
+def test_a_sender_that_pauses_makes_no_queue_look_short(middle: float, most: float, verdict: str) -> None:
+    expected, probing = prepared(plan())
+    found = answer(probing)
+    full_ns = 100_000_000
+    for result in found["results"]:
+        for each in result.get("streams", ()) if result["kind"] == "saturate" else ():
+            base = each["delay"]["min_ns"]
+            waits = {"p50_ns": base + middle * full_ns, "p90_ns": base + most * full_ns}
+            each["steady"]["delay"] = each["steady"]["delay"] | waits
+    rows = compare(expected, probing, found, {})
+    assert {row.verdict for row in rows if row.quantity == "queue limit"} == {verdict}
+
+
 def test_one_loss_on_a_lossless_link_is_outside_and_says_why() -> None:
     late = LinkFacts(300, 5_000, 40_000, overrun_packets=1, gaps=3, gaps_ns=9_000_000, longest_gap_ns=7_000_000)
     row = judged({}, late, lost_packets=1)["loss"]

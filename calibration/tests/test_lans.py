@@ -117,7 +117,7 @@ def stream(sent: int, arrived: int, window_ns: float, wait_ns: float = 0.0) -> d
         **{"packet_bytes": 1500, "sent_packets": sent, "received_packets": arrived, "refused_packets": 0},
         **{"socket_drops_packets": 0, "sending_ns": window_ns, "longest_sender_gap_ns": 0, "refused_why": None},
         "delay": {"min_ns": 0, "max_ns": wait_ns, "p50_ns": wait_ns},
-        "steady": {**steady, "window_ns": window_ns, "delay": {"p50_ns": wait_ns}},
+        "steady": {**steady, "window_ns": window_ns, "delay": {"p50_ns": wait_ns, "p90_ns": wait_ns}},
     }
 
 

@@ -90,7 +90,7 @@ def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is
 
     def note(busy: bool = False, changes: tuple[dict[str, Any], ...] = (), bounds: Tolerances | None = None) -> str:
         facts = spinner.with_changes({}, changes)
-        rows = compare(expected, probing, slow, facts, bounds, busy=busy)
+        rows = compare(expected, probing, slow, facts, bounds, machine=machine.BUSY if busy else "")
         return next(
             row.note for row in rows if (row.direction, row.quantity, row.verdict) == ("forward", "rate", "outside")
         )

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from calibration import LiveLab, certificates, probe, verify_lab
+from calibration import LiveLab, certificates, offloads, probe, verify_lab
 from calibration.probing import Probing
 from labs import routes
 from labs.compile import HostFacts, compile
 from labs.context import Context
 from labs.plan import Plan
+from labs.runtime.base import Loaded
 from labs.spec import load, names
 
 CONTEXT = Context.of(os.environ)
@@ -37,6 +38,9 @@ class Slow:
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self.waited, "asked before the routes were there"
         return {"ok": False}
+
+    def load(self, name: str) -> Loaded:
+        return Loaded({}, compile(load(names.LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=())))
 
     def versions(self, name: str) -> dict[str, str]:
         return {"runtime": "none"}
@@ -60,6 +64,7 @@ def probed(monkeypatch: pytest.MonkeyPatch) -> list[Slow]:
         return {"results": [{"kind": "failed", "error": "nothing is there"} for _ in probing.probes]}
 
     monkeypatch.setattr(probe, "run", run)
+    monkeypatch.setattr(offloads, "left_on", lambda plan, binary: [])
     return through
 
 

@@ -31,6 +31,7 @@ GRAVITY: tuple[Verdict, ...] = ("outside", "not decidable", "ok", "shown", "not 
 Policy = Literal["strict", "default", "teaching"]
 """How a certificate is judged: `strict` wants each value inside its tolerance for sure, `default` none outside for
 sure, `teaching` the same with wide tolerances."""
+CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 COVERAGE_FACTOR = 2.0
 """k: the expanded uncertainty is so many standard ones. It holds the true value in about 95 % of all cases."""
 
@@ -63,7 +64,7 @@ class Uncertainty:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison. Values are in `unit` (ns, bit/s, bytes, ppb or ratio); None: there is no such value."""
+    """One comparison. Values are in `unit` (ns, bit/s, bytes, ppb, ratio or count); None: there is no such value."""
 
     link: str
     direction: str
@@ -162,10 +163,15 @@ def host_facts(versions: dict[str, str]) -> MachineFacts:
         cpu_model=cpu.get("model name", platform.machine()),
         cpus=os.cpu_count() or 0,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        clock_source=_first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        clock_source=clock_source(),
         hypervisor="hypervisor" in cpu.get("flags", "").split(),
         versions={"python": platform.python_version(), **versions},
     )
+
+
+def clock_source() -> str:
+    """Where this machine's kernel takes the time from: "tsc", "hpet", …"""
+    return _first_line(CLOCK_SOURCE)
 
 
 @functools.cache

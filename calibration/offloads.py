@@ -1,0 +1,49 @@
+"""Offloads that are on in a lab that is up, where every lab has them off: packets then come several at once, in bursts.
+
+In: the plan of a lab that is up, and the node binary, which asks the kernel. Out: a row for each interface that has one
+on; none where all are off.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from calibration.judge import Judge
+from labs.plan import Plan, to_json
+from labs.record import Row
+
+QUANTITY = "offloads on"
+MOST_SHOWN = 4
+SWITCHES = {"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro"}
+"""Features with the words by which ethtool switches them; all of TCP's segmentation are tso."""
+
+
+def left_on(plan: Plan, binary: Path) -> list[dict[str, Any]]:
+    """{"node", "interface", "features"} of each interface that has some on; RuntimeError with one line where the lab's
+    interfaces cannot be asked."""
+    asked = subprocess.run([binary, "left-on"], input=to_json(plan), capture_output=True, check=False)
+    if asked.returncode != 0:
+        words = asked.stderr.decode(errors="replace").strip().splitlines()
+        raise RuntimeError(words[-1] if words else f"ewan-node left-on: status {asked.returncode}")
+    found: list[dict[str, Any]] = orjson.loads(asked.stdout)
+    return found
+
+
+def rows(found: Sequence[dict[str, Any]]) -> tuple[Row, ...]:
+    """A row for each interface, which says which offloads, and how to switch them off."""
+    return tuple(_row(f"{each['node']}:{each['interface']}", each["interface"], each["features"]) for each in found)
+
+
+def _row(place: str, interface: str, features: Sequence[str]) -> Row:
+    switches = {name: SWITCHES.get(name) or ("tso" if name.startswith("tx-tcp") else "") for name in features}
+    named = sorted(features, key=lambda name: not switches[name])
+    more = f" and {len(named) - MOST_SHOWN} more" if len(named) > MOST_SHOWN else ""
+    words = dict.fromkeys(switches[name] or name for name in named[:MOST_SHOWN])
+    off = f"ethtool -K {interface} {' '.join(f'{word} off' for word in words)}"
+    note = f"{', '.join(named[:MOST_SHOWN])}{more} on: several packets cross as one, in bursts: in the node, {off}"
+    return Judge(place, "", f"{note}; or bring the lab up anew").row(QUANTITY, "count", 0, len(features), 0.0)

@@ -1,0 +1,60 @@
+"""Whether the lab that is up was made of the plan that it is verified against. Pure.
+
+In: the two plans. Out: in words where they differ; empty where they are the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from labs.plan import Link, Plan
+from labs.stages import Direction
+from labs.units import Duration, Rate
+
+MOST_SHOWN = 3
+
+
+def differences(wanted: Plan, made: Plan) -> str:
+    """`core: back end tbf in place of user`; empty where the plans are equal."""
+    if wanted == made:
+        return ""
+    found = [*_names([each.name for each in wanted.links], [each.name for each in made.links])]
+    there = {link.name: link for link in made.links}
+    for link in wanted.links:
+        if link.name in there:
+            found += [f"{link.name}: {words}" for words in _of_link(link, there[link.name])]
+    found = found or [f"its {name}" for name in _fields(wanted, made)]
+    more = f" and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
+    return ", ".join(found[:MOST_SHOWN]) + more
+
+
+def _names(wanted: Sequence[str], made: Sequence[str]) -> Iterator[str]:
+    for name in wanted:
+        if name not in made:
+            yield f"no link {name}"
+    for name in made:
+        if name not in wanted:
+            yield f"a link {name} more"
+
+
+def _of_link(wanted: Link, made: Link) -> Iterator[str]:
+    if wanted.backend != made.backend:
+        yield f"back end {made.backend} in place of {wanted.backend}"
+    for name in ("forward", "backward"):
+        way: tuple[Direction, Direction] = getattr(wanted, name), getattr(made, name)
+        if way[0].rate_bps != way[1].rate_bps:
+            yield f"{name} rate {Rate(way[1].rate_bps)} in place of {Rate(way[0].rate_bps)}"
+        changed = [each for each in _fields(*way) if each != "rate_bps"]
+        if "delay" in changed:
+            lines = [getattr(each.delay, "delay_ns", None) for each in way]
+            told = f" {Duration(lines[1])} in place of {Duration(lines[0])}" if None not in lines else ""  # type: ignore[arg-type]
+            yield f"{name} delay{told}"
+        if others := [each for each in changed if each != "delay" and not each.startswith("store_")]:
+            yield f"{name} {', '.join(others)}"
+
+
+def _fields(one: object, other: object) -> list[str]:
+    """Names of the fields that differ, of two values of one dataclass."""
+    assert dataclasses.is_dataclass(one)
+    return [each.name for each in dataclasses.fields(one) if getattr(one, each.name) != getattr(other, each.name)]
