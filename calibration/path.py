@@ -73,7 +73,7 @@ def end_of(text: str, nodes: Mapping[str, tuple[str, str]]) -> PathEnd:
 def measure(a: PathEnd, b: PathEnd, send: Send, instrument: Instrument) -> tuple[Row, ...]:
     """All rows of a path, first of its way from `a` to `b`."""
     (sizes,) = send([_probe("rtt", "path MTU", [_stream(f"{size}", a, b, size, 20 * MS, 3) for size in SIZES])])
-    judge = Judge(f"{a.name} to {b.name}", "", "", instrument, None)
+    judge = Judge(f"{a.name} to {b.name}", "", "", "", instrument, None)
     passed = [int(each["name"]) for each in _streams(sizes) if each["received_packets"]]
     if not passed:
         why = (
