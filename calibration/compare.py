@@ -14,7 +14,7 @@ from typing import Any
 
 from calibration import budget, hints, statistic
 from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
-from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
+from calibration.judge import Judge, Results, Stream, dither_note, exact, of_link, rate_text, rounding_ns, why_not
 from calibration.loss_rows import loss_rows
 from calibration.pairs import pair_rows, shortened, with_mtu
 from calibration.probing import PROBE_BYTES, Probing
@@ -219,6 +219,18 @@ def _offered_bps(stream: Stream, framed: int) -> float:
     return float(stream["sent_packets"] - 1) * framed * BYTE_NS / float(stream["sending_ns"])
 
 
+def _starved(link: LinkExpectation, probing: Probing, offered_bps: float, stream: Stream, bounds: Tolerances) -> bool:
+    """Whether a sender got so little CPU time that less than half came of what was to be more than the link carries:
+    then it is the sender's pauses that a rate or a queue shows."""
+    asked = 0.0
+    for probe in probing.probes if not exact(bounds) else ():
+        for each in probe["streams"] if probe["kind"] == "saturate" else ():
+            if of_link(each["name"]) == link.key:
+                asked += framed_bytes(link.direction.framing, each["packet_bytes"]) * BYTE_NS / each["interval_ns"]
+    above = asked * link.through(stream["packet_bytes"]) - link.direction.rate_bps
+    return offered_bps - link.direction.rate_bps < above / 2
+
+
 def _carried_bps(offered_bps: float, rate_bps: float, room_ns: float, longest_gap_ns: float) -> float:
     """The least that a port of this rate and queue forwards, when senders pause and then catch up.
 
@@ -284,6 +296,9 @@ def _throughput(
     elif link.wakeups and measured < 0.95 * min(offered, configured):
         note = f"of {rate_text(offered)} offered"
         yield judge.row("rate", "bit/s", configured, measured, tolerance, note)
+    elif measured < configured - far and _starved(link, probing, offered, stream, bounds):
+        reach = f"above this host's reach: it could offer {rate_text(offered)}, too little to keep the link busy"
+        yield judge.missing("rate", "bit/s", configured, "; ".join(each for each in (reach, judge.cause) if each))
     elif offered < 1.02 * configured and measured < configured + far:
         note = f"above this host's reach: it could offer {rate_text(offered)}"
         yield judge.missing("rate", "bit/s", configured, "; ".join(each for each in (note, judge.cause) if each))
@@ -356,7 +371,8 @@ def _queue(
         tolerance += bounds.instant_ns * rate / BYTE_NS  # what leaves while a sender's burst is on its way
     parts, samples = budget.queue(rate, framed, bounds.other_bytes, judge.instrument, steady["packets"])
     excess = (offered - rate) * stream["sending_ns"] / BYTE_NS
-    if excess < (1 if exact(bounds) else 1.05) * configured and measured < configured - tolerance:
+    starved = _starved(link, probing, offered, stream, bounds)
+    if (excess < (1 if exact(bounds) else 1.05) * configured or starved) and measured < configured - tolerance:
         note = f"not filled: this host could offer {rate_text(offered)}"
         yield judge.missing("queue limit", "bytes", configured, note)
     elif stream["refused_packets"] > 0 and measured > configured + tolerance:

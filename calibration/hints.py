@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calibration.expectation import BYTE_NS, LinkExpectation, framed_bytes, own_ns
+from calibration.spinner import OFFLOADED
 from labs.stages import Framing
 from labs.units.shown import written
 
@@ -17,6 +18,8 @@ PUNCTUAL = (
     "the link let its packets go when they were due: it has another delay than the plan says, or they waited beside "
     "it: is other traffic on it?"
 )
+SMALLER = "a hop on the way has a smaller MTU than the plan says, or drops large packets"
+BURSTS = "several packets cross as one, in bursts"
 LINE_COUNTED = "as if the queue's limit counted what is in the delay line too"
 SWAPPED = "the directions may be swapped"
 FRAMINGS = (
@@ -27,6 +30,11 @@ FRAMINGS = (
     (Framing(38, 84), "Ethernet's framing were counted"),
 )
 """What else a link may count around an IP packet."""
+
+
+def named(note: str) -> bool:
+    """Whether the note of a row names a fault of the lab itself, which measuring again does not end."""
+    return any(words in note for words in (NO_LOSS, SMALLER, BURSTS, OFFLOADED, SWAPPED, "as if "))
 
 
 def delay(link: LinkExpectation, other: LinkExpectation | None, packet_bytes: int, measured: float, near: float) -> str:

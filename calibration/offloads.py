@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from calibration.hints import BURSTS
 from calibration.judge import Judge
 from labs.plan import Plan, to_json
 from labs.record import Row
@@ -45,5 +46,5 @@ def _row(place: str, interface: str, features: Sequence[str]) -> Row:
     more = f" and {len(named) - MOST_SHOWN} more" if len(named) > MOST_SHOWN else ""
     words = dict.fromkeys(switches[name] or name for name in named[:MOST_SHOWN])
     off = f"ethtool -K {interface} {' '.join(f'{word} off' for word in words)}"
-    note = f"{', '.join(named[:MOST_SHOWN])}{more} on: several packets cross as one, in bursts: in the node, {off}"
+    note = f"{', '.join(named[:MOST_SHOWN])}{more} on: {BURSTS}: in the node, {off}"
     return Judge(place, "", f"{note}; or bring the lab up anew").row(QUANTITY, "count", 0, len(features), 0.0)

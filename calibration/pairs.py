@@ -11,6 +11,7 @@ from typing import Any
 
 from calibration import budget, statistic
 from calibration.expectation import BYTE_NS, PairExpectation, own_ns
+from calibration.hints import SMALLER
 from calibration.judge import Judge, Results, Stream, dither_note, exact, rate_text, rounding_ns, why_not
 from calibration.probing import PROBE_BYTES, Probing, mtu_sizes, mtu_stream
 from calibration.tolerances import Tolerances
@@ -21,7 +22,6 @@ BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""
 HELD_NS = 1_100_000
 HELD_ACKS = 44
-SMALLER = "a hop on the way has a smaller MTU than the plan says, or drops large packets"
 
 
 def pair_rows(

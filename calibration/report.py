@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from calibration.hints import named
 from calibration.spinner import CHANGED
 from labs.record import Certificate, Row, Verdict, from_json, to_json
 from labs.units import NS_PER_SECOND, about
@@ -133,7 +134,12 @@ def advice(certificate: Certificate) -> list[str]:
     again = f"measure again: ewan verify {certificate.lab}"
     seen = certificate.machine.get("disturbed")
     changed = any(CHANGED in row.note for row in certificate.rows if row.verdict == "outside")
+    faulty = any(named(row.note) for row in certificate.rows if row.verdict == "outside")
     lines = []
+    if faulty:
+        lines.append(
+            "the notes name a fault of the lab: put it right, or bring the lab up anew, before it is measured again"
+        )
     if changed:
         lines.append(
             "links were changed since the lab came up (ewan ps): set them back (ewan set), or bring it up anew"
@@ -142,7 +148,7 @@ def advice(certificate: Certificate) -> list[str]:
         lines.append(f"the machine was busy while the links were measured: {'; '.join(seen)}")
         virtual = "--runtime virtual (make: RUNTIME=virtual)"
         lines.append(f"close other programs and {again}; or take the virtual clock, which no load disturbs: {virtual}")
-    elif not changed:
+    elif not changed and not faulty:
         lines.append(f"nothing was seen to disturb the links: end other traffic in the lab (ewan watch) and {again}")
     return lines
 

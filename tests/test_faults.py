@@ -18,7 +18,6 @@ import pytest
 
 from calibration import LiveLab, hints, spinner, verify_lab
 from calibration.host import kept
-from calibration.pairs import SMALLER
 from calibration.probe import TimeBudget
 from labs import host, record
 from labs.change import Heading, compile_change, wanted
@@ -176,10 +175,10 @@ def test_a_hop_with_a_smaller_mtu_is_named_wherever_large_packets_vanish(lab: Du
         lab.mtu(end.node, end.interface, 1500)
     found = row(certificate, "path MTU")
     assert (found.verdict, found.measured) == ("outside", 1400)
-    assert SMALLER in found.note and "CPU" not in found.note
+    assert hints.SMALLER in found.note and "CPU" not in found.note
     for direction in ("forward", "backward"):
         rate = row(certificate, "rate", direction)
-        assert rate.verdict == "not measured" and SMALLER in rate.note, rate
+        assert rate.verdict == "not measured" and hints.SMALLER in rate.note, rate
 
 
 def test_offloads_that_are_on_are_named_with_their_interface(lab: Dumbbell) -> None:

@@ -93,6 +93,22 @@ def test_a_sender_that_pauses_makes_no_queue_look_short(middle: float, most: flo
     assert {row.verdict for row in rows if row.quantity == "queue limit"} == {verdict}
 
 
+def test_a_sender_without_cpu_time_says_nothing_of_the_link() -> None:
+    """It was to offer 1.25 times the rate and came to 1.05 times: what is missing then is what it did not send."""
+    expected, probing = prepared(plan())
+
+    def verdicts(slower: float) -> set[str]:
+        found = answer(probing, rate_bps=0.995e9, queue_bytes=11_000_000)
+        for result in found["results"]:
+            for each in result.get("streams", ()) if result["kind"] == "saturate" else ():
+                each["sending_ns"] = round(each["sending_ns"] * slower)
+        rows = compare(expected, probing, found, {})
+        return {row.verdict for row in rows if row.quantity in ("rate", "queue limit")}
+
+    assert verdicts(1.25 / 1.05) == {"not measured"}
+    assert verdicts(1.0) == {"outside"}
+
+
 def test_one_loss_on_a_lossless_link_is_outside_and_says_why() -> None:
     late = LinkFacts(300, 5_000, 40_000, overrun_packets=1, gaps=3, gaps_ns=9_000_000, longest_gap_ns=7_000_000)
     row = judged({}, late, lost_packets=1)["loss"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from calibration import machine, report, spinner
+from calibration import hints, machine, report, spinner
 from calibration.compare import compare
 from calibration.machine import MachineLoad, Process, Snapshot
 from calibration.tests.plans import answer, plan, prepared
@@ -73,6 +73,8 @@ def test_only_a_changed_link_is_advised_to_be_set_back() -> None:
     assert "ewan set" not in quiet and "other traffic" in quiet
     (changed,) = report.advice(certificate(QUIET, note=spinner.CHANGED))
     assert "ewan set" in changed and "ewan ps" in changed
+    (faulty,) = report.advice(certificate(QUIET, note=hints.SMALLER))
+    assert "a fault of the lab" in faulty and "other traffic" not in faulty
     busy = dataclasses.replace(QUIET, taken=(TAKEN,))
     assert len(report.advice(certificate(busy, note=spinner.CHANGED))) == 3
 
