@@ -103,6 +103,8 @@ def _live(
     if differ := differences(plan, lab.labs.load(plan.lab).plan):
         again = f"ewan down {plan.lab} and bring it up anew, or measure it as it is: ewan verify {plan.lab}"
         raise LabError(f"lab {plan.lab}, which is up, was made of another plan ({differ}): {again}")
+    # Asked first: it refuses a lab of which a container has ended.
+    versions = {"ewan-node": _version(lab.binary), **lab.labs.versions(plan.lab)}
     routing = routes.converged(lab.labs, plan, progress)
     bounds = beside_routing(tolerances, plan)
     begun = time.monotonic_ns()
@@ -132,7 +134,7 @@ def _live(
         plan_sha256=digest(plan),
         lab=plan.lab,
         time=at,
-        host=host_facts({"ewan-node": _version(lab.binary), **lab.labs.versions(plan.lab)}),
+        host=host_facts(versions),
         tolerances={**dataclasses.asdict(bounds), "instrument": dataclasses.asdict(instrument), "reasons": REASONS},
         rows=rows,
         probes=_without_raw(answer),

@@ -185,7 +185,7 @@ def test_a_program_may_print_the_readings(certificate: Certificate, tmp_path: Pa
 @pytest.mark.parametrize(
     "changes, says",
     [
-        ({"quantity": "delay"}, '"delay" of core forward: no such row, it has delay max'),
+        ({"quantity": "delay"}, '"delay" of core forward: no such row, it has '),
         ({"link": "cor"}, "there is no cor forward"),
         ({"unit": "ms"}, 'unit "ms": write it in ns'),
         ({"uncertainty": "20"}, "uncertainty"),
