@@ -93,7 +93,7 @@ def measured(clock: Clock, runtime: Literal["netns", "containerlab"]) -> Measure
     plan = plan_in(clock)
     expected = expectations(plan)
     probing = plan_probes(expected, plan.lab, LiveProbes(ROUND))
-    round_trips = [probe for probe in probing.probes if probe["kind"] == "rtt"]
+    round_trips = [probe for probe in probing.probes if probe["name"] == "rtt"]
     rates = [probe for probe in probing.probes if probe["kind"] == "saturate"]
     # Every kernel lets namespaces have Reno.
     ends, starts = (plan.pairs[0].source, plan.pairs[0].sink), [number * APART_NS for number in range(TRANSFERS)]
@@ -121,8 +121,8 @@ def rates_of(expected: Expectations, probing: Probing, answer: dict[str, Any]) -
     rows = [row for row in compare(expected, probing, answer, {}, LIVE) if row.quantity == "rate"]
     return {
         row.direction: row.note
-        if row.measured is None or row.tolerance is None
-        else MeasuredRate(row.measured, row.tolerance)
+        if row.measured is None or row.tolerance is None or row.uncertainty is None
+        else MeasuredRate(row.measured, row.tolerance + row.uncertainty.expanded)
         for row in rows
     }
 
