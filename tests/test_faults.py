@@ -62,7 +62,7 @@ class Dumbbell:
     def __init__(self, state: Path) -> None:
         environment = {**os.environ, "EWAN_RUNTIME": "netns", "EWAN_STATE": str(state), "EWAN_NODE": str(BINARY)}
         self.context = Context.of(environment)
-        self.labs: Live = self.context.live()
+        self.labs: Live = self.context.live("netns")
         self.plan = self.other(f"tf{os.getpid()}")
 
     def other(self, name: str) -> Plan:
