@@ -21,7 +21,7 @@ class Tolerances:
     delay_ns: int = 100_000
     delay_share: float = 0.001
     delay_p99_ns: int = 2_000_000
-    rtt_ns: int = 200_000
+    rtt_ns: int = 300_000
     rate_share: float = 0.001
     instant_ns: int = 50_000
     queue_share: float = 0.02
@@ -38,7 +38,7 @@ class Tolerances:
 
 
 POLICIES: dict[Policy, Tolerances] = {
-    "strict": Tolerances(release_p50_ns=10_000, probability_share=0.2),
+    "strict": Tolerances(rtt_ns=200_000, release_p50_ns=10_000, probability_share=0.2),
     "default": Tolerances(),
     "teaching": Tolerances(
         delay_ns=NS_PER_MS,
@@ -70,8 +70,9 @@ REASONS = {
     "a certificate together (Bonferroni), widened by the correlation of the configured model; it is decided when its "
     "uncertainty is no more than half of it (a fifth by the strict policy)",
     "queue": "2 % of the limit, 1.5 packets (the one in service)",
-    "rtt": "200 µs and 0.1 % for every link of the path: two stacks for each way; in the live clock a plain access "
-    "link adds nothing to a lone packet, which its token bucket lets pass at once",
+    "rtt": "300 µs (200 µs by the strict policy) and 0.1 % for every link of the path: two stacks for each way, and "
+    "the program that answers; in the live clock a plain access link adds nothing to a lone packet, which its token "
+    "bucket lets pass at once",
     "switch": "0.3 ms more delay each time a packet crosses a switch in user space, which wakes up for it",
     "goodput": "never more than 1 % above what headers leave of the rate (acknowledgements come in "
     "bunches); not more than 10 % below it by a "
