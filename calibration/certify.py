@@ -231,9 +231,11 @@ def _version(binary: Path) -> str:
 
 
 def _without_raw(answer: dict[str, Any]) -> dict[str, Any]:
-    """In place of all delays the record has the quantiles from which their distribution can be drawn."""
+    """In place of all delays the record has the quantiles from which their distribution can be drawn; the times between
+    packets, which come with them, it does not need."""
     for result in answer["results"]:
         for stream in result.get("streams", ()):
+            stream.pop("spacings_ns", None)
             delays = sorted(stream.pop("delays_ns", None) or ())
             if delays:
                 stream["quantiles_ns"] = [[share, quantile(delays, share)] for share in QUANTILES]

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from calibration import report, spinner
+from calibration import certify, report, spinner
 from calibration.tests.captured import captured_certificate, read
 from labs.record import Certificate, host_facts, to_json
 
@@ -93,3 +93,13 @@ def test_of_many_rows_those_outside_are_never_put_together(certificate: Certific
     assert [line[7] for line in drawn] == ["ok", "outside", "outside", "outside", "not measured"]
     assert drawn[0][0].startswith("100, worst") and drawn[4][0].startswith("10")
     assert notes == ["late l0", "late l1", "late l2", "no time"]
+
+
+def test_the_record_keeps_no_value_of_every_packet() -> None:
+    streams = [
+        stream
+        for result in certify._without_raw(read("dumbbell.answer.json"))["results"]
+        for stream in result.get("streams", ())
+    ]
+    assert any("quantiles_ns" in stream for stream in streams)
+    assert not [stream["name"] for stream in streams if {"delays_ns", "spacings_ns"} & stream.keys()]
