@@ -170,7 +170,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
             return results
 
         try:
-            rows = path.measure(a, b, send, measurement.instrument(context))
+            rows = path.measure(a, b, send, kept.instrument(context))
         except RuntimeError as error:
             raise Refused(str(error)) from None
     if as_json:

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from calibration.certify import BatchLab, LiveLab, verify_lab
-from calibration.host import measurement
+from calibration.host import kept
 from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate
@@ -19,4 +19,4 @@ def certify(context: Context, plan: Plan, directory: Path, virtual: bool, stop: 
     """RuntimeError and LabError with one line when the probes cannot run, or were stopped."""
     if virtual:
         return verify_lab(plan, BatchLab(context.virtual(), directory, stop))
-    return verify_lab(plan, LiveLab(context.live(), context.binary), instrument=measurement.instrument(context))
+    return verify_lab(plan, LiveLab(context.live(), context.binary), instrument=kept.instrument(context))

@@ -18,7 +18,7 @@ import orjson
 
 from calibration import BatchLab, LiveLab, doctor, kept, report, verify_lab
 from calibration import reference as reference_readings
-from calibration.host import measurement
+from calibration.host import kept as host_kept
 from calibration.host.finding import Finding
 from labs import clock, descriptions, routes, rundir
 from labs.commands import live, tables, virtual
@@ -189,7 +189,7 @@ def certify(context: Context, plan: Plan, policy: Policy = "default", *, thoroug
                 lab,
                 progress=lambda text: progress.step(f"verifying {plan.lab}: {text}"),
                 policy=policy,
-                instrument=measurement.instrument(context),
+                instrument=host_kept.instrument(context),
                 thorough=thorough,
             )
     except routes.NotConvergedError as error:

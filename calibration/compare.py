@@ -14,7 +14,18 @@ from typing import Any
 
 from calibration import budget, hints, statistic
 from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, framed_bytes, own_ns, serialisation_ns
-from calibration.judge import Judge, Results, Stream, dither_note, exact, of_link, rate_text, rounding_ns, why_not
+from calibration.judge import (
+    Judge,
+    Results,
+    Stream,
+    dither_note,
+    exact,
+    of_link,
+    offered_bps,
+    rate_text,
+    rounding_ns,
+    why_not,
+)
 from calibration.loss_rows import loss_rows
 from calibration.pairs import pair_rows, shortened, with_mtu
 from calibration.probing import PROBE_BYTES, Probing
@@ -212,13 +223,6 @@ def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row
     yield judge.shown("release error max", "ns", 0, facts.release_max_ns, facts.disturbance())
 
 
-def _offered_bps(stream: Stream, framed: int) -> float:
-    """The rate at which packets left the sender's own interface, as the link counts bytes."""
-    if stream["sending_ns"] == 0:
-        return 0.0
-    return float(stream["sent_packets"] - 1) * framed * BYTE_NS / float(stream["sending_ns"])
-
-
 def _starved(link: LinkExpectation, probing: Probing, offered_bps: float, stream: Stream, bounds: Tolerances) -> bool:
     """Whether a sender got so little CPU time that less than half came of what was to be more than the link carries:
     then it is the sender's pauses that a rate or a queue shows."""
@@ -258,7 +262,7 @@ def _throughput(
         yield judge.missing("rate", "bit/s", configured, with_mtu(why or "not probed", link.mtu_bytes, short))
         return
     framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
-    offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
+    offered = offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         yield judge.missing("rate", "bit/s", configured, with_mtu(FEW, stream["packet_bytes"], short))
@@ -347,7 +351,7 @@ def _queue(
         yield judge.missing("queue limit", "bytes", configured, with_mtu(why or "not probed", size, short))
         return
     rate = link.direction.rate_bps
-    offered = _offered_bps(stream, framed) * link.through(stream["packet_bytes"])
+    offered = offered_bps(stream, framed) * link.through(stream["packet_bytes"])
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         yield judge.missing("queue limit", "bytes", configured, with_mtu(FEW, size, short))

@@ -11,9 +11,7 @@ beyond the last point it goes on as steeply as it came. What is asked for is ins
 from __future__ import annotations
 
 import bisect
-import itertools
 import math
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -218,19 +216,3 @@ def _expected(
     loads = sorted(near.loads, key=lambda each: each.load_ratio)
     found = next((each for each in loads if each.load_ratio >= load_ratio), loads[-1])
     return found.error_p50_ns, found.error_p99_ns
-
-
-def breaks(frontiers: Iterable[Frontier]) -> list[str]:
-    """Where each back end breaks, a line each, for people."""
-    lines = []
-    by_backend = operator.attrgetter("backend")
-    for backend, points in itertools.groupby(sorted(frontiers, key=by_backend), by_backend):
-        for each in points:
-            framed = max(each.packet_bytes + 38, 84) * BITS_PER_BYTE
-            rate = about(each.packets_per_s * framed / each.links, "rate", 3)
-            links = "1 link" if each.links == 1 else f"{each.links} links, each"
-            lines.append(
-                f"{backend}, {each.packet_bytes} bytes, {links} {rate}: {each.packets_per_s:,.0f} packets/s; "
-                f"{LIMIT_WORDS[each.limit]}"
-            )
-    return lines

@@ -241,6 +241,13 @@ def dither_note(dither_ns: int) -> str:
     return f"and a dither below {dither_ns} ns" if dither_ns else ""
 
 
+def offered_bps(stream: Mapping[str, Any], framed: float) -> float:
+    """The rate at which packets left the sender's own interface, as the link counts bytes."""
+    if stream["sending_ns"] == 0:
+        return 0.0
+    return float(stream["sent_packets"] - 1) * framed * BYTE_NS / float(stream["sending_ns"])
+
+
 def rate_text(bps: float) -> str:
     """A rate as people write it."""
     return written(bps, "bit/s")

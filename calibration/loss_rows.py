@@ -34,7 +34,7 @@ def loss_rows(link: LinkExpectation, judge: Judge, results: Results, bounds: Tol
     z = statistic.quantile(bounds.confidence, 2 * count)
     if configured == 0:
         row = judge.row("loss", "ppb", 0, share * PPB, 0.0, note)
-        yield dataclasses.replace(row, uncertainty=_proportion(lost, sent, 1.0))
+        yield dataclasses.replace(row, uncertainty=proportion_known(lost, sent, 1.0))
     elif link.loss.dispersion == 0:
         slack = (link.loss.slack_packets + 1) / sent * PPB
         yield judge.row("loss", "ppb", configured * PPB, share * PPB, slack, note, hint=hints.loss(configured, lost))
@@ -65,11 +65,12 @@ def _binomial(
     limits = (high - share) * PPB, (share - low) * PPB
     most = bounds.probability_share * configured
     needs = proportion_samples(max(configured, share), most, dispersion)
-    known = _proportion(found, total, dispersion)
+    known = proportion_known(found, total, dispersion)
     hint = hints.loss(configured, found) if quantity == "loss" else ""
     return judge.drawn(quantity, "ppb", configured * PPB, share * PPB, limits, known, most * PPB, needs, note, hint)
 
 
-def _proportion(found: int, total: int, dispersion: float) -> Uncertainty:
+def proportion_known(found: int, total: int, dispersion: float) -> Uncertainty:
+    """Of a share of so many packets, in ppb."""
     half = proportion(found / total, total, dispersion) * PPB
     return Uncertainty({"finite sample": half / COVERAGE_FACTOR}, half)

@@ -19,6 +19,7 @@ from calibration import report
 from calibration.envelope import Demand, Frontier
 from calibration.host import figures, link_figures, words
 from calibration.host.kept import HostCalibration
+from calibration.host.refusal import least_mtu
 from labs.plan import Plan
 from labs.record import Certificate, Row
 from labs.units.shown import NONE, written
@@ -121,7 +122,7 @@ def _row(row: Row) -> dict[str, str]:
 
 def marks(plan: Plan, frontiers: Sequence[Frontier]) -> list[tuple[str, Demand]]:
     """The links of a plan, each by itself, with packets as large as the MTU; of equal ones the first."""
-    mtu = min((each.mtu for node in plan.nodes for each in node.interfaces), default=1500)
+    mtu = least_mtu(plan)
     found: dict[int, tuple[str, Demand]] = {}
     for link in plan.links if frontiers else ():
         rate = link.forward.rate_bps

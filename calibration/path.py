@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from calibration import budget
-from calibration.judge import Judge
+from calibration.judge import Judge, offered_bps
+from calibration.loss_rows import proportion_known
 from calibration.probing import MS, PROBE_BYTES, SECOND
-from calibration.uncertainty import Instrument, proportion, quantile, recorded
+from calibration.uncertainty import Instrument, quantile, recorded
 from labs.errors import UserError
-from labs.record import COVERAGE_FACTOR, Row, Uncertainty
+from labs.record import Row
 from labs.units import BITS_PER_BYTE, PPB
 
 NAMESPACES = Path("/run/netns")
@@ -152,9 +153,9 @@ def _one_way(judge: Judge, stream: Mapping[str, Any], instrument: Instrument) ->
         yield dataclasses.replace(row, uncertainty=recorded(known[0]))
     sent = stream["sent_packets"]
     lost = max(stream["lost_packets"] - stream["socket_drops_packets"], 0)
-    half = proportion(lost / sent, sent) * PPB if sent else 0.0
+    interval = proportion_known(lost, sent, 1.0) if sent else None
     row = judge.shown("loss", "ppb", None, lost / max(sent, 1) * PPB, f"{lost} of {sent}")
-    yield dataclasses.replace(row, uncertainty=Uncertainty({"finite sample": half / COVERAGE_FACTOR}, half))
+    yield dataclasses.replace(row, uncertainty=interval)
 
 
 def _round_trips(judge: Judge, result: Mapping[str, Any], instrument: Instrument) -> Iterator[Row]:
@@ -181,7 +182,7 @@ def _flood(judge: Judge, stream: Mapping[str, Any], instrument: Instrument) -> R
         return judge.missing("UDP rate", "bit/s", None, "too few packets arrived")
     window, packets = steady["fitted_window_ns"], steady["packets"]
     measured = packets * size * BITS_PER_BYTE * SECOND / window
-    offered = (stream["sent_packets"] - 1) * size * BITS_PER_BYTE * SECOND / max(stream["sending_ns"], 1)
+    offered = offered_bps(stream, size)
     note = "of IP packets" if offered > 1.02 * measured else "of IP packets: this host could offer no more"
     parts, _ = budget.rate(measured, window, packets, ends_ns=0.0, others=0.0, instrument=instrument)
     return dataclasses.replace(judge.shown("UDP rate", "bit/s", None, measured, note), uncertainty=recorded(parts))

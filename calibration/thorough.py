@@ -13,8 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from calibration import budget
-from calibration.expectation import BYTE_NS, Expectations, LinkExpectation, PairExpectation, framed_bytes
-from calibration.judge import Judge
+from calibration.expectation import (
+    BYTE_NS,
+    ENOUGH,
+    Expectations,
+    LinkExpectation,
+    PairExpectation,
+    framed_bytes,
+    serialisation_ns,
+)
+from calibration.judge import Judge, offered_bps
 from calibration.probe import LiveProbes
 from calibration.probing import MS, PROBE_BYTES, Probing, packet_stream, plan_probes
 from calibration.spinner import LinkFacts
@@ -29,7 +37,6 @@ REPEATS = 3
 SENDING_NS, SKIP_NS, DRAIN_NS = 500 * MS, 150 * MS, 50 * MS
 ABOVE, LITTLE_ABOVE = 1.25, 1.1
 """Times its rate that each link is offered; the second where that is many packets for this host."""
-ENOUGH = 1.02
 Measure = Callable[[Probing], tuple[dict[str, Any], Mapping[str, LinkFacts]]]
 """Sends probes; their answer, and what the links counted meanwhile."""
 
@@ -54,17 +61,17 @@ def together(
     told = [link for link in links if not link.untold("rate") and not link.senders and _alone(link)]
     if len(told) < 2:
         return
-    packets_per_s = sum(NS_PER_SECOND / _own_ns(link) for link in told)
+    packets_per_s = sum(NS_PER_SECOND / serialisation_ns(link.direction, link.mtu_bytes) for link in told)
     share = ABOVE if ABOVE * packets_per_s <= LiveProbes().budget.packets_per_second else LITTLE_ABOVE
     streams = []
     for link in told:
-        interval = _own_ns(link) / share
+        interval = serialisation_ns(link.direction, link.mtu_bytes) / share
         count = max(int(SENDING_NS / interval), 3)
         stream = packet_stream(link.key, link.ends, lab, link.mtu_bytes, interval, count)
         streams.append({**stream, "skip_ns": SKIP_NS})
     probing = Probing()
     longest = max(link.line.mean_ns + 5 * link.line.deviation_ns for link in told)
-    full = max(link.queue_packets(link.mtu_bytes) * _own_ns(link) for link in told)
+    full = max(link.queue_packets(link.mtu_bytes) * serialisation_ns(link.direction, link.mtu_bytes) for link in told)
     probing.add("saturate", "all links at once", streams, longest + min(full, SENDING_NS) + DRAIN_NS)
     answer, facts = measure(probing)
     (result,) = answer["results"]
@@ -85,10 +92,6 @@ def _alone(link: LinkExpectation) -> bool:
     return not (link.direction.half_duplex and link.name == "backward")
 
 
-def _own_ns(link: LinkExpectation) -> float:
-    return framed_bytes(link.direction.framing, link.mtu_bytes) * BYTE_NS / link.direction.rate_bps
-
-
 def _loaded(
     link: LinkExpectation, judge: Judge, stream: Mapping[str, Any] | None, bounds: Tolerances, error: str
 ) -> Row:
@@ -96,7 +99,7 @@ def _loaded(
     if stream is None:
         return judge.missing(name, "bit/s", rate, error or "not probed")
     framed = framed_bytes(link.direction.framing, stream["packet_bytes"])
-    offered = (stream["sent_packets"] - 1) * framed * BYTE_NS / max(stream["sending_ns"], 1)
+    offered = offered_bps(stream, framed)
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         return judge.missing(name, "bit/s", rate, "too few packets arrived in the time there was")

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.bursts import largest_burst_bytes
-from calibration import uncertainty
-from calibration.expectation import BYTE_NS, framed_bytes
-from calibration.host.links import ABOVE, MTU_BYTES, Bench
+from calibration.expectation import BYTE_NS, ENOUGH, framed_bytes
+from calibration.host.links import ABOVE, ENDS_NS, MTU_BYTES, Bench
+from calibration.judge import offered_bps
 from calibration.statistic import wilson
-from calibration.uncertainty import quantile
+from calibration.uncertainty import quantile, rectangular
 from labs.record import COVERAGE_FACTOR
 from labs.units import Rate, Size
 
@@ -145,13 +145,12 @@ def _rate(made: Bench, rate_bps: int) -> RatePoint:
 def rate_error(stream: Mapping[str, Any], framed: int, rate_bps: float) -> tuple[float | None, float | None]:
     """The error of a rate as a share of it, and its uncertainty with k = 2; None where too little was offered."""
     steady = stream["steady"]
-    offered = (stream["sent_packets"] - 1) * framed * BYTE_NS / max(stream["sending_ns"], 1)
-    if offered < 1.02 * rate_bps or steady is None or steady["packets"] < 8:
+    offered = offered_bps(stream, framed)
+    if offered < ENOUGH * rate_bps or steady is None or steady["packets"] < 8:
         return None, None
     window = steady["fitted_window_ns"]
     measured = steady["packets"] * framed * BYTE_NS / window
-    instant = uncertainty.rectangular(uncertainty.Instrument().instant_ns)
-    return measured / rate_bps - 1, 2 * math.hypot(math.sqrt(2) * instant / window, 0.58 / steady["packets"])
+    return measured / rate_bps - 1, COVERAGE_FACTOR * math.hypot(ENDS_NS / window, rectangular(1.0) / steady["packets"])
 
 
 def _spacing(made: Bench, link_bps: int) -> SpacingPoint:

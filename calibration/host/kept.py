@@ -6,32 +6,31 @@ this one, or none: another kernel, other CPUs, another governor, clock source or
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 
 from calibration import envelope
 from calibration.envelope import Frontier
+from calibration.host import document
 from calibration.host.accuracy import Accuracy
 from calibration.host.paths import Paths
 from calibration.host.processors import Processors
 from calibration.host.timers import Timers
 from calibration.host.virtual import VirtualCost
+from calibration.uncertainty import Instrument
 from labs import cache, host
 from labs.context import ROOT, Context
 from labs.record import host_facts
 from labs.record.experiment import checksum
 from labs.runtime.binary import node_binary
-from labs.typed import read_typed
 
-FORMAT = "ewan-host/1"
 KIND = "host"
 """The folder in the cache."""
 MOST_KEPT = 8
@@ -82,19 +81,15 @@ def fingerprint(of: Mapping[str, str]) -> str:
 
 def to_json(calibration: HostCalibration) -> bytes:
     """As JSON, keys in order."""
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps(
-        {each.name: getattr(calibration, each.name) for each in dataclasses.fields(calibration)}, option=options
-    )
+    return document.to_json(calibration)
 
 
 def from_json(text: bytes) -> HostCalibration:
     """ValueError, one line, for another format, unknown keys and wrong values."""
-    data: Any = orjson.loads(text)
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(f"no measurement of a host that this version reads ({FORMAT}): ewan calibrate makes one")
-    calibration: HostCalibration = read_typed(HostCalibration, data, "host")
-    return calibration
+    try:
+        return document.from_json(HostCalibration, text)
+    except ValueError as error:
+        raise ValueError(f"{error}: ewan calibrate makes one") from None
 
 
 def path(context: Context) -> Path:
@@ -128,3 +123,27 @@ def save(context: Context, calibration: HostCalibration) -> Path:
     for old in known[MOST_KEPT:]:
         old.unlink(missing_ok=True)
     return place
+
+
+def instrument(context: Context) -> Instrument:
+    """What probes add on this host: as it was measured, else as it is assumed."""
+    found = load(context)
+    if found is None:
+        return Instrument()
+    return instrument_of(found)
+
+
+def instrument_of(found: HostCalibration) -> Instrument:
+    """What probes add on a host that was measured: two network stacks beside a link, and clocks that differ in pace."""
+    assumed = Instrument()
+    stack = found.paths.stack(0)
+    clock = found.timers.clock
+    asleep = found.timers.late("nanosleep", loaded=False)
+    pace = abs(clock.against_raw_ppb) + abs(clock.monotonic_against_raw_ppb) + clock.uncertain_ppb
+    return Instrument(
+        stack_ns=2.0 * stack.p50_ns if stack is not None else assumed.stack_ns,
+        clock_ppb=float(pace),
+        instant_ns=assumed.instant_ns,
+        wake_up_ns=float(asleep.p50_ns) if asleep is not None and asleep.p50_ns is not None else assumed.wake_up_ns,
+        source=f"ewan calibrate, {found.time}",
+    )

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from calibration import expect, probe, spinner, uncertainty
 from calibration.envelope import Demand, Frontier, Limit, Loaded
-from calibration.expectation import BYTE_NS, LinkExpectation, framed_bytes
+from calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, framed_bytes
+from calibration.judge import offered_bps
 from calibration.probing import MS, Probing, packet_stream
 from calibration.spinner import Classes
 from calibration.tolerances import Tolerances
@@ -33,14 +34,12 @@ from labs.stages import Framing
 from labs.units import BITS_PER_BYTE, Rate
 
 MTU_BYTES = 1500
-DELAY = "2ms"
 BUFFER = "2MB"
 """So much that a sender that pauses for some ms does not empty it."""
 STARTING_PACKETS_PER_S = 40_000
 FINEST = 1.1
 """The highest rate that was carried and the lowest that was not are no further apart."""
 MOST_RATE_BPS = 40_000_000_000
-ENOUGH = 1.02
 ABOVE = 1.25
 """Times the rate that probes offer."""
 TRIES = 3
@@ -253,7 +252,7 @@ def _trial(made: Bench, packet_bytes: int, packets_per_s: float) -> tuple[Limit 
     worst = 0.0
     for stream, own in zip(streams, facts, strict=True):
         steady = stream["steady"]
-        offered = (stream["sent_packets"] - 1) * framed * BYTE_NS / max(stream["sending_ns"], 1)
+        offered = offered_bps(stream, framed)
         if offered < ENOUGH * rate or steady is None or steady["packets"] < 8 or stream["socket_drops_packets"]:
             return "probe", 1.0
         measured = steady["packets"] * framed * BYTE_NS / steady["fitted_window_ns"]

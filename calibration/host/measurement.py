@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 from calibration.host import accuracy, kept, links, paths, processors, timers, virtual
 from calibration.host.kept import HostCalibration, Profile
-from calibration.uncertainty import Instrument
 from labs.context import Context
 from labs.record.demand import Demand
 from labs.runtime import kernel
@@ -71,30 +70,6 @@ def of_this_host(context: Context) -> HostCalibration:
         found = measure(context, "quick", lambda text: status.update(f"{what}: {text}"))
     kept.save(context, found)
     return found
-
-
-def instrument(context: Context) -> Instrument:
-    """What probes add on this host: as it was measured, else as it is assumed."""
-    found = kept.load(context)
-    if found is None:
-        return Instrument()
-    return instrument_of(found)
-
-
-def instrument_of(found: HostCalibration) -> Instrument:
-    """What probes add on a host that was measured: two network stacks beside a link, and clocks that differ in pace."""
-    assumed = Instrument()
-    stack = found.paths.stack(0)
-    clock = found.timers.clock
-    asleep = found.timers.late("nanosleep", loaded=False)
-    pace = abs(clock.against_raw_ppb) + abs(clock.monotonic_against_raw_ppb) + clock.uncertain_ppb
-    return Instrument(
-        stack_ns=2.0 * stack.p50_ns if stack is not None else assumed.stack_ns,
-        clock_ppb=float(pace),
-        instant_ns=assumed.instant_ns,
-        wake_up_ns=float(asleep.p50_ns) if asleep is not None and asleep.p50_ns is not None else assumed.wake_up_ns,
-        source=f"ewan calibrate, {found.time}",
-    )
 
 
 def wall_of(context: Context) -> Callable[[Demand], tuple[int, int]]:

@@ -46,11 +46,16 @@ def demands(plan: Plan, loads: Mapping[tuple[str, Literal["forward", "backward"]
         worker = str(known[name].backend), spinner_of.get(name, -1)
         by_worker[worker].append(bps)
         framings[worker] = known[name].forward.framing
-    mtu = min((each.mtu for node in plan.nodes for each in node.interfaces), default=MTU_BYTES)
+    mtu = least_mtu(plan)
     return [
         Demand(max(sum(each) // len(each), 1), 0, mtu, len(each), framings[worker], worker[0])
         for worker, each in by_worker.items()
     ]
+
+
+def least_mtu(plan: Plan) -> int:
+    """Of all interfaces: full packets of the plan are so long."""
+    return min((each.mtu for node in plan.nodes for each in node.interfaces), default=MTU_BYTES)
 
 
 def refusal(frontiers: tuple[Frontier, ...], demand: Demand) -> str:

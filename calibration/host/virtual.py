@@ -17,7 +17,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar
 
-from generator import scenario as scenarios
 from labs import host
 from labs.context import Context
 from labs.record.demand import Demand
@@ -187,6 +186,8 @@ def measure(context: Context, budget_s: float, progress: Callable[[str], None] =
 
 def weigh(runtime: BatchRuns, name: str, place: Path) -> tuple[Weighed, Cost]:
     """Runs one case; KeyboardInterrupt where it was ended early."""
+    from generator import scenario as scenarios  # most commands know the cost and never measure it
+
     scenario = scenarios.parse(CASES[name], Path(f"{name.replace('_', '-')}.scenario.yaml"))
     ((_, plan, schedule),) = scenario.runs().scheduled(host.virtual_facts(), "virtual")
     result = runtime.run(plan, schedule.program, place)

@@ -13,7 +13,7 @@ import pytest
 
 from calibration import page, path, reference, report
 from calibration.envelope import Frontier, Loaded
-from calibration.host import accuracy, kept, measurement, processors
+from calibration.host import accuracy, kept, processors
 from calibration.host.accuracy import Accuracy, DelayPoint, LossPoint, QueuePoint, RatePoint, SpacingPoint
 from calibration.host.kept import HostCalibration
 from calibration.host.paths import PacketRate, StackLatency
@@ -110,7 +110,7 @@ def test_a_cache_that_is_no_absolute_path_is_refused() -> None:
 
 
 def test_the_instrument_is_what_was_measured(host: HostCalibration) -> None:
-    found = measurement.instrument_of(host)
+    found = kept.instrument_of(host)
     assert found.stack_ns == 12_000 and found.clock_ppb >= abs(host.timers.clock.against_raw_ppb)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from calibration import LiveLab, envelope, verify_lab
 from calibration.envelope import Demand
-from calibration.host import measurement
+from calibration.host import kept, measurement
 from calibration.thorough import TOGETHER
 from labs import host
 from labs.compile import compile
@@ -47,7 +47,7 @@ def trial(seed: int, place: Path) -> None:
     runtime.up(plan)
     try:
         lab = LiveLab(runtime, context.binary)
-        certificate = verify_lab(plan, lab, thorough=True, instrument=measurement.instrument_of(known))
+        certificate = verify_lab(plan, lab, thorough=True, instrument=kept.instrument_of(known))
     finally:
         runtime.down(plan.lab)
     rows = [row for row in certificate.rows if row.quantity.endswith(TOGETHER)]
