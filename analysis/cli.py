@@ -16,7 +16,8 @@ from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.record.experiment import DOCUMENT, Document
-from labs.record.metrics import METRICS, RANKED
+from labs.record.metrics import RANKED
+from labs.record.quantities import metric_of
 from labs.sheet import Sheet
 from labs.units.shown import fitting, interval_in
 
@@ -151,8 +152,8 @@ def headline(path: Path, experiment: load.ExperimentResults) -> str:
         return ""
     for name in [*experiment.document.metrics, *RANKED]:
         means = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
-        if means and name in METRICS:
-            divisor, unit = fitting(means, METRICS[name].unit)
+        if means and (metric := metric_of(name)):
+            divisor, unit = fitting(means, metric.unit)
             ends = dict.fromkeys(interval_in(divisor, value, None, None) for value in (min(means), max(means)))
             return f"{name} {' to '.join(ends)} {unit}".rstrip()
     return ""

@@ -68,9 +68,7 @@ def touched_bytes(
     bins = goodput.join(own, on=["flow", "part"])
     touched = 0
     for (kind, source, sink), rows in bins.group_by("kind", "source", "sink", maintain_order=True):
-        # Payload of requests goes mostly from the sink to the source.
-        ends = (sink, source) if kind == "requests" else (source, sink)
-        way = ways.get((_word(ends[0]), _word(ends[1])))
+        way = ways.get(network.ends_of_payload(_word(kind), _word(source), _word(sink)))
         times = disturbances.intervals(seen, None if way is None else {link for link, _ in way})
         middles = (rows["time_ns"] - rows["bin_ns"] // 2).to_numpy()
         touched += int(rows["delivered_bytes"].fill_null(0).to_numpy()[network.within(middles, times)].sum())

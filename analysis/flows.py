@@ -41,11 +41,11 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def completion_times(flows: pl.DataFrame) -> tuple[list[int], int]:
-    """Completion times in ns of the load's transfers that completed, and how many that should have did not.
+    """Completion times in ns of the transfers that completed, and how many that should have did not.
 
     A transfer of parallel streams completes when the last of them does, from the earliest scheduled start.
     """
-    wanted = loaded(flows).filter(
+    wanted = flows.filter(
         (pl.col("kind") != "udp")
         & (pl.col("volume_bytes").is_not_null() | pl.col("kind").is_in(TIMED) | pl.col("error").is_not_null())
     )

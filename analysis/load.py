@@ -80,19 +80,13 @@ class RunResults:
         """A JSON file of the run's directory; empty where it is not there. LoadError where it is damaged."""
         return _json(self.root, self._name(name), self.files) or {}
 
-    def ways(self) -> dict[tuple[str | None, str | None], tuple[Link, ...]]:
-        """The links, with directions, that the load's payload crosses, in order, by source and sink, as scheduled.
-
-        Those of messages between ranks are together, without source and sink.
-        """
-        return {
-            (path.source, path.sink): tuple((hop.link, hop.direction) for hop in path.hops) for path in self._paths()
-        }
-
-    def rates_bps(self) -> dict[Link, int]:
-        """The rates at the start of the links that `ways` names; without those that have none."""
-        hops = (hop for path in self._paths() for hop in path.hops)
-        return {(hop.link, hop.direction): hop.rate_bps for hop in hops if hop.rate_bps}
+    def paths(self) -> tuple[CrossedPath, ...]:
+        """The links that payload crosses, as scheduled; LoadError where the schedule is none."""
+        data = self.document(SCHEDULE).get("paths", [])
+        try:
+            return paths.from_data(data)
+        except ValueError as error:
+            raise LoadError(f"{self.directory / SCHEDULE}: {error}") from None
 
     def changes_ns(self) -> list[int]:
         """When links were changed, in ns since T0; LoadError where the file of events is none."""
@@ -110,14 +104,6 @@ class RunResults:
         frames = [self.table(name) for name in disturbances.TABLES]
         until_ns = disturbances.watched_ns(frames[-1])
         return None if until_ns is None else (disturbances.judge(*frames), until_ns)
-
-    def _paths(self) -> list[CrossedPath]:
-        """Of the load alone, as scheduled; LoadError where the schedule is none."""
-        data = self.document(SCHEDULE).get("paths", [])
-        try:
-            return [path for path in paths.from_data(data) if path.role == "load"]
-        except ValueError as error:
-            raise LoadError(f"{self.directory / SCHEDULE}: {error}") from None
 
     @property
     def measured(self) -> bool:

@@ -6,7 +6,7 @@ absent. A function registers itself with `@computes("name")`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from statistics import fmean
 
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from analysis import arrivals, flows
 from analysis.rundata import RunData
 from labs.record.metrics import METRICS
+from labs.record.quantities import Quantity, Selection
 
 Computation = Callable[[RunData], float | None]
 COMPUTATIONS: dict[str, Computation] = {}
@@ -32,19 +33,24 @@ def computes(name: str) -> Callable[[Computation], Computation]:
     return register
 
 
-def of_run(run: RunData) -> dict[str, float]:
-    """Every metric that the run has, in the order of the vocabulary.
+def of_run(run: RunData, also: Iterable[Quantity] = ()) -> dict[str, float]:
+    """Every metric that the run's load has, in the order of the vocabulary; then the quantities that it has of `also`.
 
     Where the load's bottleneck is a plain link, which counts nothing, those of the bottleneck are left out.
     """
-    found = {}
-    for name, metric in METRICS.items():
-        if metric.emulated and run.plain_bottleneck is not None:
+    found = dict(_known((Quantity(metric) for metric in METRICS.values()), run))
+    return found | dict(_known((each for quantity in also for each in run.each(quantity)), run))
+
+
+def _known(quantities: Iterable[Quantity], run: RunData) -> Iterator[tuple[str, float]]:
+    seen: dict[Selection | None, RunData] = {None: run}
+    for quantity in quantities:
+        chosen = seen.setdefault(quantity.selection, run.of(quantity.selection))
+        if quantity.metric.emulated and chosen.plain_bottleneck is not None:
             continue
-        value = COMPUTATIONS[name](run)
+        value = COMPUTATIONS[quantity.metric.name](chosen)
         if value is not None:
-            found[name] = float(value)
-    return found
+            yield str(quantity), float(value)
 
 
 @computes("mean completion time")
@@ -189,7 +195,7 @@ def _background_goodput(run: RunData) -> float | None:
 
 
 def _of_role(run: RunData, role: str) -> float | None:
-    return flows.aggregate_goodput(run.flows.filter(pl.col("role") == role)) or None
+    return flows.aggregate_goodput(run.all_flows.filter(pl.col("role") == role)) or None
 
 
 def _mean(column: pl.Series) -> float | None:

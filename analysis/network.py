@@ -21,7 +21,12 @@ BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""
 
 Ways = Mapping[tuple[str | None, str | None], Collection[Link]]
-"""The link directions that the load's payload crosses from one node to another; see `load.RunResults.ways`."""
+"""The link directions that payload crosses from one node to another; see `rundata.RunData.ways`."""
+
+
+def ends_of_payload(kind: str | None, source: str | None, sink: str | None) -> tuple[str | None, str | None]:
+    """From where to where most of a flow's payload goes, as `Ways` has it: of requests from the sink, which answers."""
+    return (sink, source) if kind == "requests" else (source, sink)
 
 
 def crossed(ways: Ways) -> set[Link]:
@@ -136,7 +141,7 @@ def uncounted_bottleneck(
     counted = {(use.link, use.direction) for use in uses}
     sizes: dict[Link, int] = {}
     for kind, source, sink, size in load.select("kind", "source", "sink", "received_bytes").iter_rows():
-        for link in ways.get((sink, source) if kind == "requests" else (source, sink), ()):
+        for link in ways.get(ends_of_payload(kind, source, sink), ()):
             if link not in counted and link in rates_bps:
                 sizes[link] = sizes.get(link, 0) + (size or 0)
     shares = {link: size * BYTE_NS / time_ns / rates_bps[link] for link, size in sizes.items()}
@@ -149,16 +154,15 @@ def uncounted_bottleneck(
 def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> Losses | None:
     """How likely a packet of the load was to be lost on its way, mean over flows by what they received.
 
-    Payload of requests goes mostly from the sink to the source. Losses at one link are taken as independent of those
-    at another. Where no flow's way is known (members of a group), those of the bottleneck; None where nothing was
-    watched.
+    Losses at one link are taken as independent of those at another. Where no flow's way is known (members of a group),
+    those of the bottleneck; None where nothing was watched.
     """
     by_link = {(use.link, use.direction): use for use in uses}
     found: list[Losses] = []
     weights: list[int] = []
     columns = load.select("kind", "source", "sink", "received_bytes")
     for kind, source, sink, received in columns.iter_rows():
-        way = ways.get((sink, source) if kind == "requests" else (source, sink), ())
+        way = ways.get(ends_of_payload(kind, source, sink), ())
         known = [by_link[link].losses for link in way if link in by_link]
         if known:
             found.append(Losses(*(_either(shares) for shares in zip(*known, strict=True))))

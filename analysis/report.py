@@ -18,7 +18,8 @@ from markupsafe import Markup
 
 from analysis import circumstances, disturbed, figures, load, summary
 from analysis.figures.style import COLOURS, FAINT, INK, PAPER, Drawing
-from labs.record.metrics import GROUPS, METRICS
+from labs.record import quantities
+from labs.record.metrics import GROUPS
 from labs.units.shown import NONE, fitting, interval_in, percent, typographic, with_interval, written
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -85,7 +86,11 @@ def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawing
         figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
         runs=runs(experiment, found),
         varied=experiment.varied,
-        metrics={name: each.meaning for name, each in METRICS.items() if _has(found, name)},
+        metrics={
+            name: each.meaning
+            for name in quantities.ordered({name: None for point in found["points"] for name in point["metrics"]})
+            if (each := quantities.metric_of(name))
+        },
         text=scenario.read_text(errors="replace") if scenario.exists() else "",
     )
 
@@ -147,7 +152,7 @@ def _rows(
 
 def _groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
     """Titles of tables with the metrics of each, of those that are there: first what the scenario names."""
-    first = tuple(name for name in experiment.document.metrics if name in METRICS)[:MOST_COLUMNS]
+    first = tuple(name for name in experiment.document.metrics if quantities.metric_of(name))[:MOST_COLUMNS]
     for title, names in [("Main results", first), *GROUPS.items()]:
         if columns := [name for name in names if name in there and (names is first or name not in first)]:
             yield title, columns
@@ -161,11 +166,7 @@ def _incomplete(found: Mapping[str, Any]) -> bool:
 def _column(found: Mapping[str, Any], name: str) -> tuple[float, str]:
     """Divisor and unit for all values of a metric."""
     means = [point["metrics"][name]["mean"] for point in found["points"] if name in point["metrics"]]
-    return fitting(means, METRICS[name].unit)
-
-
-def _has(found: Mapping[str, Any], name: str) -> bool:
-    return any(name in point["metrics"] for point in found["points"])
+    return fitting(means, summary.unit(name))
 
 
 def _point(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> list[str]:
@@ -181,7 +182,7 @@ def ratios(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict
     points = [point for point in found["points"] if point["normalised"]]
     if not points:
         return None
-    there = {name for point in points for name in point["normalised"] if METRICS[name].normalised}
+    there = {name for point in points for name in point["normalised"] if quantities.parse(name).metric.normalised}
 
     def cell(point: Mapping[str, Any], name: str) -> str:
         ratio = point["normalised"].get(name)

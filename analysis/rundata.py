@@ -1,13 +1,13 @@
 """One run as metrics see it: its tables, and what several metrics derive from them, each derived once.
 
-In: a way to read the run's tables, the paths of its load. Out: load flows, completion times, the use of links, the
-bottleneck, losses. Nothing is derived before a metric asks for it.
+In: a way to read the run's tables, the paths of its payload; perhaps whose flows are asked for. Out: those flows,
+completion times, the use of links, the bottleneck, losses. Nothing is derived before a metric asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
@@ -15,67 +15,125 @@ import polars as pl
 from analysis import flows, network
 from analysis.load import Link
 from analysis.network import LinkUse, Losses, Ways
+from labs.record.paths import CrossedPath
+from labs.record.quantities import Kind, Quantity, Selection
+
+_COLUMNS: Mapping[Kind, str] = {"step": "step", "role": "role", "source": "source", "flow": "name"}
+"""Of the flows' table, by what flows are selected by."""
 
 
 @dataclass(frozen=True)
 class RunData:
     """`table` gives a table of labs/record/columns.py by its name.
 
-    `ways` and `rates_bps` are those of `load.RunResults`, as far as they are known.
+    `paths` are all of `load.RunResults`, as far as they are known. `selection` None: the load.
     """
 
     table: Callable[[str], pl.DataFrame]
-    ways: Ways = field(default_factory=dict)
-    rates_bps: Mapping[Link, int] = field(default_factory=dict)
+    paths: Sequence[CrossedPath] = ()
+    selection: Selection | None = None
+
+    def of(self, selection: Selection | None) -> RunData:
+        """The same run, seen from other flows."""
+        return replace(self, selection=selection)
+
+    def each(self, quantity: Quantity) -> Iterator[Quantity]:
+        """What `of each step` and the like stand for in this run; any other quantity itself."""
+        chosen = quantity.selection
+        if chosen is None or chosen.name is not None or chosen.kind is None:
+            yield quantity
+            return
+        names = self.all_flows[_COLUMNS[chosen.kind]].drop_nulls().unique(maintain_order=True).to_list()
+        for name in names:
+            yield Quantity(quantity.metric, Selection(chosen.kind, name))
 
     @cached_property
-    def flows(self) -> pl.DataFrame:
-        """All flows, whatever their role."""
+    def all_flows(self) -> pl.DataFrame:
+        """All flows of the run, whatever is selected."""
         return self.table("flows")
 
     @cached_property
+    def flows(self) -> pl.DataFrame:
+        """Those that are selected; of the load those of any role."""
+        return self.all_flows if self.selection is None else self._selected(self.selection)
+
+    def _selected(self, chosen: Selection) -> pl.DataFrame:
+        kinds: tuple[Kind, ...] = (chosen.kind,) if chosen.kind is not None else ("step", "role")
+        found = self.all_flows.clear()
+        for kind in kinds:
+            found = self.all_flows.filter(pl.col(_COLUMNS[kind]) == chosen.name)
+            if found.height:
+                break
+        return found
+
+    @cached_property
     def load(self) -> pl.DataFrame:
-        """The flows that most metrics are about."""
-        return flows.loaded(self.flows)
+        """The flows that most metrics are about: those selected, else those of role load."""
+        return flows.loaded(self.all_flows) if self.selection is None else self.flows
+
+    @cached_property
+    def _paths(self) -> tuple[CrossedPath, ...]:
+        """Those of the flows that metrics are about."""
+        if self.selection is None:
+            return tuple(path for path in self.paths if path.role == "load")
+        wanted = {
+            (role, *((None, None) if kind == "messages" else network.ends_of_payload(kind, source, sink)))
+            for role, kind, source, sink in self.load.select("role", "kind", "source", "sink").unique().iter_rows()
+        }
+        return tuple(path for path in self.paths if (path.role, path.source, path.sink) in wanted)
+
+    @cached_property
+    def ways(self) -> Ways:
+        """The link directions that these flows' payload crosses, in order, by source and sink.
+
+        Those of messages between ranks are together, without source and sink.
+        """
+        return {(path.source, path.sink): tuple((hop.link, hop.direction) for hop in path.hops) for path in self._paths}
+
+    @cached_property
+    def rates_bps(self) -> Mapping[Link, int]:
+        """The rates at the start of the links that `ways` names; without those that have none."""
+        hops = (hop for path in self._paths for hop in path.hops)
+        return {(hop.link, hop.direction): hop.rate_bps for hop in hops if hop.rate_bps}
 
     @cached_property
     def datagrams(self) -> pl.DataFrame:
-        """UDP flows of any role."""
+        """UDP flows: those selected, else of any role."""
         return self.flows.filter(pl.col("kind") == "udp")
 
     @cached_property
     def active(self) -> list[tuple[int, int]]:
-        """Times (ns from T0) in which any load flow was under way."""
+        """Times (ns from T0) in which any of these flows was under way."""
         return flows.active(self.load)
 
     @cached_property
     def completion(self) -> tuple[list[int], int]:
-        """Completion times (ns) of the load's transfers, and how many did not complete."""
+        """Completion times (ns) of the transfers, and how many did not complete."""
         return flows.completion_times(self.load)
 
     @cached_property
     def goodputs(self) -> list[float]:
-        """bit/s of each load flow that has one."""
+        """bit/s of each flow that has one."""
         return self.load["goodput_bps"].drop_nulls().to_list()
 
     @cached_property
     def responses(self) -> list[int]:
-        """Response times (ns) of the load's requests."""
+        """Response times (ns) of requests."""
         return flows.durations(self.load, self.table("exchanges"), "requests")
 
     @cached_property
     def iterations(self) -> list[int]:
-        """Iteration times (ns) of the load's ranks."""
+        """Iteration times (ns) of ranks."""
         return flows.durations(self.load, self.table("exchanges"), "messages")
 
     @cached_property
     def uses(self) -> list[LinkUse]:
-        """What each direction of each emulated link did while load flows were active."""
+        """What each direction of each emulated link did while these flows were active."""
         return network.link_use(self.table("links"), self.active)
 
     @cached_property
     def slowest(self) -> LinkUse | None:
-        """The busiest emulated link that the load crosses."""
+        """The busiest emulated link that these flows cross."""
         return network.bottleneck(self.uses, network.crossed(self.ways))
 
     @cached_property
@@ -86,12 +144,12 @@ class RunData:
 
     @property
     def bottleneck(self) -> Link | None:
-        """The load's bottleneck, emulated or plain; None where no link was watched."""
+        """The bottleneck of these flows, emulated or plain; None where no link was watched."""
         if self.plain_bottleneck is not None:
             return self.plain_bottleneck
         return None if self.slowest is None else (self.slowest.link, self.slowest.direction)
 
     @cached_property
     def losses(self) -> Losses | None:
-        """How likely a packet of the load was to be lost on its way."""
+        """How likely a packet of these flows was to be lost on its way."""
         return None if self.slowest is None else network.losses(self.load, self.uses, self.ways)

@@ -7,7 +7,7 @@ each point's metrics are divided by the reference's, seed by seed; numbers of pa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -16,7 +16,9 @@ import orjson
 
 from analysis import disturbed, load, metrics, statistics
 from analysis.rundata import RunData
+from labs.record import quantities
 from labs.record.metrics import METRICS
+from labs.record.quantities import Quantity
 from labs.units import UnitError, parse_published
 
 FORMAT = "ewan-summary/1"
@@ -38,7 +40,8 @@ def analyse(directory: Path) -> dict[str, Any]:
 def of(experiment: load.ExperimentResults) -> dict[str, Any]:
     """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
     confidence = float(experiment.document.confidence or statistics.CONFIDENCE)
-    runs = [of_run(run) for run in experiment.runs if run.measured]
+    asked = wanted(experiment)
+    runs = [of_run(run, asked) for run in experiment.runs if run.measured]
     values = {run["number"]: run["values"] for run in runs}
     chosen = {point: usable(of_point) for point, of_point in experiment.points.items()}
     points: list[dict[str, Any]] = []
@@ -79,10 +82,18 @@ def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
     return [run for run in measured if run.status == "complete"] or measured
 
 
-def of_run(run: load.RunResults) -> dict[str, Any]:
+def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
+    """What the scenario asks for beside the metrics of the load."""
+    named = [*experiment.document.metrics, *(str(entry["metric"]) for entry in experiment.document.beside)]
+    return [
+        quantities.parse(name) for name in dict.fromkeys(named) if quantities.metric_of(name) and name not in METRICS
+    ]
+
+
+def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:
     """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
-    data = RunData(run.table, run.ways(), run.rates_bps())
-    values, at, uses = metrics.of_run(data), data.bottleneck, data.uses
+    data = RunData(run.table, run.paths())
+    values, at, uses = metrics.of_run(data, also), data.bottleneck, data.uses
     touched = disturbed.of_run(run, data.ways)
     run.forget()
     return {
@@ -90,7 +101,7 @@ def of_run(run: load.RunResults) -> dict[str, Any]:
         "parameters": run.parameters,
         "seed": run.seed,
         "status": run.status,
-        "metrics": {name: {"value": value, "unit": METRICS[name].unit} for name, value in values.items()},
+        "metrics": {name: {"value": value, "unit": unit(name)} for name, value in values.items()},
         "bottleneck": None if at is None else {"link": at[0], "direction": at[1]},
         "links": [use._asdict() for use in uses],
         **({} if touched is None else {"disturbed": touched}),
@@ -101,13 +112,17 @@ def of_run(run: load.RunResults) -> dict[str, Any]:
 def intervals(values: Sequence[Mapping[str, float]], confidence: float) -> dict[str, dict[str, Any]]:
     """Each metric over the runs that have it: mean, interval, deviation of the sample."""
     found = {}
-    for name, metric in METRICS.items():
+    for name in quantities.ordered(list(dict.fromkeys(name for run in values for name in run))):
         each = [run[name] for run in values if name in run]
-        if each:
-            mean, low, high, n = statistics.interval(each, confidence)
-            spread = stdev(each) if n > 1 else None
-            found[name] = {"mean": mean, "low": low, "high": high, "deviation": spread, "n": n, "unit": metric.unit}
+        mean, low, high, n = statistics.interval(each, confidence)
+        spread = stdev(each) if n > 1 else None
+        found[name] = {"mean": mean, "low": low, "high": high, "deviation": spread, "n": n, "unit": unit(name)}
     return found
+
+
+def unit(name: str) -> str:
+    """Of a quantity by its words."""
+    return quantities.parse(name).metric.unit
 
 
 def ratios(
@@ -118,7 +133,7 @@ def ratios(
     if normalise["by"] not in parameters or reference is None:
         return {}
     own, found = by_seed[tuple(parameters.items())], {}
-    for name in METRICS:
+    for name in quantities.ordered(list(dict.fromkeys(name for run in own.values() for name in run))):
         ratio = _paired(own, by_seed[reference], name, confidence)
         if ratio is not None:
             found[name] = {"ratio": ratio.mean, "low": ratio.low, "high": ratio.high, "n": ratio.n}
@@ -146,7 +161,7 @@ def beside(
     """
     found = []
     for entry in wanted:
-        paper, unit = number(entry["value"], entry.get("unit") or "")
+        paper, given = number(entry["value"], entry.get("unit") or "")
         chosen = [point for point in points if _at(point["parameters"], entry.get("when") or {})]
         for point in chosen or [{"parameters": {}, "metrics": {}, "normalised": {}}]:
             measured = _measured(entry, point, by_seed, confidence)
@@ -165,7 +180,7 @@ def beside(
                     "here": here,
                     "low": measured.get("low"),
                     "high": measured.get("high"),
-                    "unit": measured.get("unit") or unit or METRICS[entry["metric"]].unit,
+                    "unit": measured.get("unit") or given or unit(entry["metric"]),
                     "difference": apart,
                 }
             )

@@ -15,14 +15,14 @@ from analysis.figures.distributions import Sample
 from analysis.figures.style import Drawing
 from analysis.flows import completion_times, durations, loaded
 from labs.record import disturbances
-from labs.record.metrics import METRICS
+from labs.record.quantities import metric_of
 
 
 def draw(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[Drawing]:
     """LoadError where a table is damaged."""
     panels = _panels(experiment, found)
     completion, responses, iterations, lateness = _samples(experiment, panels)
-    wanted = [name for name in experiment.document.metrics if name in METRICS]
+    wanted = [name for name in experiment.document.metrics if metric_of(name)]
     each = [
         bars.normalised(found["points"], found["normalise"], experiment.varied, wanted),
         bars.sweep(found["points"], experiment.varied, wanted),
@@ -97,7 +97,7 @@ def _samples(experiment: load.ExperimentResults, panels: list[timelines.PointPan
         for run in summary.usable(experiment.points[panel.run.point]):
             flows, exchanges = run.table("flows"), run.table("exchanges")
             load_flows = loaded(flows)
-            values[0] += completion_times(flows)[0]
+            values[0] += completion_times(load_flows)[0]
             values[1] += durations(load_flows, exchanges, "requests")
             values[2] += durations(load_flows, exchanges, "messages")
             values[3] += (flows["started_ns"] - flows["scheduled_ns"]).drop_nulls().to_list()

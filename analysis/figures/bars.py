@@ -16,6 +16,7 @@ from analysis.figures import style
 from analysis.figures.style import Drawing
 from analysis.load import NOTHING, word
 from labs.record.metrics import GROUPS, METRICS, RANKED, Group
+from labs.record.quantities import parse
 from labs.units.shown import fitting
 
 MOST_BARS = 8
@@ -69,7 +70,7 @@ def normalised(
     )
     if len(drawn) < len(groups) or len(shown) < len(names):
         caption += " Not all points are drawn; all are in the CSV."
-    times = "Times" if all(METRICS[name].bar for name in metrics) else "Metrics"
+    times = "Times" if all(parse(name).metric.bar for name in metrics) else "Metrics"
     title = "Completion times" if times == "Times" and metrics.keys() <= set(GROUPS[Group.COMPLETION]) else times
     return Drawing("normalised", f"{title} normalised by {to}", caption, text, style.csv(rows))
 
@@ -206,7 +207,7 @@ def _line(
     means = [
         point["metrics"][metric]["mean"] for group in lines.values() for point in group if metric in point["metrics"]
     ]
-    divisor, unit = fitting(means, METRICS[metric].unit)
+    divisor, unit = fitting(means, summary.unit(metric))
     # Side by side, or error bars at one place hide each other.
     apart = 0.012 * (max(positions.values()) - min(positions.values())) / per
     for number, (label, group) in enumerate(lines.items()):

@@ -12,6 +12,8 @@ from analysis.rundata import RunData
 from analysis.tests.synthetic import SECOND, flow, frame
 from labs.record import tables
 from labs.record.metrics import METRICS
+from labs.record.paths import CrossedLink, CrossedPath
+from labs.record.quantities import parse
 
 MS = 1_000_000
 
@@ -169,3 +171,39 @@ def test_every_metric_of_the_vocabulary_is_computed_and_no_other() -> None:
 def test_a_metric_is_computed_once() -> None:
     with pytest.raises(ValueError, match="'utilisation' is computed twice"):
         metrics.computes("utilisation")(lambda run: None)
+
+
+def test_metrics_of_other_flows_than_the_loads() -> None:
+    flows = [
+        done(0, 2, source="a"),
+        done(1, 8, role="cross", step="beside", source="b"),
+        done(2, 4, role="cross", step="beside", source="c"),
+    ]
+    asked = [
+        parse(f"mean completion time of {who}")
+        for who in ("beside", "cross", "source c", "flow flow 1", "each step", "nobody")
+    ]
+    found = metrics.of_run(run(flows), asked)
+    assert found["mean completion time"] == 2 * SECOND
+    assert found["mean completion time of beside"] == found["mean completion time of cross"] == 6 * SECOND
+    assert found["mean completion time of source c"] == 4 * SECOND
+    assert found["mean completion time of flow flow 1"] == 8 * SECOND
+    assert found["mean completion time of forward"] == 2 * SECOND  # of each step
+    assert "mean completion time of nobody" not in found
+
+
+def test_the_bottleneck_of_other_flows_is_on_their_own_way() -> None:
+    """Two links, each crossed by one step's flow; the one is full, the other half."""
+    flows = [done(0, 1, source="a", sink="b"), done(1, 1, role="cross", step="beside", source="c", sink="d")]
+    rows = [
+        {"link": link, "direction": "forward", "time_ns": SECOND, "rate_bps": 8_000_000, "sent_bytes": size}
+        for link, size in (("one", 1_000_000), ("two", 500_000))
+    ]
+    links = [{**row, "served_packets": 1, "dropped_packets": 0, "lost_packets": 0, "waited_ns": 0} for row in rows]
+    crossed = [
+        CrossedPath(source, sink, role, (CrossedLink(link, "forward", 8_000_000),))
+        for source, sink, role, link in (("a", "b", "load", "one"), ("c", "d", "cross", "two"))
+    ]
+    data = RunData(run(flows, links=links).table, crossed)
+    found = metrics.of_run(data, [parse("utilisation of cross")])
+    assert (found["utilisation"], found["utilisation of cross"]) == (1.0, 0.5)

@@ -22,7 +22,7 @@ from generator.engine.parts import Summary
 from generator.engine.stopping import point_of
 from labs.record import tables
 from labs.record.experiment import Document, Entry
-from labs.record.metrics import METRICS
+from labs.record.quantities import metric_of
 from labs.units.shown import written
 
 SIGNIFICANCE = 0.01
@@ -151,7 +151,8 @@ def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float,
         width = f"apart by {written(apart, unit)}, U = {written(expanded, unit)} (k = {factor:.2g})"
         why = f"{width if apart else 'equal means'}; Welch: p = {p:.2g}, different below {level:.2g}"
         return ("different" if p < level else "within noise"), why
-    if metric not in METRICS or not METRICS[metric].comparable:
+    known = metric_of(metric)
+    if known is None or not known.comparable:
         return "shown", "one run each: it has no scale to judge a difference by"
     why = f"one run each: {share:.1%} apart, different above {SINGLE_RUNS_SHARE:.0%}"
     return ("different" if share > SINGLE_RUNS_SHARE else "within noise"), why

@@ -14,9 +14,10 @@ from labs.change import WORDS, Heading, Wanted, after, check_headings, compile_c
 from labs.plan import Plan
 from labs.runtime.program import Event
 from labs.spec.fields import Direction
-from labs.spec.source import DescriptionError, nearest
+from labs.spec.source import DescriptionError
 from labs.stages import Change
 from labs.units import Duration
+from labs.wording import nearest
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:

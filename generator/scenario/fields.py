@@ -14,6 +14,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from generator.scenario.laws import DAY_NS, SizeLaw, TimeLaw, TimeText, VolumeText, constant
 from generator.scenario.published import Metric, PublishedText
+from labs.record.quantities import Role
 from labs.spec.fields import Direction, Model
 from labs.spec.values import Count, Name, RateText
 from labs.units import Duration, Fraction, UnitError
@@ -85,7 +86,6 @@ ConfidenceText = Annotated[Fraction, PlainValidator(_confidence), _title("fracti
 WithinText = Annotated[Fraction, PlainValidator(_within), _title("fraction", "5%")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
-ROLE = Literal["load", "reverse", "background"]
 GENERATOR = Literal["ewan", "iperf3", "ditg"]
 
 
@@ -219,7 +219,7 @@ class Step(Socket):
 
     what: ClassVar[str] = "key of a step"
     name: Name = Field(description="in tables and in the names of its flows", examples=["forward"])
-    role: ROLE | None = Field(None, description="what metrics count it as; load if absent")
+    role: Role | None = Field(None, description="what metrics count it as; load if absent")
     at: TimeLaw = Field(
         default_factory=_at_once,
         description="when its first member starts, from T0; a law draws it for each member; 0s if absent",

@@ -15,7 +15,8 @@ from typing import Any
 from generator.scenario.fields import parameter
 from generator.scenario.patterns import split
 from labs import shell
-from labs.spec.source import DescriptionError, Path, Place, Places, nearest, read_yaml, scalar, spell
+from labs.spec.source import DescriptionError, Path, Place, Places, read_yaml, scalar, spell
+from labs.wording import nearest
 
 # `${name}` while YAML is read: as it is written, it would end a plain word within braces.
 _BEGIN, _END = "\ue000", "\ue001"

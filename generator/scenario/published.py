@@ -9,17 +9,12 @@ from typing import Annotated
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from labs.record.metrics import AMBIGUOUS, METRICS
-from labs.spec.source import nearest
+from labs.record import quantities
 from labs.units import parse_published
 
 
 def _metric(value: object) -> str:
-    if value in METRICS:
-        return str(value)
-    if isinstance(value, str) and value in AMBIGUOUS:
-        raise ValueError(f"unknown metric, write {AMBIGUOUS[value]}")
-    raise ValueError(f"unknown metric, {nearest(str(value), METRICS)}")
+    return str(quantities.parse(value))
 
 
 def _published(value: object) -> str:
@@ -31,5 +26,5 @@ def _title(title: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
 
 
-Metric = Annotated[str, PlainValidator(_metric), _title("metric", "mean completion time")]
+Metric = Annotated[str, PlainValidator(_metric), _title("metric", "mean completion time", "aggregate goodput of cross")]
 PublishedText = Annotated[str, PlainValidator(_published), _title("published value", "8353.66Mbit/s", "0.9993", "2.5%")]

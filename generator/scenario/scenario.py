@@ -6,7 +6,7 @@ be wrong is a DescriptionError with the line and what to write instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
@@ -15,11 +15,12 @@ from generator.scenario import fields, parameters
 from generator.scenario.parameters import MOST_RUNS, Point
 from generator.scenario.runs import Runs, document_of
 from labs import spec as specs
-from labs.record.metrics import METRICS
+from labs.record import quantities
 from labs.spec import DescriptionError, names
-from labs.spec.source import Path, Places, nearest
+from labs.spec.source import Path, Places
 from labs.spec.values import Count
 from labs.units import PPB, parse_published
+from labs.wording import nearest
 
 _SEED = Count(0, 2**63 - 1)
 _SEEDS = Count(1, MOST_RUNS)
@@ -129,7 +130,14 @@ def _scenario(
         by = document.normalise.by
         raise put.error(("normalise", "by"), f"unknown parameter, {nearest(by, known) if known else 'leave it out'}")
     stop, normalise = document.stop, document.normalise
-    kind = None if stop is None else METRICS[stop.metric].step
+    steps = [step.name for step in document.steps]
+    for place, words in _quantities(document):
+        chosen = quantities.parse(words).selection
+        if chosen is not None and chosen.name is not None and chosen.kind in (None, "step"):
+            who = chosen.name
+            if who not in steps and (chosen.kind == "step" or who not in quantities.ROLES):
+                raise put.error(place, f"there is no such step or role, {nearest(who, [*steps, *quantities.ROLES])}")
+    kind = None if stop is None else quantities.parse(stop.metric).metric.step
     if kind is not None and all(getattr(step, kind) is None for step in document.steps):
         raise put.error(("stop", "metric"), f'is of steps with "{kind}:", and there is none: write another metric')
     return Scenario(
@@ -148,6 +156,16 @@ def _scenario(
         _raw=own,
         _places=own_places,
     )
+
+
+def _quantities(document: fields.ScenarioDescription) -> Iterator[tuple[Path, str]]:
+    """Every quantity that a scenario names, with where."""
+    for index, name in enumerate(document.metrics):
+        yield ("metrics", index), name
+    for index, each in enumerate(document.beside):
+        yield ("beside", index, "metric"), each.metric
+    if document.stop is not None:
+        yield ("stop", "metric"), document.stop.metric
 
 
 def _shares(stop: fields.Stop) -> tuple[float, float]:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from labs.compile.addresses import LARGEST_LAB
 from labs.compile.settings import LinkSettings
 from labs.spec import Spec
-from labs.spec.source import nearest
 from labs.spec.values import LONGEST_NAME, NAME
 from labs.topologies import Layout
+from labs.wording import nearest
 
 LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 

@@ -49,7 +49,7 @@ COLUMNS: dict[str, Table] = {
             **_FLOW,
             "name": Column(_WORD, "the flow's name"),
             "step": Column(_WORD, "the scenario's step that it belongs to"),
-            "role": Column(_WORD, "load, reverse or background: what metrics count it as"),
+            "role": Column(_WORD, "load, reverse, background or cross: what metrics count it as"),
             "transfer": Column(_WHOLE, "parallel streams of one transfer share this number"),
             "kind": Column(_WORD, "bulk, arrivals, requests, messages or udp"),
             "generator": Column(_WORD, "ewan, iperf3 or ditg"),

@@ -54,6 +54,8 @@ class Metric:
     """Two single runs may be compared by the relative difference of its values: it has a scale of its own."""
     emulated: bool = False
     """It is of the load's bottleneck, and known only where that is an emulated link."""
+    selectable: bool = True
+    """It can be of other flows than the load's: `NAME of STEP`."""
 
 
 _ALL = (
@@ -242,12 +244,14 @@ _ALL = (
         "bit/s",
         "aggregate of the flows of role reverse, while any of them was active",
         Group.GOODPUT,
+        selectable=False,
     ),
     Metric(
         "background goodput",
         "bit/s",
         "aggregate of the flows of role background, while any of them was active",
         Group.GOODPUT,
+        selectable=False,
     ),
 )
 

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from labs.reading import read_text
 from labs.spec.fields import Description, Direction, Model, Topology
-from labs.spec.source import DescriptionError, Path, Places, nearest, read_yaml
+from labs.spec.source import DescriptionError, Path, Places, read_yaml
 from labs.spec.source import Place as _Place
+from labs.wording import nearest
 
 MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 """Bytes of a file of delays or losses, and of all that a description names."""

@@ -7,9 +7,7 @@ true, false or null; a key written twice is refused.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +15,10 @@ import yaml
 
 from labs.errors import UserError
 from labs.reading import MOST_DIGITS, one_line
+from labs.wording import MOST_LETTERS
 
 Path = tuple[str | int, ...]
 
-MOST_NAMES = 12  # in one line
-MOST_LETTERS = 80  # of what was written, in an error
 DEEPEST = 50  # groups within groups; no format has a tenth of that
 MOST_VALUES = 100_000
 """Of a file, keys and aliases' copies included: half a million of them fill a machine's memory."""
@@ -79,14 +76,6 @@ def spell(path: Path) -> str:
         name = part if isinstance(part, int) else one_line(part, MOST_LETTERS)
         words += f"[{name}]" if isinstance(part, int) else f".{name}" if words else str(name)
     return words or "description"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What to write instead of an unknown word."""
-    names = list(known)
-    close = difflib.get_close_matches(word[:MOST_LETTERS], names, n=1, cutoff=0.6)
-    shown = [*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])]
-    return f'write "{close[0]}"' if close else "write one of " + ", ".join(shown)
 
 
 def read_yaml(text: str, file: str, least: str = "topology: dumbbell") -> tuple[Any, Places]:

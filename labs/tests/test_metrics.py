@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from labs.record import quantities
 from labs.record.columns import COLUMNS
 from labs.record.manual import markdown
 from labs.record.metrics import AMBIGUOUS, GROUPS, METRICS, RANKED
@@ -65,3 +66,40 @@ RECORDS = ("Record", "UdpRecord")
 
 def test_the_page_in_docs_is_current() -> None:
     assert (ROOT / "docs/metrics.md").read_text() == markdown(), "make docs"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("steady goodput of cross", None, "cross"),
+        ("mean goodput of source left1", "source", "left1"),
+        ("mean goodput of flow forward 3", "flow", "forward 3"),
+        ("fairness per flow of each step", "step", None),
+        ("deviation of completion time of web", None, "web"),
+    ],
+)
+def test_a_quantity_is_a_metric_and_whose(text: str, kind: str | None, name: str | None) -> None:
+    found = quantities.parse(text)
+    assert found.selection == quantities.Selection(kind, name)  # type: ignore[arg-type]
+    assert str(found) == text
+
+
+def test_a_metric_alone_is_the_loads() -> None:
+    found = quantities.parse("deviation of completion time")
+    assert found.selection is None and found.metric is METRICS["deviation of completion time"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("speed of cross", "unknown metric"),
+        ("loss of cross", "write queue loss"),
+        ("mean goodput of each", "of each what"),
+        ("mean goodput of each node", "of each what"),
+        ("mean goodput of left 1", "whose"),
+        ("reverse goodput of cross", 'write "reverse goodput"'),
+    ],
+)
+def test_what_is_no_quantity_is_refused_with_what_to_write(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        quantities.parse(text)

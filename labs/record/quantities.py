@@ -1,0 +1,95 @@
+"""What is asked for: a metric of the load, or of other flows: `steady goodput of cross`, `share of each step`.
+
+In: words of a scenario or of the command line. Out: a `Quantity`. Who is meant is looked up in a run's flows by the
+analysis; here are only the words for it.
+
+    METRIC                 of the load's flows
+    METRIC of WHO          WHO: a step's name, a role, `source NODE` or `flow NAME`
+    METRIC of each KIND    KIND: step, role, source or flow; one value for each that a run has
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from labs.record.metrics import AMBIGUOUS, METRICS, Metric
+from labs.wording import nearest
+
+Kind = Literal["step", "role", "source", "flow"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Role = Literal["load", "reverse", "background", "cross"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""What metrics count a step's flows as."""
+_OF = " of "
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Flows by what they have in common. `kind` None: a step of that name, or the role where there is no such step.
+
+    `name` None: each of that kind.
+    """
+
+    kind: Kind | None
+    name: str | None
+
+    def __str__(self) -> str:
+        if self.name is None:
+            return f"each {self.kind}"
+        return self.name if self.kind in (None, "step", "role") else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """`selection` None: the load's flows."""
+
+    metric: Metric
+    selection: Selection | None = None
+
+    def __str__(self) -> str:
+        return self.metric.name if self.selection is None else f"{self.metric.name}{_OF}{self.selection}"
+
+
+def parse(text: object) -> Quantity:
+    """ValueError for what is no metric, or no way to say of whom."""
+    words = " ".join(str(text).split())
+    if words in METRICS:
+        return Quantity(METRICS[words])
+    name, _, who = words.rpartition(_OF)
+    if name in METRICS:
+        return Quantity(METRICS[name], _selection(METRICS[name], who))
+    if words in AMBIGUOUS:
+        raise ValueError(f"unknown metric, write {AMBIGUOUS[words]}")
+    if name in AMBIGUOUS:
+        raise ValueError(f"unknown metric {name!r}, write {AMBIGUOUS[name]}")
+    raise ValueError(f"unknown metric, {nearest(name or words, METRICS)}")
+
+
+def _selection(metric: Metric, who: str) -> Selection:
+    if not metric.selectable:
+        raise ValueError(f'says itself whose it is: write "{metric.name}"')
+    first, _, rest = who.partition(" ")
+    if first == "each":
+        if rest not in KINDS:
+            raise ValueError(f'of each what? write "{metric.name} of each step", or {", ".join(KINDS[1:])}')
+        return Selection(rest, None)
+    if rest and first in KINDS:
+        return Selection(first, rest)
+    if rest:
+        raise ValueError(f'whose? write "{metric.name} of" and a step\'s name, a role, "source NODE" or "flow NAME"')
+    return Selection(None, who)
+
+
+def metric_of(name: str) -> Metric | None:
+    """The metric in a quantity's words; None for other words, such as those of another version."""
+    try:
+        return parse(name).metric
+    except ValueError:
+        return None
+
+
+def ordered(names: Collection[str]) -> list[str]:
+    """Quantities as summaries have them: metrics of the load in the order of the vocabulary, then the others."""
+    return [*(name for name in METRICS if name in names), *(name for name in names if name not in METRICS)]
