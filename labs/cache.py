@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from labs.errors import UserError
+from labs.ownership import give_back
 
 TAG = "CACHEDIR.TAG"
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Built by ewan; make clean CACHE=1 removes it.\n"
@@ -51,7 +52,7 @@ def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
             _make(cache / kind, environment)
             if not (cache / TAG).exists():
                 (cache / TAG).write_text(SIGNATURE)
-                give_back(cache / TAG, environment)
+                give_back([cache / TAG], environment)
             if os.access(cache / kind, os.W_OK):
                 return cache / kind
         except OSError:
@@ -66,10 +67,4 @@ def _make(place: Path, environment: Mapping[str, str]) -> None:
         return
     _make(place.parent, environment)
     place.mkdir(exist_ok=True)
-    give_back(place, environment)
-
-
-def give_back(path: Path, environment: Mapping[str, str]) -> None:
-    """Under sudo, what was made belongs to the user who called it."""
-    if os.geteuid() == 0 and environment.get("SUDO_UID", "").isdigit() and environment.get("SUDO_GID", "").isdigit():
-        os.chown(path, int(environment["SUDO_UID"]), int(environment["SUDO_GID"]))
+    give_back([place], environment)

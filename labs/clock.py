@@ -6,7 +6,6 @@ In: runs that have ended, the progress of those at work, facts of the machine. O
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import orjson
 
 from labs.record import host_facts
-from labs.record.experiment import checksum
+from labs.record.experiment import checksum_once
 from labs.runtime.progress import RunProgress
 from labs.runtime.virtual import Run
 from labs.units import NS_PER_SECOND, about
@@ -35,21 +34,10 @@ def cost_of(result: Run) -> dict[str, Any]:
     cost = result.cost
     return {
         "kernel": str(result.kernel),
-        "kernel_sha256": _kernel_sha256(result.kernel),
+        "kernel_sha256": checksum_once(result.kernel),
         "ratio": cost.wall_ns / cost.virtual_ns if cost.virtual_ns else None,
         **dataclasses.asdict(cost),
     }
-
-
-def _kernel_sha256(kernel: Path) -> str:
-    """Read once in this process, unless the file changes: an experiment runs the same kernel many times."""
-    status = kernel.stat()
-    return _checksum(kernel, status.st_mtime_ns, status.st_size)
-
-
-@functools.lru_cache(maxsize=8)
-def _checksum(path: Path, modified_ns: int, size: int) -> str:
-    return checksum(path)
 
 
 def summary(result: Run) -> str:

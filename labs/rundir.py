@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from labs import ownership
 from labs.runtime.base import LabError
 
 RESULTS = Path("results")
@@ -106,7 +107,4 @@ def _full(directory: Path) -> DiskFullError:
 
 def give_back(directory: Path) -> None:
     """Under sudo, the results belong to the user who called it."""
-    if "SUDO_UID" in os.environ:
-        owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-        for path in (RESULTS, directory, *directory.rglob("*")):
-            os.chown(path, *owner)
+    ownership.give_back((RESULTS, directory, *directory.rglob("*")), os.environ)

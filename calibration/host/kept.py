@@ -27,8 +27,9 @@ from calibration.host.virtual import VirtualCost
 from calibration.uncertainty import Instrument
 from labs import cache, host
 from labs.context import ROOT, Context
+from labs.ownership import give_back
 from labs.record import host_facts
-from labs.record.experiment import checksum
+from labs.record.experiment import checksum_once
 from labs.runtime.binary import node_binary
 
 KIND = "host"
@@ -70,7 +71,7 @@ def circumstances(binary: Path, cpus: Path = Path("/sys/devices/system/cpu")) ->
         "usable CPUs": ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))),
         "governor": ",".join(sorted(governors)) or "none",
         "clock source": facts.clock_source,
-        "ewan-node": checksum(node_binary(binary)),
+        "ewan-node": checksum_once(node_binary(binary)),
     }
 
 
@@ -112,13 +113,13 @@ def save(context: Context, calibration: HostCalibration) -> Path:
     new = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         new.write_bytes(to_json(calibration))
-        cache.give_back(new, context.environment)
+        give_back([new], context.environment)
         new.replace(place)
     finally:
         new.unlink(missing_ok=True)
     preferred = place.with_name(Path(host.PREFERRED).name)
     preferred.write_text(f"{envelope.preferred(calibration.links)} {os.uname().release}\n")
-    cache.give_back(preferred, context.environment)
+    give_back([preferred], context.environment)
     known = sorted(place.parent.glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
     for old in known[MOST_KEPT:]:
         old.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ reads it; nobody else knows its keys. A key that may be absent has a default her
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -272,6 +273,17 @@ def checksum(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_once(path: Path) -> str:
+    """The same, of a large file that is asked for often: it is read once in this process, unless it changes."""
+    status = path.stat()
+    return _checksum_once(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=8)
+def _checksum_once(path: Path, modified_ns: int, size: int) -> str:
+    return checksum(path)
 
 
 def damage(directory: Path, name: str, files: Mapping[str, str]) -> str:

@@ -1,0 +1,55 @@
+"""The cache is in the same place for scripts and for Python."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from labs import cache
+from labs.errors import UserError
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def named_by_scripts(environment: dict[str, str]) -> tuple[int, str]:
+    script = f'. "{ROOT}/images/cache.sh"; cache_directory'
+    asked = subprocess.run(["/bin/sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    return asked.returncode, asked.stdout.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"EWAN_CACHE": "/somewhere", "HOME": "/home/a"},
+        {"XDG_CACHE_HOME": "/xdg", "HOME": "/home/a"},
+        {"XDG_CACHE_HOME": "relative", "HOME": "/home/a"},
+        {"HOME": "/home/a"},
+        {"EWAN_CACHE": "off", "HOME": "/home/a"},
+        {"EWAN_CACHE": "", "HOME": ""},
+        {},
+    ],
+)
+def test_scripts_and_python_name_the_same_cache(environment: dict[str, str]) -> None:
+    place = cache.root(environment)
+    assert named_by_scripts(environment) == (0, "" if place is None else str(place))
+
+
+def test_both_refuse_a_relative_cache() -> None:
+    environment = {"EWAN_CACHE": "here", "HOME": "/home/a"}
+    with pytest.raises(UserError, match="write an absolute path, or off"):
+        cache.root(environment)
+    assert named_by_scripts(environment)[0] == 2
+
+
+def test_both_mark_the_cache_alike(tmp_path: Path) -> None:
+    for name in ("scripts", "python"):
+        environment = {"EWAN_CACHE": str(tmp_path / name), "HOME": "", "PATH": "/usr/bin:/bin"}
+        if name == "python":
+            cache.kept(environment, "things", tmp_path)
+        else:
+            script = f'root="{tmp_path}"; . "{ROOT}/images/cache.sh"; kept things'
+            subprocess.run(["/bin/sh", "-c", script], env=environment, check=True, capture_output=True)
+    tags = {(tmp_path / name / cache.TAG).read_text() for name in ("scripts", "python")}
+    assert tags == {cache.SIGNATURE}
