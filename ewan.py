@@ -6,12 +6,17 @@ A command's part is imported when the command is called: drawing and statistics 
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from labs.commands.group import Commands
 from labs.context import Context
 from labs.runtime import interrupt
+
+if TYPE_CHECKING:
+    from analysis.api import Results
 
 COMMANDS = {
     "lab": "calibration.cli:lab_command",
@@ -81,6 +86,13 @@ def main(context: click.Context) -> None:
     interrupt.heeded()
     context.obj = Context.of(os.environ)
     context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES})
+
+
+def load(directory: str | os.PathLike[str]) -> Results:
+    """An experiment's results, for notebooks: `ewan.load("results/…").metric("utilisation").by("buffer")`."""
+    from analysis.api import Results
+
+    return Results(Path(directory))
 
 
 if __name__ == "__main__":

@@ -74,6 +74,8 @@ python_environment() {
         fail "pip could not install requirements.lock (see above); run make setup again when the network is back"
     printf '#!/bin/sh\nexec "%s/.venv/bin/python" "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
+    # `import ewan`, wherever a notebook stands.
+    echo "$root" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ewan.pth"
     echo "$lock_hash" >.venv/.lock-hash
 }
 packages=

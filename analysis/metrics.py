@@ -38,13 +38,13 @@ def of_run(run: RunData, also: Iterable[Quantity] = ()) -> dict[str, float]:
 
     Where the load's bottleneck is a plain link, which counts nothing, those of the bottleneck are left out.
     """
-    found = dict(_known((Quantity(metric) for metric in METRICS.values()), run))
-    return found | dict(_known((each for quantity in also for each in run.each(quantity)), run))
+    return dict(computed([*(Quantity(metric) for metric in METRICS.values()), *also], run))
 
 
-def _known(quantities: Iterable[Quantity], run: RunData) -> Iterator[tuple[str, float]]:
+def computed(wanted: Iterable[Quantity], run: RunData) -> Iterator[tuple[str, float]]:
+    """The quantities that the run has, by their words; `of each step` and the like as one for each."""
     seen: dict[Selection | None, RunData] = {None: run}
-    for quantity in quantities:
+    for quantity in (each for words in wanted for each in run.each(words)):
         chosen = seen.setdefault(quantity.selection, run.of(quantity.selection))
         if quantity.metric.emulated and chosen.plain_bottleneck is not None:
             continue

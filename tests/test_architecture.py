@@ -63,7 +63,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.commands": ("labs",),
     "generator": ("labs", "generator"),
     "calibration": ("labs", "generator", "analysis", "calibration"),
-    "analysis": ("labs.units", "labs.reading", "labs.typed", "labs.record", "analysis"),
+    "analysis": ("labs.units", "labs.reading", "labs.typed", "labs.wording", "labs.record", "analysis"),
     "analysis.cli": ("labs", "analysis"),
 }
 
