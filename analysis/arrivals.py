@@ -1,6 +1,7 @@
 """What came to receivers over time: as it arrived, and as it was delivered in order. Pure.
 
-In: the table `goodput` (labs/record/tables.py) and flows. Out: the series that is shown, and the steady goodput.
+In: the table `goodput` (labs/record/tables.py) and flows. Out: the series that is shown, and arrivals without
+copies.
 
 TCP gives a program its bytes in order. When a loss is made good, all that had waited behind it is delivered at once:
 more than the link carries in that time. Arrivals never are; but they count copies too.
@@ -10,15 +11,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from analysis.network import BYTE_NS
-
 STEADY_KINDS = ("bulk", "udp")
 FLOW = ["flow", "part"]
 ARRIVED, DELIVERED = "arrived", "delivered in order"
 
 
-TOLD = pl.col("arrived_bytes").is_not_null().all().over(FLOW)
-"""Whether a row's flow tells what arrived."""
+TOLD = pl.col("arrived_bytes").is_not_null().all().over(FLOW) & (
+    (pl.col("arrived_bytes").sum().over(FLOW) > 0) | (pl.col("delivered_bytes").sum().over(FLOW) == 0)
+)
+"""Whether a row's flow tells what arrived. What was delivered and never arrived was not counted."""
 
 
 def shown(goodput: pl.DataFrame) -> pl.DataFrame:
@@ -47,22 +48,3 @@ def distinct(goodput: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.join(flows.select(*FLOW, most), on=FLOW, how="left", maintain_order="left")
     rows = rows.with_columns(ahead=ahead).with_columns(copies=copies)
     return rows.with_columns(distinct_bytes=pl.col("arrived_bytes") - new).drop("ahead", "copies", "most")
-
-
-def steady_goodput(load: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
-    """bit/s of all load flows together over the last three quarters of the time in which all were active: what arrived,
-    without copies, so never more than the links carried to the receivers. None where a flow does not tell arrivals."""
-    lasting = load.filter(pl.col("kind").is_in(STEADY_KINDS) & pl.col("received_bytes").is_not_null())
-    own = goodput.join(lasting.select(FLOW), on=FLOW, how="semi")
-    if own.is_empty() or not own.select(TOLD.all()).item():
-        return None
-    start, end = lasting["started_ns"].max(), lasting["ended_ns"].min()
-    if not isinstance(start, int) or not isinstance(end, int) or end <= start:
-        return None
-    start += (end - start) // 4
-    begin = pl.col("time_ns") - pl.col("bin_ns")
-    whole = distinct(own, lasting).filter((begin >= start) & (pl.col("time_ns") <= end))
-    if whole.is_empty():
-        return None
-    time = int(whole.select(pl.col("time_ns").max() - begin.min()).item())
-    return int(whole["distinct_bytes"].sum()) * BYTE_NS / time

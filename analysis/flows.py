@@ -45,11 +45,19 @@ def completion_times(flows: pl.DataFrame) -> tuple[list[int], int]:
 
     A transfer of parallel streams completes when the last of them does, from the earliest scheduled start.
     """
+    found = transfers(flows)
+    times = found.filter(~pl.col("missing"))["time"].to_list()
+    return [int(time) for time in times], int(found["due"].sum())
+
+
+def transfers(flows: pl.DataFrame) -> pl.DataFrame:
+    """A row a transfer: `time` in ns, `missing` where it did not complete, `due` where it should have, `volume` in
+    bytes (null: it has none), `source`, `sink`."""
     wanted = flows.filter(
         (pl.col("kind") != "udp")
         & (pl.col("volume_bytes").is_not_null() | pl.col("kind").is_in(TIMED) | pl.col("error").is_not_null())
     )
-    transfers = (
+    return (
         wanted.with_columns(
             end=pl.col("scheduled_ns") + pl.col("completion_ns"),
             # Time-bounded flows have no completion time.
@@ -62,10 +70,11 @@ def completion_times(flows: pl.DataFrame) -> tuple[list[int], int]:
             pl.col("due").any(),
             missing=pl.col("completion_ns").is_null().any(),
             time=pl.col("end").max() - pl.col("scheduled_ns").min(),
+            volume=pl.when(pl.col("volume_bytes").is_not_null().all()).then(pl.col("volume_bytes").sum()),
+            source=pl.col("source").first(),
+            sink=pl.col("sink").first(),
         )
     )
-    times = transfers.filter(~pl.col("missing"))["time"].to_list()
-    return [int(time) for time in times], int(transfers["due"].sum())
 
 
 def active(flows: pl.DataFrame) -> list[tuple[int, int]]:

@@ -6,15 +6,15 @@ absent. A function registers itself with `@computes("name")`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
 
 import polars as pl
 
-from analysis import arrivals, flows
+from analysis import flows, network, payload, slowdowns
 from analysis.rundata import RunData
 from labs.record.metrics import METRICS
-from labs.record.quantities import Quantity, Selection
+from labs.record.quantities import Quantity, Selection, parse
 
 Computation = Callable[[RunData], float | None]
 COMPUTATIONS: dict[str, Computation] = {}
@@ -39,6 +39,26 @@ def of_run(run: RunData, also: Iterable[Quantity] = ()) -> dict[str, float]:
     Where the load's bottleneck is a plain link, which counts nothing, those of the bottleneck are left out.
     """
     return dict(computed([*(Quantity(metric) for metric in METRICS.values()), *also], run))
+
+
+def beyond(run: RunData, values: Mapping[str, float]) -> list[str]:
+    """Those of a run's quantities that show more than the links on the flows' ways carry.
+
+    They count payload when it is delivered in order: much of it may have waited for a retransmission before.
+    """
+    found = []
+    for words, value in values.items():
+        quantity = parse(words)
+        if quantity.metric.unit == "bit/s":
+            role = _ROLES.get(quantity.metric.name)
+            most = run.of(quantity.selection if role is None else Selection("role", role)).most_bps
+            if most is not None and value > most:
+                found.append(words)
+    return found
+
+
+_ROLES = {"reverse goodput": "reverse", "background goodput": "background"}
+"""Metrics that say themselves whose they are."""
 
 
 def computed(wanted: Iterable[Quantity], run: RunData) -> Iterator[tuple[str, float]]:
@@ -87,6 +107,24 @@ def _incomplete(run: RunData) -> float | None:
     return missing if times or missing else None
 
 
+for _size in ("short", "medium", "long"):
+
+    @computes(f"{_size} completion time")
+    def _completion_of(run: RunData, size: str = _size) -> float | None:
+        times = slowdowns.bins(run.transfers)[size]
+        return fmean(times) if times else None
+
+
+@computes("mean slowdown")
+def _mean_slowdown(run: RunData) -> float | None:
+    return fmean(run.slowdowns) if run.slowdowns else None
+
+
+@computes("p99 slowdown")
+def _p99_slowdown(run: RunData) -> float | None:
+    return flows.percentile(run.slowdowns, 0.99) if run.slowdowns else None
+
+
 @computes("mean goodput")
 def _mean_goodput(run: RunData) -> float | None:
     return fmean(run.goodputs) if run.goodputs else None
@@ -99,7 +137,40 @@ def _aggregate_goodput(run: RunData) -> float | None:
 
 @computes("steady goodput")
 def _steady_goodput(run: RunData) -> float | None:
-    return arrivals.steady_goodput(run.load, run.table("goodput"))
+    return payload.steady_goodput(run.load, run.table("goodput"))
+
+
+@computes("arrived goodput")
+def _arrived_goodput(run: RunData) -> float | None:
+    if run.load.is_empty() or not run.arrivals_told:
+        return None
+    own = [run.came[key] for key in run.load.select("flow", "part").iter_rows() if key in run.came]
+    time = sum(end - start for start, end in run.active)
+    return sum(each.total for each in own) * network.BYTE_NS / time if time else None
+
+
+@computes("share")
+def _share(run: RunData) -> float | None:
+    if run.bottleneck is None:
+        return None
+    own, over = set(run.load.select("flow", "part").iter_rows()), run.crossing(run.bottleneck)
+    ours, others = ([run.came[key] for key in run.came if key in over & each] for each in (own, over - own))
+    return payload.share(ours, others, run.active)
+
+
+@computes("convergence time")
+def _convergence(run: RunData) -> float | None:
+    return None if run.together is None else payload.convergence_ns(run.together)
+
+
+@computes("smoothness")
+def _smoothness(run: RunData) -> float | None:
+    return None if run.together is None else payload.smoothness(run.together)
+
+
+@computes("warm-up")
+def _warmup(run: RunData) -> float | None:
+    return None if run.together is None else payload.warmup_ns(run.together)
 
 
 @computes("fairness per flow")
@@ -120,6 +191,38 @@ def _utilisation(run: RunData) -> float | None:
 @computes("mean queueing delay")
 def _queueing_delay(run: RunData) -> float | None:
     return None if run.slowest is None else run.slowest.queueing_ns
+
+
+for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+
+    @computes(f"queueing delay {_name}")
+    def _queueing_percentile(run: RunData, part: float = _part) -> float | None:
+        if run.slowest is None:
+            return None
+        return network.weighted_percentile(*run.queue_delays_ns, part)
+
+    @computes(f"rtt {_name}")
+    def _rtt_percentile(run: RunData, part: float = _part) -> float | None:
+        return flows.percentile(run.rtts_ns, part) if run.rtts_ns else None
+
+
+@computes("mean rtt")
+def _mean_rtt(run: RunData) -> float | None:
+    return fmean(run.rtts_ns) if run.rtts_ns else None
+
+
+@computes("marks")
+def _marks(run: RunData) -> float | None:
+    if run.slowest is None:
+        return None
+    return network.marked_share(run.table("links"), (run.slowest.link, run.slowest.direction), run.active)
+
+
+@computes("timeouts")
+def _timeouts(run: RunData) -> float | None:
+    # Tables of a version that did not count them have no such column.
+    known = run.load["timeouts"].drop_nulls() if "timeouts" in run.load.columns else None
+    return None if known is None or known.is_empty() else int(known.sum())
 
 
 @computes("queue loss")

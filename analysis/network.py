@@ -20,11 +20,13 @@ from labs.units import BITS_PER_BYTE, NS_PER_SECOND
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 """bytes × this / (bit/s) is ns; bytes × this / ns is bit/s."""
 
-Ways = Mapping[tuple[str | None, str | None], Collection[Link]]
+Ends = tuple[str | None, str | None]
+"""From where to where."""
+Ways = Mapping[Ends, Collection[Link]]
 """The link directions that payload crosses from one node to another; see `rundata.RunData.ways`."""
 
 
-def ends_of_payload(kind: str | None, source: str | None, sink: str | None) -> tuple[str | None, str | None]:
+def ends_of_payload(kind: str | None, source: str | None, sink: str | None) -> Ends:
     """From where to where most of a flow's payload goes, as `Ways` has it: of requests from the sink, which answers."""
     return (sink, source) if kind == "requests" else (source, sink)
 
@@ -112,6 +114,51 @@ def _sampled_waiting(rows: pl.DataFrame, lengths: NDArray[np.int64], inside: NDA
     queue = rows["queue_packets"].fill_null(0).to_numpy()
     before = np.concatenate(([0], queue[:-1]))
     return float(((queue + before) / 2 * lengths)[inside].sum())
+
+
+def queue_delays_ns(
+    links: pl.DataFrame, at: Link, times: Sequence[tuple[int, int]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How long a packet that came then would have waited at one direction of a link, and for how long (ns) that held:
+    what was queued at each sample, at the link's rate, for the interval that the sample ends."""
+    rows = _rows_of(links, at).filter(pl.col("rate_bps") > 0, pl.col("queue_bytes").is_not_null())
+    moments = rows["time_ns"].to_numpy()
+    lengths = np.diff(moments, prepend=0)
+    inside = (lengths > 0) & within(moments - lengths // 2, times)
+    delays = rows["queue_bytes"].to_numpy() * BYTE_NS / rows["rate_bps"].to_numpy()
+    return delays[inside].astype(np.float64), lengths[inside].astype(np.float64)
+
+
+def weighted_percentile(values: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float | None:
+    """The least value that is not exceeded for `share` of all weight; None without weight."""
+    if not weights.sum():
+        return None
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(weights[order])
+    index = int(np.searchsorted(sums, share * sums[-1] * (1 - 1e-12)))
+    return float(values[order][min(index, len(sums) - 1)])
+
+
+def marked_share(links: pl.DataFrame, at: Link, times: Sequence[tuple[int, int]]) -> float | None:
+    """Of the packets that left the queue of one direction of a link in these times, those with ECN's mark of
+    congestion; None where the link does not count them, and without packets."""
+    if "marked_packets" not in links.columns:
+        return None
+    rows = _rows_of(links, at)
+    if rows.is_empty() or rows["marked_packets"].null_count():
+        return None
+    moments = rows["time_ns"].to_numpy()
+    lengths = np.diff(moments, prepend=0)
+    inside = (lengths > 0) & within(moments - lengths // 2, times)
+    marked, served = (
+        int(np.diff(rows[name].fill_null(0).to_numpy(), prepend=0)[inside].sum())
+        for name in ("marked_packets", "served_packets")
+    )
+    return marked / served if served else None
+
+
+def _rows_of(links: pl.DataFrame, at: Link) -> pl.DataFrame:
+    return links.filter((pl.col("link") == at[0]) & (pl.col("direction") == at[1])).sort("time_ns")
 
 
 def within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:

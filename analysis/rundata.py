@@ -10,11 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from analysis import flows, network
+from analysis import flows, network, payload, slowdowns
+from analysis.arrivals import TOLD
 from analysis.load import Link
-from analysis.network import LinkUse, Losses, Ways
+from analysis.network import Ends, LinkUse, Losses, Ways
+from analysis.payload import Came, Key, Together
+from analysis.slowdowns import Transfer
 from labs.record.paths import CrossedPath
 from labs.record.quantities import Kind, Quantity, Selection
 
@@ -150,6 +155,86 @@ class RunData:
         return None if self.slowest is None else (self.slowest.link, self.slowest.direction)
 
     @cached_property
+    def slowest_bps(self) -> dict[Ends, tuple[Link, int]] | None:
+        """The slowest link on each way, with the highest rate that it had; None where a way has none that is known."""
+        highest = self.table("links").group_by("link", "direction").agg(pl.col("rate_bps").max()).drop_nulls()
+        known = dict(self.rates_bps) | {(link, direction): rate for link, direction, rate in highest.iter_rows()}
+        found: dict[Ends, tuple[Link, int]] = {}
+        for ends, way in self.ways.items():
+            rated = [(known[link], link) for link in way if known.get(link)]
+            if not rated:
+                return None
+            rate, link = min(rated)
+            found[ends] = link, rate
+        return found or None
+
+    @property
+    def most_bps(self) -> int | None:
+        """No more payload than that comes to these flows together; None: unknown. The rates of the slowest links on
+        their ways, each once."""
+        return None if self.slowest_bps is None else sum(dict(self.slowest_bps.values()).values())
+
+    @cached_property
+    def arrivals_told(self) -> bool:
+        """Whether the receivers of all these flows tell what arrived."""
+        keys = ["flow", "part"]
+        own = self.table("goodput").join(self.load.select(keys), on=keys, how="semi")
+        return (
+            own.height > 0
+            and bool(own.select(TOLD.all()).item())
+            and self.load.join(own, on=keys, how="anti").is_empty()
+        )
+
+    @cached_property
+    def queue_delays_ns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What a packet would have waited at `slowest`, and for how long that held."""
+        assert self.slowest is not None
+        at = self.slowest.link, self.slowest.direction
+        return network.queue_delays_ns(self.table("links"), at, self.active)
+
+    @cached_property
+    def came(self) -> dict[Key, Came]:
+        """What payload came to all flows of the run, until when."""
+        return payload.came(self.all_flows, self.table("goodput"))
+
+    @cached_property
+    def together(self) -> Together | None:
+        """The time in which all of these flows that last were active."""
+        return payload.together(self.load, self.table("goodput"))
+
+    def crossing(self, link: Link) -> set[Key]:
+        """Those of all flows whose payload goes over a direction of a link."""
+        over = {(path.role, path.source, path.sink) for path in self.paths if _crosses(path, link)}
+        return {
+            (flow, part)
+            for flow, part, role, kind, source, sink in self.all_flows.select(
+                "flow", "part", "role", "kind", "source", "sink"
+            ).iter_rows()
+            if (role, *((None, None) if kind == "messages" else network.ends_of_payload(kind, source, sink))) in over
+        }
+
+    @cached_property
+    def transfers(self) -> list[Transfer]:
+        """Those that completed and had a volume."""
+        return slowdowns.completed(self.load)
+
+    @cached_property
+    def slowdowns(self) -> list[float]:
+        """Completion times by those of an empty path."""
+        rates = {ends: rate for ends, (_, rate) in (self.slowest_bps or {}).items()}
+        return slowdowns.slowdowns(self.transfers, rates, slowdowns.base_rtts_ns(self.all_flows))
+
+    @cached_property
+    def rtts_ns(self) -> list[int]:
+        """Samples of the senders' smoothed RTT."""
+        own = self.table("series").join(self.load.select("flow", "part"), on=["flow", "part"], how="semi")
+        return own.filter(pl.col("srtt_ns") > 0)["srtt_ns"].to_list()
+
+    @cached_property
     def losses(self) -> Losses | None:
         """How likely a packet of these flows was to be lost on its way."""
         return None if self.slowest is None else network.losses(self.load, self.uses, self.ways)
+
+
+def _crosses(path: CrossedPath, link: Link) -> bool:
+    return any((hop.link, hop.direction) == link for hop in path.hops)

@@ -1,8 +1,18 @@
 """Intervals over repetitions. Pure.
 
-In: one value a repetition (a seed). Out: means with confidence intervals by Student's t, which hold for few
-repetitions where the values are about normal; ratios are taken per seed first, so that what a seed does to both sides
-cancels.
+In: one value a repetition (a seed), and between what bounds such values can be. Out: means with confidence intervals,
+and of which kind each is; how many more repetitions a narrow one needs. Ratios are taken per seed first, so that what a
+seed does to both sides cancels. analysis/differences.py tells whether two samples differ.
+
+Which interval, by what the values ask for:
+
+- of fewer than `LEAST_BOOTSTRAP` values Student's t: of so few a bootstrap's intervals are too narrow, and no test
+  tells whether they are normal;
+- of more, Student's t where the values may be normal (Shapiro–Wilk does not refuse it at `NORMALITY`) and it stays
+  within the bounds; else the bootstrap's BCa (B. Efron, "Better bootstrap confidence intervals", J. Am. Stat. Assoc.
+  82, 1987), which never leaves the range of the values;
+- an interval by Student's t that would leave the bounds is cut at them: no mean lies beyond, so that what is cut away
+  holds nothing.
 """
 
 from __future__ import annotations
@@ -10,20 +20,37 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import numpy as np
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
+LEAST_BOOTSTRAP = 15
+"""Values. Of lognormal ones (σ = 1) BCa is then at least as often right as Student's t (analysis/tests)."""
+NORMALITY = 0.05
+RESAMPLES = 1999
+SEED = 1
+"""Of the resampling, so that the same values have the same interval."""
+NARROW = 0.05
+"""Half the width of an interval, of its mean, that counts as narrow."""
+MOST_SEEDS = 10_000
+"""Of a scenario: an interval that needs more is not to be had by repeating."""
+
+Kind = Literal["t", "t, cut", "BCa"]
+Bounds = tuple[float, float]
+UNBOUNDED: Bounds = (-math.inf, math.inf)
+POSITIVE: Bounds = (0.0, math.inf)
 
 
 class Interval(NamedTuple):
-    """A mean with its confidence interval; without bounds where one value says nothing about the spread."""
+    """A mean with its confidence interval; without bounds and kind where one value says nothing about the spread."""
 
     mean: float
     low: float | None
     high: float | None
     n: int
+    kind: Kind | None = None
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -36,12 +63,78 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
     return fmean(values), quantile * stdev(values) / math.sqrt(len(values))
 
 
-def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """The mean with its confidence interval; ValueError without values."""
+def interval(values: Sequence[float], confidence: float = CONFIDENCE, bounds: Bounds = UNBOUNDED) -> Interval:
+    """The mean with its confidence interval; ValueError without values. `bounds`: of what is measured; a value beyond
+    them moves them."""
     mean, half = mean_interval(values, confidence)
     if math.isinf(half):
         return Interval(mean, None, None, len(values))
-    return Interval(mean, mean - half, mean + half, len(values))
+    least, most = min(bounds[0], *values), max(bounds[1], *values)
+    low, high = mean - half, mean + half
+    inside = least <= low and high <= most
+    if len(values) >= LEAST_BOOTSTRAP and not (inside and normal(values)):
+        resampled = bca(values, confidence)
+        if resampled is not None:
+            return Interval(mean, *resampled, len(values), "BCa")
+    return Interval(mean, max(low, least), min(high, most), len(values), "t" if inside else "t, cut")
+
+
+def normal(values: Sequence[float]) -> bool:
+    """Whether values may be normal, by S. S. Shapiro and M. B. Wilk's test (Biometrika 52, 1965). Of fewer than
+    `LEAST_BOOTSTRAP`, and of equal ones, nothing says otherwise."""
+    if len(values) < LEAST_BOOTSTRAP or _equal(values):
+        return True
+    from scipy import stats  # a second, which commands that compare nothing need not wait for
+
+    return float(stats.shapiro(values).pvalue) >= NORMALITY
+
+
+def bca(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+    """The bias-corrected and accelerated bootstrap's interval of the mean; None where resamples do not differ enough
+    to give one."""
+    if _equal(values):
+        return None
+    from scipy import stats
+
+    with np.errstate(all="ignore"):
+        found = stats.bootstrap(
+            (np.asarray(values, dtype=np.float64),),
+            np.mean,
+            confidence_level=confidence,
+            n_resamples=RESAMPLES,
+            method="BCa",
+            rng=np.random.default_rng(SEED),
+        ).confidence_interval
+    low, high = float(found.low), float(found.high)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _equal(values: Sequence[float]) -> bool:
+    """Apart by no more than rounding."""
+    return max(values) - min(values) <= 1e-12 * max(abs(value) for value in values)
+
+
+def more_seeds(values: Sequence[float], within: float = NARROW, confidence: float = CONFIDENCE) -> int | None:
+    """How many values more an interval needs whose half width is at most `within` of the mean, if their spread stays:
+    the least n with t(n − 1)·s/√n ≤ within·mean. None where one value tells no spread, by a mean of nothing, and where
+    it would be more than `MOST_SEEDS` in all."""
+    n = len(values)
+    if n < 2:
+        return None
+    wanted, spread = within * abs(fmean(values)), stdev(values)
+
+    def reached(size: int) -> bool:
+        return float(stdtrit(size - 1, 0.5 + confidence / 2)) * spread <= wanted * math.sqrt(size)
+
+    if reached(n):
+        return 0
+    if not reached(MOST_SEEDS):
+        return None
+    below, above = n, MOST_SEEDS
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (below, middle) if reached(middle) else (middle, above)
+    return above - n
 
 
 def paired_ratio(
@@ -49,4 +142,4 @@ def paired_ratio(
 ) -> Interval | None:
     """The interval of value/reference, each pair of the same seed; None without a common seed, or by zero."""
     ratios = [values[seed] / reference[seed] for seed in sorted(values.keys() & reference.keys()) if reference[seed]]
-    return interval(ratios, confidence) if ratios else None
+    return interval(ratios, confidence, POSITIVE) if ratios else None

@@ -14,19 +14,18 @@ from typing import Any
 
 import orjson
 
-from analysis import disturbed, load, metrics, statistics
+from analysis import comparisons, disturbed, load, metrics, statistics
+from analysis.points import BySeed, Seeds, names, of_seed, other
 from analysis.rundata import RunData
 from labs.record import quantities
 from labs.record.metrics import METRICS
-from labs.record.quantities import Quantity
+from labs.record.quantities import Quantity, Selection
 from labs.units import UnitError, parse_published
 
 FORMAT = "ewan-summary/1"
 
-Point = tuple[tuple[str, Any], ...]
-Seeds = Mapping[int, Mapping[str, float]]
-"""Metrics of a point's runs, by seed."""
-BySeed = Mapping[Point, Seeds]
+STEP_METRICS = ("aggregate goodput", "share", "mean completion time")
+"""Of each step, where a run has several with flows."""
 
 
 def analyse(directory: Path) -> dict[str, Any]:
@@ -43,6 +42,7 @@ def of(experiment: load.ExperimentResults) -> dict[str, Any]:
     asked = wanted(experiment)
     runs = [of_run(run, asked) for run in experiment.runs if run.measured]
     values = {run["number"]: run["values"] for run in runs}
+    measurements = {run["number"]: run for run in runs}
     chosen = {point: usable(of_point) for point, of_point in experiment.points.items()}
     points: list[dict[str, Any]] = []
     for point, of_point in chosen.items():
@@ -53,6 +53,8 @@ def of(experiment: load.ExperimentResults) -> dict[str, Any]:
                 "runs": [run.number for run in of_point],
                 "complete": bool(of_point) and all(run.status == "complete" for run in of_point),
                 "metrics": intervals([values[run.number] for run in of_point], confidence),
+                "beyond": beyond([measurements[run.number] for run in of_point]),
+                "steps": intervals_of_steps([measurements[run.number]["by_step"] for run in of_point], confidence),
                 "normalised": {},
             }
         )
@@ -61,8 +63,9 @@ def of(experiment: load.ExperimentResults) -> dict[str, Any]:
     if isinstance(normalise, Mapping) and {"by", "to"} <= normalise.keys():
         for each in points:
             each["normalised"] = ratios(each["parameters"], normalise, by_seed, confidence)
+    compared = comparisons.of(experiment.document.compare, by_seed, experiment.document.metrics, confidence)
     for run in runs:
-        del run["values"]
+        del run["values"], run["by_step"]
     total = disturbed.together(runs)
     return {
         "format": FORMAT,
@@ -72,6 +75,7 @@ def of(experiment: load.ExperimentResults) -> dict[str, Any]:
         "runs": runs,
         "points": points,
         **({} if total is None else {"disturbed": total}),
+        "comparisons": compared,
         "beside": beside(experiment.document.beside, points, by_seed, confidence),
     }
 
@@ -84,7 +88,9 @@ def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
 
 def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
     """What the scenario asks for beside the metrics of the load."""
-    named = [*experiment.document.metrics, *(str(entry["metric"]) for entry in experiment.document.beside)]
+    document = experiment.document
+    compared = (name for entry in document.compare for name in entry["metrics"])
+    named = [*document.metrics, *(str(entry["metric"]) for entry in document.beside), *compared]
     return [
         quantities.parse(name) for name in dict.fromkeys(named) if quantities.metric_of(name) and name not in METRICS
     ]
@@ -94,6 +100,7 @@ def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any
     """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
     data = RunData(run.table, run.paths())
     values, at, uses = metrics.of_run(data, also), data.bottleneck, data.uses
+    by_step = steps(data)
     touched = disturbed.of_run(run, data.ways)
     run.forget()
     return {
@@ -101,22 +108,74 @@ def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any
         "parameters": run.parameters,
         "seed": run.seed,
         "status": run.status,
-        "metrics": {name: {"value": value, "unit": unit(name)} for name, value in values.items()},
+        "metrics": {name: measured(name, value) for name, value in values.items()},
+        "beyond": metrics.beyond(data, values),
+        "steps": {step: {name: measured(name, value) for name, value in own.items()} for step, own in by_step.items()},
         "bottleneck": None if at is None else {"link": at[0], "direction": at[1]},
         "links": [use._asdict() for use in uses],
         **({} if touched is None else {"disturbed": touched}),
         "values": values,
+        "by_step": by_step,
+    }
+
+
+def measured(name: str, value: float) -> dict[str, Any]:
+    """A value of a run."""
+    return {"value": value, "unit": unit(name)}
+
+
+def steps(data: RunData) -> dict[str, dict[str, float]]:
+    """Metrics of each step, where a run has more than one with flows."""
+    there = data.all_flows["step"].drop_nulls().unique(maintain_order=True).to_list()
+    if len(there) < 2:
+        return {}
+    wanted = [(step, Quantity(METRICS[name], Selection("step", step))) for step in there for name in STEP_METRICS]
+    found = dict(metrics.computed([quantity for _, quantity in wanted], data))
+    return {
+        step: {
+            quantity.metric.name: found[str(quantity)]
+            for own, quantity in wanted
+            if own == step and str(quantity) in found
+        }
+        for step in there
     }
 
 
 def intervals(values: Sequence[Mapping[str, float]], confidence: float) -> dict[str, dict[str, Any]]:
-    """Each metric over the runs that have it: mean, interval, deviation of the sample."""
+    """Each metric over the runs that have it: mean, interval and its kind, deviation of the sample, and how many more
+    runs a narrow interval needs."""
     found = {}
     for name in quantities.ordered(list(dict.fromkeys(name for run in values for name in run))):
         each = [run[name] for run in values if name in run]
-        mean, low, high, n = statistics.interval(each, confidence)
-        spread = stdev(each) if n > 1 else None
-        found[name] = {"mean": mean, "low": low, "high": high, "deviation": spread, "n": n, "unit": unit(name)}
+        metric = quantities.parse(name).metric
+        mean, low, high, n, kind = statistics.interval(each, confidence, metric.bounds)
+        found[name] = {
+            "mean": mean,
+            "low": low,
+            "high": high,
+            "kind": kind,
+            "deviation": stdev(each) if n > 1 else None,
+            "n": n,
+            "unit": metric.unit,
+            "more_seeds": statistics.more_seeds(each, confidence=confidence),
+        }
+    return found
+
+
+def intervals_of_steps(
+    runs: Sequence[Mapping[str, Mapping[str, float]]], confidence: float
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """The same of each step."""
+    there = dict.fromkeys(step for run in runs for step in run)
+    return {step: intervals([run[step] for run in runs if step in run], confidence) for step in there}
+
+
+def beyond(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """Quantities that show more than the links carry, with the numbers of the runs in which they do."""
+    found: dict[str, list[int]] = {}
+    for run in runs:
+        for name in run["beyond"]:
+            found.setdefault(name, []).append(run["number"])
     return found
 
 
@@ -129,26 +188,19 @@ def ratios(
     parameters: Mapping[str, Any], normalise: Mapping[str, Any], by_seed: BySeed, confidence: float
 ) -> dict[str, dict[str, Any]]:
     """A point's metrics by those of the point that differs in the parameter `by` alone, where it is `to`."""
-    reference = _with(by_seed, parameters, {normalise["by"]: normalise["to"]})
+    reference = other(by_seed, parameters, {normalise["by"]: normalise["to"]})
     if normalise["by"] not in parameters or reference is None:
         return {}
     own, found = by_seed[tuple(parameters.items())], {}
-    for name in quantities.ordered(list(dict.fromkeys(name for run in own.values() for name in run))):
+    for name in names(own):
         ratio = _paired(own, by_seed[reference], name, confidence)
         if ratio is not None:
-            found[name] = {"ratio": ratio.mean, "low": ratio.low, "high": ratio.high, "n": ratio.n}
+            found[name] = {"ratio": ratio.mean, "low": ratio.low, "high": ratio.high, "n": ratio.n, "kind": ratio.kind}
     return found
 
 
-def _with(by_seed: BySeed, parameters: Mapping[str, Any], changed: Mapping[str, Any]) -> Point | None:
-    """The point that differs from the given one in nothing but what is changed."""
-    wanted = {name: str(value) for name, value in {**parameters, **changed}.items()}
-    return next((point for point in by_seed if {name: str(value) for name, value in point} == wanted), None)
-
-
-def _paired(own: Seeds, other: Seeds, name: str, confidence: float) -> statistics.Interval | None:
-    pairs = [{seed: run[name] for seed, run in runs.items() if name in run} for runs in (own, other)]
-    return statistics.paired_ratio(pairs[0], pairs[1], confidence)
+def _paired(own: Seeds, reference: Seeds, name: str, confidence: float) -> statistics.Interval | None:
+    return statistics.paired_ratio(of_seed(own, name), of_seed(reference, name), confidence)
 
 
 def beside(
@@ -199,12 +251,9 @@ def _measured(
     if not than:
         value: Mapping[str, Any] = point["normalised" if entry.get("normalised") else "metrics"].get(name, {})
         return {**value, "mean": value["ratio"], "unit": "ratio"} if "ratio" in value else value
-    other = _with(by_seed, point["parameters"], than)
-    ratio = (
-        None
-        if other is None
-        else _paired(by_seed[tuple(point["parameters"].items())], by_seed[other], name, confidence)
-    )
+    reference = other(by_seed, point["parameters"], than)
+    own = by_seed[tuple(point["parameters"].items())]
+    ratio = None if reference is None else _paired(own, by_seed[reference], name, confidence)
     if ratio is None:
         return {"unit": "share"}
     bounds = [None if bound is None else bound - 1 for bound in (ratio.low, ratio.high)]

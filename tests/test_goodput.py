@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from analysis import arrivals
+from analysis import payload
 from analysis.flows import loaded
 from labs.record import tables
 from labs.units import NS_PER_SECOND
@@ -50,8 +50,8 @@ steps: [{{name: flows, from: "left[1-8]", to: "right[1-8]", congestion: {congest
     assert max(rates(goodput, "arrived_bytes")) <= MOST_BPS + packet_bps
     sent = tables.read(run, "links").filter(pl.col("direction") == "forward")["sent_packets"].max()
     assert isinstance(sent, int) and 0.95 * sent * PAYLOAD < goodput["arrived_bytes"].sum() <= sent * PAYLOAD
-    steady = arrivals.steady_goodput(loaded(flows), goodput)
-    in_order = arrivals.steady_goodput(loaded(flows), goodput.with_columns(arrived_bytes="delivered_bytes"))
+    steady = payload.steady_goodput(loaded(flows), goodput)
+    in_order = payload.steady_goodput(loaded(flows), goodput.with_columns(arrived_bytes="delivered_bytes"))
     assert steady is not None and in_order is not None
     assert 0.9 * MOST_BPS < steady < 1.0001 * MOST_BPS
     if congestion == "cubic":

@@ -207,3 +207,8 @@ def test_the_bottleneck_of_other_flows_is_on_their_own_way() -> None:
     data = RunData(run(flows, links=links).table, crossed)
     found = metrics.of_run(data, [parse("utilisation of cross")])
     assert (found["utilisation"], found["utilisation of cross"]) == (1.0, 0.5)
+
+
+def test_marks_and_timeouts_are_absent_where_no_table_counts_them() -> None:
+    data = run([done(0, 2)])
+    assert not {"marks", "timeouts"} & metrics.of_run(data).keys()

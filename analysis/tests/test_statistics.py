@@ -1,9 +1,10 @@
-"""Intervals over seeds, against tables of Student's t."""
+"""Intervals over seeds, against tables of Student's t, and how often they hold the mean."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from analysis import statistics
@@ -25,7 +26,7 @@ def test_confidence_widens_it() -> None:
 
 def test_one_value_says_nothing_of_the_spread() -> None:
     assert statistics.mean_interval([7.0]) == (7, math.inf)
-    assert statistics.interval([7.0]) == (7, None, None, 1)
+    assert statistics.interval([7.0]) == (7, None, None, 1, None)
 
 
 def test_no_value_has_no_mean() -> None:
@@ -36,10 +37,61 @@ def test_no_value_has_no_mean() -> None:
 def test_ratios_are_taken_seed_by_seed() -> None:
     # Seeds differ tenfold, and the ratio is 2 in each: nothing is uncertain about it.
     ratio = statistics.paired_ratio({1: 2.0, 2: 20.0, 3: 200.0}, {1: 1.0, 2: 10.0, 3: 100.0})
-    assert ratio == (2, 2, 2, 3)
+    assert ratio == (2, 2, 2, 3, "t")
 
 
 def test_only_seeds_of_both_count() -> None:
-    assert statistics.paired_ratio({1: 3.0, 5: 9.0}, {1: 2.0, 4: 1.0}) == (1.5, None, None, 1)
+    assert statistics.paired_ratio({1: 3.0, 5: 9.0}, {1: 2.0, 4: 1.0}) == (1.5, None, None, 1, None)
     assert statistics.paired_ratio({1: 3.0}, {2: 2.0}) is None
     assert statistics.paired_ratio({1: 3.0}, {1: 0.0}) is None
+
+
+def test_an_interval_of_a_share_is_cut_at_its_bounds() -> None:
+    # s = 0.02646, half width 4.3027·s/√3 = 0.0657: by Student's t up to 1.046.
+    found = statistics.interval([0.95, 0.99, 1.0], bounds=(0.0, 1.0))
+    assert found.mean == pytest.approx(0.98) and found.low == pytest.approx(0.98 - 0.0657, abs=1e-4)
+    assert (found.high, found.kind) == (1.0, "t, cut")
+    assert statistics.interval([0.95, 0.99, 1.0]).kind == "t"
+
+
+def test_a_value_beyond_the_bounds_moves_them() -> None:
+    found = statistics.interval([0.999, 1.001], bounds=(0.0, 1.0))
+    assert found.high == 1.001 and found.mean == pytest.approx(1.0)
+
+
+def test_the_bootstrap_is_for_many_values_that_are_not_normal() -> None:
+    skewed = [1.0] * 18 + [50.0, 60.0]
+    found = statistics.interval(skewed, bounds=statistics.POSITIVE)
+    assert found.kind == "BCa" and found.low is not None and found.high is not None
+    assert 1.0 <= found.low < found.mean < found.high <= 60.0
+    assert found == statistics.interval(skewed, bounds=statistics.POSITIVE), "the same at every call"
+    assert statistics.interval(skewed[-5:]).kind == "t", "too few"
+    bell = [float(value) for value in np.random.default_rng(1).normal(10, 1, 20)]
+    assert statistics.interval(bell).kind == "t"
+    assert statistics.interval([2.0] * 20) == (2, 2, 2, 20, "t")
+
+
+def test_how_many_more_seeds_a_narrow_interval_needs() -> None:
+    # s = 10 of 100: 10·t/√n ≤ 5 takes n = 18, t(0.975; 17) = 2.1098; with 17 it is 10·2.1199/√17 = 5.14.
+    assert statistics.more_seeds([90, 100, 110]) == 15
+    assert statistics.more_seeds([100, 100.1, 99.9]) == 0
+    assert statistics.more_seeds([100]) is None
+    assert statistics.more_seeds([-1, 0, 1]) is None, "of nothing there is no share"
+
+
+@pytest.mark.parametrize(
+    ("law", "mean", "n", "least"), [("normal", 5.0, 5, 0.92), ("lognormal", math.exp(0.5), 15, 0.83)]
+)
+def test_intervals_hold_the_mean_as_often_as_they_say(law: str, mean: float, n: int, least: float) -> None:
+    """Of normal values 95 %. Of so few lognormal ones any is too narrow: BCa is no worse than Student's t."""
+    draw = np.random.default_rng(7)
+    held = by_t = 0
+    trials = 300
+    for _ in range(trials):
+        values = [float(each) for each in (draw.normal(mean, 1, n) if law == "normal" else draw.lognormal(0, 1, n))]
+        found = statistics.interval(values, bounds=statistics.POSITIVE)
+        middle, half = statistics.mean_interval(values)
+        assert found.low is not None and found.high is not None
+        held += found.low <= mean <= found.high
+        by_t += abs(middle - mean) <= half
+    assert held / trials >= least and held >= by_t

@@ -47,7 +47,7 @@ def test_points_are_parameters_and_seeds_make_intervals(tmp_path: Path) -> None:
 def test_ratios_are_of_the_same_seed_and_the_same_other_parameters(tmp_path: Path) -> None:
     found = summary.analyse(small(tmp_path, [*CC, {"congestion": "cubic", "rtt": "50ms"}], told=BY_RENO))
     reno, cubic, alone = found["points"]
-    assert reno["normalised"]["mean completion time"] == {"ratio": 1, "low": 1, "high": 1, "n": 3}
+    assert reno["normalised"]["mean completion time"] == {"ratio": 1, "low": 1, "high": 1, "n": 3, "kind": "t"}
     times = [run["metrics"]["mean completion time"]["value"] for run in found["runs"]]
     expected = sum(times[3 + seed] / times[seed] for seed in range(3)) / 3
     assert cubic["normalised"]["mean completion time"]["ratio"] == pytest.approx(expected)

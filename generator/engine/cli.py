@@ -186,6 +186,7 @@ def facts_of(
         source=scenario.source,
         metrics=list(scenario.metrics),
         normalise=scenario.normalise,
+        compare=list(scenario.compare),
         beside=list(scenario.beside),
         scale=scale,
         settings=dict(settings),

@@ -315,6 +315,22 @@ class Normalise(Model):
     to: Parameter = Field(description="its value that all others are divided by", examples=["reno"])
 
 
+class Compare(Model):
+    """What differs between the values of a parameter, run by run of the same seed."""
+
+    what: ClassVar[str] = "key of a comparison"
+    by: Text = Field(description="a parameter of the sweep", examples=["congestion"])
+    to: Parameter = Field(description="its value that all others are held against", examples=["reno"])
+    metrics: tuple[Metric, ...] = Field(
+        (), description="what is compared; the scenario's `metrics`, or those of the table, if absent"
+    )
+    harm: bool = Field(
+        False,
+        description="of what `to` has alone, how much is lost at the other values (Ware et al., HotNets 2019); false "
+        "if absent",
+    )
+
+
 class Beside(Model):
     """A published value that is shown beside the measured one."""
 
@@ -383,6 +399,11 @@ class ScenarioDescription(Model):
     events: tuple[Event, ...] = Field((), description="changes of links")
     stop: Stop | None = Field(None, description="more seeds until a metric is known well enough")
     normalise: Normalise | None = Field(None, description="metrics as multiples of those of one parameter's value")
+    compare: tuple[Compare, ...] = Field(
+        (),
+        description="differences by seed with intervals, tests (Holm's correction over all of them) and effect sizes",
+        examples=["[{by: congestion, to: cubic, metrics: [steady goodput]}]"],
+    )
     beside: tuple[Beside, ...] = Field((), description="published values, to be shown beside ours")
     metrics: tuple[Metric, ...] = Field((), description="what the table shows first; what fits the steps if absent")
 

@@ -54,6 +54,7 @@ class Scenario:
     scales: tuple[str, ...]
     stop: Stop | None
     normalise: dict[str, str | int] | None
+    compare: tuple[dict[str, Any], ...]
     beside: tuple[dict[str, Any], ...]
     metrics: tuple[str, ...]
     _raw: dict[str, Any]
@@ -129,6 +130,8 @@ def _scenario(
     if document.normalise is not None and document.normalise.by not in known:
         by = document.normalise.by
         raise put.error(("normalise", "by"), f"unknown parameter, {nearest(by, known) if known else 'leave it out'}")
+    for index, compared in enumerate(document.compare):
+        _check_comparison(compared, index, result, put)
     stop, normalise = document.stop, document.normalise
     steps = [step.name for step in document.steps]
     for place, words in _quantities(document):
@@ -151,11 +154,32 @@ def _scenario(
         scales=tuple(document.scales),
         stop=None if stop is None else Stop(stop.metric, *_shares(stop), stop.at_least, stop.at_most),
         normalise=None if normalise is None else {"by": normalise.by, "to": normalise.to},
+        compare=tuple(
+            {"by": each.by, "to": each.to, "metrics": list(each.metrics), "harm": each.harm}
+            for each in document.compare
+        ),
         beside=tuple(_beside(each) for each in document.beside),
         metrics=document.metrics,
         _raw=own,
         _places=own_places,
     )
+
+
+def _check_comparison(compared: fields.Compare, index: int, points: Sequence[Point], put: Places) -> None:
+    """DescriptionError where no run has the parameter, or its value; or where harm has no direction."""
+    values = {str(point[compared.by]): None for point in points if compared.by in point}
+    if not values:
+        known = {name for point in points for name in point}
+        instead = nearest(compared.by, known) if known else "leave it out"
+        raise put.error(("compare", index, "by"), f"unknown parameter, {instead}")
+    if str(compared.to) not in values:
+        raise put.error(("compare", index, "to"), f"no run has it, {nearest(str(compared.to), values)}")
+    if len(values) < 2:
+        raise put.error(("compare", index, "by"), 'has one value: write others below "sweep:", or leave it out')
+    for place, words in enumerate(compared.metrics):
+        if compared.harm and quantities.parse(words).metric.better is None:
+            message = "neither more nor less of it is better, so nothing harms it: write another metric"
+            raise put.error(("compare", index, "metrics", place), message)
 
 
 def _quantities(document: fields.ScenarioDescription) -> Iterator[tuple[Path, str]]:
@@ -164,6 +188,9 @@ def _quantities(document: fields.ScenarioDescription) -> Iterator[tuple[Path, st
         yield ("metrics", index), name
     for index, each in enumerate(document.beside):
         yield ("beside", index, "metric"), each.metric
+    for index, compared in enumerate(document.compare):
+        for place, name in enumerate(compared.metrics):
+            yield ("compare", index, "metrics", place), name
     if document.stop is not None:
         yield ("stop", "metric"), document.stop.metric
 

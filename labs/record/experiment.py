@@ -118,6 +118,8 @@ class Described(_Model):
     """`by`: a parameter; `to`: its value that others are divided by."""
     beside: list[dict[str, Any]]
     """Published values, each with its source, metric, value and unit."""
+    compare: list[dict[str, Any]] = []
+    """`by`: a parameter; `to`: its value that others are held against; `metrics`, none: the usual ones; `harm`."""
     scale: str | None
     settings: dict[str, str]
     """Parameters given on the command line."""

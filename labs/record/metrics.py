@@ -7,56 +7,9 @@ docs/adding/metric.md says how to add one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal
+from labs.record.metric import Better, Group, Metric, StepKind, Unit
 
-Unit = Literal["ns", "bit/s", "ratio", "share", "count"]
-"""What a value is stored in. A share is a ratio that is shown as a percentage."""
-
-StepKind = Literal["requests", "messages", "udp"]
-
-
-class Group(StrEnum):
-    """The tables of the report, by their titles, in their order."""
-
-    COMPLETION = "Completion times of transfers"
-    EXCHANGES = "Responses and iterations"
-    GOODPUT = "Goodput and fairness"
-    UDP = "UDP"
-    NETWORK = "Bottleneck, losses and starts"
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric of a run.
-
-    `name` is its key in scenarios and summaries. `meaning` is one sentence, with its source where there is one.
-    """
-
-    name: str
-    unit: Unit
-    meaning: str
-    group: Group
-    step: StepKind | None = None
-    """The kind of step without which no run has it; None: any run may have it."""
-    usual: bool = False
-    """The terminal's table shows it where the scenario names no metrics."""
-    rank: int | None = None
-    """Its place among the metrics that figures and `ewan runs` choose from where the scenario names none; None: they
-    do not choose it."""
-    bar: str = ""
-    """Its name below a bar of ratios, beside others of its group; empty: it is drawn where no metric of a group with
-    such names is there."""
-    normalised: bool = True
-    """Its ratio to that of a reference says something."""
-    comparable: bool = False
-    """Two single runs may be compared by the relative difference of its values: it has a scale of its own."""
-    emulated: bool = False
-    """It is of the load's bottleneck, and known only where that is an emulated link."""
-    selectable: bool = True
-    """It can be of other flows than the load's: `NAME of STEP`."""
-
+__all__ = ["AMBIGUOUS", "GROUPS", "METRICS", "RANKED", "USUAL", "Better", "Group", "Metric", "StepKind", "Unit"]
 
 _ALL = (
     Metric(
@@ -68,24 +21,77 @@ _ALL = (
         rank=1,
         bar="mean",
         comparable=True,
+        better="less",
     ),
-    Metric("max completion time", "ns", "of the slowest transfer", Group.COMPLETION, bar="max", comparable=True),
-    Metric("min completion time", "ns", "of the fastest transfer", Group.COMPLETION, bar="min", comparable=True),
+    Metric(
+        "max completion time",
+        "ns",
+        "of the slowest transfer",
+        Group.COMPLETION,
+        bar="max",
+        comparable=True,
+        better="less",
+    ),
+    Metric(
+        "min completion time",
+        "ns",
+        "of the fastest transfer",
+        Group.COMPLETION,
+        bar="min",
+        comparable=True,
+        better="less",
+    ),
     Metric(
         "deviation of completion time",
         "ns",
         "σ = √(Σ(Tᵢ − T̄)²/N) over the transfers (HSTTS)",
         Group.COMPLETION,
         bar="std deviation",
+        better="less",
     ),
-    Metric("coefficient of variation", "ratio", "σ/T̄ of completion times", Group.COMPLETION),
+    Metric("coefficient of variation", "ratio", "σ/T̄ of completion times", Group.COMPLETION, better="less"),
     Metric(
         "incomplete transfers",
         "count",
         "transfers that did not deliver all of their volume",
         Group.COMPLETION,
         normalised=False,
+        better="less",
     ),
+    Metric(
+        "short completion time",
+        "ns",
+        "mean over transfers of at most 100 kB (the bins of pFabric, SIGCOMM 2013)",
+        Group.SIZES,
+        comparable=True,
+        better="less",
+    ),
+    Metric(
+        "medium completion time",
+        "ns",
+        "mean over transfers of more than 100 kB and less than 10 MB",
+        Group.SIZES,
+        comparable=True,
+        better="less",
+    ),
+    Metric(
+        "long completion time",
+        "ns",
+        "mean over transfers of at least 10 MB",
+        Group.SIZES,
+        comparable=True,
+        better="less",
+    ),
+    Metric(
+        "mean slowdown",
+        "ratio",
+        "mean over transfers of their time by that of an empty path: the least RTT between the two nodes and the "
+        "payload at the rate of the slowest link (normalised completion time, pFabric, SIGCOMM 2013)",
+        Group.SIZES,
+        comparable=True,
+        better="less",
+    ),
+    Metric("p99 slowdown", "ratio", "99 % of transfers had no larger one", Group.SIZES, better="less"),
     Metric(
         "mean goodput",
         "bit/s",
@@ -93,6 +99,7 @@ _ALL = (
         Group.GOODPUT,
         rank=15,
         comparable=True,
+        better="more",
     ),
     Metric(
         "aggregate goodput",
@@ -102,14 +109,25 @@ _ALL = (
         usual=True,
         rank=5,
         comparable=True,
+        better="more",
+    ),
+    Metric(
+        "arrived goodput",
+        "bit/s",
+        "payload that arrived for load flows, without copies, per time in which any of them was active; the other "
+        "goodputs but the steady one count what was delivered in order",
+        Group.GOODPUT,
+        comparable=True,
+        better="more",
     ),
     Metric(
         "steady goodput",
         "bit/s",
-        "payload that arrived for load flows while all were active, without copies or the first quarter of that "
-        "time; TCP of external generators does not tell it",
+        "payload that arrived for load flows while all were active, without copies or the warm-up; TCP of external "
+        "generators does not tell it",
         Group.GOODPUT,
         rank=4,
+        better="more",
     ),
     Metric(
         "fairness per flow",
@@ -119,6 +137,8 @@ _ALL = (
         usual=True,
         rank=8,
         comparable=True,
+        better="more",
+        most=1.0,
     ),
     Metric(
         "fairness per source",
@@ -128,6 +148,40 @@ _ALL = (
         usual=True,
         rank=9,
         comparable=True,
+        better="more",
+        most=1.0,
+    ),
+    Metric(
+        "share",
+        "share",
+        "of all payload that arrived over the flows' bottleneck while any of them was active, what arrived for them",
+        Group.DYNAMICS,
+        comparable=True,
+        better="more",
+    ),
+    Metric(
+        "convergence time",
+        "ns",
+        "δ-fair (RFC 5166, section 2.3): from the start of the last flow to the end of the first second in which each "
+        "flow had within 10 % of an equal share; a run in which that never was does not have it",
+        Group.DYNAMICS,
+        better="less",
+    ),
+    Metric(
+        "smoothness",
+        "ratio",
+        "coefficient of variation of what arrives for a flow in each second, without the warm-up; mean over flows (RFC "
+        "5166, section 2.2.2): 0 is smooth",
+        Group.DYNAMICS,
+        better="less",
+    ),
+    Metric(
+        "warm-up",
+        "ns",
+        "what steady goodput and smoothness leave out, from the start of the last flow: by MSER-5 (White 1997) over "
+        "all arrivals, a quarter where that finds no end",
+        Group.DYNAMICS,
+        normalised=False,
     ),
     Metric(
         "utilisation",
@@ -139,15 +193,54 @@ _ALL = (
         normalised=False,
         comparable=True,
         emulated=True,
+        better="more",
     ),
     Metric(
         "mean queueing delay",
         "ns",
         "at the bottleneck: mean wait of a packet in the queue before its first bit is sent (W_q)",
-        Group.NETWORK,
+        Group.QUEUE,
         usual=True,
         rank=10,
         emulated=True,
+        better="less",
+    ),
+    Metric(
+        "queueing delay p50",
+        "ns",
+        "at the bottleneck: for half of the time in which load is active, a packet would have waited no longer; by the "
+        "samples of the table links",
+        Group.QUEUE,
+        emulated=True,
+        better="less",
+    ),
+    Metric(
+        "queueing delay p95",
+        "ns",
+        "at the bottleneck: for 95 % of the time in which load is active, a packet would have waited no longer; by the "
+        "samples of the table links",
+        Group.QUEUE,
+        emulated=True,
+        better="less",
+    ),
+    Metric(
+        "queueing delay p99",
+        "ns",
+        "at the bottleneck: for 99 % of the time in which load is active, a packet would have waited no longer; by the "
+        "samples of the table links",
+        Group.QUEUE,
+        emulated=True,
+        better="less",
+    ),
+    Metric("mean rtt", "ns", "mean of the senders' samples of their smoothed RTT (RFC 6298)", Group.RTT, better="less"),
+    Metric(
+        "rtt p50", "ns", "half of the senders' samples of their smoothed RTT were no more", Group.RTT, better="less"
+    ),
+    Metric(
+        "rtt p95", "ns", "95 % of the senders' samples of their smoothed RTT were no more", Group.RTT, better="less"
+    ),
+    Metric(
+        "rtt p99", "ns", "99 % of the senders' samples of their smoothed RTT were no more", Group.RTT, better="less"
     ),
     Metric(
         "queue loss",
@@ -157,6 +250,7 @@ _ALL = (
         usual=True,
         rank=12,
         emulated=True,
+        better="less",
     ),
     Metric(
         "link loss",
@@ -165,6 +259,7 @@ _ALL = (
         Group.NETWORK,
         usual=True,
         rank=13,
+        better="less",
     ),
     Metric(
         "total loss",
@@ -174,8 +269,24 @@ _ALL = (
         usual=True,
         rank=14,
         emulated=True,
+        better="less",
     ),
-    Metric("retransmissions", "share", "retransmitted segments of all that load flows sent", Group.NETWORK, usual=True),
+    Metric(
+        "retransmissions",
+        "share",
+        "retransmitted segments of all that load flows sent",
+        Group.NETWORK,
+        usual=True,
+        better="less",
+    ),
+    Metric(
+        "marks",
+        "share",
+        "of the packets that left the bottleneck's queue, those that it marked (ECN)",
+        Group.QUEUE,
+        emulated=True,
+    ),
+    Metric("timeouts", "count", "of the load flows' retransmission timers", Group.QUEUE, better="less"),
     Metric(
         "mean response time",
         "ns",
@@ -186,6 +297,7 @@ _ALL = (
         rank=2,
         bar="mean response",
         comparable=True,
+        better="less",
     ),
     Metric(
         "p95 response time",
@@ -194,6 +306,7 @@ _ALL = (
         Group.EXCHANGES,
         step="requests",
         bar="p95 response",
+        better="less",
     ),
     Metric(
         "mean iteration time",
@@ -205,6 +318,7 @@ _ALL = (
         rank=3,
         bar="iteration",
         comparable=True,
+        better="less",
     ),
     Metric(
         "start lateness p99",
@@ -212,6 +326,7 @@ _ALL = (
         "99 % of flows made their first system call no later than this after schedule",
         Group.NETWORK,
         normalised=False,
+        better="less",
     ),
     Metric(
         "udp loss",
@@ -221,9 +336,17 @@ _ALL = (
         step="udp",
         usual=True,
         rank=6,
+        better="less",
     ),
     Metric(
-        "udp jitter", "ns", "RFC 3550, section 6.4.1; mean over UDP flows", Group.UDP, step="udp", usual=True, rank=7
+        "udp jitter",
+        "ns",
+        "RFC 3550, section 6.4.1; mean over UDP flows",
+        Group.UDP,
+        step="udp",
+        usual=True,
+        rank=7,
+        better="less",
     ),
     Metric(
         "udp delay p50",
@@ -231,6 +354,7 @@ _ALL = (
         "one-way delay that half of the packets did not exceed; mean over UDP flows",
         Group.UDP,
         step="udp",
+        better="less",
     ),
     Metric(
         "udp delay p99",
@@ -238,20 +362,23 @@ _ALL = (
         "one-way delay that 99 % of packets did not exceed; mean over UDP flows",
         Group.UDP,
         step="udp",
+        better="less",
     ),
     Metric(
         "reverse goodput",
         "bit/s",
         "aggregate of the flows of role reverse, while any of them was active",
-        Group.GOODPUT,
+        Group.DYNAMICS,
         selectable=False,
+        better="more",
     ),
     Metric(
         "background goodput",
         "bit/s",
         "aggregate of the flows of role background, while any of them was active",
-        Group.GOODPUT,
+        Group.DYNAMICS,
         selectable=False,
+        better="more",
     ),
 )
 

@@ -1,0 +1,127 @@
+"""What `compare:` of a scenario asks for: every other value of a parameter against one, paired by seed. Pure.
+
+In: the entries, the values of each point by seed. Out: rows with the difference, its interval, the test, p by itself
+and by Holm's correction over all of them, an effect size, and the outcome in a word. With `harm`, the difference is
+what the reference loses: R. Ware et al., "Beyond Jain's fairness index: setting the bar for the deployment of
+congestion control algorithms", HotNets 2019: (solo − with)/solo where more is better, (with − solo)/with where less
+is; the reference is solo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from analysis import differences
+from analysis.differences import Difference
+from analysis.points import BySeed, Point, meant, names, of_seed, other
+from labs.record import quantities
+from labs.record.metrics import METRICS, USUAL
+
+
+def of(
+    entries: Sequence[Mapping[str, Any]], by_seed: BySeed, named: Sequence[str], confidence: float
+) -> list[dict[str, Any]]:
+    """A row for each entry, point and quantity that both points have. `named`: the scenario's own metrics, for entries
+    without any."""
+    rows = [
+        row
+        for entry in entries
+        for point, own in by_seed.items()
+        if str(dict(point).get(entry["by"], entry["to"])) != str(entry["to"])
+        for row in _rows(entry, point, by_seed, entry["metrics"] or _usual(named), confidence)
+    ]
+    corrected(rows)
+    for row in rows:
+        row["outcome"] = outcome(row, 1 - confidence)
+    return rows
+
+
+def _usual(named: Sequence[str]) -> list[str]:
+    """What is compared where an entry says nothing: what the scenario asks for, else what tables show."""
+    known = [name for name in named if quantities.metric_of(name)]
+    return known or [name for name in USUAL if METRICS[name].better is not None]
+
+
+def _rows(
+    entry: Mapping[str, Any], point: Point, by_seed: BySeed, wanted: Sequence[str], confidence: float
+) -> list[dict[str, Any]]:
+    parameters = dict(point)
+    reference = other(by_seed, parameters, {entry["by"]: entry["to"]})
+    if reference is None:
+        return []
+    own, rows = by_seed[point], []
+    for name in meant(wanted, names(own)):
+        values, solo = of_seed(own, name), of_seed(by_seed[reference], name)
+        seeds = sorted(values.keys() & solo.keys())
+        first, second = [values[seed] for seed in seeds], [solo[seed] for seed in seeds]
+        metric = quantities.parse(name).metric
+        harmed = harm(first, second, metric.better) if entry["harm"] else None
+        if not seeds or (entry["harm"] and harmed is None):
+            continue
+        found = differences.paired(*((first, second) if harmed is None else (harmed, [0.0] * len(harmed))), confidence)
+        rows.append(
+            {
+                "by": entry["by"],
+                "to": entry["to"],
+                "value": parameters[entry["by"]],
+                "parameters": parameters,
+                "metric": name,
+                "harm": bool(entry["harm"]),
+                "here": fmean(first),
+                "reference": fmean(second),
+                "unit": metric.unit,
+                "better": metric.better,
+                **record(found),
+            }
+        )
+    return rows
+
+
+def harm(values: Sequence[float], solo: Sequence[float], better: str | None) -> list[float] | None:
+    """What each loses beside another, of what it has alone (less is better: of what it has beside it). None where
+    neither more nor less is better, and where a divisor is nothing."""
+    pairs = list(zip(values, solo, strict=True))
+    if better is None or any((alone if better == "more" else own) == 0 for own, alone in pairs):
+        return None
+    return [(alone - own) / alone if better == "more" else (own - alone) / own for own, alone in pairs]
+
+
+def record(found: Difference) -> dict[str, Any]:
+    """A difference as summary.json has it."""
+    mean, low, high, n, kind = found.interval
+    return {
+        "difference": mean,
+        "low": low,
+        "high": high,
+        "kind": kind,
+        "n": n,
+        "test": found.test,
+        "p": found.p,
+        "effect": found.effect,
+        "size": found.size,
+    }
+
+
+def corrected(rows: Sequence[dict[str, Any]]) -> None:
+    """Sets `p_holm` of each row, over all that have a test."""
+    tested = [row for row in rows if row["p"] is not None]
+    for row in rows:
+        row["p_holm"] = None
+    for row, p in zip(tested, differences.holm([row["p"] for row in tested]), strict=True):
+        row["p_holm"] = p
+
+
+def outcome(row: Mapping[str, Any], level: float) -> str:
+    """In a word or two: more, less, better, worse, harmed, helped, no difference shown, not tested."""
+    if row["p_holm"] is None:
+        return "not tested"
+    if row["p_holm"] >= level:
+        return "no harm shown" if row.get("harm") else "no difference shown"
+    above = row["difference"] > 0
+    if row.get("harm"):
+        return "harmed" if above else "helped"
+    word = "more" if above else "less"
+    better = row.get("better")
+    return word if better is None else f"{word}, {'better' if word == better else 'worse'}"

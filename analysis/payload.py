@@ -1,0 +1,174 @@
+"""What payload came to whom until when, and what follows of it: shares, convergence, smoothness, the warm-up. Pure.
+
+In: flows and the table `goodput` (labs/record/columns.py). Out: bytes between any two moments, by flow; shares, ns,
+ratios.
+
+Of a flow that tells arrivals what arrived counts, without copies; of others what was delivered in order. Within a bin
+bytes are taken to come evenly, and those of a flow without bins (a file of many, a scenario with `series: 0`) from its
+start to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analysis import arrivals
+from analysis.arrivals import FLOW, STEADY_KINDS, TOLD
+from analysis.network import BYTE_NS
+from analysis.warmup import mser5
+from labs.units import NS_PER_SECOND
+
+Key = tuple[int, int]
+"""A flow and its part."""
+Times = Sequence[tuple[int, int]]
+
+DELTA = 0.1
+"""How far a flow's share may be from an equal one, of that, and still count as fair: the δ of Bansal et al."""
+WINDOW_NS = NS_PER_SECOND
+"""Over what time shares are taken for convergence, and goodput for smoothness."""
+LEAST_INTERVALS = 5
+"""For smoothness."""
+
+
+@dataclass(frozen=True)
+class Came:
+    """Of one flow: how many bytes had come (`sums`) until when (`times`, ns, in order)."""
+
+    times: NDArray[np.int64]
+    sums: NDArray[np.float64]
+
+    def until(self, moments: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Bytes until each moment."""
+        return np.interp(moments, self.times, self.sums)
+
+    def within(self, times: Times) -> float:
+        """Bytes in disjoint intervals."""
+        if not times:
+            return 0.0
+        found = self.until(np.asarray(times, dtype=np.int64))
+        return float((found[:, 1] - found[:, 0]).sum())
+
+    @property
+    def total(self) -> float:
+        """All bytes."""
+        return float(self.sums[-1])
+
+
+def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, Came]:
+    """By flow and part; without flows that got nothing."""
+    own = goodput.join(flows.select(FLOW), on=FLOW, how="semi")
+    told = arrivals.distinct(own, flows).select(*FLOW, "time_ns", "bin_ns", size="distinct_bytes")
+    others = own.filter(~TOLD).sort(*FLOW, "time_ns").select(*FLOW, "time_ns", "bin_ns", size="delivered_bytes")
+    found: dict[Key, Came] = {}
+    for (flow, part), rows in pl.concat([told, others]).group_by(*FLOW, maintain_order=True):
+        ends, widths = rows["time_ns"].to_numpy(), rows["bin_ns"].to_numpy()
+        sums = np.cumsum(rows["size"].fill_null(0).to_numpy()).astype(np.float64)
+        # What lies between two bins is a time in which nothing came.
+        moments = np.stack([ends - widths, ends], axis=1).ravel()
+        steps = np.stack([np.concatenate(([0.0], sums[:-1])), sums], axis=1).ravel()
+        found[int(str(flow)), int(str(part))] = Came(np.maximum.accumulate(moments), steps)
+    columns = flows.select(*FLOW, "started_ns", "ended_ns", "received_bytes").drop_nulls()
+    for flow, part, begin, end, size in columns.iter_rows():
+        if (flow, part) not in found and size:
+            found[flow, part] = Came(np.array([begin, max(end, begin + 1)]), np.array([0.0, float(size)]))
+    return found
+
+
+def share(own: Iterable[Came], others: Iterable[Came], times: Times) -> float | None:
+    """Of what came in these times the part that came for its own flows; None where nothing came."""
+    ours = sum(each.total for each in own)
+    theirs = sum(each.within(times) for each in others)
+    return ours / (ours + theirs) if ours + theirs else None
+
+
+@dataclass(frozen=True)
+class Together:
+    """The time in which all lasting flows were active, and what came to each of them in it."""
+
+    flows: tuple[Came, ...]
+    start_ns: int
+    """When the last of them started."""
+    end_ns: int
+    """When the first of them ended."""
+    bin_ns: int
+
+
+def together(flows: pl.DataFrame, goodput: pl.DataFrame) -> Together | None:
+    """None where there are no such flows or they were never active together, and where one does not tell arrivals."""
+    lasting = flows.filter(pl.col("kind").is_in(STEADY_KINDS) & pl.col("received_bytes").is_not_null())
+    own = goodput.join(lasting.select(FLOW), on=FLOW, how="semi")
+    if own.is_empty() or not own.select(TOLD.all()).item():
+        return None
+    start, end, width = lasting["started_ns"].max(), lasting["ended_ns"].min(), own["bin_ns"].max()
+    if not isinstance(start, int) or not isinstance(end, int) or not isinstance(width, int) or end <= start:
+        return None
+    found = came(lasting, own)
+    keys = list(lasting.select(FLOW).iter_rows())
+    if any(key not in found for key in keys):
+        return None
+    return Together(tuple(found[key] for key in keys), start, end, width)
+
+
+def steady_goodput(flows: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
+    """bit/s of all lasting flows together while all were active, without the warm-up, in whole bins: what arrived,
+    without copies, so never more than the links carried to the receivers."""
+    found = together(flows, goodput)
+    if found is None:
+        return None
+    edges = _edges(found, found.start_ns + warmup_ns(found))
+    if len(edges) < 2:
+        return None
+    return sum(each.within([(edges[0], edges[-1])]) for each in found.flows) * BYTE_NS / float(edges[-1] - edges[0])
+
+
+def _edges(found: Together, from_ns: int) -> NDArray[np.int64]:
+    """Of the bins that lie wholly in the time from then on; bins are counted from T0."""
+    first = -(-from_ns // found.bin_ns) * found.bin_ns
+    return np.arange(first, found.end_ns + 1, found.bin_ns)
+
+
+def warmup_ns(found: Together) -> int:
+    """How long after `start_ns` these flows warmed up, by what came to all of them in each bin (MSER-5, `warmup`).
+
+    Where that cannot be told (fewer than fifty bins, or no end of it in the first half), a quarter of the time.
+    """
+    edges = _edges(found, found.start_ns)
+    sums = np.sum([each.until(edges) for each in found.flows], axis=0)
+    cut = mser5(np.diff(sums).tolist())
+    return (found.end_ns - found.start_ns) // 4 if cut is None else int(edges[cut]) - found.start_ns
+
+
+def convergence_ns(found: Together) -> int | None:
+    """The δ-fair convergence time: from the start of the last flow to the end of the first second in which each flow
+    had from (1 − δ) to (1 + δ) of an equal share. None for one flow, and where that never was.
+
+    Source: RFC 5166, section 2.3, after D. Bansal, H. Balakrishnan, S. Floyd and S. Shenker, "Dynamic behavior of
+    slowly-responsive congestion control algorithms", SIGCOMM 2001; there of two flows, here of any number.
+    """
+    if len(found.flows) < 2:
+        return None
+    ends = np.arange(found.start_ns + WINDOW_NS, found.end_ns + 1, found.bin_ns)
+    sizes = np.array([each.until(ends) - each.until(ends - WINDOW_NS) for each in found.flows])
+    fair = sizes.mean(axis=0)
+    # Bytes are whole: what is apart by rounding alone is equal.
+    within = (np.abs(sizes - fair) <= DELTA * fair + 1e-6).all(axis=0) & (fair > 0)
+    return int(ends[np.argmax(within)]) - found.start_ns if within.any() else None
+
+
+def smoothness(found: Together) -> float | None:
+    """The coefficient of variation of what came to a flow in each second after the warm-up, mean over flows.
+
+    Source: RFC 5166, section 2.2.2; S. Floyd, M. Handley, J. Padhye and J. Widmer, "Equation-based congestion control
+    for unicast applications", SIGCOMM 2000, section 4. None for less than five seconds.
+    """
+    edges = np.arange(found.start_ns + warmup_ns(found), found.end_ns + 1, WINDOW_NS)
+    if len(edges) <= LEAST_INTERVALS:
+        return None
+    sizes = [np.diff(each.until(edges)) for each in found.flows]
+    varying = [float(own.std() / own.mean()) for own in sizes if own.mean() > 0]
+    return float(np.mean(varying)) if varying else None
