@@ -16,7 +16,7 @@ import jinja2
 import orjson
 from markupsafe import Markup
 
-from analysis import circumstances, disturbed, figures, load, summary
+from analysis import circumstances, disturbed, figures, load, summary, tabulated
 from analysis.figures.style import COLOURS, FAINT, INK, PAPER, Drawing
 from labs.record import quantities
 from labs.record.metrics import GROUPS
@@ -78,6 +78,11 @@ def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawing
         several=any(point["seeds"] > 1 for point in found["points"]),
         tables=tables(experiment, found),
         ratios=ratios(experiment, found),
+        steps=tabulated.steps(experiment, found),
+        comparisons=tabulated.comparisons(experiment, found),
+        kinds=tabulated.kinds(found),
+        beyond=tabulated.BEYOND if any(point.get("beyond") for point in found["points"]) else "",
+        more_seeds=tabulated.more_seeds(experiment, found),
         beside=[beside(experiment, entry) for entry in found["beside"]],
         watched="disturbed" in found,
         disturbances=disturbed.rows(found["runs"]),
@@ -126,7 +131,8 @@ def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list
 
         def cell(point: Mapping[str, Any], name: str, units: Mapping[str, tuple[float, str]] = units) -> str:
             value = point["metrics"].get(name) or {}
-            return typographic(interval_in(units[name][0], value.get("mean"), value.get("low"), value.get("high")))
+            text = interval_in(units[name][0], value.get("mean"), value.get("low"), value.get("high"))
+            return typographic(text) + tabulated.mark(point, name)
 
         heads = [f"{name} ({units[name][1]})" if units[name][1] else name for name in columns]
         rows = _rows(experiment, found, found["points"], columns, cell)

@@ -11,9 +11,12 @@ from typing import Any
 from generator.engine.parts import Summary
 from labs.record.metrics import USUAL
 from labs.sheet import Sheet, grid
-from labs.units.shown import NONE, aligned, fitting, percent, written
+from labs.units.shown import NONE, aligned, fitting, percent, with_interval, written
 
 POINTS_BESIDE = 6
+MOST_COMPARISONS = 60
+BEYOND = "‡"
+"""Stands after what is more than the links carry (analysis/metrics.py: beyond)."""
 
 
 def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[Sheet]:
@@ -28,7 +31,8 @@ def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[She
         heads = [" ".join(f"{point['parameters'].get(name, NONE)}" for name in names) or "value" for point in block]
         rows = [["runs", *(str(point["seeds"]) for point in block)]]
         for metric in metrics:
-            rows.append(row(metric, [point["metrics"].get(metric) for point in block]))
+            beyond = [metric in point.get("beyond", {}) for point in block]
+            rows.append(row(metric, [point["metrics"].get(metric) for point in block], beyond))
             ratios = [point["normalised"].get(metric) for point in block]
             if metric == metrics[0] and any(ratios):
                 rows.append(row(f"  multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios]))
@@ -36,13 +40,16 @@ def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[She
     return drawn
 
 
-def row(name: str, measured: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean."""
+def row(name: str, measured: Sequence[Mapping[str, Any] | None], beyond: Sequence[bool] = ()) -> list[str]:
+    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean; `beyond`: which
+    are marked."""
     there = [each for each in measured if each is not None and each["mean"] is not None]
     if not there:
         return [name, *(NONE for _ in measured)]
     divisor, unit = fitting([there[0]["mean"]], there[0]["unit"])
-    return [f"{name} ({unit})" if unit else name, *(cell(each, divisor) for each in measured)]
+    marks = [f" {BEYOND}" if each else "" for each in beyond or [False] * len(measured)]
+    cells = [cell(each, divisor) + mark for each, mark in zip(measured, marks, strict=True)]
+    return [f"{name} ({unit})" if unit else name, *cells]
 
 
 def cell(measured: Mapping[str, Any] | None, divisor: float) -> str:
@@ -81,6 +88,40 @@ def beside(summary: Summary) -> Sheet | None:
     if not rows:
         return None
     return grid("Beside the papers", ["source", "when", "metric", "paper", "here", "difference"], rows)
+
+
+def comparisons(summary: Summary) -> Sheet | None:
+    """What the scenario's `compare:` asks for."""
+    rows = []
+    for each in summary["comparisons"]:
+        others = {name: value for name, value in each["parameters"].items() if name != each["by"]}
+        unit = "share" if each["harm"] else each["unit"]
+        rows.append(
+            [
+                f"harm to {each['metric']}" if each["harm"] else each["metric"],
+                f"{each['value']} against {each['to']}",
+                settings({name: value for name, value in others.items() if name in _varied(summary)}),
+                with_interval(each["difference"], each["low"], each["high"], unit),
+                NONE if each["p_holm"] is None else f"{each['p_holm']:.2g}",
+                NONE if each["size"] is None else f"{each['effect']} {each['size']:.2f}",
+                each["outcome"],
+            ]
+        )
+    if not rows:
+        return None
+    columns = ["metric", "values", "where", "difference", "p (Holm)", "effect", "outcome"]
+    where = columns.index("where")
+    if not any(row[where] for row in rows):
+        columns, rows = _without(columns, where), [_without(row, where) for row in rows]
+    return grid("Comparisons, seed by seed", columns, rows, most=MOST_COMPARISONS, keys=2)
+
+
+def _without(cells: Sequence[str], index: int) -> list[str]:
+    return [*cells[:index], *cells[index + 1 :]]
+
+
+def _varied(summary: Summary) -> list[str]:
+    return varying([point["parameters"] for point in summary["points"]])
 
 
 def settings(parameters: Mapping[str, Any]) -> str:

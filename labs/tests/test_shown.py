@@ -53,6 +53,7 @@ def test_an_interval_decides_the_digits() -> None:
     assert with_interval(550e6, 487.6e6, 612.4e6, "bit/s") == "550 ± 62 Mbit/s"
     assert with_interval(0.99965, 0.99947, 0.99983, "ratio") == "0.9997 ± 0.0002"
     assert with_interval(1, 0.999999, 1.000001, "ratio") == "1.0000 ± 0.0001"
+    assert with_interval(0.98, 0.914, 1, "share") == "98.0 (91.4 to 100.0) %"
     assert with_interval(2e9, None, None, "ns") == "2 s"
     assert with_interval(2e9, 2e9, 2e9, "ns") == "2 s"
     assert with_interval(None, None, None, "ns") == "–"
@@ -69,6 +70,7 @@ def test_rows_of_a_terminal_line_up() -> None:
     assert aligned(1e6, 9.24e6, 9.0e6, 9.48e6) == "9.240 ± 0.240"
     assert aligned(1e9, 150.5e9, 150.4e9, 150.6e9) == "150.5 ± 0.1"
     assert aligned(1, 0.99931, None, None) == "0.9993"
+    assert aligned(1, 0.98, 0.914, 1.0) == "0.9800 (0.9140 to 1.0000)"
     assert aligned(1, None, None, None) == "–"
 
 

@@ -24,6 +24,7 @@ _NAMELESS = ("ratio", "count", "")
 NONE = "–"
 """Stands for a value that there is none of."""
 _MOST_PLACES = 4
+_EVEN = 0.05
 
 
 def fitting(values: Iterable[float | None], unit: str, digits: int = 4) -> tuple[float, str]:
@@ -62,7 +63,8 @@ def with_interval(mean: float | None, low: float | None, high: float | None, uni
 def interval_in(divisor: float, mean: float | None, low: float | None, high: float | None) -> str:
     """As `with_interval`, for a column whose heading names the unit.
 
-    The last digit is the second of the half width; no finer than four places: the half width is then rounded up.
+    The last digit is the second of the half width; no finer than four places: the half width is then rounded up. An
+    interval with unequal sides has both bounds: `0.980 (0.914 to 1.000)`.
     """
     if mean is None or not math.isfinite(mean):
         return NONE
@@ -72,6 +74,8 @@ def interval_in(divisor: float, mean: float | None, low: float | None, high: flo
     places = max(1 - math.floor(math.log10(half)), 0)
     if places > _MOST_PLACES:
         places, half = _MOST_PLACES, math.ceil(half * 10**_MOST_PLACES) / 10**_MOST_PLACES
+    if low is not None and high is not None and _uneven(mean, low, high):
+        return f"{mean / divisor:.{places}f} ({low / divisor:.{places}f} to {high / divisor:.{places}f})"
     return f"{mean / divisor:.{places}f} ± {half:.{places}f}"
 
 
@@ -86,7 +90,14 @@ def aligned(divisor: float, mean: float | None, low: float | None, high: float |
     places = max(0, digits - (len(str(int(abs(shown)))) if abs(shown) >= 1 else 0))
     if low is None or high is None or not math.isfinite(high - low):
         return f"{shown:.{places}f}"
+    if _uneven(mean, low, high):
+        return f"{shown:.{places}f} ({low / divisor:.{places}f} to {high / divisor:.{places}f})"
     return f"{shown:.{places}f} ± {(high - low) / 2 / divisor:.{places}f}"
+
+
+def _uneven(mean: float, low: float, high: float) -> bool:
+    """One side of an interval is longer than the other by more than a twentieth of both."""
+    return abs((high - mean) - (mean - low)) > _EVEN * (high - low)
 
 
 def percent(value: float | None, places: int = 1) -> str:

@@ -1,0 +1,118 @@
+"""Tables of the report beside those of metrics: what steps did, what was compared, how sure the means are.
+
+In: an experiment, its summary. Out: rows of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis import load
+from analysis.statistics import NARROW
+from labs.record import quantities
+from labs.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
+
+BEYOND = "‡"
+"""Stands after what is more than the links carry."""
+KINDS = {
+    "t": "Student's t",
+    "t, cut": "Student's t, cut where values cannot be",
+    "BCa": "the bootstrap (BCa), where values are not normal",
+}
+
+
+def mark(point: Mapping[str, Any], name: str) -> str:
+    """After a value of a point."""
+    return f"\u00a0{BEYOND}" if name in point.get("beyond", {}) else ""
+
+
+def kinds(found: Mapping[str, Any]) -> str:
+    """Which intervals there are, in words; empty where there is none."""
+    there = {value.get("kind") for point in found["points"] for value in point["metrics"].values()}
+    return "; ".join(words for kind, words in KINDS.items() if kind in there)
+
+
+def more_seeds(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+    """How many more seeds narrow intervals of what the scenario asks for need, at the point that needs most."""
+    told = []
+    for name in experiment.document.metrics:
+        values = [point["metrics"][name] for point in found["points"] if name in point["metrics"]]
+        several = [value for value in values if value["n"] > 1]
+        if not several:
+            continue
+        needed = [value.get("more_seeds") for value in several]
+        known = [each for each in needed if each is not None]
+        many = str(max(known)) if len(known) == len(needed) else "more than 10\u202f000, or its mean is nothing"
+        told.append(f"{name}: {many}")
+    share = written(NARROW, "share")
+    return f"More seeds for intervals of ±{share} at every point: {'; '.join(told)}." if told else ""
+
+
+def steps(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A row for each step of each point, with a column a metric; None where no run has several steps with flows."""
+    points = [point for point in found["points"] if point.get("steps")]
+    names = dict.fromkeys(name for point in points for own in point["steps"].values() for name in own)
+    if not names:
+        return None
+    units = {}
+    for name in names:
+        values = [own[name]["mean"] for point in points for own in point["steps"].values() if name in own]
+        units[name] = fitting(values, quantities.parse(name).metric.unit)
+    rows = []
+    for point in points:
+        words = [_word(point["parameters"].get(name)) for name in experiment.varied]
+        for step, own in point["steps"].items():
+            cells = [_interval(units[name][0], own.get(name)) for name in names]
+            rows.append(([*words, step], cells))
+    return {"columns": [f"{name} ({units[name][1]})" if units[name][1] else name for name in names], "rows": rows}
+
+
+def _word(value: Any) -> str:
+    return "" if value in load.NOTHING else str(value)
+
+
+def _interval(divisor: float, value: Mapping[str, Any] | None) -> str:
+    if value is None:
+        return NONE
+    return typographic(interval_in(divisor, value["mean"], value["low"], value["high"]))
+
+
+def comparisons(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A row for each comparison that the scenario asks for."""
+    return [comparison(experiment, row) for row in found.get("comparisons", ())]
+
+
+def comparison(experiment: load.ExperimentResults, row: Mapping[str, Any]) -> dict[str, str]:
+    """In words: at which point, of what, both means, the difference, the test, the effect, the outcome."""
+    others = [name for name in experiment.varied if name != row["by"]]
+    where = {name: row["parameters"].get(name) for name in others}
+    told = ", ".join(load.word(name, value) for name, value in where.items() if value not in load.NOTHING)
+    return {
+        "value": f"{load.word(row['by'], row['value'])} against {row['to']}",
+        "where": told,
+        "metric": f"harm to {row['metric']}" if row["harm"] else row["metric"],
+        "reference": typographic(written(row["reference"], row["unit"])),
+        "here": typographic(written(row["here"], row["unit"])),
+        **tested(row, "share" if row["harm"] else row["unit"]),
+    }
+
+
+def tested(row: Mapping[str, Any], unit: str) -> dict[str, str]:
+    """Of a row of a comparison: the difference in `unit`, the test with p after Holm's correction, the effect, the
+    outcome."""
+    effect = NONE if row["size"] is None else f"{row['effect']} = {row['size']:.2f}"
+    p = NONE if row["p_holm"] is None else probability(row["p_holm"])
+    return {
+        "difference": typographic(with_interval(row["difference"], row["low"], row["high"], unit)),
+        "p": typographic(p),
+        "test": row["test"] or NONE,
+        "effect": typographic(effect),
+        "n": str(row["n"]),
+        "outcome": row["outcome"],
+    }
+
+
+def probability(p: float) -> str:
+    """`0.032`; of less than a thousandth that it is less."""
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
