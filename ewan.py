@@ -28,6 +28,7 @@ COMMANDS = {
     "hstts": "generator.suites.cli:hstts_command",
     "report": "analysis.cli:report_command",
     "runs": "analysis.cli:runs_command",
+    "compare": "analysis.compare.cli:compare_command",
     "compile": "labs.commands.compile:compile_command",
     "up": "labs.commands.up:up_command",
     "down": "labs.commands.down:down_command",
@@ -59,6 +60,7 @@ PARTS = {
     "analyse": "analysis.summary:analyse",
     "report": "analysis.report:write",
     "estimate": "analysis.statistics:mean_interval",
+    "welch": "analysis.differences:expanded",
     "outside": "calibration.host.refusal:outside",
     "wall": "calibration.host.measurement:wall_of",
 }

@@ -9,7 +9,7 @@ is; the reference is solo.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -30,7 +30,7 @@ def of(
         for entry in entries
         for point, own in by_seed.items()
         if str(dict(point).get(entry["by"], entry["to"])) != str(entry["to"])
-        for row in _rows(entry, point, by_seed, entry["metrics"] or _usual(named), confidence)
+        for row in _rows(entry, point, by_seed, entry["metrics"] or usual(named), confidence)
     ]
     corrected(rows)
     for row in rows:
@@ -38,7 +38,7 @@ def of(
     return rows
 
 
-def _usual(named: Sequence[str]) -> list[str]:
+def usual(named: Iterable[str]) -> list[str]:
     """What is compared where an entry says nothing: what the scenario asks for, else what tables show."""
     known = [name for name in named if quantities.metric_of(name)]
     return known or [name for name in USUAL if METRICS[name].better is not None]

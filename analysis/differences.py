@@ -106,6 +106,15 @@ def welch(first: Sequence[float], second: Sequence[float], confidence: float = C
     return _two_sided(mean / error, freedom), found
 
 
+def expanded(first: Sequence[float], second: Sequence[float], confidence: float) -> tuple[float, float, float]:
+    """By Welch: p of both sides, the half width U of the interval of the difference, and k, U by its standard error."""
+    p, found = welch(first, second, confidence)
+    assert found.high is not None
+    half = found.high - found.mean
+    error = math.sqrt(variance(first) / len(first) + variance(second) / len(second))
+    return p, half, half / error
+
+
 def _resampled(first: Sequence[float], second: Sequence[float], confidence: float) -> Interval:
     """The difference of the means with the bootstrap's BCa interval."""
     from scipy import stats

@@ -137,7 +137,7 @@ def _aggregate_goodput(run: RunData) -> float | None:
 
 @computes("steady goodput")
 def _steady_goodput(run: RunData) -> float | None:
-    return payload.steady_goodput(run.load, run.table("goodput"))
+    return None if run.together is None else payload.steady_goodput(run.together)
 
 
 @computes("arrived goodput")

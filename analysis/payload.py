@@ -10,7 +10,7 @@ start to its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,8 +98,10 @@ class Together:
     bin_ns: int
 
 
-def together(flows: pl.DataFrame, goodput: pl.DataFrame) -> Together | None:
-    """None where there are no such flows or they were never active together, and where one does not tell arrivals."""
+def together(flows: pl.DataFrame, goodput: pl.DataFrame, known: Mapping[Key, Came]) -> Together | None:
+    """None where there are no such flows or they were never active together, and where one does not tell arrivals.
+
+    `known`: what came to these flows, and perhaps to others (`came`)."""
     lasting = flows.filter(pl.col("kind").is_in(STEADY_KINDS) & pl.col("received_bytes").is_not_null())
     own = goodput.join(lasting.select(FLOW), on=FLOW, how="semi")
     if own.is_empty() or not own.select(TOLD.all()).item():
@@ -107,19 +109,15 @@ def together(flows: pl.DataFrame, goodput: pl.DataFrame) -> Together | None:
     start, end, width = lasting["started_ns"].max(), lasting["ended_ns"].min(), own["bin_ns"].max()
     if not isinstance(start, int) or not isinstance(end, int) or not isinstance(width, int) or end <= start:
         return None
-    found = came(lasting, own)
     keys = list(lasting.select(FLOW).iter_rows())
-    if any(key not in found for key in keys):
+    if any(key not in known for key in keys):
         return None
-    return Together(tuple(found[key] for key in keys), start, end, width)
+    return Together(tuple(known[key] for key in keys), start, end, width)
 
 
-def steady_goodput(flows: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
+def steady_goodput(found: Together) -> float | None:
     """bit/s of all lasting flows together while all were active, without the warm-up, in whole bins: what arrived,
     without copies, so never more than the links carried to the receivers."""
-    found = together(flows, goodput)
-    if found is None:
-        return None
     edges = _edges(found, found.start_ns + warmup_ns(found))
     if len(edges) < 2:
         return None

@@ -44,7 +44,9 @@ def _of_each(name: str, words: str) -> bool:
     each, own = quantities.parse(words), quantities.parse(name)
     if each.selection is None or own.selection is None or each.metric != own.metric:
         return False
-    return own.selection.kind == each.selection.kind and own.selection.name is not None
+    # The words for a step or a role have the name alone.
+    kind = None if each.selection.kind in ("step", "role") else each.selection.kind
+    return own.selection.kind == kind and own.selection.name is not None
 
 
 def of_seed(own: Seeds, name: str) -> dict[int, float]:

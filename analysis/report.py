@@ -52,52 +52,60 @@ def write(directory: Path) -> Path:
 
 def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawings: Sequence[Drawing]) -> str:
     """The page: HTML with all figures in it."""
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     document = experiment.document
     complete = sum(run.status == "complete" for run in experiment.runs)
     scenario = experiment.directory / "scenario.yaml"
-    return environment.get_template("report.html.j2").render(
-        title=document.title or document.scenario,
-        scenario=document.scenario,
-        name=experiment.directory.name,
-        about=[part for part in re.split(r"\n\s*\n", experiment.document.about.strip()) if part],
-        source=experiment.document.source,
-        status=experiment.status,
-        warnings=[*warnings(experiment), *filter(None, [disturbed.warning(found.get("disturbed"))])],
-        complete=complete,
-        total=len(experiment.runs),
-        facts=circumstances.facts(experiment),
-        host=circumstances.host(document.host),
-        stages=circumstances.stages(document.stages),
-        parameters=circumstances.parameters(experiment),
-        certificates=[
-            circumstances.certificate(name, each, experiment) for name, each in experiment.certificates().items()
-        ],
-        confidence=f"{found['confidence']:.0%}".replace("%", " %"),
-        several=any(point["seeds"] > 1 for point in found["points"]),
-        tables=tables(experiment, found),
-        ratios=ratios(experiment, found),
-        steps=tabulated.steps(experiment, found),
-        comparisons=tabulated.comparisons(experiment, found),
-        kinds=tabulated.kinds(found),
-        beyond=tabulated.BEYOND if any(point.get("beyond") for point in found["points"]) else "",
-        more_seeds=tabulated.more_seeds(experiment, found),
-        beside=[beside(experiment, entry) for entry in found["beside"]],
-        watched="disturbed" in found,
-        disturbances=disturbed.rows(found["runs"]),
-        touched=bool(disturbed.warning(found.get("disturbed"))),
-        mark=disturbed.MARK,
-        figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
-        runs=runs(experiment, found),
-        varied=experiment.varied,
-        metrics={
-            name: each.meaning
-            for name in quantities.ordered({name: None for point in found["points"] for name in point["metrics"]})
-            if (each := quantities.metric_of(name))
-        },
-        text=scenario.read_text(errors="replace") if scenario.exists() else "",
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            title=document.title or document.scenario,
+            scenario=document.scenario,
+            name=experiment.directory.name,
+            about=[part for part in re.split(r"\n\s*\n", experiment.document.about.strip()) if part],
+            source=experiment.document.source,
+            status=experiment.status,
+            warnings=[*warnings(experiment), *filter(None, [disturbed.warning(found.get("disturbed"))])],
+            complete=complete,
+            total=len(experiment.runs),
+            facts=circumstances.facts(experiment),
+            host=circumstances.host(document.host),
+            stages=circumstances.stages(document.stages),
+            parameters=circumstances.parameters(experiment),
+            certificates=[
+                circumstances.certificate(name, each, experiment) for name, each in experiment.certificates().items()
+            ],
+            confidence=f"{found['confidence']:.0%}".replace("%", " %"),
+            several=any(point["seeds"] > 1 for point in found["points"]),
+            tables=tables(experiment, found),
+            ratios=ratios(experiment, found),
+            steps=tabulated.steps(experiment, found),
+            comparisons=tabulated.comparisons(experiment, found),
+            kinds=tabulated.kinds(found),
+            beyond=tabulated.BEYOND if any(point.get("beyond") for point in found["points"]) else "",
+            more_seeds=tabulated.more_seeds(experiment, found),
+            beside=[beside(experiment, entry) for entry in found["beside"]],
+            watched="disturbed" in found,
+            disturbances=disturbed.rows(found["runs"]),
+            touched=bool(disturbed.warning(found.get("disturbed"))),
+            mark=disturbed.MARK,
+            figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
+            runs=runs(experiment, found),
+            varied=experiment.varied,
+            metrics={
+                name: each.meaning
+                for name in quantities.ordered({name: None for point in found["points"] for name in point["metrics"]})
+                if (each := quantities.metric_of(name))
+            },
+            text=scenario.read_text(errors="replace") if scenario.exists() else "",
+        )
     )
+
+
+def environment() -> jinja2.Environment:
+    """What fills the templates of pages."""
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 def warnings(experiment: load.ExperimentResults) -> list[str]:

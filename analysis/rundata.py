@@ -37,10 +37,12 @@ class RunData:
     table: Callable[[str], pl.DataFrame]
     paths: Sequence[CrossedPath] = ()
     selection: Selection | None = None
+    whole: RunData | None = None
+    """The same run, which keeps what does not depend on whose flows are asked for; None: itself."""
 
     def of(self, selection: Selection | None) -> RunData:
         """The same run, seen from other flows."""
-        return replace(self, selection=selection)
+        return replace(self, selection=selection, whole=self.whole or self)
 
     def each(self, quantity: Quantity) -> Iterator[Quantity]:
         """What `of each step` and the like stand for in this run; any other quantity itself."""
@@ -55,6 +57,8 @@ class RunData:
     @cached_property
     def all_flows(self) -> pl.DataFrame:
         """All flows of the run, whatever is selected."""
+        if self.whole is not None:
+            return self.whole.all_flows
         return self.table("flows")
 
     @cached_property
@@ -157,8 +161,7 @@ class RunData:
     @cached_property
     def slowest_bps(self) -> dict[Ends, tuple[Link, int]] | None:
         """The slowest link on each way, with the highest rate that it had; None where a way has none that is known."""
-        highest = self.table("links").group_by("link", "direction").agg(pl.col("rate_bps").max()).drop_nulls()
-        known = dict(self.rates_bps) | {(link, direction): rate for link, direction, rate in highest.iter_rows()}
+        known = dict(self.rates_bps) | self.highest_bps
         found: dict[Ends, tuple[Link, int]] = {}
         for ends, way in self.ways.items():
             rated = [(known[link], link) for link in way if known.get(link)]
@@ -167,6 +170,14 @@ class RunData:
             rate, link = min(rated)
             found[ends] = link, rate
         return found or None
+
+    @cached_property
+    def highest_bps(self) -> dict[Link, int]:
+        """The highest rate that each direction of each emulated link had."""
+        if self.whole is not None:
+            return self.whole.highest_bps
+        highest = self.table("links").group_by("link", "direction").agg(pl.col("rate_bps").max()).drop_nulls()
+        return {(link, direction): rate for link, direction, rate in highest.iter_rows()}
 
     @property
     def most_bps(self) -> int | None:
@@ -195,12 +206,14 @@ class RunData:
     @cached_property
     def came(self) -> dict[Key, Came]:
         """What payload came to all flows of the run, until when."""
+        if self.whole is not None:
+            return self.whole.came
         return payload.came(self.all_flows, self.table("goodput"))
 
     @cached_property
     def together(self) -> Together | None:
         """The time in which all of these flows that last were active."""
-        return payload.together(self.load, self.table("goodput"))
+        return payload.together(self.load, self.table("goodput"), self.came)
 
     def crossing(self, link: Link) -> set[Key]:
         """Those of all flows whose payload goes over a direction of a link."""

@@ -65,6 +65,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "calibration": ("labs", "generator", "analysis", "calibration"),
     "analysis": ("labs.units", "labs.reading", "labs.typed", "labs.wording", "labs.record", "analysis"),
     "analysis.cli": ("labs", "analysis"),
+    "analysis.compare.cli": ("labs", "analysis"),
 }
 
 COMMANDS = (
@@ -80,6 +81,7 @@ COMMANDS = (
     "calibration.bench",
     "calibration.paper_figures",
     "analysis.cli",
+    "analysis.compare.cli",
 )
 """The modules of commands: they alone read the command line, and print."""
 

@@ -64,12 +64,18 @@ def test_what_waits_when_a_flow_is_ended_counts_as_far_as_it_is_no_copy() -> Non
     assert sum(distinct([10, 9, 9], [10, 0, 0], copied=3)) == 25
 
 
+def steady_goodput(flows: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
+    """Of these flows alone."""
+    found = payload.together(flows, goodput, payload.came(flows, goodput))
+    return None if found is None else payload.steady_goodput(found)
+
+
 def test_a_recovery_is_not_more_than_the_link_carries() -> None:
     # Two flows share a link of 1 MB a second. One waits from before the steady part on, and gets all at once in it.
     half = CARRIED // 2
     waiting = bins([half] * 8, [half, 0, 0, 0, 0, 5 * half, half, half])
     steady = bins([half] * 8, [half] * 8, number=1)
-    found = payload.steady_goodput(load(8, 0, 0), table(waiting, steady))
+    found = steady_goodput(load(8, 0, 0), table(waiting, steady))
     assert found == pytest.approx(8 * CARRIED)
     late = table(waiting, steady).filter(pl.col("time_ns") > 2 * SECOND)["delivered_bytes"].sum() * 8 / 6
     assert late > 8 * CARRIED, "and in order it would be"
@@ -79,7 +85,7 @@ def test_steady_goodput_leaves_the_start_and_the_flow_that_goes_on_alone() -> No
     # Both are active from 2 to 10 s, without the first quarter from 4 s: 1 MB a second each, before and after less.
     flows = pl.concat([load(10, 0), load(12, 0, 2).tail(1)])
     sizes = [1_000_000 if 4 < second <= 10 else 10 for second in range(1, 13)]
-    found = payload.steady_goodput(flows, table(bins(sizes, sizes), bins(sizes, sizes, 1)))
+    found = steady_goodput(flows, table(bins(sizes, sizes), bins(sizes, sizes, 1)))
     assert found == 16_000_000
 
 
@@ -88,5 +94,5 @@ def test_flows_that_tell_no_arrivals_are_shown_in_order_and_have_no_steady_goodp
     shown = arrivals.shown(table(known, unknown))
     assert shown["bytes"].to_list() == [10, 9, 8, 7]
     assert shown["series"].to_list() == ["arrived", "arrived", "delivered in order", "delivered in order"]
-    assert payload.steady_goodput(load(2, 0, 0), table(known, unknown)) is None
-    assert payload.steady_goodput(load(2, 0), table(known)) is not None
+    assert steady_goodput(load(2, 0, 0), table(known, unknown)) is None
+    assert steady_goodput(load(2, 0), table(known)) is not None

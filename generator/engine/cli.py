@@ -257,7 +257,7 @@ def shown(context: Context, directory: Path, as_json: bool) -> None:
         title += " (in labs that did not pass their verification)"
     for table in show.points(summary, title, loaded.document.metrics):
         context.reporter.console.print(table)
-    if any(point["beyond"] for point in summary["points"]):
+    if any(point.get("beyond") for point in summary["points"]):
         line = f"{show.BEYOND} more than the links carry: counted when delivered in order (see arrived goodput)"
         context.reporter.console.print(line, soft_wrap=True)
     if (compared := show.comparisons(summary)) is not None:

@@ -10,7 +10,7 @@ has no spread to go by, so there a stated tolerance decides, for metrics that ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +32,7 @@ SINGLE_RUNS_SHARE = 0.1
 NOT_COMPARED = ("wall.json", "console.log", "progress")
 SOURCES = (".csv",)
 
+Welch = Callable[[Sequence[float], Sequence[float], float], tuple[float, float, float]]
 Verdict = Literal["same", "within noise", "different", "shown"]
 
 
@@ -123,31 +124,29 @@ def line(before: Path, now: Path) -> str:
     return f"{len(left)} lines before, {len(right)} now"
 
 
-def live(before: Summary, now: Summary) -> list[Comparison]:
-    """One finding for each metric of each point that both have."""
+def live(before: Summary, now: Summary, welch: Welch) -> list[Comparison]:
+    """One finding for each metric of each point that both have; `welch`: see `Parts`."""
     pairs = list(_pairs(before, now))
     level = SIGNIFICANCE / max(sum(len(old) > 1 and len(new) > 1 for _, _, _, old, new in pairs), 1)
     result = []
     for point, metric, unit, old, new in pairs:
-        verdict, why = judge(metric, old, new, level, unit)
+        verdict, why = judge(metric, old, new, level, welch, unit)
         what = f"{point}: {metric}" if point else metric
         result.append(Comparison(what, _mean(old, unit), _mean(new, unit), verdict, why))
     return result
 
 
-def judge(metric: str, old: Sequence[float], new: Sequence[float], level: float, unit: str = "") -> tuple[Verdict, str]:
+def judge(
+    metric: str, old: Sequence[float], new: Sequence[float], level: float, welch: Welch, unit: str = ""
+) -> tuple[Verdict, str]:
     """Two samples of a metric in `unit`; `level`: of significance of this one comparison."""
     if sorted(old) == sorted(new):
         return "same", ""
     first, second = math.fsum(old) / len(old), math.fsum(new) / len(new)
     share = abs(first - second) / max(abs(first), abs(second))
     if len(old) > 1 and len(new) > 1 and (len(set(old)) > 1 or len(set(new)) > 1):
-        from scipy import stats  # a second, which commands that compare nothing need not wait for
-
-        test = stats.ttest_ind(old, new, equal_var=False)
-        p, factor = float(test.pvalue), float(stats.t.ppf(1 - level / 2, test.df))
+        p, expanded, factor = welch(old, new, 1 - level)
         apart = abs(first - second)
-        expanded = factor * apart / abs(float(test.statistic)) if apart else 0.0
         width = f"apart by {written(apart, unit)}, U = {written(expanded, unit)} (k = {factor:.2g})"
         why = f"{width if apart else 'equal means'}; Welch: p = {p:.2g}, different below {level:.2g}"
         return ("different" if p < level else "within noise"), why

@@ -39,6 +39,9 @@ class Parts:
     """An experiment's directory; gives the path of its report."""
     estimate: Callable[[Sequence[float], float], tuple[float, float]]
     """Values and a confidence → their mean, and half the width of its confidence interval."""
+    welch: Callable[[Sequence[float], Sequence[float], float], tuple[float, float, float]]
+    """Two samples, not all of whose values are equal, and a confidence → p of the difference of their means, half the
+    width of its confidence interval, and the coverage factor of that."""
     outside: Callable[[Context, Plan, Loads], str]
     """Why this host does not carry what a run's flows may put on the links of its plan, in the live clock, in one line;
     empty: it does. As root; it measures the host where it was not measured yet."""

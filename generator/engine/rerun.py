@@ -64,7 +64,7 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
         directory = rundir.make(before.name)
         status = status_of(context, directory, lambda: repeat(context, before, original, directory, parts, runtime))
         now = Experiment.load(directory)
-        findings = compared(before, now)
+        findings = compared(before, now, parts)
         result = outcome(before, now, findings)
     document = {
         "format": "ewan-comparison/1",
@@ -122,14 +122,15 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
     return engine.run(prepared, parts=parts, context=context)
 
 
-def compared(before: Experiment, now: Experiment) -> list[compare.Comparison]:
+def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.Comparison]:
     """What differs between an experiment and its repetition; nothing where one of the two has no results."""
     if before.virtual:
         return compare.virtual(before, now)
     summaries = [each.directory / "summary.json" for each in (before, now)]
     if not all(path.exists() for path in summaries):
         return []
-    return compare.live(*(orjson.loads(path.read_bytes()) for path in summaries))
+    first, second = (orjson.loads(path.read_bytes()) for path in summaries)
+    return compare.live(first, second, parts.welch)
 
 
 def show_findings(context: Context, findings: Sequence[compare.Comparison], virtual: bool) -> None:

@@ -93,7 +93,7 @@ def beside(summary: Summary) -> Sheet | None:
 def comparisons(summary: Summary) -> Sheet | None:
     """What the scenario's `compare:` asks for."""
     rows = []
-    for each in summary["comparisons"]:
+    for each in summary.get("comparisons", ()):
         others = {name: value for name, value in each["parameters"].items() if name != each["by"]}
         unit = "share" if each["harm"] else each["unit"]
         rows.append(

@@ -131,7 +131,8 @@ def _scenario(
         by = document.normalise.by
         raise put.error(("normalise", "by"), f"unknown parameter, {nearest(by, known) if known else 'leave it out'}")
     for index, compared in enumerate(document.compare):
-        _check_comparison(compared, index, result, put)
+        # A scale may leave out values that are compared at others.
+        _check_comparison(compared, index, result, put, whole=raw is own)
     stop, normalise = document.stop, document.normalise
     steps = [step.name for step in document.steps]
     for place, words in _quantities(document):
@@ -165,16 +166,16 @@ def _scenario(
     )
 
 
-def _check_comparison(compared: fields.Compare, index: int, points: Sequence[Point], put: Places) -> None:
+def _check_comparison(compared: fields.Compare, index: int, points: Sequence[Point], put: Places, whole: bool) -> None:
     """DescriptionError where no run has the parameter, or its value; or where harm has no direction."""
     values = {str(point[compared.by]): None for point in points if compared.by in point}
     if not values:
         known = {name for point in points for name in point}
         instead = nearest(compared.by, known) if known else "leave it out"
         raise put.error(("compare", index, "by"), f"unknown parameter, {instead}")
-    if str(compared.to) not in values:
+    if whole and str(compared.to) not in values:
         raise put.error(("compare", index, "to"), f"no run has it, {nearest(str(compared.to), values)}")
-    if len(values) < 2:
+    if whole and len(values) < 2:
         raise put.error(("compare", index, "by"), 'has one value: write others below "sweep:", or leave it out')
     for place, words in enumerate(compared.metrics):
         if compared.harm and quantities.parse(words).metric.better is None:

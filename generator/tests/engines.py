@@ -38,6 +38,11 @@ def half_of_range(values: Sequence[float], confidence: float) -> tuple[float, fl
     return sum(values) / len(values), (max(values) - min(values)) / 2
 
 
+def unlike(first: Sequence[float], second: Sequence[float], confidence: float) -> tuple[float, float, float]:
+    """Whatever differs differs for sure."""
+    return float(first == second), 0.0, 1.0
+
+
 def certificate(plan: Plan, verdict: Any) -> Certificate:
     """A certificate of one row with this verdict."""
     facts = MachineFacts("", "", "", 1, 0, "", False, {})
@@ -61,7 +66,7 @@ def parts(verdict: str, outside: str = "") -> Parts:
     def report(place: Path) -> Path:
         return place / "report.html"
 
-    return Parts(certify, analyse, report, half_of_range, lambda *asked: outside, wall)
+    return Parts(certify, analyse, report, half_of_range, unlike, lambda *asked: outside, wall)
 
 
 def begun(place: Path, verdict: str, unverified: bool) -> int:

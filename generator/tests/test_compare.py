@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.differences import expanded
 from generator.engine import (
     compare,
 )
@@ -16,16 +17,22 @@ from labs.record import tables
 
 def test_welch_finds_what_is_beyond_noise_and_nothing_else() -> None:
     before = [100.0, 101.0, 99.0, 100.5, 99.5]
-    assert compare.judge("fairness per flow", before, [100.2, 99.8, 100.9, 99.3, 100.0], 0.01)[0] == "within noise"
-    assert compare.judge("fairness per flow", before, [110.0, 111.0, 109.0, 110.5, 109.5], 0.01)[0] == "different"
-    assert compare.judge("fairness per flow", before, list(reversed(before)), 0.01)[0] == "same"
+    assert (
+        compare.judge("fairness per flow", before, [100.2, 99.8, 100.9, 99.3, 100.0], 0.01, expanded)[0]
+        == "within noise"
+    )
+    assert (
+        compare.judge("fairness per flow", before, [110.0, 111.0, 109.0, 110.5, 109.5], 0.01, expanded)[0]
+        == "different"
+    )
+    assert compare.judge("fairness per flow", before, list(reversed(before)), 0.01, expanded)[0] == "same"
 
 
 def test_single_runs_have_a_stated_tolerance_or_none() -> None:
-    assert compare.judge("aggregate goodput", [100.0], [109.0], 0.01)[0] == "within noise"
-    verdict, why = compare.judge("aggregate goodput", [100.0], [120.0], 0.01)
+    assert compare.judge("aggregate goodput", [100.0], [109.0], 0.01, expanded)[0] == "within noise"
+    verdict, why = compare.judge("aggregate goodput", [100.0], [120.0], 0.01, expanded)
     assert verdict == "different" and "different above 10%" in why
-    assert compare.judge("queue loss", [0.0], [0.001], 0.01)[0] == "shown"
+    assert compare.judge("queue loss", [0.0], [0.001], 0.01, expanded)[0] == "shown"
 
 
 def summary(goodputs: Sequence[float]) -> dict[str, Any]:
@@ -34,7 +41,7 @@ def summary(goodputs: Sequence[float]) -> dict[str, Any]:
 
 
 def test_a_live_repetition_is_judged_metric_by_metric() -> None:
-    (finding,) = compare.live(summary([9.1e6, 9.2e6, 9.3e6]), summary([4.1e6, 4.2e6, 4.3e6]))
+    (finding,) = compare.live(summary([9.1e6, 9.2e6, 9.3e6]), summary([4.1e6, 4.2e6, 4.3e6]), expanded)
     assert (finding.what, finding.before, finding.now) == ("mean goodput", "9.2 Mbit/s", "4.2 Mbit/s")
     assert finding.verdict == "different"
 
@@ -57,7 +64,7 @@ def test_the_first_difference_is_named(tmp_path: Path) -> None:
 
 
 def test_equal_within_u_says_how_wide_u_is() -> None:
-    (finding,) = compare.live(summary([9.1e6, 9.2e6, 9.3e6]), summary([9.2e6, 9.3e6, 9.4e6]))
+    (finding,) = compare.live(summary([9.1e6, 9.2e6, 9.3e6]), summary([9.2e6, 9.3e6, 9.4e6]), expanded)
     # s = 0.1 Mbit/s of three each: u = 0.1 √(2/3) = 81.6 kbit/s; Student's t of 4 degrees at one percent is 4.604.
     assert finding.verdict == "within noise"
     assert finding.why.startswith("apart by 100 kbit/s, U = 375.9 kbit/s (k = 4.6); Welch: p = 0.29")

@@ -11,6 +11,7 @@ from generator.scenario import DescriptionError
 from generator.tests.scenarios import HEAD, SWEPT, check
 
 STEP = "{name: a, from: left1, to: right1, bulk: 1MB}"
+TWO = "sweep: {cc: [reno, bic]}\nparameters: {cc: reno}"
 REFUSED = [
     # a step's own words
     ("steps: [{name: a, from: left1, to: right1, bluk: 1MB}]", '2: steps[0].bluk "1MB": unknown key of a step'),
@@ -84,6 +85,15 @@ REFUSED = [
         '2: stop.metric "mean response time": is of steps with "requests:", and there is none',
     ),
     (f"stop: {{metric: mean goodput, within: 0%}}\nsteps: [{STEP}]", "no number of repetitions gets there"),
+    (f"compare: [{{by: congestion, to: reno}}]\nsteps: [{STEP}]", '2: compare[0].by "congestion": unknown parameter'),
+    (f"parameters: {{cc: reno}}\ncompare: [{{by: cc, to: reno}}]\nsteps: [{STEP}]",
+     '3: compare[0].by "cc": has one value'),
+    (f"{TWO}\ncompare: [{{by: cc, to: rno}}]\nsteps: [{STEP}]",
+     '4: compare[0].to "rno": no run has it, write "reno"'),
+    (f"{TWO}\ncompare: [{{by: cc, to: reno, harm: true, metrics: [marks]}}]\n"
+     f"steps: [{STEP}]", '4: compare[0].metrics[0] "marks": neither more nor less of it is better'),
+    (f"{TWO}\ncompare: [{{by: cc, to: reno, metrics: [share of b]}}]\n"
+     f"steps: [{STEP}]", '4: compare[0].metrics[0] "share of b": there is no such step or role'),
     (f"normalise: {{by: congestion, to: reno}}\nsteps: [{STEP}]", '2: normalise.by "congestion": unknown parameter'),
     (f"beside: [{{source: x, when: {{streams: 1}}, metric: mean goodput, value: 1}}]\nsteps: [{STEP}]", "when.streams"),
     (f"metrics: [loss]\nsteps: [{STEP}]", "write queue loss, link loss or total loss"),

@@ -1,0 +1,101 @@
+"""Two experiments beside each other as one HTML file, which needs no server, no network and no script.
+
+In: what was compared. Out: the page. Figures of the same name, as the experiments' reports have drawn them, stand side
+by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from analysis import circumstances, report, tabulated
+from analysis.compare.descriptions import Difference, shortened
+from analysis.load import ExperimentResults, word
+from labs.units.shown import typographic, with_interval
+
+MOST_LAB_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All that is known of two experiments beside each other. `pairs`: how many points both have."""
+
+    first: ExperimentResults
+    second: ExperimentResults
+    circumstances: Sequence[Difference]
+    parameters: Sequence[Difference]
+    text: Sequence[str]
+    labs: Sequence[Difference]
+    rows: Sequence[Mapping[str, Any]]
+    pairs: int
+    confidence: float
+
+
+def render(found: Compared) -> str:
+    """The page."""
+    labs, more = shortened(found.labs, MOST_LAB_ROWS)
+    return (
+        report.environment()
+        .get_template("compare.html.j2")
+        .render(
+            sides=[_side(each) for each in (found.first, found.second)],
+            circumstances=found.circumstances,
+            parameters=found.parameters,
+            text=found.text,
+            labs=labs,
+            more_labs=more,
+            rows=[row(found, each) for each in found.rows],
+            pairs=found.pairs,
+            confidence=f"{found.confidence:.0%}".replace("%", " %"),
+            figures=_figures(found.first.directory, found.second.directory),
+        )
+    )
+
+
+def _side(experiment: ExperimentResults) -> dict[str, Any]:
+    document = experiment.document
+    complete = sum(run.status == "complete" for run in experiment.runs)
+    return {
+        "name": experiment.directory.name,
+        "title": document.title or document.scenario,
+        "scenario": document.scenario,
+        "runs": f"{complete} of {len(experiment.runs)} runs complete",
+        "started": circumstances.when(document.started),
+        "warnings": report.warnings(experiment),
+    }
+
+
+def row(found: Compared, each: Mapping[str, Any]) -> dict[str, str]:
+    """A row of the results in words."""
+    varied = [name for name in each["parameters"] if name in (*found.first.varied, *found.second.varied)]
+    sides = {side: typographic(with_interval(*_bounds(each[side]), each["unit"])) for side in ("first", "second")}
+    return {
+        "point": ", ".join(word(name, each["parameters"][name]) for name in varied),
+        "metric": each["metric"],
+        **sides,
+        "n": f"{each['first']['n']}, {each['second']['n']}" + (" paired" if each["paired"] else ""),
+        **{name: text for name, text in tabulated.tested(each, each["unit"]).items() if name != "n"},
+    }
+
+
+def _bounds(value: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
+    return value["mean"], value["low"], value["high"]
+
+
+def _figures(first: Path, second: Path) -> list[dict[str, Any]]:
+    """Those that both have, in the order of their names; each may be too large for the page, which then names it."""
+    both = [{path.stem: path for path in sorted((each / "figures").glob("*.svg"))} for each in (first, second)]
+    return [
+        {"name": name, "sides": [_drawn(each[name], f"{side}{number}") for side, each in zip("ab", both, strict=True)]}
+        for number, name in enumerate(name for name in both[0] if name in both[1])
+    ]
+
+
+def _drawn(path: Path, prefix: str) -> Markup | str:
+    text = path.read_text()
+    return Markup(report.inline(text, prefix)) if len(text) <= report.LONGEST_EMBEDDED else str(path)

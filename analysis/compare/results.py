@@ -1,0 +1,74 @@
+"""The results of two experiments beside each other, point by point. Pure.
+
+In: each experiment's points with values by seed, the quantities that are asked for. Out: rows with both means, their
+difference (the second less the first) with its interval, test, p by Holm's correction over all rows, effect size.
+Where both points have the same seeds, runs are paired by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis import comparisons, differences, statistics
+from analysis.points import BySeed, Point, Seeds, meant, names, of_seed
+from labs.record import quantities
+
+
+def matched(first: BySeed, second: BySeed) -> list[tuple[Point, Point]]:
+    """Points of the same parameters. A parameter that each of the two has one value of, or has not, is not looked at:
+    it may be what differs between the experiments. Points that are then not told apart match none."""
+    varying = [
+        name
+        for name in dict.fromkeys(name for points in (first, second) for point in points for name, _ in point)
+        if any(len({str(dict(point).get(name)) for point in points}) > 1 for points in (first, second))
+    ]
+
+    def key(point: Point) -> tuple[str, ...]:
+        return tuple(str(dict(point).get(name)) for name in varying)
+
+    keys = [[key(point) for point in points] for points in (first, second)]
+    found = {key(point): point for point in second}
+    return [
+        (point, found[own])
+        for point, own in zip(first, keys[0], strict=True)
+        if keys[0].count(own) == keys[1].count(own) == 1
+    ]
+
+
+def rows(
+    first: BySeed, second: BySeed, pairs: Sequence[tuple[Point, Point]], wanted: Sequence[str], confidence: float
+) -> list[dict[str, Any]]:
+    """A row for each pair of points and quantity that both have."""
+    found = [
+        {"parameters": dict(one), **_row(first[one], second[two], name, confidence)}
+        for one, two in pairs
+        for name in meant(wanted, [each for each in names(first[one]) if each in names(second[two])])
+    ]
+    comparisons.corrected(found)
+    for row in found:
+        row["outcome"] = comparisons.outcome(row, 1 - confidence)
+    return found
+
+
+def _row(first: Seeds, second: Seeds, name: str, confidence: float) -> dict[str, Any]:
+    before, after = of_seed(first, name), of_seed(second, name)
+    metric = quantities.parse(name).metric
+    seeds = sorted(before)
+    paired = seeds == sorted(after)
+    one = [before[seed] for seed in seeds]
+    two = [after[seed] for seed in (seeds if paired else sorted(after))]
+    test = differences.paired if paired else differences.unpaired
+    return {
+        "metric": name,
+        "unit": metric.unit,
+        "better": metric.better,
+        "paired": paired,
+        "first": _interval(one, confidence, metric.bounds),
+        "second": _interval(two, confidence, metric.bounds),
+        **comparisons.record(test(two, one, confidence)),
+    }
+
+
+def _interval(values: Sequence[float], confidence: float, bounds: statistics.Bounds) -> Mapping[str, Any]:
+    return statistics.interval(values, confidence, bounds)._asdict()
