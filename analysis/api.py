@@ -37,11 +37,14 @@ class Values:
     unit: str
     frame: pl.DataFrame
     confidence: float
+    bounds: statistics.Bounds = statistics.UNBOUNDED
+    """Between what such values can be."""
 
     def by(self, *parameters: str) -> pl.DataFrame:
         """Mean and confidence interval for each choice of these parameters, over all runs that have it.
 
-        Columns: the parameters, quantity, `mean (UNIT)`, `low (UNIT)`, `high (UNIT)`, n. Without bounds where n is 1.
+        Columns: the parameters, quantity, `mean (UNIT)`, `low (UNIT)`, `high (UNIT)`, n, kind (of the
+        interval: docs/analysis.md). Without bounds and kind where n is 1.
         ValueError for a parameter that is none.
         """
         known = [name for name in self.frame.columns if name not in ("run", "seed", "quantity", self._value)]
@@ -52,10 +55,12 @@ class Values:
                 )
         rows = []
         for key, group in self.frame.group_by([*parameters, "quantity"], maintain_order=True):
-            found = statistics.interval(group[self._value].to_list(), self.confidence)
+            found = statistics.interval(group[self._value].to_list(), self.confidence, self.bounds)
             bounds = {"mean": found.mean, "low": found.low, "high": found.high}
             named = {_named(name, self.unit): value for name, value in bounds.items()}
-            rows.append({**dict(zip([*parameters, "quantity"], key, strict=True)), **named, "n": found.n})
+            rows.append(
+                {**dict(zip([*parameters, "quantity"], key, strict=True)), **named, "n": found.n, "kind": found.kind}
+            )
         return pl.DataFrame(rows, infer_schema_length=None)
 
     @property
@@ -116,7 +121,7 @@ class Results:
                 ]
         frame = pl.DataFrame(rows, infer_schema_length=None)
         confidence = float(self.document.confidence or statistics.CONFIDENCE)
-        return Values(quantity.metric.unit, frame, confidence)
+        return Values(quantity.metric.unit, frame, confidence, quantity.metric.bounds)
 
     def _values(self, run: load.RunResults, quantity: Quantity) -> Mapping[str, float]:
         found = dict(metrics.computed([quantity], RunData(run.table, run.paths())))

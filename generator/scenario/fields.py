@@ -14,10 +14,11 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from generator.scenario.laws import DAY_NS, SizeLaw, TimeLaw, TimeText, VolumeText, constant
 from generator.scenario.published import Metric, PublishedText
+from generator.scenario.repeating import Stop
 from labs.record.quantities import Role
 from labs.spec.fields import Direction, Model
 from labs.spec.values import Count, Name, RateText
-from labs.units import Duration, Fraction, UnitError
+from labs.units import Duration, UnitError
 
 MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
@@ -56,20 +57,6 @@ def _interval(value: object) -> Duration:
     return result
 
 
-def _confidence(value: object) -> Fraction:
-    result = Fraction.parse(value)
-    if not Fraction.parse("50%") <= result <= Fraction.parse("99.9%"):
-        raise UnitError('a confidence is between 50% and 99.9%: write "95%"')
-    return result
-
-
-def _within(value: object) -> Fraction:
-    result = Fraction.parse(value)
-    if not result.ppb:
-        raise UnitError('no number of repetitions gets there: write more than 0%, like "5%"')
-    return result
-
-
 def _title(title: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
 
@@ -82,8 +69,6 @@ Parameter = Annotated[str | int, PlainValidator(parameter), _title("value", "4",
 CongestionText = Annotated[str, PlainValidator(_word), _title("congestion control", "cubic")]
 NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "left[1-10]", "[left1, right2]")]
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
-ConfidenceText = Annotated[Fraction, PlainValidator(_confidence), _title("fraction", "95%")]
-WithinText = Annotated[Fraction, PlainValidator(_within), _title("fraction", "5%")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
 GENERATOR = Literal["ewan", "iperf3", "ditg"]
@@ -290,22 +275,6 @@ class Event(Direction):
     direction: Literal["forward", "backward", "both"] = Field("both", description="both if absent")
     down: bool | None = Field(None, description="true: the link goes down, and has no carrier at either end")
     up: bool | None = Field(None, description="true: it comes back")
-
-
-class Stop(Model):
-    """Until when runs are repeated with further seeds, as it is written; `Stop` of `scenario` is what it becomes."""
-
-    metric: Metric = Field(description="whose mean over the seeds is to be known")
-    within: WithinText = Field(description="half width of the confidence interval, of the mean")
-    confidence: ConfidenceText = Field(Fraction.parse("95%"), description="95 % if absent")
-    at_least: Annotated[int, Count(2, 10_000)] = Field(3, description="seeds; 3 if absent", examples=[3])
-    at_most: Annotated[int, Count(2, 10_000)] = Field(20, description="seeds; 20 if absent", examples=[20])
-
-    @model_validator(mode="after")
-    def _order(self) -> Stop:
-        if self.at_most < self.at_least:
-            raise ValueError(f'write an "at_most" of {self.at_least} or more')
-        return self
 
 
 class Normalise(Model):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 
 from generator import external
-from generator.scenario import fields, laws
+from generator.scenario import fields, laws, repeating
 from labs.record.metrics import METRICS
 from labs.spec.fields import Direction, Model
 from labs.spec.manual import section
@@ -91,8 +91,14 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     ("`udp`", fields.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
     ("`messages`", fields.Messages, "", None),
     ("`events`", fields.Event, "And the settings of a link, as `ewan set` takes them (not `framing`).", Direction),
-    ("`stop`", fields.Stop, "", None),
+    ("`stop`", repeating.Stop, "", None),
     ("`normalise`", fields.Normalise, "", None),
+    (
+        "`compare`",
+        fields.Compare,
+        "Runs of the same seed against each other; docs/analysis.md says which test is made when.",
+        None,
+    ),
     ("`beside`", fields.Beside, "", None),
     ("Laws", laws.TimeLaw, "A constant alone, or exactly one of these.", None),
     ("`uniform`", laws.Uniform[laws.TimeText], "", None),
@@ -105,7 +111,9 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
 def markdown() -> str:
     """The whole page."""
     names = ", ".join(f"`{name}`" for name in METRICS)
-    metrics = f"## Metrics\n\nFor `metrics`, `stop` and `beside` (what each is: `docs/metrics.md`): {names}.\n"
+    metrics = (
+        f"## Metrics\n\nFor `metrics`, `compare`, `stop` and `beside` (what each is: `docs/metrics.md`): {names}.\n"
+    )
     return "\n".join([_INTRODUCTION + _tools(), *(section(*each) for each in _SECTIONS), metrics])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
 
-from generator.scenario import fields, parameters
+from generator.scenario import fields, parameters, repeating
 from generator.scenario.parameters import MOST_RUNS, Point
 from generator.scenario.runs import Runs, document_of
 from labs import spec as specs
@@ -30,7 +30,7 @@ _SEEDS = Count(1, MOST_RUNS)
 class Stop:
     """Repeat with more seeds until the half width of the interval of `metric` is at most `within` of its mean.
 
-    What `fields.Stop` says, with shares as numbers.
+    What `repeating.Stop` says, with shares as numbers.
     """
 
     metric: str
@@ -196,7 +196,7 @@ def _quantities(document: fields.ScenarioDescription) -> Iterator[tuple[Path, st
         yield ("stop", "metric"), document.stop.metric
 
 
-def _shares(stop: fields.Stop) -> tuple[float, float]:
+def _shares(stop: repeating.Stop) -> tuple[float, float]:
     return stop.within.ppb / PPB, stop.confidence.ppb / PPB
 
 

@@ -14,8 +14,8 @@ _INTRODUCTION = """# Metrics and tables
 Made from `labs/record/metrics.py` and `labs/record/columns.py` (`make docs`); do not edit.
 
 Each run of a scenario has metrics: in `summary.json`, in the report, and by their names in a scenario's `metrics`,
-`stop` and `beside`. Load flows are those of role `load`; a run does not have a metric that its flows do not give. A
-share is shown as a percentage.
+`compare`, `stop` and `beside`. Load flows are those of role `load`; a run does not have a metric that its flows do not
+give. A share is shown as a percentage.
 
 Runs leave tables (`runs/*/*.parquet`) that the metrics are computed from, and that other programs can read. A column's
 unit is the last part of its name and stands in the file, too. Times are nanoseconds from T0, the common start of all
@@ -30,11 +30,11 @@ def markdown() -> str:
     """The whole page."""
     parts = [_INTRODUCTION]
     for group, names in GROUPS.items():
-        lines = [f"## {group}", "", "| metric | unit | meaning |", "|---|---|---|"]
+        lines = [f"## {group}", "", "| metric | unit | better | meaning |", "|---|---|---|---|"]
         for name in names:
             metric = METRICS[name]
             only = f" (steps with `{metric.step}`)" if metric.step else ""
-            lines.append(f"| `{name}` | {metric.unit} | {metric.meaning}{only} |")
+            lines.append(f"| `{name}` | {metric.unit} | {metric.better or ''} | {metric.meaning}{only} |")
         parts.append("\n".join([*lines, ""]))
     plain = ", ".join(f"`{name}`" for name, metric in METRICS.items() if metric.emulated)
     parts.append(_PLAIN_LINK.format(names=plain))

@@ -1,0 +1,53 @@
+"""Until when the runs of a scenario are repeated with further seeds, as it is written.
+
+In: plain data, as YAML gave it. Out: typed values, or pydantic's errors.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+
+from generator.scenario.published import Metric
+from labs.spec.fields import Model
+from labs.spec.values import Count
+from labs.units import Fraction, UnitError
+
+
+def _confidence(value: object) -> Fraction:
+    result = Fraction.parse(value)
+    if not Fraction.parse("50%") <= result <= Fraction.parse("99.9%"):
+        raise UnitError('a confidence is between 50% and 99.9%: write "95%"')
+    return result
+
+
+def _within(value: object) -> Fraction:
+    result = Fraction.parse(value)
+    if not result.ppb:
+        raise UnitError('no number of repetitions gets there: write more than 0%, like "5%"')
+    return result
+
+
+def _fraction(example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "title": "fraction", "examples": [example]})
+
+
+ConfidenceText = Annotated[Fraction, PlainValidator(_confidence), _fraction("95%")]
+WithinText = Annotated[Fraction, PlainValidator(_within), _fraction("5%")]
+
+
+class Stop(Model):
+    """Until when runs are repeated with further seeds, as it is written; `Stop` of `scenario` is what it becomes."""
+
+    metric: Metric = Field(description="whose mean over the seeds is to be known")
+    within: WithinText = Field(description="half width of the confidence interval, of the mean")
+    confidence: ConfidenceText = Field(Fraction.parse("95%"), description="95 % if absent")
+    at_least: Annotated[int, Count(2, 10_000)] = Field(3, description="seeds; 3 if absent", examples=[3])
+    at_most: Annotated[int, Count(2, 10_000)] = Field(20, description="seeds; 20 if absent", examples=[20])
+
+    @model_validator(mode="after")
+    def _order(self) -> Stop:
+        if self.at_most < self.at_least:
+            raise ValueError(f'write an "at_most" of {self.at_least} or more')
+        return self
