@@ -42,6 +42,8 @@ class RunData:
 
     def of(self, selection: Selection | None) -> RunData:
         """The same run, seen from other flows."""
+        if selection == self.selection:
+            return self
         return replace(self, selection=selection, whole=self.whole or self)
 
     def each(self, quantity: Quantity) -> Iterator[Quantity]:

@@ -30,6 +30,8 @@ def mark(point: Mapping[str, Any], name: str) -> str:
 def kinds(found: Mapping[str, Any]) -> str:
     """Which intervals there are, in words; empty where there is none."""
     there = {value.get("kind") for point in found["points"] for value in point["metrics"].values()}
+    if "t, cut" in there:
+        there.discard("t")
     return "; ".join(words for kind, words in KINDS.items() if kind in there)
 
 

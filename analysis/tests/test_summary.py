@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from analysis import load, summary
+from analysis import load, statistics, summary
 from analysis.tests import synthetic
 from analysis.tests.synthetic import SECOND
 from labs.record import tables
@@ -40,7 +40,9 @@ def test_points_are_parameters_and_seeds_make_intervals(tmp_path: Path) -> None:
     mean = found["points"][0]["metrics"]["mean completion time"]
     assert mean["mean"] == pytest.approx(sum(own) / 3)
     assert mean["low"] < min(own) and mean["high"] > max(own)  # t for 3 values is 4.3: wider than the values
-    assert (mean["unit"], mean["n"]) == ("ns", 3)
+    assert (mean["unit"], mean["n"], mean["kind"]) == ("ns", 3, "t")
+    again = statistics.interval(own)
+    assert (mean["low"], mean["high"], mean["more_seeds"]) == (again.low, again.high, statistics.more_seeds(own))
     assert found["runs"][0]["bottleneck"] == {"link": "core", "direction": "forward"}
 
 
@@ -52,6 +54,13 @@ def test_ratios_are_of_the_same_seed_and_the_same_other_parameters(tmp_path: Pat
     expected = sum(times[3 + seed] / times[seed] for seed in range(3)) / 3
     assert cubic["normalised"]["mean completion time"]["ratio"] == pytest.approx(expected)
     assert alone["normalised"] == {}  # there is no Reno at 50 ms
+
+
+def test_an_interval_of_a_share_stays_a_share(tmp_path: Path) -> None:
+    found = summary.analyse(small(tmp_path, CC))
+    bounded = [name for name, metric in METRICS.items() if metric.bounds[1] == 1.0]
+    values = [point["metrics"][name] for point in found["points"] for name in bounded if name in point["metrics"]]
+    assert len(values) > 10 and all(0 <= value["low"] <= value["mean"] <= value["high"] <= 1 for value in values)
 
 
 def test_one_seed_has_no_intervals(tmp_path: Path) -> None:
