@@ -1,8 +1,8 @@
-"""Tables for a terminal of any width: no word and no quantity with its unit is broken.
+"""Tables for a terminal of any width: no word, no number and no quantity with its unit is broken.
 
-In: a title, columns, rows of text (with rich's markup). Out: something that rich prints. Columns of text are wrapped
-between words; where that is not enough, the table is drawn in parts, one below the other, and each repeats the first
-columns, which say what a row is about.
+In: a title, columns, rows of text (with rich's markup). Out: something that rich prints. Text is wrapped between words;
+where that is not enough, columns are folded: each row takes several lines, and so does the head, in the same order. The
+first columns, which say what a row is about, stand once.
 """
 
 from __future__ import annotations
@@ -10,17 +10,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
+
+from labs.units import scale
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
+    from rich.text import Text
 
 GAP = 2
 """Spaces between two columns."""
 MANY_ROWS = 24
-_QUANTITY = re.compile(r"[±+–-]?\d[\d.,]*\s?\S{0,10}")
-"""A number and its unit: "1.5 Gbit/s", "±2.1 ms"."""
+MOST_CUT = 12
+"""Columns of which every way to fold them is looked at; more are folded evenly."""
+_UNITS = sorted({*scale("rate"), *scale("size"), *scale("time"), "µs", "%", "ppb", "packets"}, key=len, reverse=True)
+_NUMBER = r"[±+–−-]?\d[\d.,]*"
+_QUANTITY = rf"{_NUMBER}(?: ± {_NUMBER})?(?: (?:{'|'.join(map(re.escape, _UNITS))})(?=[\s,;.)]|$))?(?: ‡)?"
+_PIECE = re.compile(rf"(?<!\S)\(?{_QUANTITY}[,;.)]*(?!\S)|\S+")
+"""What is not broken: a word, or a number with its interval and its unit: "1.5 Gbit/s", "7.61 ± 0.56 ms"."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +45,20 @@ class Sheet:
     """Columns that are not wrapped at all."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
         widths = [self._widths(number, console) for number in range(len(self.columns))]
-        parts = list(split([least for least, _ in widths], options.max_width, self.keys))
-        for index, part in enumerate(parts):
-            fitted = fit([widths[number] for number in part], options.max_width)
-            last = index == len(parts) - 1
-            yield self._table(part, fitted, self.title if index == 0 else "", self.caption if last else "", options)
+        lines = folded([least for least, _ in widths], options.max_width, self.keys)
+        stacked = [
+            (max(widths[line[place]][0] for line in own), max(widths[line[place]][1] for line in own))
+            for place in range(max(map(len, lines)))
+            if (own := [line for line in lines if place < len(line)])
+        ]
+        if self.title:
+            yield Text(self.title, style="bold")
+        yield self._table(lines, fit(stacked, options.max_width), console)
+        if self.caption:
+            yield Text(self.caption, style="dim italic")
 
     def _widths(self, number: int, console: Console) -> tuple[int, int]:
         """The narrowest that a column can be without breaking a word or a quantity, and the width of all it holds."""
@@ -52,25 +69,29 @@ class Sheet:
         natural = max((line.cell_len for line in lines), default=0)
         if self.columns[number] in self.whole:
             return natural, natural
-        least = 0
-        for line in lines:
-            pieces = [line.plain] if _QUANTITY.fullmatch(line.plain) else line.plain.split()
-            least = max([least, *(Text(piece).cell_len for piece in pieces)])
-        return least, natural
+        pieces = [piece for line in lines for piece in _PIECE.findall(line.plain)]
+        return max((Text(piece).cell_len for piece in pieces), default=0), natural
 
-    def _table(
-        self, part: Sequence[int], widths: Sequence[int], title: str, caption: str, options: ConsoleOptions
-    ) -> Table:
+    def _table(self, lines: Sequence[Sequence[int]], widths: Sequence[int], console: Console) -> Table:
         from rich.table import Table
+        from rich.text import Text
 
-        drawn = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
-        drawn.header_style = "dim"
-        drawn.caption, drawn.caption_justify = caption or None, "left"
-        drawn.min_width = min(max(len(title), len(caption)), options.max_width)
-        for number, width in zip(part, widths, strict=True):
-            drawn.add_column(self.columns[number], width=width, overflow="fold")
-        for row in self.rows:
-            drawn.add_row(*(row[number] for number in part))
+        drawn = Table(box=None, pad_edge=False, show_header=False)
+        for width in widths:
+            drawn.add_column(width=width, overflow="fold")
+        for index, row in enumerate([self.columns, *self.rows]):
+            said = [
+                any(row[column] for column in line[self.keys if number else 0 :]) for number, line in enumerate(lines)
+            ]
+            for number, line in enumerate(lines):
+                if not any(said[number:]):
+                    break
+                cells = [Text() if number and place < self.keys else row[column] for place, column in enumerate(line)]
+                texts = [
+                    wrapped(console.render_str(cell) if index and isinstance(cell, str) else Text(str(cell)), width)
+                    for cell, width in zip(cells, widths, strict=False)
+                ]
+                drawn.add_row(*texts, style=None if index else "dim")
         return drawn
 
 
@@ -83,17 +104,61 @@ def grid(
     return Sheet(title, columns, shown, caption, keys)
 
 
-def split(least: Sequence[int], width: int, keys: int) -> Iterator[list[int]]:
-    """Numbers of the columns of each part, in order; a part has the key columns and at least one more."""
+def folded(least: Sequence[int], width: int, keys: int) -> list[list[int]]:
+    """Numbers of the columns on each line of a row, in order: on as few lines as they fit on, the narrowest way.
+
+    A line has the key columns and at least one more. Columns below each other are as wide as the widest of them.
+    """
     first = list(range(min(keys, len(least))))
-    part = list(first)
-    for number in range(len(first), len(least)):
-        total = sum(least[each] for each in [*part, number]) + GAP * len(part)
-        if total > width and len(part) > len(first):
-            yield part
-            part = list(first)
-        part.append(number)
-    yield part
+    others = list(range(len(first), len(least)))
+    ways = ([others[a:b] for a, b in pairwise(cuts)] for cuts in _cuts(len(others)))
+    best, narrowest = [first], None
+    for way in ways:
+        if narrowest is not None and len(way) > len(best) and narrowest <= width:
+            break
+        lines = [[*first, *line] for line in way] or [first]
+        columns = [
+            max(least[line[place]] for line in lines if place < len(line)) for place in range(max(map(len, lines)))
+        ]
+        taken = sum(columns) + GAP * (len(columns) - 1)
+        if narrowest is None or taken < narrowest:
+            best, narrowest = lines, taken
+    return best
+
+
+def _cuts(many: int) -> Iterator[tuple[int, ...]]:
+    """Where lines of so many columns may begin and end: few lines first, of those the most even ones first."""
+    for count in range(many):
+        even = [round(many * (place + 1) / (count + 1)) for place in range(count)]
+        inner = combinations(range(1, many), count) if many <= MOST_CUT else [tuple(even)]
+        for cuts in sorted(inner, key=lambda cut: sum(abs(a - b) for a, b in zip(cut, even, strict=True))):
+            yield (0, *cuts, many)
+    if not many:
+        yield ()
+
+
+def wrapped(text: Text, width: int) -> Text:
+    """The same with line ends between its pieces; a piece that is wider than a line is left to whoever draws it."""
+    from rich.text import Text
+
+    lines: list[Text] = []
+    for line in text.split():
+        starts = list(_breaks(line.plain, width))
+        lines += list(line.divide(starts)) if starts else [line]
+    for line in lines:
+        line.rstrip()
+    return Text("\n").join(lines)
+
+
+def _breaks(text: str, width: int) -> Iterator[int]:
+    """Where the second and each further line of a text begins."""
+    from rich.cells import cell_len
+
+    begin = 0
+    for piece in _PIECE.finditer(text):
+        if piece.start() > begin and cell_len(text[begin : piece.end()]) > width:
+            begin = piece.start()
+            yield begin
 
 
 def fit(widths: Sequence[tuple[int, int]], width: int) -> list[int]:

@@ -24,7 +24,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.ownership": (),
     "labs.cache": ("labs.errors", "labs.ownership"),
     "labs.shell": (),
-    "labs.sheet": (),
+    "labs.sheet": ("labs.units",),
     "labs.wording": (),
     "labs.traces": ("labs.units", "labs.traces"),
     "labs.streams": (),

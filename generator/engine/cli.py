@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -37,6 +38,8 @@ from labs.units import about
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 
+every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
+
 
 @click.command("run")
 @click.argument("name", metavar="SCENARIO|NAME", required=False)
@@ -49,6 +52,7 @@ SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
+@every_option
 @json_option
 @guarded
 @pass_context
@@ -61,6 +65,7 @@ def run_command(
     unverified: bool,
     resumed: Path | None,
     start: StageName | None,
+    every: bool,
     as_json: bool,
 ) -> None:
     """Run a scenario: every point of its parameters, from the lab to the report.
@@ -76,41 +81,42 @@ def run_command(
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
-        sys.exit(go_on(context, resumed, start, parts, as_json))
+        sys.exit(go_on(context, resumed, start, parts, as_json, every))
     if start is not None:
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
     if name is None:
         raise Refused("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
     words = values_set(settings)
     scenario = scenarios.load(name)
-    sys.exit(
-        experiment(context, scenario, parts, as_json, scale=scale, settings=words, seeds=seeds, unverified=unverified)
-    )
+    asked = Asked(scale, words, seeds, unverified)
+    sys.exit(experiment(context, scenario, parts, asked, as_json, every))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says of a scenario's runs."""
+
+    scale: str | None
+    settings: Mapping[str, str]
+    seeds: int | None
+    unverified: bool
 
 
 def experiment(
-    context: Context,
-    scenario: Scenario,
-    parts: Parts,
-    as_json: bool,
-    *,
-    scale: str | None = None,
-    settings: Mapping[str, str] | None = None,
-    seeds: int | None = None,
-    unverified: bool = False,
+    context: Context, scenario: Scenario, parts: Parts, asked: Asked, as_json: bool, every: bool = False
 ) -> int:
     """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
-    virtual = is_virtual(context)
-    runs = scenario.runs(settings or {}, scale, seeds)
-    stop = scenario.stop_at(scale) if seeds is None else None
+    virtual, scale = is_virtual(context), asked.scale
+    runs = scenario.runs(asked.settings, scale, asked.seeds)
+    stop = scenario.stop_at(scale) if asked.seeds is None else None
     if not virtual:
         as_root(context)
-    facts = facts_of(scenario, stop, scale, settings or {}, seeds, "virtual" if virtual else context.runtime)
+    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, "virtual" if virtual else context.runtime)
     directory = rundir.make(scenario.name)
 
     def work() -> int:
         prepared = engine.prepare(
-            engine.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=unverified
+            engine.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=asked.unverified
         )
         if scale is None and scenario.scales:
             lasting = about(prepared.expected_ns, "time", 3)
@@ -123,11 +129,13 @@ def experiment(
         return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of)
 
     status = status_of(context, directory, work)
-    shown(context, directory, as_json)
+    shown(context, directory, as_json, every)
     return status
 
 
-def go_on(context: Context, directory: Path, start: StageName | None, parts: Parts, as_json: bool) -> int:
+def go_on(
+    context: Context, directory: Path, start: StageName | None, parts: Parts, as_json: bool, every: bool = False
+) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
     if not loaded.virtual:
@@ -148,7 +156,7 @@ def go_on(context: Context, directory: Path, start: StageName | None, parts: Par
         return engine.resume(directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat)
 
     status = status_of(context, directory, work)
-    shown(context, directory, as_json)
+    shown(context, directory, as_json, every)
     return status
 
 
@@ -242,8 +250,8 @@ def status_of(context: Context, directory: Path, work: Callable[[], int]) -> int
     return status
 
 
-def shown(context: Context, directory: Path, as_json: bool) -> None:
-    """What was found: the tables, and where the rest is."""
+def shown(context: Context, directory: Path, as_json: bool, every: bool = False) -> None:
+    """What was found: a screen of it, or `every` metric, and where the rest is."""
     loaded = Experiment.load(directory)
     path = directory / "summary.json"
     if not path.exists():
@@ -255,7 +263,8 @@ def shown(context: Context, directory: Path, as_json: bool) -> None:
     title = loaded.document.title or loaded.name
     if loaded.document.unverified:
         title += " (in labs that did not pass their verification)"
-    for table in show.points(summary, title, loaded.document.metrics):
+    width = context.reporter.console.width
+    for table in show.points(summary, title, loaded.document.metrics, width, every):
         context.reporter.console.print(table)
     if any(point.get("beyond") for point in summary["points"]):
         line = f"{show.BEYOND} more than the links carry: counted when delivered in order (see arrived goodput)"

@@ -1,6 +1,7 @@
-"""What an experiment found, for a terminal: a table of metrics by point of its parameters, papers' numbers beside.
+"""What an experiment found, for a terminal: a screen of metrics by point of its parameters, papers' numbers beside.
 
-In: a summary (analysis/summary.py), findings of a comparison. Out: tables.
+In: a summary (analysis/summary.py), the width of the terminal. Out: tables. Where they fit, points stand beside each
+other, a row a metric; else below each other, a column a metric (generator/engine/screen.py).
 """
 
 from __future__ import annotations
@@ -9,35 +10,40 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from generator.engine.parts import Summary
+from generator.engine.screen import Group, Table, screen
 from labs.record.metrics import USUAL
 from labs.sheet import Sheet, grid
 from labs.units.shown import NONE, aligned, fitting, percent, with_interval, written
 
-POINTS_BESIDE = 6
 MOST_COMPARISONS = 60
 BEYOND = "‡"
 """Stands after what is more than the links carry (analysis/metrics.py: beyond)."""
 
+def points(
+    summary: Summary, title: str, wanted: Sequence[str] = (), width: int = 80, every: bool = False
+) -> list[Sheet]:
+    """Metrics at the points of the parameters, with half the widths of their intervals, on one screen.
 
-def points(summary: Summary, title: str, wanted: Sequence[str] = ()) -> list[Sheet]:
-    """A column for each point of the parameters, a row for each metric, in the unit that the first point fills."""
+    `wanted`: the metrics, else the usual ones. `every`: all metrics at all points, however many screens they take.
+    """
     result = summary["points"]
     names = varying([point["parameters"] for point in result])
-    known = {metric for point in result for metric in point["metrics"]}
-    metrics = [metric for metric in (wanted or USUAL) if metric in known] or sorted(known)
-    drawn = []
-    for first in range(0, len(result), POINTS_BESIDE):
-        block = result[first : first + POINTS_BESIDE]
-        heads = [" ".join(f"{point['parameters'].get(name, NONE)}" for name in names) or "value" for point in block]
-        rows = [["runs", *(str(point["seeds"]) for point in block)]]
-        for metric in metrics:
-            beyond = [metric in point.get("beyond", {}) for point in block]
-            rows.append(row(metric, [point["metrics"].get(metric) for point in block], beyond))
-            ratios = [point["normalised"].get(metric) for point in block]
-            if metric == metrics[0] and any(ratios):
-                rows.append(row(f"  multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios]))
-        drawn.append(grid("" if first else title, [" ".join(names), *heads], rows, most=len(rows)))
-    return drawn
+    known = {metric: None for point in result for metric in point["metrics"]}
+    metrics = [metric for metric in (wanted or USUAL) if metric in known and not every] or list(known)
+    runs = [str(point["seeds"]) for point in result]
+    groups = [] if len({*runs}) == 1 else [Group("runs", [runs])]
+    for metric in metrics:
+        beyond = [metric in point.get("beyond", {}) for point in result]
+        head, *cells = row(metric, [point["metrics"].get(metric) for point in result], beyond)
+        groups.append(Group(head, [cells]))
+        ratios = [point["normalised"].get(metric) for point in result]
+        if metric == metrics[0] and any(ratios):
+            head, *cells = row(f"multiple of {summary['normalise']['to']}'s", [multiple(each) for each in ratios])
+            groups.append(Group(head, [cells]))
+    rows = [[str(point["parameters"].get(name, NONE)) for name in names] for point in result]
+    if len({*runs}) == 1:
+        title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'} a point)"
+    return screen(Table(names, rows, groups), title, width, every)
 
 
 def row(name: str, measured: Sequence[Mapping[str, Any] | None], beyond: Sequence[bool] = ()) -> list[str]:

@@ -66,6 +66,7 @@ def parameter_options(command: Function) -> Function:
 @runtime_option
 @click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
+@running.every_option
 @json_option
 @guarded
 @pass_context
@@ -82,6 +83,7 @@ def hstts_command(
     constraint: str,
     unverified: bool,
     show: bool,
+    every: bool,
     as_json: bool,
     **given: str | None,
 ) -> None:
@@ -114,7 +116,7 @@ def hstts_command(
     if not virtual:
         as_root(context)
     experiments = _prepared(planned, virtual, unverified)
-    places, failed = _run(context, experiments, running.parts_of(click.get_current_context()), as_json)
+    places, failed = _run(context, experiments, running.parts_of(click.get_current_context()), as_json, every)
     if missing := [app for app in experiments if app not in places]:
         context.reporter.tell(f"not begun, and their directories removed: {', '.join(missing)}")
     conclude(context, Suite(places, controls, normalise, limit.ns), as_json)
@@ -161,7 +163,7 @@ def _prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> di
 
 
 def _run(
-    context: Context, experiments: Mapping[str, Prepared], parts: Parts, as_json: bool
+    context: Context, experiments: Mapping[str, Prepared], parts: Parts, as_json: bool, every: bool
 ) -> tuple[dict[str, Path], bool]:
     """One after the other: each application's directory, and whether anything is missing."""
     places: dict[str, Path] = {}
@@ -181,7 +183,7 @@ def _run(
                 error.show()
                 return places, True
             if not as_json:
-                running.shown(context, directory, as_json=False)
+                running.shown(context, directory, as_json=False, every=every)
                 context.reporter.console.print()
     finally:
         for prepared in waiting.values():

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import re
 import time
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from generator.engine import (
-    show,
-)
+from generator.engine import show
 from generator.engine.progress import Board
+from labs.record.metrics import METRICS, USUAL
 from labs.runtime.progress import RunProgress
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
@@ -63,3 +65,71 @@ def test_the_time_left_is_forecast_before_a_run_has_shown_its_pace(monkeypatch: 
 )
 def test_values_are_shown_in_the_unit_that_the_first_one_fills(measured: dict[str, Any], cells: list[str]) -> None:
     assert show.row("speed", [measured, None]) == cells
+
+
+def summary_of(**parameters: list[str]) -> dict[str, Any]:
+    """A point for each combination, with ten metrics of its own values; two runs each."""
+    names = [name for name in USUAL if METRICS[name].unit != "count"][:10]
+    points = [
+        {
+            "parameters": dict(zip(parameters, values, strict=True)),
+            "seeds": 2,
+            "normalised": {},
+            "metrics": {
+                name: {"mean": 1e7 + at, "low": 0.9e7, "high": 1.1e7, "unit": "bit/s"} for at, name in enumerate(names)
+            },
+        }
+        for values in itertools.product(*parameters.values())
+    ]
+    return {"points": points, "normalise": None}
+
+
+def drawn(summary: dict[str, Any], width: int, every: bool = False) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, emoji=False)
+    for sheet in show.points(summary, "Sweep", width=width, every=every):
+        console.print(sheet)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+BUFFERS = ["0.25BDP", "0.5BDP", "0.75BDP", "1BDP", "1.5BDP", "2BDP", "3BDP", "4BDP"]
+SWEEPS: list[dict[str, list[str]]] = [
+    {"buffer": [f"{number}ms" for number in range(32)]},
+    {"buffer": BUFFERS, "congestion": ["reno", "cubic", "bbr", "htcp"]},
+    {"buffer": BUFFERS, "flows": ["1", "8"], "congestion": ["cubic", "bbr"]},
+]
+
+
+@pytest.mark.parametrize("parameters", SWEEPS)
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_sweep_of_32_points_is_one_screen_with_all_points(parameters: dict[str, list[str]], width: int) -> None:
+    lines = drawn(summary_of(**parameters), width)
+    assert len(lines) <= 22, "a blank line and the outcome follow"
+    assert all(len(line) <= width for line in lines)
+    text = "\n".join(lines)
+    assert text.count("10.00 ± 1.00") % 32 == 0 and text.count("10.00 ± 1.00") > 0
+    assert all(value in text for values in parameters.values() for value in values)
+    assert re.search(r"… \d metrics more: --all shows all", lines[-1]) and "points" not in lines[-1]
+
+
+def test_points_that_find_no_room_are_counted_and_all_shows_them() -> None:
+    sweep = summary_of(buffer=[f"{number}ms" for number in range(400)])
+    lines = drawn(sweep, 80)
+    shown = re.findall(r"(\d+)ms ", "\n".join(lines))
+    assert sorted(map(int, shown)) == list(range(len(shown))), "the first ones"
+    assert len(lines) <= 22 and f"… {400 - len(shown)} points and" in lines[-1]
+    every = "\n".join(drawn(sweep, 80, every=True))
+    assert every.count("10.00 ± 1.00") == 400 * 10 and "more" not in every
+
+
+def test_few_points_stand_beside_each_other() -> None:
+    lines = drawn(summary_of(congestion=["reno", "cubic"]), 80)
+    assert lines[0] == "Sweep (2 runs a point)" and lines[1].split() == ["congestion", "reno", "cubic"]
+    assert len(lines) == 12
+
+
+def test_a_combination_that_was_not_run_is_a_dash() -> None:
+    sweep = summary_of(buffer=BUFFERS, congestion=["reno", "cubic", "bbr", "htcp"])
+    del sweep["points"][1]
+    row = next(line for line in drawn(sweep, 80) if line.startswith("0.25BDP"))
+    assert row.split("  ")[0] == "0.25BDP" and "–" in row

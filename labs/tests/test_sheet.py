@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from labs.sheet import GAP, Sheet, fit, grid, split
+from labs.sheet import GAP, Sheet, fit, folded, grid
 
 COLUMNS = ["link", "quantity", "configured", "measured", "error", "tolerance", "verdict", "note"]
 ROW = [
@@ -48,11 +48,18 @@ def test_no_word_and_no_unit_is_broken(width: int) -> None:
         assert len(lines) == 2 + len(rows)
 
 
-def test_each_part_says_what_its_rows_are_about() -> None:
-    lines = drawn(
-        Sheet("", ["link", "direction", "a", "b", "c"], [["core", "forward", *("x" * 20 for _ in "abc")]], keys=2), 40
-    )
-    assert len([line for line in lines if line.startswith("core  forward")]) == 3
+def test_columns_that_do_not_fit_stand_below_each_other_in_head_and_rows() -> None:
+    sheet = Sheet("", ["link", "direction", "a", "b", "c"], [["core", "forward", *("x" * 20 for _ in "abc")]], keys=2)
+    lines = drawn(sheet, 40)
+    blank = " " * len("core  direction  ")
+    assert lines == [
+        "link  direction  a",
+        blank + "b",
+        blank + "c",
+        "core  forward    " + "x" * 20,
+        blank + "x" * 20,
+        blank + "x" * 20,
+    ]
 
 
 def test_what_fits_is_drawn_as_it_is() -> None:
@@ -71,11 +78,28 @@ def test_a_word_that_is_wider_than_the_terminal_is_folded() -> None:
     assert "".join(lines[1:]) == "results/" + "x" * 60 and all(len(line) <= 30 for line in lines)
 
 
-def test_parts_and_widths() -> None:
-    assert list(split([5, 5, 5], 100, 1)) == [[0, 1, 2]]
-    assert list(split([5, 5, 5], 5 + GAP + 5, 1)) == [[0, 1], [0, 2]]
-    assert list(split([50, 50], 10, 1)) == [[0, 1]]
-    assert list(split([], 10, 1)) == [[]]
+def test_a_quantity_within_a_text_stays_whole() -> None:
+    text = "late by 7.29 µs at p99, 4.02 ± 0.15 ms at worst, 4 of 20 (12 %) were"
+    for width in range(14, 40):
+        found = drawn(Sheet("", ["found"], [[text]]), width)
+        assert all(any(each in line for line in found) for each in ("7.29 µs", "4.02 ± 0.15 ms", "(12 %)"))
+        assert " ".join(found[1:]) == text and all(len(line) <= width for line in found)
+
+
+def test_a_row_of_intervals_is_not_broken_at_any_width() -> None:
+    cells = ["7.607 ± 0.558", "0.8963 ± 0.1060"]
+    for width in (30, 36, 60):
+        text = "\n".join(drawn(Sheet("", ["metric", "reno", "cubic"], [["goodput", *cells]]), width))
+        assert all(cell in text for cell in cells)
+
+
+def test_lines_of_a_row_and_widths() -> None:
+    assert folded([5, 5, 5], 100, 1) == [[0, 1, 2]]
+    assert folded([5, 5, 5], 5 + GAP + 5, 1) == [[0, 1], [0, 2]]
+    assert folded([5, 5, 9, 5, 9], 5 + 2 * (GAP + 9), 1) == [[0, 1, 2], [0, 3, 4]]
+    assert folded([44, 7, 5, 40, 4], 80, 0) == [[0, 1, 2], [3, 4]], "what is wide below what is wide"
+    assert folded([50, 50], 10, 1) == [[0, 1]]
+    assert folded([], 10, 1) == [[]]
     assert fit([(3, 10), (4, 30)], 30) == [10, 18]
     assert fit([(3, 10), (20, 30)], 30) == [8, 20]
     assert sum(fit([(30, 30), (20, 30)], 30)) == 30 - GAP
