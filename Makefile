@@ -3,7 +3,7 @@
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# RUN for report and archive; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
+# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, tag and archive; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -23,12 +23,14 @@ HSTTS_OPTIONS = $(call option,APP,app) $(call option,TOPO,topo) $(call option,RT
   $(call option,M,m) $(call option,CA,ca) $(call option,NS,ns) $(call option,B,b) $(call option,MTU,mtu) \
   $(call option,LOSS,loss) $(call option,BUFFER,buffer) $(call option,PROFILE,profile) \
   $(call option,NORMALISE,normalise) $(call option,CONSTRAINT,constraint) $(SETTINGS) \
-  $(call option,SEEDS,seeds) $(call option,RUNTIME,runtime) $(OPTS)
+  $(call option,SEEDS,seeds) $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
+TAGGED = $(if $(call given,TAG),$(foreach word,$(TAG),--tag '$(word)'))
+CALLED = $(call option,NAME,name,$(subst ','\'',$(NAME))) $(call option,NOTE,note,$(subst ','\'',$(NOTE)))
 SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report runs compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -50,9 +52,9 @@ lab: setup ## compile, bring up, verify, print; TOPO= RTT= RATE= … RUNTIME=net
 	@$(EWAN) lab '$(TOPO)' $(LAB_OPTIONS)
 batch: setup ## up, commands in nodes, down; DO='left1: ping -c 3 right1' RUNTIME= TOPO= …
 	@$(EWAN) batch '$(TOPO)' $(LAB_OPTIONS) $(call option,DO,do,$(subst ','\'',$(DO)))
-run: setup ## a scenario, from its lab to its report; SCENARIO= SCALE= SET="key=value …" SEEDS= RUNTIME=
+run: setup ## a scenario, from its lab to its report; SCENARIO= SCALE= SET="key=value …" SEEDS= RUNTIME= TAG= NAME= NOTE=
 	@$(EWAN) run $(if $(call given,SCENARIO),'$(SCENARIO)') $(call option,SCALE,scale) $(SETTINGS) $(call option,SEEDS,seeds) \
-	  $(call option,RUNTIME,runtime) $(OPTS)
+	  $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
 rerun: setup ## an experiment once more, compared with the first; ARCHIVE=results/…/….tar.zst
 	@$(EWAN) rerun $(if $(call given,ARCHIVE),'$(ARCHIVE)') $(OPTS)
 archive: setup ## an experiment for others: RO-Crate with reproduce.sh; RUN=results/… LICENCE=CC-BY-4.0 AUTHOR="Family, Given <orcid>"
@@ -61,8 +63,10 @@ hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= R
 	@$(EWAN) hstts $(HSTTS_OPTIONS)
 report: setup ## HTML report and figures of an experiment; RUN=results/… (FLENT=DIR: files for flent)
 	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FLENT,flent)
-runs: setup ## what was run, when, with what result
-	@$(EWAN) runs
+runs: setup ## what was run, when, with what result; TAG=satellite SCENARIO= SINCE=2d STATUS=complete
+	@$(EWAN) runs $(TAGGED) $(call option,SCENARIO,scenario) $(call option,SINCE,since) $(call option,STATUS,status) $(OPTS)
+tag: setup ## name, tags and note of an experiment; RUN=results/… TAG="+satellite -draft" NAME= NOTE=
+	@$(EWAN) tag $(if $(call given,RUN),'$(RUN)') $(call given,TAG) $(CALLED) $(OPTS)
 compile: setup ## plan, picture and table of a description into out/
 	@$(EWAN) compile '$(TOPO)' $(LAB_OPTIONS)
 up: setup ## as lab, without the verification

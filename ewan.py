@@ -26,6 +26,7 @@ COMMANDS = {
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
     "hstts": "generator.suites.cli:hstts_command",
+    "tag": "generator.engine.tag:tag_command",
     "report": "analysis.cli:report_command",
     "runs": "analysis.cli:runs_command",
     "compare": "analysis.compare.cli:compare_command",

@@ -26,6 +26,9 @@ def facts(experiment: load.ExperimentResults) -> dict[str, str]:
     }
     return _given(
         {
+            "name": document.name,
+            "tags": ", ".join(document.tags),
+            "note": document.note,
             "runs": f"{len(experiment.runs)}: {points} choice{'s' * (points != 1)} of parameters, "
             f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, sorted(seeds)))}",
             "clock": clock[document.clock],

@@ -5,21 +5,22 @@ In: the command line. Out: report.html and figures in the experiment's directory
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import click
-import orjson
+from rich.markup import escape
 
-from analysis import flent, load, report, summary
+from analysis import flent, listing, load, report, summary
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
-from labs.record.experiment import DOCUMENT, Document
-from labs.record.metrics import RANKED
-from labs.record.quantities import metric_of
+from labs.record.experiment import DOCUMENT, State
 from labs.sheet import Sheet
-from labs.units.shown import fitting, interval_in
 
 
 @click.command("report")
@@ -77,83 +78,71 @@ def ended_last() -> Path:
 
 
 @click.command("runs")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="with this tag; several: with all of them")
+@click.option("--scenario", metavar="NAME", help="of this scenario")
+@click.option("--since", metavar="2d|DAY", help='begun since then: "2d", "3h", "2026-01-31" (UTC)')
+@click.option("--status", type=click.Choice([*get_args(State), listing.NOT_READABLE]), help="in this state")
 @json_option
 @guarded
 @pass_context
-def runs_command(context: Context, as_json: bool) -> None:
-    """List the experiments in results/: when, what, how far, whether verified, with what result."""
+def runs_command(
+    context: Context,
+    tags: tuple[str, ...],
+    scenario: str | None,
+    since: str | None,
+    status: str | None,
+    as_json: bool,
+) -> None:
+    """List the experiments in results/: when, what, how far, whether verified, with what result.
+
+    \b
+    ewan runs
+    ewan runs --tag satellite --since 2d --status complete
+    """
+    try:
+        moment = None if since is None else listing.since(since, datetime.now(UTC))
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    wanted = listing.Filter(tags, scenario, moment, status)
     places = sorted(path for path in rundir.RESULTS.glob("*") if path.is_dir())
-    rows = [describe(path) for path in places if (path / DOCUMENT).exists()]
+    every = [listing.describe(path) for path in places if (path / DOCUMENT).exists()]
+    rows = [row for row in every if wanted.takes(row)]
     if as_json:
-        context.reporter.emit(rows)
+        fields = [{**dataclasses.asdict(row), "started": row.started} for row in rows]
+        context.reporter.emit([{key: value for key, value in row.items() if key != "began"} for row in fields])
         return
-    columns = ["started", "directory", "clock", "runs", "status", "verified", "result"]
-    marked = [
-        {**row, "status": row["status"] + f", {row['disturbed']} disturbed" * (row["disturbed"] > "0")} for row in rows
-    ]
-    shown = [[row[column] for column in columns] for row in marked]
     if rows:
-        # A directory's name is there to be copied.
-        context.reporter.console.print(Sheet("Experiments", columns, shown, whole=frozenset(columns[:-1])))
-    others = len(places) - len(rows)
+        context.reporter.console.print(_experiments(rows))
+    if words := _others(every, rows, wanted, len(places) - len(every)):
+        context.reporter.messages.print(words, style="dim", soft_wrap=True, markup=False)
+
+
+def _experiments(rows: Sequence[listing.Row]) -> Sheet:
+    """A table; names and tags have columns where any experiment has some. A directory is there to be copied."""
+    columns = {
+        "directory": [row.directory for row in rows],
+        "clock": [row.clock for row in rows],
+        "runs": [row.runs for row in rows],
+        "status": [row.status + f", {row.disturbed} disturbed" * (row.disturbed > "0") for row in rows],
+        "verified": [row.verified for row in rows],
+        "started (UTC)": [row.started for row in rows],
+        "result": [row.result for row in rows],
+        "name": [escape(row.name) for row in rows],
+        "tags": [" ".join(row.tags) for row in rows],
+    }
+    there = {name: cells for name, cells in columns.items() if any(cells)}
+    lines = list(zip(*there.values(), strict=True))
+    return Sheet("Experiments", list(there), lines, keys=0, whole=frozenset({"directory", "started (UTC)"}))
+
+
+def _others(every: Sequence[listing.Row], rows: Sequence[listing.Row], wanted: listing.Filter, others: int) -> str:
+    """What is there beside the rows that are listed, in one line."""
     words = (
         f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""
     )
-    if not rows:
-        words = f"no experiments in {rundir.RESULTS}/" + (f", {words}" if words else "")
-    if words:
-        context.reporter.messages.print(words, style="dim", soft_wrap=True)
-
-
-def describe(path: Path) -> dict[str, str]:
-    """A row of `ewan runs`; an experiment that cannot be read has a row that says so."""
-    empty = ("scenario", "started", "clock", "runs", "disturbed", "verified", "result")
-    row = {"directory": str(path), **dict.fromkeys(empty, "")}
-    try:
-        experiment = load.experiment(path)
-    except load.LoadError:
-        return {**row, "status": "not readable"}
-    document = experiment.document
-    complete = sum(run.status == "complete" for run in experiment.runs)
-    return {
-        **row,
-        "scenario": document.scenario,
-        "started": document.started[:16].replace("T", " "),
-        "clock": document.clock,
-        "runs": f"{complete}/{len(experiment.runs)}",
-        "status": experiment.status,
-        "disturbed": disturbed(document),
-        "verified": verified(document),
-        "result": headline(path, experiment),
-    }
-
-
-def disturbed(document: Document) -> str:
-    """In how many of its runs links left their tolerance for a time; empty where nobody watched."""
-    watched = [run.disturbed for run in document.runs if run.disturbed is not None]
-    return str(sum(bool(seconds) for seconds in watched)) if watched else ""
-
-
-def verified(document: Document) -> str:
-    """Whether all labs of an experiment passed their verification, in a word."""
-    said = [run.verified for run in document.runs]
-    if any(each is False for each in said):
-        return "no"
-    if said and all(said):
-        return "yes"
-    return "–"
-
-
-def headline(path: Path, experiment: load.ExperimentResults) -> str:
-    """One metric: the scenario's first, or that which says most; of several points the least and the largest."""
-    try:
-        points = orjson.loads((path / "summary.json").read_bytes())["points"]
-    except (OSError, ValueError, KeyError):
-        return ""
-    for name in [*experiment.document.metrics, *RANKED]:
-        means = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
-        if means and (metric := metric_of(name)):
-            divisor, unit = fitting(means, metric.unit)
-            ends = dict.fromkeys(interval_in(divisor, value, None, None) for value in (min(means), max(means)))
-            return f"{name} {' to '.join(ends)} {unit}".rstrip()
-    return ""
+    if wanted != listing.Filter():
+        said = f"{len(rows)} of {len(every)} experiments in {rundir.RESULTS}/ are so"
+        unknown = [tag for tag in wanted.tags if tag not in listing.tags(every)]
+        has = ", ".join(listing.tags(every)) or "none"
+        return f"{said}; no experiment has the tag {unknown[0]}: there are: {has}" if unknown else said
+    return words if every else f"no experiments in {rundir.RESULTS}/" + (f", {words}" if words else "")

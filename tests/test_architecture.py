@@ -74,6 +74,7 @@ COMMANDS = (
     "generator.engine.cli",
     "generator.engine.crate.cli",
     "generator.engine.rerun",
+    "generator.engine.tag",
     "generator.suites.cli",
     "calibration.cli",
     "calibration.calibrate_cli",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,54 @@ def test_runs_says_how_many_were_disturbed(results: Path) -> None:
     assert "complete, 1 disturbed" in runs().output
     rows = json.loads(runs("--json").output)
     assert [(row["status"], row["disturbed"]) for row in rows] == [("complete", "1"), ("complete", "")]
+
+
+def called(directory: Path, started: str, **labels: object) -> None:
+    path = directory / "experiment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "started": started, **labels}))
+
+
+@pytest.fixture
+def tagged(results: Path) -> Path:
+    """Three experiments: of two with a tag one began today."""
+    today = datetime.now(UTC).isoformat(timespec="seconds")
+    called(make(results, "20260102T030405Z-a"), today, tags=["satellite", "draft"], name="Figure [3]", note="seeds")
+    called(make(results, "20260102T030405Z-b"), "2026-01-02T03:04:05+00:00", tags=["satellite"])
+    make(results, "20260102T030405Z-c")
+    return results
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], "abc"),
+        (["--tag", "satellite"], "ab"),
+        (["--tag", "satellite", "--tag", "draft"], "a"),
+        (["--since", "2h"], "a"),
+        (["--since", "2026-01-01"], "abc"),
+        (["--scenario", "other"], ""),
+        (["--scenario", "synthetic", "--status", "complete"], "abc"),
+        (["--status", "refused"], ""),
+    ],
+)
+def test_runs_lists_what_is_asked_for(tagged: Path, words: list[str], found: str) -> None:
+    rows = json.loads(runs(*words, "--json").stdout)
+    assert "".join(row["directory"][-1] for row in rows) == found
+
+
+def test_runs_shows_names_and_tags_where_there_are_some(tagged: Path) -> None:
+    answer = runs()
+    assert all(words in answer.stdout for words in ("Figure [3]", "satellite draft", "name", "tags"))
+    assert "no experiment has the tag draf: there are: draft, satellite" in runs("--tag", "draf").stderr
+
+
+def test_a_moment_that_is_none_is_refused(tagged: Path) -> None:
+    for text in ("2q", "yesterday", "999999w"):
+        answer = runs("--since", text)
+        assert answer.exit_code == 2 and answer.stderr.count("\n") == 1
+
+
+def test_the_report_says_what_the_experiment_is_called(tagged: Path) -> None:
+    report(str(tagged / "20260102T030405Z-a"))
+    page = (tagged / "20260102T030405Z-a/report.html").read_text()
+    assert all(words in page for words in ("Figure [3]", "satellite, draft", "seeds"))

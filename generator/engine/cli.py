@@ -28,17 +28,34 @@ from generator.scenario import Scenario, Stop
 from labs import rundir
 from labs.commands.errors import Incomplete, Refused, guarded
 from labs.commands.group import composed
-from labs.commands.options import json_option, pass_context, runtime_option
+from labs.commands.options import Function, json_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.reading import read_bytes, read_text
-from labs.record import disturbances, host_facts
+from labs.record import disturbances, host_facts, labels
 from labs.record.experiment import STAGES, Origin, StageName
 from labs.units import about
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
+
+
+def label_options(command: Function) -> Function:
+    """`label`, `tags` and `note` of an experiment."""
+    command = click.option("--note", metavar="TEXT", help="what is to be remembered of the experiment")(command)
+    command = click.option("--tag", "tags", metavar="TAG", multiple=True, help="to find it by: ewan runs --tag TAG")(
+        command
+    )
+    return click.option("--name", "label", metavar="TEXT", help="what you call the experiment")(command)
+
+
+def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[str, Any]:
+    """The keys of the record; Refused for words that cannot be taken."""
+    try:
+        return labels.labels(name, tags, note)
+    except ValueError as error:
+        raise Refused(str(error)) from None
 
 
 @click.command("run")
@@ -52,6 +69,7 @@ every_option = click.option("--all", "every", is_flag=True, help="print all metr
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
+@label_options
 @every_option
 @json_option
 @guarded
@@ -65,6 +83,9 @@ def run_command(
     unverified: bool,
     resumed: Path | None,
     start: StageName | None,
+    label: str | None,
+    tags: tuple[str, ...],
+    note: str | None,
     every: bool,
     as_json: bool,
 ) -> None:
@@ -79,7 +100,7 @@ def run_command(
     """
     parts = parts_of(click.get_current_context())
     if resumed is not None:
-        if name is not None or scale or settings or seeds or unverified:
+        if name is not None or scale or settings or seeds or unverified or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
         sys.exit(go_on(context, resumed, start, parts, as_json, every))
     if start is not None:
@@ -88,7 +109,7 @@ def run_command(
         raise Refused("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
     words = values_set(settings)
     scenario = scenarios.load(name)
-    asked = Asked(scale, words, seeds, unverified)
+    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
 
 
@@ -100,6 +121,8 @@ class Asked:
     settings: Mapping[str, str]
     seeds: int | None
     unverified: bool
+    labels: Mapping[str, Any]
+    """`name`, `tags`, `note`, those that were given."""
 
 
 def experiment(
@@ -111,7 +134,8 @@ def experiment(
     stop = scenario.stop_at(scale) if asked.seeds is None else None
     if not virtual:
         as_root(context)
-    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, "virtual" if virtual else context.runtime)
+    runtime = "virtual" if virtual else context.runtime
+    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels)
     directory = rundir.make(scenario.name)
 
     def work() -> int:
@@ -183,8 +207,12 @@ def facts_of(
     settings: Mapping[str, str],
     seeds: int | None,
     runtime: str,
+    given: Mapping[str, Any],
 ) -> Facts:
-    """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for."""
+    """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.
+
+    `given`: what the experiment is called (`labels_of`).
+    """
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
     repeated = {} if stop is None else {"confidence": stop.confidence}
     origin = Origin(
@@ -201,6 +229,7 @@ def facts_of(
         runtime=runtime,
         **circumstances(),
         **repeated,
+        **given,
     )
     return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, origin)
 

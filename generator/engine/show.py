@@ -19,6 +19,7 @@ MOST_COMPARISONS = 60
 BEYOND = "‡"
 """Stands after what is more than the links carry (analysis/metrics.py: beyond)."""
 
+
 def points(
     summary: Summary, title: str, wanted: Sequence[str] = (), width: int = 80, every: bool = False
 ) -> list[Sheet]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -66,6 +67,7 @@ def parameter_options(command: Function) -> Function:
 @runtime_option
 @click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
+@running.label_options
 @running.every_option
 @json_option
 @guarded
@@ -83,6 +85,9 @@ def hstts_command(
     constraint: str,
     unverified: bool,
     show: bool,
+    label: str | None,
+    tags: tuple[str, ...],
+    note: str | None,
     every: bool,
     as_json: bool,
     **given: str | None,
@@ -112,7 +117,8 @@ def hstts_command(
             context.reporter.messages.print(f"note: {each.app}: {note}")
     virtual = is_virtual(context)
     runtime = "virtual" if virtual else context.runtime
-    planned = [_planned(each, built, running.values_set(settings), runtime) for each in built]
+    called = running.labels_of(label, tags, note)
+    planned = [_planned(each, built, running.values_set(settings), runtime, called) for each in built]
     if not virtual:
         as_root(context)
     experiments = _prepared(planned, virtual, unverified)
@@ -133,7 +139,9 @@ class Planned:
     facts: Facts
 
 
-def _planned(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], runtime: str) -> Planned:
+def _planned(
+    one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], runtime: str, called: Mapping[str, Any]
+) -> Planned:
     """Of the sizes that are set those that the application has; DescriptionError for one that none of them has."""
     known = {each.app: scenarios.parse(each.text, each.file) for each in all_of_them}
     for key, value in settings.items():
@@ -142,7 +150,8 @@ def _planned(one: Built, all_of_them: Sequence[Built], settings: Mapping[str, st
             raise DescriptionError(f"--set {key}={value}: no application has that: {one.app} has {has}")
     scenario = known[one.app]
     own = {key: value for key, value in settings.items() if key in scenario.parameters}
-    return Planned(one.app, scenario, scenario.runs(own), running.facts_of(scenario, None, None, own, None, runtime))
+    facts = running.facts_of(scenario, None, None, own, None, runtime, called)
+    return Planned(one.app, scenario, scenario.runs(own), facts)
 
 
 def _prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> dict[str, Prepared]:

@@ -125,6 +125,10 @@ class Described(_Model):
     """Parameters given on the command line."""
     confidence: float | None = None
     """Of intervals, where the scenario asks for repetitions until one is narrow enough."""
+    name: str = ""
+    """What a person calls the experiment (labs/record/labels.py), as are the next two."""
+    tags: list[str] = []
+    note: str = ""
 
 
 class Origin(Described):

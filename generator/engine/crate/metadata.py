@@ -320,7 +320,7 @@ class _Description:
         root["license"], root["conformsTo"] = terms, profiles
         root["mainEntity"] = self._files[SCENARIO]
         root["mentions"] = list(self._actions)
-        root["keywords"] = ["network emulation", "measurement", "ewan"]
+        root["keywords"] = ["network emulation", "measurement", "ewan", *self._document.tags]
         if people:
             root["author"] = _compact(people)
         self._files[README]["about"] = root

@@ -67,6 +67,8 @@ def readme(
     lines += [f"**{each}**\n" for each in marks(document)]
     if document.about.strip():
         lines += [document.about.strip(), ""]
+    called = (("Name", document.name), ("Tags", ", ".join(document.tags)), ("Note", document.note))
+    lines += [f"{what}: {words}\n" for what, words in called if words]
     lines += [
         f"An experiment of the network emulator ewan, scenario `{document.scenario}`. This directory is an",
         "[RO-Crate](https://w3id.org/ro/crate/1.3): `ro-crate-metadata.json` describes each of its files.",

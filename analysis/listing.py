@@ -1,0 +1,138 @@
+"""The experiments of a directory as rows: when, what, how far, whether verified, with what result; and which of them
+are asked for.
+
+In: results/, filters of the command line. Out: a row of text for each experiment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import orjson
+
+from analysis import load
+from labs.record.experiment import Document
+from labs.record.metrics import RANKED
+from labs.record.quantities import metric_of
+from labs.units.shown import fitting, interval_in
+
+NOT_READABLE = "not readable"
+_AGO = re.compile(r"(\d{1,5})(min|h|d|w)")
+_PERIODS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What rows are asked for; nothing: all."""
+
+    tags: tuple[str, ...] = ()
+    scenario: str | None = None
+    since: datetime | None = None
+    status: str | None = None
+
+    def takes(self, row: Row) -> bool:
+        """Whether a row has all that is asked for."""
+        return (
+            all(tag in row.tags for tag in self.tags)
+            and self.scenario in (None, row.scenario)
+            and (self.since is None or (bool(row.began) and datetime.fromisoformat(row.began) >= self.since))
+            and self.status in (None, row.status)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Of `ewan runs`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read."""
+
+    directory: str
+    status: str
+    scenario: str = ""
+    began: str = ""
+    clock: str = ""
+    runs: str = ""
+    disturbed: str = ""
+    verified: str = ""
+    result: str = ""
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def started(self) -> str:
+        """To the minute."""
+        return self.began[:16].replace("T", " ")
+
+
+def since(text: str, now: datetime) -> datetime:
+    """`2d`, `3h`, `30min`, `1w` before `now`, or a day or a moment of UTC; ValueError for other text."""
+    if ago := _AGO.fullmatch(text):
+        return now - int(ago[1]) * _PERIODS[ago[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'--since "{text}": write how long ago, like "2d" or "3h", or a day, "2026-01-31"') from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def describe(path: Path) -> Row:
+    """An experiment in a row; one that cannot be read has a row that says so."""
+    try:
+        experiment = load.experiment(path)
+    except load.LoadError:
+        return Row(str(path), NOT_READABLE)
+    document = experiment.document
+    complete = sum(run.status == "complete" for run in experiment.runs)
+    return Row(
+        directory=str(path),
+        status=experiment.status,
+        scenario=document.scenario,
+        began=document.started,
+        clock=document.clock,
+        runs=f"{complete}/{len(experiment.runs)}",
+        disturbed=disturbed(document),
+        verified=verified(document),
+        result=headline(path, experiment),
+        name=document.name,
+        tags=tuple(document.tags),
+        note=document.note,
+    )
+
+
+def tags(rows: Iterable[Row]) -> list[str]:
+    """All that there are, sorted."""
+    return sorted({tag for row in rows for tag in row.tags})
+
+
+def disturbed(document: Document) -> str:
+    """In how many of its runs links left their tolerance for a time; empty where nobody watched."""
+    watched = [run.disturbed for run in document.runs if run.disturbed is not None]
+    return str(sum(bool(seconds) for seconds in watched)) if watched else ""
+
+
+def verified(document: Document) -> str:
+    """Whether all labs of an experiment passed their verification, in a word."""
+    said = [run.verified for run in document.runs]
+    if any(each is False for each in said):
+        return "no"
+    if said and all(said):
+        return "yes"
+    return "–"
+
+
+def headline(path: Path, experiment: load.ExperimentResults) -> str:
+    """One metric: the scenario's first, or that which says most; of several points the least and the largest."""
+    try:
+        points = orjson.loads((path / "summary.json").read_bytes())["points"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    for name in [*experiment.document.metrics, *RANKED]:
+        means = [point["metrics"][name]["mean"] for point in points if name in point["metrics"]]
+        if means and (metric := metric_of(name)):
+            divisor, unit = fitting(means, metric.unit)
+            ends = dict.fromkeys(interval_in(divisor, value, None, None) for value in (min(means), max(means)))
+            return f"{name} {' to '.join(ends)} {unit}".rstrip()
+    return ""

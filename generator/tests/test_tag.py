@@ -1,0 +1,56 @@
+"""`ewan tag` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from generator.engine.experiment import Experiment
+from generator.engine.tag import tag_command
+from generator.tests.origins import origin
+from labs.context import Context
+
+
+def tag(*arguments: str) -> Result:
+    return CliRunner().invoke(tag_command, arguments, catch_exceptions=False, obj=Context.of(os.environ))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """An experiment without runs that has ended."""
+    experiment = Experiment.create(tmp_path, origin(), "virtual")
+    experiment.finish("complete")
+    return tmp_path
+
+
+def test_tags_name_and_note_are_in_the_record(place: Path) -> None:
+    before = json.loads((place / "experiment.json").read_text())
+    assert not {"name", "tags", "note"} & before.keys(), "nobody gave any"
+    assert tag(str(place), "+satellite", "+ha", "--name", "Figure 3", "--note", "-1 dB").exit_code == 0
+    answer = tag(str(place), "-ha", "+b", "--json")
+    assert json.loads(answer.stdout) == {"name": "Figure 3", "tags": ["satellite", "b"], "note": "-1 dB"}
+    after = json.loads((place / "experiment.json").read_text())
+    assert {key: each for key, each in after.items() if key not in ("name", "tags", "note")} == before
+    assert tag(str(place)).stdout == "name: Figure 3\ntags: satellite, b\nnote: -1 dB\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["-h1"], "does not have it"), (["satellite"], "write +satellite"), (["--name", "x" * 90], "at most 80")],
+)
+def test_what_cannot_be_taken_changes_nothing(place: Path, words: list[str], said: str) -> None:
+    before = (place / "experiment.json").read_bytes()
+    answer = tag(str(place), "+good", *words)
+    assert answer.exit_code == 2 and said in answer.stderr and answer.stderr.count("\n") == 1
+    assert (place / "experiment.json").read_bytes() == before
+
+
+def test_an_experiment_at_work_keeps_its_tags(place: Path) -> None:
+    with Experiment.load(place).locked():
+        answer = tag(str(place), "+late")
+    assert answer.exit_code == 2 and "another `ewan run` is at work" in answer.stderr
+    assert Experiment.load(place).document.tags == []
