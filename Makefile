@@ -3,7 +3,7 @@
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, tag and archive; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
+# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -63,6 +63,8 @@ hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= R
 	@$(EWAN) hstts $(HSTTS_OPTIONS)
 report: setup ## HTML report and figures of an experiment; RUN=results/… (FLENT=DIR: files for flent)
 	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FLENT,flent)
+export: setup ## results for papers and programs; RUN=results/… LATEX=DIR CSV=DIR PARQUET=DIR FLENT=DIR
+	@$(EWAN) export $(if $(call given,RUN),'$(RUN)') $(call option,LATEX,latex) $(call option,CSV,csv) $(call option,PARQUET,parquet) $(call option,FLENT,flent)
 runs: setup ## what was run, when, with what result; TAG=satellite SCENARIO= SINCE=2d STATUS=complete
 	@$(EWAN) runs $(TAGGED) $(call option,SCENARIO,scenario) $(call option,SINCE,since) $(call option,STATUS,status) $(OPTS)
 tag: setup ## name, tags and note of an experiment; RUN=results/… TAG="+satellite -draft" NAME= NOTE=

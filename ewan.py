@@ -28,6 +28,7 @@ COMMANDS = {
     "hstts": "generator.suites.cli:hstts_command",
     "tag": "generator.engine.tag:tag_command",
     "report": "analysis.cli:report_command",
+    "export": "analysis.cli:export_command",
     "runs": "analysis.cli:runs_command",
     "compare": "analysis.compare.cli:compare_command",
     "compile": "labs.commands.compile:compile_command",

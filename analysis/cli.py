@@ -14,7 +14,8 @@ from typing import get_args
 import click
 from rich.markup import escape
 
-from analysis import flent, listing, load, report, summary
+from analysis import export, flent, listing, load, report, summary
+from analysis import latex as tables_latex
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
@@ -53,6 +54,56 @@ def report_command(context: Context, run: Path | None, flent_directory: Path | N
     context.reporter.console.print(str(page), soft_wrap=True)
     if flent_directory:
         context.reporter.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)
+
+
+@click.command("export")
+@click.argument("run", metavar="[RUN]", required=False, type=click.Path(path_type=Path))
+@click.option("--latex", metavar="DIR", type=click.Path(path_type=Path), help="tables for LaTeX: booktabs, siunitx")
+@click.option(
+    "--csv", metavar="DIR", type=click.Path(path_type=Path), help="points.csv and runs.csv, units in the heads"
+)
+@click.option("--parquet", metavar="DIR", type=click.Path(path_type=Path), help="each table, of all runs together")
+@click.option("--flent", "flents", metavar="DIR", type=click.Path(path_type=Path), help="a file for flent for each run")
+@guarded
+@pass_context
+def export_command(
+    context: Context, run: Path | None, latex: Path | None, csv: Path | None, parquet: Path | None, flents: Path | None
+) -> None:
+    """Write the results of an experiment for papers and for other programs.
+
+    RUN is a directory that `ewan run` or `ewan hstts` made; of the experiment that ended last when none is named.
+
+    \b
+    ewan export results/20260102T030405Z-parallel-streams --latex tables --csv data
+    ewan export --parquet data --flent data
+    """
+    if not (latex or csv or parquet or flents):
+        raise Refused(
+            "what is to be written, and where? write one of --latex, --csv, --parquet and --flent with a directory"
+        )
+    directory = run or ended_last()
+    written: list[tuple[str, Path, list[Path]]] = []
+    try:
+        experiment = load.experiment(directory)
+        found = summary.found(directory)
+        if latex:
+            written.append(("tables for LaTeX", latex, export.write(latex, tables_latex.write(experiment, found))))
+        if csv:
+            texts = {"points.csv": export.points(experiment, found), "runs.csv": export.runs(experiment, found)}
+            written.append(("CSV", csv, export.write(csv, texts)))
+        if parquet:
+            written.append(("Parquet", parquet, export.write_frames(parquet, experiment)))
+        if flents:
+            written.append(("for flent", flents, flent.write(experiment, flents)))
+    except load.LoadError as error:
+        raise Refused(str(error)) from None
+    except OSError as error:
+        raise Refused(
+            f"{error.filename or directory}: {error.strerror}: name a directory where you may write"
+        ) from None
+    for what, place, paths in written:
+        files = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
+        context.reporter.console.print(f"{what}: {files} in {place}", soft_wrap=True, markup=False)
 
 
 def ended_last() -> Path:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import orjson
 from markupsafe import Markup
 
-from analysis import circumstances, disturbed, figures, load, summary, tabulated
+from analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
 from analysis.figures.style import COLOURS, FAINT, INK, PAPER, Drawing
 from labs.record import quantities
-from labs.record.metrics import GROUPS
-from labs.units.shown import NONE, fitting, interval_in, percent, typographic, with_interval, written
+from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
 TEMPLATES = Path(__file__).parent / "templates"
 STATES = {
@@ -29,7 +27,6 @@ STATES = {
     "incomplete": "This experiment is incomplete: it was interrupted, or runs failed. What was measured is below.",
     "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
 }
-MOST_COLUMNS = 6
 LONGEST_EMBEDDED = 400_000
 """Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
 
@@ -37,8 +34,7 @@ LONGEST_EMBEDDED = 400_000
 def write(directory: Path) -> Path:
     """The path of report.html; LoadError where the directory is none of an experiment, or is damaged."""
     experiment = load.experiment(directory)
-    path = directory / "summary.json"
-    found = orjson.loads(path.read_bytes()) if path.exists() else summary.analyse(directory)
+    found = summary.found(directory)
     drawings = figures.draw(experiment, found)
     place = directory / "figures"
     place.mkdir(exist_ok=True)
@@ -132,19 +128,17 @@ def warnings(experiment: load.ExperimentResults) -> list[str]:
 def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Metrics with intervals: those that the scenario names, then a table a group; a row a point."""
     built = []
-    for title, columns in _groups(experiment, {name for point in found["points"] for name in point["metrics"]}):
-        if columns == ["incomplete transfers"] and not _incomplete(found):
-            continue
-        units = {name: _column(found, name) for name in columns}
+    for table in grouped.tables(experiment, found):
+        divisors = {column.name: column.divisor for column in table.columns}
 
-        def cell(point: Mapping[str, Any], name: str, units: Mapping[str, tuple[float, str]] = units) -> str:
+        def cell(point: Mapping[str, Any], name: str, divisors: Mapping[str, float] = divisors) -> str:
             value = point["metrics"].get(name) or {}
-            text = interval_in(units[name][0], value.get("mean"), value.get("low"), value.get("high"))
+            text = interval_in(divisors[name], value.get("mean"), value.get("low"), value.get("high"))
             return typographic(text) + tabulated.mark(point, name)
 
-        heads = [f"{name} ({units[name][1]})" if units[name][1] else name for name in columns]
-        rows = _rows(experiment, found, found["points"], columns, cell)
-        built.append({"title": title, "columns": heads, "rows": rows})
+        heads = [f"{column.name} ({column.unit})" if column.unit else column.name for column in table.columns]
+        rows = _rows(experiment, found, found["points"], list(divisors), cell)
+        built.append({"title": table.title, "columns": heads, "rows": rows})
     return built
 
 
@@ -160,31 +154,8 @@ def _rows(
     for point in points:
         touched = bool(disturbed.footnote(point["runs"], found))
         seeds = f"{point['seeds']}\u00a0{disturbed.MARK}" if touched else str(point["seeds"])
-        rows.append((_point(experiment, point), seeds, [cell(point, name) for name in columns]))
+        rows.append((grouped.values_of(experiment, point), seeds, [cell(point, name) for name in columns]))
     return rows
-
-
-def _groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
-    """Titles of tables with the metrics of each, of those that are there: first what the scenario names."""
-    first = tuple(name for name in experiment.document.metrics if quantities.metric_of(name))[:MOST_COLUMNS]
-    for title, names in [("Main results", first), *GROUPS.items()]:
-        if columns := [name for name in names if name in there and (names is first or name not in first)]:
-            yield title, columns
-
-
-def _incomplete(found: Mapping[str, Any]) -> bool:
-    values = [point["metrics"].get("incomplete transfers") for point in found["points"]]
-    return any(value["mean"] for value in values if value)
-
-
-def _column(found: Mapping[str, Any], name: str) -> tuple[float, str]:
-    """Divisor and unit for all values of a metric."""
-    means = [point["metrics"][name]["mean"] for point in found["points"] if name in point["metrics"]]
-    return fitting(means, summary.unit(name))
-
-
-def _point(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> list[str]:
-    return [_parameter(point["parameters"].get(name)) for name in experiment.varied]
 
 
 def _parameter(value: Any) -> str:
@@ -206,7 +177,7 @@ def ratios(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict
 
     built = [
         {"title": title, "columns": columns, "rows": _rows(experiment, found, points, columns, cell)}
-        for title, columns in _groups(experiment, there)
+        for title, columns in grouped.groups(experiment, there)
     ]
     return {"by": found["normalise"]["by"], "to": found["normalise"]["to"], "tables": built}
 

@@ -36,6 +36,15 @@ def analyse(directory: Path) -> dict[str, Any]:
     return summary
 
 
+def found(directory: Path) -> dict[str, Any]:
+    """What summary.json says; LoadError where it must be made first, and cannot be."""
+    path = directory / "summary.json"
+    if not path.exists():
+        return analyse(directory)
+    summary: dict[str, Any] = orjson.loads(path.read_bytes())
+    return summary
+
+
 def of(experiment: load.ExperimentResults) -> dict[str, Any]:
     """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
     confidence = float(experiment.document.confidence or statistics.CONFIDENCE)

@@ -30,6 +30,7 @@ ONLY_PARSED = {
     r"^make (kernel|check|test|bench|figures|torture|install)": "builds, installs or measures for minutes",
     r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
     r"^ewan archive ": "needs an experiment: tests/test_reproduce.py archives one",
+    r"^ewan export ": "needs an experiment: analysis/tests/test_export.py exports one",
     r"^ewan tag ": "needs an experiment: generator/tests/test_tag.py tags one",
     r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from analysis import circumstances, load, report
+from analysis import circumstances, grouped, load, report
 from analysis.tests import synthetic
 from labs.units.shown import written
 
@@ -117,7 +117,7 @@ def test_ratios_are_in_tables_as_narrow_as_the_others(tmp_path: Path) -> None:
     assert titles == [table["title"] for table in report.tables(experiment, found)]
     assert {"Completion times of transfers", "Goodput and fairness"} <= set(titles)
     for table in ratios["tables"]:
-        assert 0 < len(table["columns"]) <= report.MOST_COLUMNS
+        assert 0 < len(table["columns"]) <= grouped.MOST_FIRST
         assert [len(cells) for _, _, cells in table["rows"]] == 3 * [len(table["columns"])]
     reno = ratios["tables"][0]["rows"][0]
     assert reno[0] == ["reno"] and set(reno[2]) == {"1"}, "divided by itself"

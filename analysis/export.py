@@ -1,0 +1,103 @@
+"""An experiment's results for other programs: CSV of points and of runs, Parquet of all tables.
+
+In: an experiment, its summary. Out: text and frames. The head of a column names its unit: seconds, bit/s; shares,
+ratios and counts have none.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis import load, summary
+from labs.record import quantities
+from labs.record.columns import COLUMNS
+from labs.units import NS_PER_SECOND
+
+BOUNDS = ("low", "high")
+
+
+def points(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+    """A line a point: parameters, seeds, of each metric the mean, the interval's ends, of how many runs."""
+    names = _parameters(experiment)
+    metrics = quantities.ordered({name: None for point in found["points"] for name in point["metrics"]})
+    heads = [*names, "seeds"]
+    for metric in metrics:
+        heads += [_head(metric), *(_head(metric, bound) for bound in BOUNDS), f"{metric}, runs"]
+    rows = []
+    for point in found["points"]:
+        row: list[Any] = [*(point["parameters"].get(name) for name in names), point["seeds"]]
+        for metric in metrics:
+            value = point["metrics"].get(metric) or {}
+            row += [_value(metric, value.get(key)) for key in ("mean", *BOUNDS)] + [value.get("n")]
+        rows.append(row)
+    return _csv(heads, rows)
+
+
+def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
+    """A line a run, also those without results: number, seed, status, parameters, metrics."""
+    names = _parameters(experiment)
+    known = {run["number"]: run["metrics"] for run in found["runs"]}
+    metrics = quantities.ordered({name: None for values in known.values() for name in values})
+    rows = []
+    for run in experiment.runs:
+        values = known.get(run.number, {})
+        own = [_value(metric, values.get(metric, {}).get("value")) for metric in metrics]
+        rows.append([run.number, run.seed, run.status, *(run.parameters.get(name) for name in names), *own])
+    return _csv(["run", "seed", "status", *names, *map(_head, metrics)], rows)
+
+
+def frames(experiment: load.ExperimentResults) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Each table that has rows, of all runs together: with the run's number, seed and parameters in each row."""
+    for table in COLUMNS:
+        frame = experiment.frame(table)
+        for run in experiment.runs:
+            run.forget()
+        if not frame.is_empty():
+            yield table, frame
+
+
+def write_frames(directory: Path, experiment: load.ExperimentResults) -> list[Path]:
+    """A file for each of `frames`; OSError where it cannot be written."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for table, frame in frames(experiment):
+        paths.append(directory / f"{table}.parquet")
+        frame.write_parquet(paths[-1])
+    return paths
+
+
+def write(directory: Path, files: Mapping[str, str]) -> list[Path]:
+    """Writes texts by their names into a directory; OSError where that cannot be."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / name for name in files]
+    for path, text in zip(paths, files.values(), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def _parameters(experiment: load.ExperimentResults) -> list[str]:
+    return list(dict.fromkeys(name for run in experiment.runs for name in run.parameters))
+
+
+def _head(metric: str, bound: str = "") -> str:
+    """`mean goodput, low (bit/s)`."""
+    unit = {"ns": "s", "bit/s": "bit/s"}.get(summary.unit(metric))
+    return metric + (f", {bound}" if bound else "") + (f" ({unit})" if unit else "")
+
+
+def _value(metric: str, value: float | None) -> float | None:
+    return value / NS_PER_SECOND if value is not None and summary.unit(metric) == "ns" else value
+
+
+def _csv(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(heads)
+    table.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,74 @@
+"""The metrics of an experiment's points in tables, as the report and exports have them.
+
+In: an experiment, its summary. Out: a table for what the scenario names and for each group of metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis import load, summary
+from labs.record import quantities
+from labs.record.metrics import GROUPS
+from labs.units.shown import fitting
+
+MOST_FIRST = 6
+"""Metrics that the scenario names which stand in a table of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A metric at each point: `mean`, `low`, `high`; None where it is not there. Shown as multiples of the divisor."""
+
+    name: str
+    unit: str
+    divisor: float
+    values: Sequence[Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A row a point: the values of what is varied, how many seeds, a cell of each column."""
+
+    title: str
+    parameters: Sequence[str]
+    points: Sequence[Sequence[str]]
+    seeds: Sequence[int]
+    columns: Sequence[Column]
+
+
+def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iterator[Table]:
+    """First what the scenario names, then a table a group, of the metrics that are there."""
+    points = found["points"]
+    there = {name for point in points for name in point["metrics"]}
+    for title, names in groups(experiment, there):
+        if names == ["incomplete transfers"] and not _incomplete(points):
+            continue
+        columns = []
+        for name in names:
+            values = [point["metrics"].get(name) for point in points]
+            divisor, unit = fitting([value["mean"] for value in values if value], summary.unit(name))
+            columns.append(Column(name, unit, divisor, values))
+        seeds = [point["seeds"] for point in points]
+        yield Table(title, experiment.varied, [values_of(experiment, each) for each in points], seeds, columns)
+
+
+def groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
+    """Titles of tables with the metrics of each, of those that are there."""
+    first = tuple(name for name in experiment.document.metrics if quantities.metric_of(name))[:MOST_FIRST]
+    for title, names in [("Main results", first), *GROUPS.items()]:
+        if columns := [name for name in names if name in there and (names is first or name not in first)]:
+            yield title, columns
+
+
+def values_of(experiment: load.ExperimentResults, point: Mapping[str, Any]) -> list[str]:
+    """What is varied, at a point; empty where it has no such parameter."""
+    values = [point["parameters"].get(name) for name in experiment.varied]
+    return ["" if value in load.NOTHING else str(value) for value in values]
+
+
+def _incomplete(points: Sequence[Mapping[str, Any]]) -> bool:
+    values = [point["metrics"].get("incomplete transfers") for point in points]
+    return any(value["mean"] for value in values if value)
