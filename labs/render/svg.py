@@ -1,167 +1,244 @@
-"""A plan as a picture: hosts, switches, routers, and each link with its rate and delay, as SVG text.
+"""A plan as a picture: hosts, switches, routers, and at each link what it does to packets, as SVG text.
 
-Comes in: a plan. Goes out: an SVG document without scripts or fonts of its own, equal for equal plans. Routers are
-placed by the kind of topology, hosts around their router on the side away from the middle.
+Comes in: a plan. Goes out: an SVG document without scripts or fonts of its own, equal for equal plans. At an emulated
+link stand its rate, delay, buffer, queue discipline and loss; the slowest link of each pair's path is marked, which is
+the bottleneck that the table of pairs names. The picture is made larger until no words lie on other things.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from labs.plan import Link, Plan
-from labs.stages import DelayTable, Direction
-from labs.units import Duration, Rate
+from labs.plan import Link, Plan, Wire
+from labs.render.labels import LETTER, LINE, Box, Labels
+from labs.render.places import Point, places
+from labs.stages import Direction
+from labs.stages import delay as delays
+from labs.stages import loss as losses
+from labs.stages import queue as queues
+from labs.stages.direction import impairment_words
+from labs.stages.egress import limit_words, paced
+from labs.units import Rate
 
-Point = tuple[float, float]
-STEP = 190.0
-LEAF = 120.0
-MARGIN = 90.0
+MARGIN = 30.0
+GROWTH = 1.12
+MOST_GROWTHS = 18
+"""To 7 times the size."""
+BESIDE_ALONE = 5
+"""Growths before words may stand on their own line."""
+LONGEST = 30
+"""Letters of a line of words at a link."""
+SIZES = {"router": 11.0, "switch": 8.0, "host": 8.0}
+SYMBOL = 6.0
+"""Radius of a node in the legend."""
 _MANY = 60  # beyond this number of links, links are drawn without words
 
-_STYLE = """text{font:11px sans-serif;fill:#223;paint-order:stroke;stroke:#fff;stroke-width:3px}
-.switch{fill:#9ab}.host{fill:#fff;stroke:#4a6785;stroke-width:1.5}.router{fill:#4a6785}.router+text{font-weight:bold}
+_STYLE = """text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#223}.back{fill:#fff}
+.switch{fill:#9ab}.host{fill:#fff;stroke:#4a6785;stroke-width:1.5}.router{fill:#4a6785}
 .wan{stroke:#c2571a;stroke-width:2.5}.access{stroke:#9ab;stroke-width:1.5}.slow{stroke:#c2571a;stroke-width:1.5;
-stroke-dasharray:5 3}.word{fill:#8a3b0c;text-anchor:middle}.name{text-anchor:middle}"""
+stroke-dasharray:5 3}.bottleneck{stroke:#e0b000;stroke-width:10;stroke-opacity:.55;stroke-linecap:round}
+.word{fill:#8a3b0c}.bold{font-weight:bold}.mark{fill:#806000;font-weight:bold}.name,.word,.mark{text-anchor:middle}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A link between hosts, switches and routers; `link` is None for a plain one, a wire of its own."""
+
+    name: str
+    a: str
+    b: str
+    link: Link | None
+
+    @property
+    def look(self) -> str:
+        """The class of its line."""
+        if self.link is None:
+            return "access"
+        return "wan" if self.link.role == "wan" else "slow"
 
 
 def picture(plan: Plan) -> str:
     """The topology as an SVG document."""
-    edges = list(_edges(plan))
-    places = _places(plan, [(a, b) for a, b, _ in edges])
-    left, top = min(x for x, _ in places.values()) - MARGIN, min(y for _, y in places.values()) - MARGIN
-    width = max(x for x, _ in places.values()) + MARGIN - left
-    height = max(y for _, y in places.values()) + MARGIN - top
-    at = {name: (x - left, y - top) for name, (x, y) in places.items()}
-    words = len(plan.links) <= _MANY
+    edges = list(edges_of(plan))
+    natural = places(plan, [(edge.a, edge.b) for edge in edges])
+    marks, cards = bottlenecks(plan), _cards(plan)
+    usual = Counter(cards.values()).most_common(1)[0][0] if cards else ""
+    words = {edge.name: _words(edge, cards, usual, marks, len(plan.pairs)) for edge in edges}
+    if len(plan.links) > _MANY:
+        words = {}
+    scale = 1.0
+    for growth in range(MOST_GROWTHS):
+        at = {name: (x * scale, y * scale) for name, (x, y) in natural.items()}
+        labels, names, told = _labelled(plan, edges, at, words, growth >= BESIDE_ALONE)
+        if not labels.crowded:
+            break
+        scale *= GROWTH
+    legend = _legend(plan, edges, usual, bool(marks))
+    return _document(plan, edges, at, labels, names, told, words, marks, legend)
+
+
+def bottlenecks(plan: Plan) -> dict[str, int]:
+    """The links that are the slowest of a pair's path, either way, each with of how many pairs."""
+    return Counter(name for pair in plan.pairs for name in {pair.forward.slowest.link, pair.backward.slowest.link})
+
+
+def _labelled(
+    plan: Plan, edges: Sequence[Edge], at: dict[str, Point], words: dict[str, list[str]], upon: bool
+) -> tuple[Labels, dict[str, Box], dict[str, Box]]:
+    """Boxes for the names of nodes, and for the words of links."""
+    labels = Labels([(at[edge.a], at[edge.b]) for edge in edges], upon)
+    shown = [node for node in plan.nodes if node.kind != "emulator"]
+    labels.taken += [Box(*at[node.name], 2 * SIZES[node.kind], 2 * SIZES[node.kind]) for node in shown]
+    named = [node for node in shown if words or node.kind == "router"]
+    names = {node.name: labels.at_node(at[node.name], SIZES[node.kind], node.name) for node in named}
+    told = {edge.name: edge for edge in edges if words.get(edge.name)}
+    boxes = {name: labels.at_line((at[edge.a], at[edge.b]), words[name]) for name, edge in told.items()}
+    return labels, names, boxes
+
+
+def _words(edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int) -> list[str]:
+    """What stands at a link, a line each: its name, what it does, of how many pairs it is the bottleneck.
+
+    A plain link has words where its cards are not those that most have, or where several pairs share the bottleneck.
+    """
+    count = marks.get(edge.name, 0)
+    marked = [f"bottleneck of {'all' if count == pairs else f'{count} of {pairs}'} pairs"] if count else []
+    if pairs == 1 and count:
+        marked = ["bottleneck"]
+    if edge.link is not None:
+        there, back = (_stages(way) for way in (edge.link.forward, edge.link.backward))
+        if there == back:
+            return [edge.name, *there, *marked]
+        ways = [*(f"→ {line}" for line in there), *(f"← {line}" for line in back)]
+        return [f"{edge.name} ({edge.a} → {edge.b})", *ways, *marked]
+    card = cards.get(edge.name, "")
+    if card and (card != usual or count > 1):
+        return [edge.name, card, *marked]
+    return []
+
+
+def _stages(way: Direction) -> list[str]:
+    """`1Gbit/s 50ms`, `12.5MB drop-tail`, `loss 0.1%`, and what else is done to packets."""
+    loss, others = losses.words(way.loss), ", ".join(impairment_words(way))
+    lines = [
+        f"{Rate(way.rate_bps)} {delays.words(way.delay)}",
+        f"{queues.limit_words(way.queue)} {queues.discipline_words(way.queue.discipline)}".strip(),
+        f"loss {loss}" if loss else "",
+        others,
+    ]
+    return [line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} …" for line in lines if line]
+
+
+def _cards(plan: Plan) -> dict[str, str]:
+    """`10Gbit/s 1.5MB` of each plain link whose ends have a rate."""
+    ends = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
+    found = {}
+    for wire in _plain(plan):
+        cards = [card for end in (wire.a, wire.b) if (card := ends[end.node, end.interface]) is not None]
+        if cards:
+            rates = " / ".join(dict.fromkeys(str(Rate(card.rate_bps)) for card in cards))
+            found[wire.link] = f"{rates} {' / '.join(dict.fromkeys(limit_words(card) for card in cards))}"
+    return found
+
+
+def _plain(plan: Plan) -> Iterator[Wire]:
+    emulators = {link.node for link in plan.links}
+    return (wire for wire in plan.wires if wire.a.node not in emulators and wire.b.node not in emulators)
+
+
+def edges_of(plan: Plan) -> Iterator[Edge]:
+    """Links between hosts, switches and routers, emulated or not."""
+    for link in plan.links:
+        yield Edge(link.name, link.a.node, link.b.node, link)
+    for wire in _plain(plan):
+        yield Edge(wire.link, wire.a.node, wire.b.node, None)
+
+
+def _legend(plan: Plan, edges: Sequence[Edge], usual: str, marked: bool) -> list[tuple[str, str]]:
+    """A symbol's class and its meaning, of those that are in the picture; without a symbol, what words say."""
+    kinds, looks = {node.kind for node in plan.nodes}, {edge.look for edge in edges}
+    meanings = {
+        "host": "host",
+        "switch": "switch",
+        "router": "router",
+        "wan": "emulated wide-area link",
+        "slow": "emulated access link",
+        "access": f"plain link{f': {usual}, where nothing else is written' if usual else ''}",
+        "bottleneck": "bottleneck: the slowest link between a pair of hosts, as in the table of pairs",
+    }
+    there = {*kinds, *looks, *(["bottleneck"] if marked else [])}
+    lines = [(what, meaning) for what, meaning in meanings.items() if what in there]
+    return [*lines, ("", "at a link: rate and one-way delay, buffer and queue, loss and what else it does")]
+
+
+def _document(
+    plan: Plan,
+    edges: Sequence[Edge],
+    at: dict[str, Point],
+    labels: Labels,
+    names: dict[str, Box],
+    told: dict[str, Box],
+    words: dict[str, list[str]],
+    marks: dict[str, int],
+    legend: Sequence[tuple[str, str]],
+) -> str:
+    left, top = min(box.left for box in labels.taken) - MARGIN, min(box.top for box in labels.taken) - MARGIN
+    right = max(box.left + box.width for box in labels.taken) + MARGIN
+    bottom = max(box.top + box.height for box in labels.taken) + MARGIN
+    width = max(right - left, 2 * MARGIN + 40 + LETTER * max(len(text) for _, text in legend))
+    height = bottom - top + (LINE + 5) * len(legend) + MARGIN / 2
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
+        f'viewBox="{left:.0f} {top:.0f} {width:.0f} {height:.0f}" role="img">',
         f"<title>{escape(plan.lab)}: {escape(plan.topology)}</title>",
         f"<style>{_STYLE}</style>",
-        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<rect x="{left:.0f}" y="{top:.0f}" width="100%" height="100%" fill="#fff"/>',
     ]
-    for a, b, link in edges:
-        (x1, y1), (x2, y2) = at[a], at[b]
-        look = "access" if link is None else "wan" if link.role == "wan" else "slow"
-        lines.append(f'<line class="{look}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
-        if link is not None and words:
-            x, y = (x1 + x2) / 2, (y1 + y2) / 2
-            lines.append(f'<text class="word" x="{x:.1f}" y="{y - 6:.1f}">{escape(link.name)}</text>')
-            lines.append(f'<text class="word" x="{x:.1f}" y="{y + 14:.1f}">{escape(_words(link))}</text>')
+    for look in ("bottleneck", ""):
+        for edge in edges:
+            if not look or edge.name in marks:
+                lines.append(_line(look or edge.look, at[edge.a], at[edge.b]))
     for node in plan.nodes:
         if node.kind != "emulator":
-            x, y = at[node.name]
-            size = 11 if node.kind == "router" else 8
-            lines.append(f'<circle class="{node.kind}" cx="{x:.1f}" cy="{y:.1f}" r="{size}"/>')
-            if words or node.kind == "router":
-                lines.append(f'<text class="name" x="{x:.1f}" y="{y + size + 13:.1f}">{escape(node.name)}</text>')
+            lines.append(_circle(node.kind, at[node.name], SIZES[node.kind]))
+    for name, box in names.items():
+        lines += _text(box, [name], ["name bold" if name in _routers(plan) else "name"])
+    for name, box in told.items():
+        own = words[name]
+        looks = ["word bold", *["mark" if word.startswith("bottleneck") else "word" for word in own[1:]]]
+        lines += _text(box, own, looks)
+    for number, (what, text) in enumerate(legend):
+        y = bottom + (LINE + 5) * number
+        x = left + MARGIN
+        if what in SIZES:
+            lines.append(_circle(what, (x + 14, y), SYMBOL))
+        elif what:
+            lines.append(_line(what, (x, y), (x + 28, y)))
+        lines.append(f'<text x="{x + 38 if what else x:.1f}" y="{y + 4:.1f}">{escape(text)}</text>')
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _words(link: Link) -> str:
-    """`1Gbit/s 50ms`; both directions where they differ."""
-
-    def of(way: Direction) -> str:
-        return f"{Rate(way.rate_bps)} {'table' if isinstance(way.delay, DelayTable) else Duration(way.delay.delay_ns)}"
-
-    there, back = of(link.forward), of(link.backward)
-    return there if there == back else f"→ {there} ← {back}"
+def _routers(plan: Plan) -> set[str]:
+    return {node.name for node in plan.nodes if node.kind == "router"}
 
 
-def _edges(plan: Plan) -> Iterator[tuple[str, str, Link | None]]:
-    """Links between hosts, switches and routers, emulated or not."""
-    emulators = {link.node for link in plan.links}
-    for link in plan.links:
-        yield link.a.node, link.b.node, link
-    for wire in plan.wires:
-        if wire.a.node not in emulators and wire.b.node not in emulators:
-            yield wire.a.node, wire.b.node, None
+def _line(look: str, a: Point, b: Point) -> str:
+    return f'<line class="{look}" x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}"/>'
 
 
-def _places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
-    routers = [node.name for node in plan.nodes if node.kind == "router"]
-    known = set(routers)
-    core = [(a, b) for a, b in edges if a in known and b in known]
-    places = _routers(plan.topology, routers, core)
-    above = _switches(plan, edges, known)
-    leaves: dict[str, list[str]] = {router: [] for router in routers}
-    neighbours: dict[str, list[str]] = {router: [] for router in routers}
-    for a, b in core:
-        neighbours[a].append(b)
-        neighbours[b].append(a)
-    for a, b in edges:
-        if a not in known and a not in above:
-            leaves[above.get(b, b)].append(a)
-        elif b not in known and b not in above:
-            leaves[above.get(a, a)].append(b)
-    for router, hosts in leaves.items():
-        x, y = places[router]
-        busy = [math.atan2(places[n][1] - y, places[n][0] - x) for n in neighbours[router]]
-        sectors = _free_sectors(busy)
-        for number, (angle, span) in enumerate(sectors):
-            here = hosts[number :: len(sectors)]
-            reach = max(LEAF, 26.0 * len(here) / span)
-            for index, host in enumerate(here):
-                turn = angle + span * (index + 0.5) / len(here)
-                places[host] = (x + reach * math.cos(turn), y + reach * math.sin(turn))
-    for switch, router in above.items():
-        places[switch] = _switch_place(places[router], [places[host] for host in leaves[router]])
-    return places
+def _circle(kind: str, at: Point, size: float) -> str:
+    return f'<circle class="{kind}" cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{size:.0f}"/>'
 
 
-def _switches(plan: Plan, edges: list[tuple[str, str]], routers: set[str]) -> dict[str, str]:
-    """Each switch and its router."""
-    switches = {node.name for node in plan.nodes if node.kind == "switch"}
-    ends = [(a, b) if a in switches else (b, a) for a, b in edges]
-    return {switch: router for switch, router in ends if switch in switches and router in routers}
-
-
-def _switch_place(router: Point, hosts: list[Point]) -> Point:
-    """Where a switch is drawn: half way to its router's hosts, on the side where most of them are."""
-    angles = [math.atan2(y - router[1], x - router[0]) for x, y in hosts]
-    lean = sum(map(math.cos, angles)), sum(map(math.sin, angles))
-    # Hosts on opposite sides lean nowhere: then next to the first of them, but not under its line.
-    angle = math.atan2(lean[1], lean[0]) if math.hypot(*lean) > 0.5 else angles[0] + 0.6
-    return router[0] + LEAF / 2 * math.cos(angle), router[1] + LEAF / 2 * math.sin(angle)
-
-
-def _free_sectors(busy: list[float]) -> list[tuple[float, float]]:
-    """The sectors without a line to another router, the widest ones: where each begins, how wide; a rim stays free."""
-    if not busy:
-        return [(-math.pi / 2, 2 * math.pi)]
-    turns = sorted(busy)
-    gaps = [((b - a) % (2 * math.pi) or 2 * math.pi, a) for a, b in zip(turns, [*turns[1:], turns[0]], strict=True)]
-    widest = max(width for width, _ in gaps)
-    free = [(begin + width / 6, width * 2 / 3) for width, begin in gaps if width > 0.99 * widest]
-    return free if len(free) <= 2 else free[:1]
-
-
-def _routers(topology: str, routers: list[str], core: list[tuple[str, str]]) -> dict[str, Point]:
-    """Rows stay rows, grids stay grids, four domains surround their core; anything else is a circle, or its tree."""
-    if topology == "grid":
-        cells = {router: [int(part) for part in router.removeprefix("r").split("-")] for router in routers}
-        return {router: (column * STEP, row * STEP) for router, (row, column) in cells.items()}
-    if topology == "four-domain":
-        corners = [(0.0, 0.0), (-STEP, -STEP), (STEP, -STEP), (STEP, STEP), (-STEP, STEP)]
-        return dict(zip(routers, corners, strict=True))
-    order = {router: index for index, router in enumerate(routers)}
-    if len(core) == len(routers) - 1 and all(order[b] - order[a] == 1 for a, b in core):
-        return {router: (index * 2 * STEP, 0.0) for index, router in enumerate(routers)}
-    around = _by_neighbourhood(routers, core)
-    radius = max(STEP, STEP * len(routers) / (2 * math.pi))
-    turn = 2 * math.pi / max(1, len(routers))
-    return {
-        router: (radius * math.cos(index * turn), radius * math.sin(index * turn))
-        for index, router in enumerate(around)
-    }
-
-
-def _by_neighbourhood(routers: list[str], core: list[tuple[str, str]]) -> list[str]:
-    """The routers depth first, so that many neighbours stand side by side."""
-    import networkx as nx  # a tenth of a second, which commands that draw nothing need not wait for
-
-    graph: nx.Graph[str] = nx.Graph(core)
-    graph.add_nodes_from(routers)
-    return list(nx.dfs_preorder_nodes(graph, routers[0]))
+def _text(box: Box, words: Sequence[str], looks: Sequence[str]) -> list[str]:
+    """Lines of words in a box, on a ground of their own."""
+    lines = [
+        f'<rect class="back" x="{box.left:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"/>'
+    ]
+    for number, (word, look) in enumerate(zip(words, looks, strict=True)):
+        y = box.top + LINE * (number + 0.8)
+        lines.append(f'<text class="{look}" x="{box.x:.1f}" y="{y:.1f}">{escape(word)}</text>')
+    return lines

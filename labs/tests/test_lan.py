@@ -14,6 +14,7 @@ from labs.compile import HostFacts, compile
 from labs.host import virtual_facts
 from labs.plan import Interface, Node, Plan, to_json
 from labs.render import svg, table
+from labs.render.places import places
 from labs.spec import from_template, parse
 from labs.spec.source import DescriptionError
 from labs.tests.walk import Network
@@ -208,9 +209,9 @@ def test_equal_descriptions_give_equal_plans_and_the_rest_stays_as_it_was() -> N
 def test_pictures_and_tables_show_switches_apart_from_all_else() -> None:
     for kind, sizes in SWITCHED:
         plan = compile(from_template(kind, {**sizes, "switch": "ovs"}), HOST)
-        places = svg._places(plan, [(a, b) for a, b, _ in svg._edges(plan)])
-        assert set(places) == {each.name for each in plan.nodes if each.kind != "emulator"}
-        for (_, (x, y)), (_, (a, b)) in itertools.combinations(places.items(), 2):
+        found = places(plan, [(edge.a, edge.b) for edge in svg.edges_of(plan)])
+        assert set(found) == {each.name for each in plan.nodes if each.kind != "emulator"}
+        for (_, (x, y)), (_, (a, b)) in itertools.combinations(found.items(), 2):
             assert (x - a) ** 2 + (y - b) ** 2 > 20**2, kind
         assert "sw-" in svg.picture(plan)
         assert ["switch"] * len(of_kind(plan, "switch")) == [row[1] for row in table.nodes(plan) if row[1] == "switch"]

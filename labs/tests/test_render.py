@@ -12,6 +12,7 @@ from labs.spec import from_template, load, parse
 from labs.spec.fields import Topology
 
 HOST = HostFacts((0, 1), ())
+LIBRARY = Path(__file__).parents[1] / "library"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -25,19 +26,77 @@ def test_a_picture_shows_every_node_once_and_apart(kind: str) -> None:
     picture = svg.picture(plan)
     root = ElementTree.fromstring(picture)
     drawn = [(float(c.attrib["cx"]), float(c.attrib["cy"])) for c in root.iter(f"{SVG}circle")]
+    kinds = {node.kind for node in plan.nodes} - {"emulator"}
+    drawn = drawn[: -len(kinds)]  # the others are the legend's
     visible = [node.name for node in plan.nodes if node.kind != "emulator"]
     words = [text.text for text in root.iter(f"{SVG}text")]
     assert len(drawn) == len(visible)
     assert set(visible) | {link.name for link in plan.links} <= set(words)
     for index, (x, y) in enumerate(drawn):
-        assert 0 < x < float(root.attrib["width"]) and 0 < y < float(root.attrib["height"])
+        left, top, width, height = map(float, root.attrib["viewBox"].split())
+        assert left < x < left + width and top < y < top + height
         assert all((x - a) ** 2 + (y - b) ** 2 > 20**2 for a, b in drawn[:index])
     assert picture == svg.picture(plan)
 
 
-@pytest.mark.parametrize(
-    "file", sorted((Path(__file__).parents[1] / "library").glob("*.lab.yaml")), ids=lambda f: f.name
-)
+LEGIBLE = [
+    compiled("star", arms="8"),
+    compiled("ring", routers="12"),
+    compiled("grid"),
+    compiled("mesh"),
+    compiled("parking-lot", loss="0.1%"),
+    compiled("fishbone", queue="codel"),
+    compile(load(LIBRARY / "switched.lab.yaml"), HOST),
+    compile(load(LIBRARY / "satellite.lab.yaml"), HOST),
+    compile(load(LIBRARY / "l4s.lab.yaml"), HOST),
+]
+
+
+@pytest.mark.parametrize("plan", LEGIBLE, ids=lambda plan: plan.lab)
+def test_no_words_of_a_picture_lie_on_others_or_on_a_node(plan: Plan) -> None:
+    root = ElementTree.fromstring(svg.picture(plan))
+    grounds = [
+        tuple(float(each.attrib[key]) for key in ("x", "y", "width", "height"))
+        for each in root.iter(f"{SVG}rect")
+        if each.attrib.get("class") == "back"
+    ]
+    named = [node for node in plan.nodes if node.kind != "emulator"]
+    assert len(grounds) >= len(named) + len(plan.links)
+    for index, (x, y, width, height) in enumerate(grounds):
+        for a, b, wide, high in grounds[:index]:
+            assert x + width <= a or a + wide <= x or y + height <= b or b + high <= y
+        for circle in root.iter(f"{SVG}circle"):
+            cx, cy, r = (float(circle.attrib[key]) for key in ("cx", "cy", "r"))
+            near = max(x, min(cx, x + width)), max(y, min(cy, y + height))
+            assert (near[0] - cx) ** 2 + (near[1] - cy) ** 2 >= r**2
+    assert float(root.attrib["width"]) < 2000
+
+
+def words_of(plan: Plan) -> list[str]:
+    return [text.text or "" for text in ElementTree.fromstring(svg.picture(plan)).iter(f"{SVG}text")]
+
+
+def test_each_link_tells_rate_delay_buffer_queue_and_loss() -> None:
+    words = words_of(compiled("parking-lot", loss="0.1%", queue="codel", rtt="90ms", rate="100M"))
+    for shown in ("100Mbit/s 15ms", "1.125MB codel", "loss 0.1%"):
+        assert words.count(shown) == 3, "at each hop"
+    words = words_of(compile(load(LIBRARY / "satellite.lab.yaml"), HOST))
+    for shown in ("core (r1 → r2)", "→ 50Mbit/s 280ms", "← 5Mbit/s 280ms", "← 350kB drop-tail", "bottleneck"):
+        assert shown in words
+    assert any("10Gbit/s" in word and word.startswith("plain link") for word in words), "the legend has the others"
+
+
+def test_the_bottleneck_is_the_one_of_the_table_of_pairs() -> None:
+    switched = compile(load(LIBRARY / "switched.lab.yaml"), HOST)
+    assert svg.bottlenecks(switched) == {"sw-r1": 3, "sw-r2": 3}
+    words = words_of(switched)
+    assert words.count("bottleneck of all pairs") == 2 and "100Mbit/s 257.38kB" in words
+    assert {row[3].rpartition(" ")[2] for row in table.pairs(switched)} <= set(svg.bottlenecks(switched))
+    marked = svg.picture(switched).count('<line class="bottleneck"')
+    assert marked == 3, "both of them, and the legend's"
+
+
+@pytest.mark.parametrize("file", sorted(LIBRARY.glob("*.lab.yaml")), ids=lambda f: f.name)
 def test_the_librarys_labs_are_drawn(file: Path) -> None:
     plan = compile(load(file), HOST)
     ElementTree.fromstring(svg.picture(plan))
@@ -47,7 +106,7 @@ def test_the_librarys_labs_are_drawn(file: Path) -> None:
 def test_a_picture_of_many_hosts_is_drawn_without_words() -> None:
     picture = svg.picture(compiled("star", arms="500"))
     assert "arm1" not in picture
-    assert picture.count("<circle") == 501
+    assert picture.count("<circle") == 501 + 2, "and two in the legend"
 
 
 def test_the_table_of_a_dumbbell() -> None:
@@ -66,7 +125,7 @@ def test_the_table_of_a_dumbbell() -> None:
 
 
 def test_the_table_names_what_is_slowest_on_the_way() -> None:
-    switched = compile(load(Path(__file__).parents[1] / "library/switched.lab.yaml"), HOST)
+    switched = compile(load(LIBRARY / "switched.lab.yaml"), HOST)
     assert {tuple(row[3:]) for row in table.pairs(switched)} == {("100Mbit/s at sw-r1", "core")}
     slow = compiled("dumbbell", access="100M")
     assert table.pairs(slow)[0][3] == "100Mbit/s at access-left1"
