@@ -23,6 +23,7 @@ from labs.context import Context
 from labs.record import disturbances
 from labs.record.experiment import Entry
 from labs.rundir import DiskFullError, is_full
+from labs.runtime import cpu
 from labs.runtime.base import LabError
 from labs.runtime.progress import RunProgress
 from labs.runtime.sweep import sweep
@@ -50,7 +51,7 @@ def in_virtual(
 
         return run
 
-    with board.shown(context.reporter):
+    with board.shown(context.reporter, held_up=cpu.crowded):
         sweep([job(entry) for entry in entries], workers)
 
 

@@ -5,10 +5,11 @@ In: runs as they begin, move on and end. Out: a status line on a terminal, a lin
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from labs.reporter import Reporter
@@ -16,57 +17,95 @@ from labs.runtime.progress import RunProgress
 from labs.units import NS_PER_SECOND, about
 
 TICK_S = 0.5
+LOOK_S = 2.0
+"""How often it is asked what runs wait for."""
+FADES = 3.0
+"""By how much less a run's pace counts than that of one that ended a round of all workers later."""
+LATELY = 2 / 3
+"""Of the pace of the last round, beside that of runs that have ended: a machine that becomes ten times slower is seen
+within about a usual run's time."""
+HOPED = 1 / 8
+"""Of a run that is at work the usual pace counts as much as so much of it: connections that begin tell little of what
+they take later."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """A run at work: what it is expected to take of its own clock, how much of that has passed, since when; and what
-    it was forecast to take of wall time, 0 where nobody knows."""
+    """A run at work: what it is expected to take of its own clock, how much of that has passed, since when.
 
+    `size_ns`: what it was forecast to take of wall time; where nobody knows, of its own clock.
+    """
+
+    size_ns: int
     expected_ns: int
     passed_ns: int
     begun_ns: int
-    forecast_ns: int = 0
 
-    def left_ns(self, now: int, usual: float) -> float:
-        """Of wall time, by its own pace; it has the usual one until about a second of its own clock says otherwise."""
-        return self._left_ns(now, usual, NS_PER_SECOND)
+    def share(self, usual: float) -> float:
+        """How much of it is done, where runs end after a share `usual` of the time that they may take."""
+        return min(self.passed_ns / max(self.expected_ns * usual, 1), 1.0)
 
-    def left_by_forecast_ns(self, now: int, off: float) -> float:
-        """The same; it has the forecast's pace, so many times `off` as others were, until an eighth of it has passed:
-        connections that begin tell little of what they take later."""
-        return self._left_ns(now, self.forecast_ns * off / max(self.expected_ns, 1), self.expected_ns / 8)
+    def left_ns(self, now: int, pace: float, usual: float) -> float:
+        """Of wall time, by its own pace, and the more by that of others the less of it is done."""
+        done = self.share(usual)
+        took_ns = now - self.begun_ns + pace * self.size_ns * HOPED
+        return (1 - done) * took_ns / (done + HOPED)
 
-    def _left_ns(self, now: int, pace: float, weight_ns: float) -> float:
-        wall_ns = now - self.begun_ns
-        pace = (wall_ns + pace * weight_ns) / max(self.passed_ns + weight_ns, 1)
-        return max(self.expected_ns - self.passed_ns, 0) * pace
+
+@dataclass(slots=True)
+class _Ended:
+    """Sums over runs that have ended, of which the recent ones weigh more."""
+
+    runs: float = 0.0
+    wall_ns: float = 0.0
+    size_ns: float = 0.0
+    passed_ns: float = 0.0
+    expected_ns: float = 0.0
+
+    def add(self, work: _Work, now: int, weight: float) -> None:
+        """`weight`: of those before."""
+        self.runs = self.runs * weight + 1
+        self.wall_ns = self.wall_ns * weight + now - work.begun_ns
+        self.size_ns = self.size_ns * weight + work.size_ns
+        self.passed_ns = self.passed_ns * weight + min(work.passed_ns, work.expected_ns)
+        self.expected_ns = self.expected_ns * weight + work.expected_ns
+
+    @property
+    def mean_wall_ns(self) -> float:
+        """Of a run."""
+        return self.wall_ns / max(self.runs, 1.0)
+
+    @property
+    def share(self) -> float:
+        """Of the time that runs may take by their own clock, how much they took."""
+        return self.passed_ns / self.expected_ns if self.passed_ns and self.expected_ns else 1.0
 
 
 class Board:
-    """Counts runs. The time left is guessed from the wall time that a second of the runs' own clock took so far: of a
-    run at work its own pace, as one may be held up that others are not, of those that wait the pace of all.
+    """Counts runs, and guesses the time left from what those that ended took against what they were expected to take,
+    the recent ones weighing more, and from how far those at work have come: one may be held up that others are not.
 
-    `forecast_ns`: what each run is forecast to take of wall time, by its number. It is the first guess, and of runs
-    that wait it is what counts, as many times as those that have ended took it.
+    `forecast_ns`: what each run is forecast to take of wall time, by its number; it is the first guess. Where nobody
+    knows, there is a guess as soon as a second of the runs' own clock has passed.
     """
 
     def __init__(
         self, what: str, total: int, expected_ns: int, workers: int = 1, forecast_ns: Mapping[int, int] | None = None
     ) -> None:
         self._what, self._total, self._workers = what, total, max(workers, 1)
-        self._expected_ns = expected_ns
-        self._ended, self._ended_own_ns, self._ended_wall_ns = 0, 0, 0
-        self._ended_expected_ns = 0
-        self._forecast_ns = dict(forecast_ns or {})
-        self._ended_forecast_ns = 0
+        forecast = dict(forecast_ns or {})
+        self._forecast_ns = forecast if all(forecast.values()) else {}
+        self._size_ns = sum(self._forecast_ns.values()) or expected_ns
+        self._ended_number, self._ended_size_ns, self._ended_wall_ns, self._ended = 0, 0, 0, _Ended()
+        self._seen: collections.deque[tuple[float, float]] = collections.deque()
         self._at_work: dict[int, _Work] = {}
         self._lock = threading.Lock()
 
     def begin(self, number: int, expected_ns: int) -> None:
         """A run begins, which is expected to take `expected_ns` of its own clock."""
         with self._lock:
-            self._at_work[number] = _Work(expected_ns, 0, time.monotonic_ns(), self._forecast_ns.get(number, 0))
+            size_ns = self._forecast_ns.get(number, expected_ns)
+            self._at_work[number] = _Work(size_ns, expected_ns, 0, time.monotonic_ns())
 
     def move(self, number: int, progress: RunProgress) -> None:
         """From a run of the virtual clock."""
@@ -78,36 +117,52 @@ class Board:
         """A run has ended, whatever became of it."""
         with self._lock:
             work = self._at_work.pop(number)
-            self._ended += 1
-            self._ended_expected_ns += work.expected_ns
-            self._ended_forecast_ns += work.forecast_ns
-            self._ended_own_ns += max(work.passed_ns, 1)
-            self._ended_wall_ns += time.monotonic_ns() - work.begun_ns
+            self._ended_number += 1
+            now = time.monotonic_ns()
+            self._ended_size_ns += work.size_ns
+            self._ended_wall_ns += now - work.begun_ns
+            self._ended.add(work, now, FADES ** (-1 / min(self._workers, self._total)))
 
     def words(self) -> str:
         """How many runs have ended, and about how much wall time is left."""
         with self._lock:
-            text = f"{self._what}: {self._ended} of {self._total} runs have ended"
+            text = f"{self._what}: {self._ended_number} of {self._total} runs have ended"
             left_ns = self._left_ns()
         return text if not left_ns else f"{text}, about {about(left_ns, 'time', 2)} left"
 
     def _left_ns(self) -> float | None:
-        now, at_work = time.monotonic_ns(), self._at_work.values()
-        at_once = min(self._workers, max(self._total - self._ended, 1))
-        if self._forecast_ns and all(self._forecast_ns.values()):
-            off = self._ended_wall_ns / self._ended_forecast_ns if self._ended_forecast_ns else 1.0
-            left = [work.left_by_forecast_ns(now, off) for work in at_work]
-            waiting = sum(self._forecast_ns.values()) - self._ended_forecast_ns - sum(w.forecast_ns for w in at_work)
-            return max([(sum(left) + max(waiting, 0) * off) / at_once, *left])
-        own = self._ended_own_ns + sum(work.passed_ns for work in at_work)
-        wall = self._ended_wall_ns + sum(now - work.begun_ns for work in at_work)
-        if own < NS_PER_SECOND or not self._expected_ns:
+        now, at_work, usual = time.monotonic_ns(), list(self._at_work.values()), self._ended.share
+        pace = self._pace(now, at_work, usual)
+        if pace is None:
             return None
-        # What has ended tells best of those that wait, where something has.
-        pace = self._ended_wall_ns / self._ended_own_ns if self._ended_own_ns > NS_PER_SECOND else wall / own
-        left = [work.left_ns(now, pace) for work in at_work]
-        waiting_ns = self._expected_ns - self._ended_expected_ns - sum(work.expected_ns for work in at_work)
-        return max([(sum(left) + max(waiting_ns, 0) * pace) / at_once, *left])
+        left = [work.left_ns(now, pace, usual) for work in at_work]
+        waiting_ns = max(self._size_ns - self._ended_size_ns - sum(work.size_ns for work in at_work), 0)
+        at_once = min(self._workers, max(self._total - self._ended_number, 1))
+        return max([(sum(left) + waiting_ns * pace) / at_once, *left])
+
+    def _pace(self, now: int, at_work: Sequence[_Work], usual: float) -> float | None:
+        """Wall time for each ns of a run's size; None where nobody knows yet."""
+        wall_ns = float(sum(now - work.begun_ns for work in at_work))
+        done_ns = sum(work.share(usual) * work.size_ns for work in at_work)
+        if self._ended.size_ns:
+            ended = self._ended.wall_ns / self._ended.size_ns
+            lately = self._lately(self._ended_wall_ns + wall_ns, self._ended_size_ns + done_ns)
+            return ended if lately is None else LATELY * lately + (1 - LATELY) * ended
+        if self._forecast_ns:
+            hoped_ns = HOPED * sum(work.size_ns for work in at_work) or 1.0
+            return (wall_ns + hoped_ns) / (done_ns + hoped_ns)
+        return wall_ns / done_ns if done_ns >= NS_PER_SECOND else None
+
+    def _lately(self, wall_ns: float, done_ns: float) -> float | None:
+        """The pace of all workers together while they worked for as long as a usual run each; None until then."""
+        window_ns = self._ended.mean_wall_ns * min(self._workers, self._total)
+        self._seen.append((wall_ns, done_ns))
+        while len(self._seen) > 1 and wall_ns - self._seen[1][0] >= window_ns:
+            self._seen.popleft()
+        begun_ns, before_ns = self._seen[0]
+        if wall_ns - begun_ns < window_ns:
+            return None
+        return (wall_ns - begun_ns) / max(done_ns - before_ns, 1.0)
 
     def live(self) -> None:
         """The live clock's runs move on with this machine's time."""
@@ -117,16 +172,19 @@ class Board:
                 work.passed_ns = now - work.begun_ns
 
     @contextlib.contextmanager
-    def shown(self, reporter: Reporter, live: bool = False) -> Iterator[None]:
-        """Shows it on standard error meanwhile."""
+    def shown(self, reporter: Reporter, live: bool = False, held_up: Callable[[], str] = lambda: "") -> Iterator[None]:
+        """Shows it on standard error meanwhile; `held_up`: words on what runs wait for, asked every few seconds."""
         over = threading.Event()
         with reporter.progress(self.words()) as progress:
 
             def follow() -> None:
+                why, look_s = "", time.monotonic()
                 while not over.wait(TICK_S):
                     if live:
                         self.live()
-                    progress.tick(self.words())
+                    if time.monotonic() > look_s:
+                        why, look_s = held_up(), time.monotonic() + LOOK_S
+                    progress.tick(f"{self.words()}; {why}" if why else self.words())
 
             thread = threading.Thread(target=follow, daemon=True)
             thread.start()

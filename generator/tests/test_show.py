@@ -48,7 +48,7 @@ def test_the_time_left_is_forecast_before_a_run_has_shown_its_pace(monkeypatch: 
     for _ in range(8):
         now_ns += 10 * NS_PER_SECOND
         board.move(0, RunProgress(now_ns, now_ns))
-    assert board.words().endswith("about 40s left"), "the second one, as it was forecast"
+    assert board.words().endswith("about 76s left"), "the second one, nearly as much slower as the first one"
     board.end(0)
     board.begin(1, run_ns)
     assert board.words().endswith("about 80s left"), "twice as long as forecast, like the first one"

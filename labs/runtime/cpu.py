@@ -25,19 +25,52 @@ THREAD = "spinner"
 otherwise (EWAN_SCHED=shared)."""
 
 
-@contextlib.contextmanager
-def reserved() -> Iterator[set[int]]:
-    """The CPU of a run, held while the context lasts; all usable CPUs where other runs hold each of them."""
-    usable = free()
-    for cpu in sorted(usable):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as holder:
+class Held:
+    """The CPU of a run; all usable ones where other runs hold each of them."""
+
+    def __init__(self) -> None:
+        self._holder: socket.socket | None = None
+        self.cpus = self._take(free())
+
+    def moved(self) -> set[int] | None:
+        """The CPUs to go to, held from then on: where links have begun to spin on this run's, and where one has become
+        free for a run that shares. None where it may stay, and where links spin on every CPU.
+        """
+        usable, cpus = free(), self.cpus
+        if self._holder is not None and cpus <= usable:
+            return None
+        before, self._holder = self._holder, None
+        self.cpus = self._take(usable)
+        if before is not None:
+            before.close()
+        return self.cpus if self.cpus != cpus else None
+
+    def release(self) -> None:
+        """Others may have it."""
+        if self._holder is not None:
+            self._holder.close()
+
+    def _take(self, usable: set[int]) -> set[int]:
+        for cpu in sorted(usable):
+            holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 holder.bind(f"\0ewan-virtual-cpu-{cpu}")
             except OSError:
+                holder.close()
                 continue
-            yield {cpu}
-            return
-    yield usable
+            self._holder = holder
+            return {cpu}
+        return usable
+
+
+@contextlib.contextmanager
+def reserved() -> Iterator[Held]:
+    """The CPU of a run, held while the context lasts."""
+    held = Held()
+    try:
+        yield held
+    finally:
+        held.release()
 
 
 def free() -> set[int]:
@@ -70,6 +103,12 @@ def notice() -> str:
             "labs may take a hundred times as long: `ewan ps` shows the live labs, `ewan down NAME` removes one"
         )
     return f"links of live labs spin on {_words(own & taken)}: virtual labs keep to {_words(own - taken)}"
+
+
+def crowded() -> str:
+    """A few words where runs have to share their CPUs with spinning links; empty where they need not."""
+    own = os.sched_getaffinity(0)
+    return f"held up by live labs, whose links spin on {_words(own)}" if own <= spinning() else ""
 
 
 def _words(cpus: set[int]) -> str:

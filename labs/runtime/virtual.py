@@ -23,11 +23,10 @@ from resource import struct_rusage
 from typing import Any, NamedTuple
 
 import orjson
-import psutil
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import cpu, kernel, memory, services
+from labs.runtime import cpu, kernel, memory, services, sessions
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -48,6 +47,8 @@ KIB = 1 << 10
 # Nodes' programs start without virtual time too, one in half a second where nothing else wants the CPU.
 SERVICE_S = 5.0
 POLL_S = 0.1
+LOOK_S = 2.0
+"""How often a run looks whether a live lab's links have begun to spin on its CPU."""
 ENDS_S = 10.0
 # What the kernel's command line (2048 bytes) and its parser carry.
 LONGEST_PATH = 200
@@ -155,8 +156,12 @@ class VirtualRuntime:
             try:
                 parameters = _parameters(plan, wanted.bytes, directory, root, page.path)
                 command: list[Path | str] = [binary, "launch", "--", image, *parameters]
-                with _guest(command, directory, lock) as guest, deferred() as check:
-                    asked, used = self._wait(guest, page, watch, plan, check, stop)
+                with (
+                    cpu.reserved() as place,
+                    _guest(command, directory, lock, place.cpus) as guest,
+                    deferred() as check,
+                ):
+                    asked, used = self._wait(guest, place, page, watch, plan, check, stop)
                     last = watch.progress()
             finally:
                 page.close()
@@ -167,6 +172,7 @@ class VirtualRuntime:
     def _wait(
         self,
         guest: subprocess.Popen[bytes],
+        place: cpu.Held,
         page: Page,
         watch: Watch,
         plan: Plan,
@@ -180,12 +186,17 @@ class VirtualRuntime:
         kill_at: float | None = None
         touched = 0
         patience_s = self._stall_s + SERVICE_S * sum(len(node.services) for node in plan.nodes)
+        look_at = time.monotonic() + LOOK_S
         while True:
             if (usage := _usage(guest, POLL_S)) is not None:
                 # It waits for a program each time that it has entered one, and for nothing else.
                 cpu_ns = round((usage.ru_utime + usage.ru_stime) * NS_PER_SECOND)
                 return kill_at is not None, Used(cpu_ns, usage.ru_nvcsw, touched)
             touched = max(touched, _touched_bytes(guest.pid))
+            if time.monotonic() > look_at:
+                if (cpus := place.moved()) is not None:
+                    sessions.move(guest.pid, cpus)
+                look_at = time.monotonic() + LOOK_S
             if kill_at is None:
                 try:
                     check()
@@ -292,8 +303,11 @@ def _put(binary: Path, place: Path) -> None:
 
 
 @contextlib.contextmanager
-def _guest(command: Sequence[Path | str], directory: Path, lock: int) -> Iterator[subprocess.Popen[bytes]]:
-    """The kernel's process, in a session of its own; whatever happens, it and all its children are gone afterwards.
+def _guest(
+    command: Sequence[Path | str], directory: Path, lock: int, cpus: set[int]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The kernel's process on its CPUs, in a session of its own; whatever happens, it and all its children are gone
+    afterwards.
 
     They hold the lock on the directory too.
     """
@@ -302,7 +316,7 @@ def _guest(command: Sequence[Path | str], directory: Path, lock: int) -> Iterato
         "HOME": str(directory),
         "TMPDIR": str(SHARED_MEMORY),
     }
-    with cpu.reserved() as own, (directory / "console.log").open("wb") as console:
+    with (directory / "console.log").open("wb") as console:
         guest = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -314,12 +328,12 @@ def _guest(command: Sequence[Path | str], directory: Path, lock: int) -> Iterato
             pass_fds=(lock,),
         )
         with contextlib.suppress(OSError):  # it is ours to say where; without the right, or its end, as it is
-            os.sched_setaffinity(guest.pid, own)
+            os.sched_setaffinity(guest.pid, cpus)
         try:
             yield guest
         finally:
             guest.kill()
-            for pid in _session(guest.pid):
+            for pid in sessions.members(guest.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             guest.wait()
@@ -346,16 +360,6 @@ def _touched_bytes(pid: int) -> int:
         return 0
     lines = (line.split() for line in status.splitlines() if line.startswith("VmHWM:"))
     return next((int(words[1]) * KIB for words in lines), 0)
-
-
-def _session(leader: int) -> list[int]:
-    """Processes of the session that `leader` began; its number is nobody else's while one of them is there."""
-    found = []
-    for pid in psutil.pids():
-        with contextlib.suppress(OSError):
-            if pid != leader and os.getsid(pid) == leader:
-                found.append(pid)
-    return found
 
 
 def _ended(directory: Path, lab: str, asked: bool) -> dict[str, Any]:

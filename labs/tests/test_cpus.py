@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labs.runtime import cpu, spinners
+from labs.runtime import cpu, sessions, spinners
 
 SPINNER = ("--state", "/run/ewan/x", "--spinner", "0", "--id", "abc")
 # Python takes the first word for a program's path: the processes' programs are called as the subcommands are.
@@ -91,4 +91,40 @@ def test_a_run_has_a_cpu_without_spinners_and_the_next_one_none_of_its_own(monke
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {4_000_000, 4_000_001, 4_000_002})
     monkeypatch.setattr(cpu, "spinning", lambda: {4_000_000})
     with cpu.reserved() as first, cpu.reserved() as second, cpu.reserved() as third:
-        assert (first, second, third) == ({4_000_001}, {4_000_002}, {4_000_001, 4_000_002})
+        assert [each.cpus for each in (first, second, third)] == [{4_000_001}, {4_000_002}, {4_000_001, 4_000_002}]
+
+
+def test_a_run_leaves_a_cpu_on_which_links_begin_to_spin(monkeypatch: pytest.MonkeyPatch) -> None:
+    spinning: set[int] = set()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {4_000_010, 4_000_011})
+    monkeypatch.setattr(cpu, "spinning", lambda: spinning)
+    with cpu.reserved() as run:
+        assert run.cpus == {4_000_010} and run.moved() is None and cpu.crowded() == ""
+        spinning.add(4_000_010)
+        assert run.moved() == {4_000_011} == run.cpus and run.moved() is None
+        with cpu.reserved() as other:
+            assert other.cpus == {4_000_011} and other.moved() is None, "it is held already, and shared"
+            spinning.clear()
+            assert other.moved() == {4_000_010} and run.moved() is None, "each has one of its own again"
+        spinning.add(4_000_010)
+        spinning.add(4_000_011)
+        assert run.moved() is None, "there is no better one"
+        assert cpu.crowded() == "held up by live labs, whose links spin on CPUs 4000010, 4000011"
+    spinning.clear()
+    with cpu.reserved() as first, cpu.reserved() as second:
+        assert (first.cpus, second.cpus) == ({4_000_010}, {4_000_011}), "all were given back"
+
+
+def test_all_threads_of_a_session_are_moved(tmp_path: Path) -> None:
+    one = min(os.sched_getaffinity(0))
+    script = "sleep 60 & sleep 60 & echo begun; wait"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
+        try:
+            assert leader.stdout and leader.stdout.readline() == "begun\n"
+            pids = [leader.pid, *sessions.members(leader.pid)]
+            assert len(pids) == 3
+            sessions.move(leader.pid, {one})
+            assert all(os.sched_getaffinity(pid) == {one} for pid in pids)
+        finally:
+            for pid in sessions.members(leader.pid):
+                os.kill(pid, 9)
