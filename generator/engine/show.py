@@ -43,7 +43,7 @@ def points(
             groups.append(Group(head, [cells]))
     rows = [[str(point["parameters"].get(name, NONE)) for name in names] for point in result]
     if len({*runs}) == 1:
-        title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'} a point)"
+        title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'}{' a point' if len(runs) > 1 else ''})"
     return screen(Table(names, rows, groups), title, width, every)
 
 
