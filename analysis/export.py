@@ -23,15 +23,17 @@ BOUNDS = ("low", "high")
 
 
 def points(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
-    """A line a point: parameters, seeds, of each metric the mean, the interval's ends, of how many runs."""
+    """A line a point: parameters, seeds, the metrics that are more than the links carry; of each metric the mean, the
+    interval's ends, of how many runs."""
     names = _parameters(experiment)
     metrics = quantities.ordered({name: None for point in found["points"] for name in point["metrics"]})
-    heads = [*names, "seeds"]
+    heads = [*names, "seeds", "more than the links carry"]
     for metric in metrics:
         heads += [_head(metric), *(_head(metric, bound) for bound in BOUNDS), f"{metric}, runs"]
     rows = []
     for point in found["points"]:
         row: list[Any] = [*(point["parameters"].get(name) for name in names), point["seeds"]]
+        row.append("; ".join(point.get("beyond", {})))
         for metric in metrics:
             value = point["metrics"].get(metric) or {}
             row += [_value(metric, value.get(key)) for key in ("mean", *BOUNDS)] + [value.get("n")]

@@ -26,6 +26,8 @@ class Column:
     unit: str
     divisor: float
     values: Sequence[Mapping[str, Any] | None]
+    beyond: Sequence[bool] = ()
+    """At which points it is more than the links carry (analysis/metrics.py); empty: at none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ def tables(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> Iter
         for name in names:
             values = [point["metrics"].get(name) for point in points]
             divisor, unit = fitting([value["mean"] for value in values if value], summary.unit(name))
-            columns.append(Column(name, unit, divisor, values))
+            beyond = [name in point.get("beyond", {}) for point in points]
+            columns.append(Column(name, unit, divisor, values, beyond if any(beyond) else ()))
         seeds = [point["seeds"] for point in points]
         yield Table(title, experiment.varied, [values_of(experiment, each) for each in points], seeds, columns)
 

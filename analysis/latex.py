@@ -30,6 +30,7 @@ _SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
+    "‡": r"\textdaggerdbl{}",
     "±": r"\ensuremath{\pm}",
     "×": r"\ensuremath{\times}",
     "→": r"\ensuremath{\rightarrow}",
@@ -46,6 +47,7 @@ _UNITS = {
     "ns": r"\nano\second",
     "%": r"\percent",
 }
+_BEYOND = r"{\textsuperscript{\textdaggerdbl}}"
 _AMOUNT = re.compile(r"(-?\d+(?:\.\d+)?) ?([A-Za-zµ%][A-Za-z/]*)?")
 _INTERVAL = re.compile(r"(-?\d+(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 
@@ -69,7 +71,8 @@ def write(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> dict[
             part = number // MOST_COLUMNS
             name = re.sub(r"[^a-z]+", "-", table.title.lower()).strip("-") + (f"-{part + 1}" if part else "")
             columns = [*parameters(table), *map(measured, table.columns[number : number + MOST_COLUMNS])]
-            about = f"{lab}: {table.title}. {kind}."
+            beyond = any(column.beyond for column in table.columns[number : number + MOST_COLUMNS])
+            about = f"{lab}: {table.title}. {kind}.{' ‡: more than the links carry.' if beyond else ''}"
             files[f"{name}.tex"] = f"% {_one_line(about)}\n% \\usepackage{{booktabs,siunitx}}\n{tabular(columns)}"
             shown.append(
                 f"\\begin{{table}}\n\\centering\n\\caption{{{escaped(about)}}}\n\\input{{{name}}}\n\\end{{table}}\n\\clearpage\n"
@@ -131,11 +134,13 @@ def measured(column: grouped.Column) -> Column:
         )
         found = _INTERVAL.fullmatch(text)
         values.append((found[1], found[2]) if found else None)
-    return _numbers(values, column.name, column.unit)
+    return _numbers(values, column.name, column.unit, column.beyond)
 
 
-def _numbers(values: Sequence[tuple[str, str | None] | None], name: str, unit: str) -> Column:
-    """An S column; of each value its digits, and those of its uncertainty. None: a dash."""
+def _numbers(
+    values: Sequence[tuple[str, str | None] | None], name: str, unit: str, marked: Sequence[bool] = ()
+) -> Column:
+    """An S column; of each value its digits, and those of its uncertainty. None: a dash. `marked`: which."""
     cells, whole, places, uncertain = [], 1, 0, 0
     for value in values:
         if value is None:
@@ -149,6 +154,9 @@ def _numbers(values: Sequence[tuple[str, str | None] | None], name: str, unit: s
         cells.append(f"{number}({digits})" if digits else number)
     sign = "-" if any(cell.startswith("-") for cell in cells) else ""
     form = f"{sign}{whole}.{places}" + (f"({uncertain})" if uncertain else "")
+    if marked:
+        cells = [f"{cell} {_BEYOND}" if each else cell for cell, each in zip(cells, marked, strict=True)]
+        form += f",table-space-text-post={_BEYOND}"
     return Column(f"S[table-format={form}]", head(name, unit), cells)
 
 

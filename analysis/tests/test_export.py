@@ -45,6 +45,13 @@ def test_a_number_has_the_digits_of_its_uncertainty() -> None:
     assert column.head == r"{\shortstack{mean completion \\ time (\si{\second})}}"
 
 
+def test_what_is_more_than_the_links_carry_is_marked() -> None:
+    values = [value(54.4e6, 0.7e6), value(47e6, 1e6)]
+    column = latex.measured(Column("mean goodput", "Mbit/s", 1e6, values, [True, False]))
+    assert column.cells == [r"54.40(70) {\textsuperscript{\textdaggerdbl}}", "47.0(10)"]
+    assert "table-space-text-post=" in column.format
+
+
 def test_amounts_of_one_unit_are_numbers_below_it_and_others_are_words() -> None:
     points = [["20ms", "1BDP", "5"], ["40.5ms", "a_b", "10"]]
     columns = latex.parameters(Table("x", ["rtt", "buffer", "n"], points, [3, 12], []))
