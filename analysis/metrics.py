@@ -287,6 +287,37 @@ def _udp_delay_p99(run: RunData) -> float | None:
     return _mean(run.datagrams["delay_p99_ns"])
 
 
+@computes("ping rtt mean")
+def _ping_mean(run: RunData) -> float | None:
+    if run.round_trips:
+        return fmean(run.round_trips)
+    told = run.of_commands("readings").filter(pl.col("rtt_mean_ns").is_not_null() & (pl.col("received_packets") > 0))
+    answers = int(told["received_packets"].sum())
+    return float((told["rtt_mean_ns"] * told["received_packets"]).sum()) / answers if answers else None
+
+
+@computes("ping rtt p50")
+def _ping_p50(run: RunData) -> float | None:
+    return flows.percentile(run.round_trips, 0.50) if run.round_trips else None
+
+
+@computes("ping rtt p95")
+def _ping_p95(run: RunData) -> float | None:
+    return flows.percentile(run.round_trips, 0.95) if run.round_trips else None
+
+
+@computes("ping rtt p99")
+def _ping_p99(run: RunData) -> float | None:
+    return flows.percentile(run.round_trips, 0.99) if run.round_trips else None
+
+
+@computes("ping loss")
+def _ping_loss(run: RunData) -> float | None:
+    told = run.of_commands("readings").filter(pl.col("tool") == "ping")
+    sent = int(told["sent_packets"].sum())
+    return 1 - int(told["received_packets"].sum()) / sent if sent else None
+
+
 @computes("reverse goodput")
 def _reverse_goodput(run: RunData) -> float | None:
     return _of_role(run, "reverse")

@@ -25,6 +25,8 @@ from labs.record.quantities import Kind, Quantity, Selection
 
 _COLUMNS: Mapping[Kind, str] = {"step": "step", "role": "role", "source": "source", "flow": "name"}
 """Of the flows' table, by what flows are selected by."""
+_COLUMNS_OF_COMMANDS: Mapping[Kind, str] = {"step": "step", "source": "node"}
+"""The same of tables that commands left, which have no role and are no flow."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,11 @@ class RunData:
         if chosen is None or chosen.name is not None or chosen.kind is None:
             yield quantity
             return
-        names = self.all_flows[_COLUMNS[chosen.kind]].drop_nulls().unique(maintain_order=True).to_list()
+        if quantity.metric.commands:
+            column = self.table("readings")[_COLUMNS_OF_COMMANDS[chosen.kind]]
+        else:
+            column = self.all_flows[_COLUMNS[chosen.kind]]
+        names = column.drop_nulls().unique(maintain_order=True).to_list()
         for name in names:
             yield Quantity(quantity.metric, Selection(chosen.kind, name))
 
@@ -81,6 +87,20 @@ class RunData:
     def load(self) -> pl.DataFrame:
         """The flows that most metrics are about: those selected, else those of role load."""
         return flows.loaded(self.all_flows) if self.selection is None else self.flows
+
+    def of_commands(self, table: str) -> pl.DataFrame:
+        """The rows of a table that commands of steps left: of the step or node that is selected, else all."""
+        there, chosen = self.table(table), self.selection
+        if chosen is None:
+            return there
+        column = _COLUMNS_OF_COMMANDS.get(chosen.kind or "step")
+        return there.clear() if column is None else there.filter(pl.col(column) == chosen.name)
+
+    @cached_property
+    def round_trips(self) -> list[int]:
+        """RTTs (ns) of echo requests, by their first replies."""
+        pings = self.of_commands("pings")
+        return pings.filter(~pl.col("duplicate"))["rtt_ns"].drop_nulls().to_list()
 
     @cached_property
     def _paths(self) -> tuple[CrossedPath, ...]:

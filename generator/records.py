@@ -1,8 +1,9 @@
 """From what a run left to its tables: traffic results, the external generators' outputs and link counters → Parquet.
 
 In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv and others) and its schedule, which says
-which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, and
-of a live run {releases,spinners,machine}.parquet, with the columns of labs/record/tables.py. What a run that was cut
+which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of a
+live run {releases,spinners,machine}.parquet, and what readers find in the outputs of commands, with the columns of
+labs/record/tables.py. What a run that was cut
 short has left is kept: flows without a record say so in their row, and a last line that was not written whole is left
 out.
 """
@@ -17,7 +18,7 @@ import orjson
 import polars as pl
 from polars.exceptions import PolarsError
 
-from generator import external
+from generator import external, readers
 from generator.rows import Row, frame_of
 from labs.record import disturbances, tables
 from labs.record.disturbances import Disturbance
@@ -33,7 +34,7 @@ SOURCES = {
     "spinners.csv": ("spinners", ("spinner", "time_ns")),
     "machine.csv": ("machine", ("time_ns",)),
 }
-ORDER = {"flows": ("flow", "part")} | dict(SOURCES.values())
+ORDER = {"flows": ("flow", "part")} | dict(SOURCES.values()) | dict.fromkeys(readers.TABLES, ("command",))
 # Flows of one connection, which they have from their start.
 CONNECTED = ("bulk", "requests")
 _BACKWARD = 1
@@ -57,6 +58,7 @@ def collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, 
     if external.programs(dict(schedule)):
         for table, frame in external.rows(dict(schedule), directory).items():
             result[table] = pl.concat([result[table], frame]) if table in result else frame
+    result |= readers.rows(schedule, directory)
     for table, frame in result.items():
         tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))
     wrong = result["flows"].filter(pl.col("error").is_not_null()).select("name", "error").sort("name")

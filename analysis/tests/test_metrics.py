@@ -212,3 +212,33 @@ def test_the_bottleneck_of_other_flows_is_on_their_own_way() -> None:
 def test_marks_and_timeouts_are_absent_where_no_table_counts_them() -> None:
     data = run([done(0, 2)])
     assert not {"marks", "timeouts"} & metrics.of_run(data).keys()
+
+
+def test_pings_by_the_first_replies_of_all_steps_of_one_and_of_a_node() -> None:
+    def pings(step: str, node: str, *rtts_ms: int | None) -> list[dict[str, Any]]:
+        base = {"step": step, "node": node, "duplicate": False}
+        return [{**base, "rtt_ns": None if rtt is None else rtt * MS} for rtt in rtts_ms]
+
+    def told(step: str, node: str, sent: int, received: int, mean_ns: float | None) -> dict[str, Any]:
+        base = {"step": step, "node": node, "tool": "ping", "rtt_mean_ns": mean_ns}
+        return {**base, "sent_packets": sent, "received_packets": received}
+
+    again = {**pings("far", "left1", 90)[0], "duplicate": True}
+    tables_of = {
+        "pings": [*pings("far", "left1", 10, 20, None, 30), again, *pings("near", "left2", 1, 2)],
+        "readings": [
+            told("far", "left1", 4, 3, 20.0 * MS),
+            told("near", "left2", 2, 2, 1.5 * MS),
+            told("quiet", "left2", 10, 9, 5.0 * MS),
+        ],
+    }
+    there = run([], **tables_of)
+    wanted = ("ping loss of far", "ping rtt p50 of far", "ping rtt mean of quiet", "ping rtt p99 of source left2")
+    found = metrics.of_run(there, [parse(each) for each in (*wanted, "ping loss of each step", "ping loss of nobody")])
+    assert found["ping rtt mean"] == pytest.approx((10 + 20 + 30 + 1 + 2) / 5 * MS)
+    assert (found["ping rtt p50"], found["ping rtt p95"], found["ping rtt p99"]) == (10 * MS, 30 * MS, 30 * MS)
+    assert found["ping loss"] == pytest.approx(2 / 16)
+    assert (found["ping loss of far"], found["ping rtt p50 of far"]) == (0.25, 20 * MS)
+    assert (found["ping rtt mean of quiet"], found["ping rtt p99 of source left2"]) == (5 * MS, 2 * MS)
+    assert found["ping loss of quiet"] == pytest.approx(0.1) and found["ping loss of near"] == 0
+    assert "ping rtt p50 of quiet" not in found and "ping loss of nobody" not in found

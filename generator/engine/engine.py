@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generator import records
+from generator import readers, records
 from generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment, Job, family, now
@@ -395,6 +395,8 @@ class Engine:
                 if why is not None and entry.status == "complete":
                     entry.status, entry.error = "incomplete", why
                 kept += 1
+                for line in readers.problems(self._experiment.place(entry)):
+                    self._tell(f"run {entry.number}: {line}")
             except ValueError as error:
                 entry.status, entry.error = "incomplete", entry.error or f"its records are not whole: {error}"
             self._experiment.record_results(entry)

@@ -42,6 +42,12 @@ _INTERVAL = {
     "interval_ns": Column(_WHOLE, "its length"),
 }
 
+_COMMAND = {
+    "step": Column(_WORD, "the scenario's step"),
+    "node": Column(_WORD, "the node that its program ran in"),
+    "command": Column(_WHOLE, "the command's number in the run, by which its files in commands/ are named"),
+}
+
 COLUMNS: dict[str, Table] = {
     "flows": Table(
         "a flow, or a part of one",
@@ -132,6 +138,42 @@ COLUMNS: dict[str, Table] = {
             "duration_ns": Column(_WHOLE, "how long it took"),
             "sent_bytes": Column(_WHOLE, "payload sent"),
             "received_bytes": Column(_WHOLE, "payload received"),
+        },
+    ),
+    "pings": Table(
+        "an echo request of a ping that a step runs, or a further reply to it",
+        {
+            **_COMMAND,
+            "target": Column(_WORD, "whom it was sent to, as ping says it"),
+            "number": Column(_WHOLE, "its sequence number; after 65535 it goes on"),
+            "time_ns": Column(_WHOLE, "when it was sent; null: not known"),
+            "timed": Column(
+                _WORD,
+                "how that is known: stamp (`ping -D`: the reply's time of day less the RTT) or count (one interval for "
+                "each request since the last one with a stamp, or since the command's start)",
+            ),
+            "rtt_ns": Column(
+                _WHOLE,
+                "as ping prints it, rounded: iputils to 1 us below 1 ms, 10 us below 10 ms, 0.1 ms below 100 ms, else "
+                "1 ms; null: no answer, or ping printed no time",
+            ),
+            "size_bytes": Column(_WHOLE, "what it carries after the ICMP header"),
+            "ttl": Column(_WHOLE, "time to live of the reply"),
+            "answered": Column(_TRUTH, "a reply came"),
+            "duplicate": Column(_TRUTH, "a further reply to a request that has a row"),
+        },
+    ),
+    "readings": Table(
+        "what was read of the output of one command of a step",
+        {
+            **_COMMAND,
+            "tool": Column(_WORD, "whose output it is"),
+            "target": Column(_WORD, "whom it measured to; several are separated by commas"),
+            "sent_packets": Column(_WHOLE, "ping: requests, as it counts them at its end"),
+            "received_packets": Column(_WHOLE, "ping: requests that were answered"),
+            "duplicate_packets": Column(_WHOLE, "ping: further replies"),
+            "rtt_mean_ns": Column(_REAL, "ping: the mean RTT that it gives at its end"),
+            "problem": Column(_WORD, "what could not be read, and why; null: nothing"),
         },
     ),
     "links": Table(

@@ -13,7 +13,7 @@ from typing import Literal
 Unit = Literal["ns", "bit/s", "ratio", "share", "count"]
 """What a value is stored in. A share is a ratio that is shown as a percentage."""
 
-StepKind = Literal["requests", "messages", "udp"]
+StepKind = Literal["requests", "messages", "udp", "run"]
 
 Better = Literal["more", "less"]
 """What of a value is to be wished for."""
@@ -30,6 +30,7 @@ class Group(StrEnum):
     QUEUE = "Queueing delay, marks and timeouts"
     RTT = "Round-trip times of senders"
     UDP = "UDP"
+    PING = "Ping"
     NETWORK = "Bottleneck, losses and starts"
 
 
@@ -60,6 +61,8 @@ class Metric:
     """Two single runs may be compared by the relative difference of its values: it has a scale of its own."""
     emulated: bool = False
     """It is of the load's bottleneck, and known only where that is an emulated link."""
+    commands: bool = False
+    """It is of what commands (`run:`) measured, not of flows: of all of them, of a step's or of a node's."""
     selectable: bool = True
     """It can be of other flows than the load's: `NAME of STEP`."""
     better: Better | None = None

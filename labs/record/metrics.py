@@ -365,6 +365,40 @@ _ALL = (
         better="less",
     ),
     Metric(
+        "ping rtt mean",
+        "ns",
+        "mean RTT of echo requests that were answered; of a quiet ping the mean that it gives",
+        Group.PING,
+        step="run",
+        commands=True,
+        comparable=True,
+        better="less",
+    ),
+    *(
+        Metric(
+            f"ping rtt {rank}",
+            "ns",
+            f"RTT that {share} of the echo requests that were answered did not exceed",
+            Group.PING,
+            step="run",
+            usual=rank != "p99",
+            commands=True,
+            comparable=True,
+            better="less",
+        )
+        for rank, share in (("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
+    ),
+    Metric(
+        "ping loss",
+        "share",
+        "echo requests without an answer",
+        Group.PING,
+        step="run",
+        usual=True,
+        commands=True,
+        better="less",
+    ),
+    Metric(
         "reverse goodput",
         "bit/s",
         "aggregate of the flows of role reverse, while any of them was active",

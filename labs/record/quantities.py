@@ -74,12 +74,20 @@ def _selection(metric: Metric, who: str) -> Selection:
     if first == "each":
         if rest not in KINDS:
             raise ValueError(f'of each what? write "{metric.name} of each step", or {", ".join(KINDS[1:])}')
-        return Selection(rest, None)
+        return _fitting(metric, Selection(rest, None))
     if rest and first in KINDS:
-        return Selection(first, rest)
+        return _fitting(metric, Selection(first, rest))
     if rest:
         raise ValueError(f'whose? write "{metric.name} of" and a step\'s name, a role, "source NODE" or "flow NAME"')
     return Selection(None, who)
+
+
+def _fitting(metric: Metric, chosen: Selection) -> Selection:
+    if metric.commands and chosen.kind in ("role", "flow"):
+        raise ValueError(
+            f'commands have no {chosen.kind}: write "{metric.name} of" and a step\'s name or "source NODE"'
+        )
+    return chosen
 
 
 def metric_of(name: str) -> Metric | None:

@@ -97,6 +97,8 @@ def test_a_metric_alone_is_the_loads() -> None:
         ("mean goodput of each", "of each what"),
         ("mean goodput of each node", "of each what"),
         ("mean goodput of left 1", "whose"),
+        ("ping loss of flow a", "commands have no flow"),
+        ("ping loss of each role", "commands have no role"),
         ("reverse goodput of cross", 'write "reverse goodput"'),
     ],
 )

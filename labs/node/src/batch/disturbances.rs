@@ -361,14 +361,14 @@ fn ticks(text: &str) -> Option<(u64, u64)> {
 }
 
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC. NTP turns both alike, so that nothing but a step changes it.
-struct Offset {
-    ns: i64,
+pub struct Offset {
+    pub ns: i64,
     /// What reading it took, so how far it may be off.
     width_ns: i64,
 }
 
 impl Offset {
-    fn read() -> Self {
+    pub fn read() -> Self {
         let reading = || {
             let before = gettime(libc::CLOCK_MONOTONIC) as i64;
             let real = gettime(libc::CLOCK_REALTIME) as i64;

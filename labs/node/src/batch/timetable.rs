@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::command::{self, Entry};
-use super::disturbances::{Disturbances, Lab};
+use super::disturbances::{Disturbances, Lab, Offset};
 use super::events::Events;
 use super::traffic::{self, Traffic};
 use super::watch::Watch;
@@ -41,6 +41,8 @@ pub struct Timetable<'a> {
     out: &'a Path,
     /// T0 on CLOCK_MONOTONIC.
     begin_ns: i64,
+    /// The same on CLOCK_REALTIME, as it was set then: what programs stamp their output with.
+    begin_unix_ns: i64,
     longest_ns: u64,
     entries: Vec<Entry>,
     traffic: Option<Traffic>,
@@ -83,6 +85,7 @@ impl<'a> Timetable<'a> {
             state: around.state,
             out: around.out,
             begin_ns,
+            begin_unix_ns: begin_ns + Offset::read().ns,
             longest_ns: program.longest_ns,
             entries,
             traffic: traffic.transpose()?,
@@ -108,7 +111,12 @@ impl<'a> Timetable<'a> {
         if let Some(error) = self.traffic.as_ref().and_then(Traffic::failure) {
             result = result.and(Err(error.to_owned()));
         }
-        let document = json!({ "format": "ewan-commands/1", "interrupted": interrupted, "commands": self.entries });
+        let document = json!({
+            "format": "ewan-commands/1",
+            "interrupted": interrupted,
+            "t0_unix_ns": self.begin_unix_ns,
+            "commands": self.entries,
+        });
         result = result.and(write(&self.out.join("commands.json"), &document));
         let now_ns = self.now_ns();
         if let (Some(watch), Some(links)) = (&mut self.watch, &mut self.links) {

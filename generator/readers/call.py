@@ -1,0 +1,71 @@
+"""Which programs a command of a scenario calls, as far as its words tell. Pure.
+
+In: the words that a node executed; a shell's line is split into its simple commands. Out: the calls of programs that
+somebody reads, each with its arguments. A program behind a variable or a script is not found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+_WRAPPERS = frozenset(
+    ("busybox", "chrt", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout")
+)
+"""Programs that run the one that their arguments name."""
+_KEYWORDS = frozenset(("{", "!", "do", "else", "if", "then", "until", "while"))
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_SHELLS = ("sh", "bash", "dash")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A program by its name without a directory, and its arguments. `at_once`: nothing of its command ran before."""
+
+    program: str
+    arguments: tuple[str, ...]
+    at_once: bool
+
+
+def calls(argv: Sequence[str], programs: Collection[str]) -> list[Call]:
+    """The calls of `programs` in a command, in the order in which they are written."""
+    lines = _simple_commands(argv[2]) if len(argv) > 2 and argv[0] in _SHELLS and argv[1] == "-c" else [list(argv)]
+    found = [_call(words, programs, number == 0) for number, words in enumerate(lines)]
+    return [each for each in found if each is not None]
+
+
+def _call(words: Sequence[str], programs: Collection[str], at_once: bool) -> Call | None:
+    for index, word in enumerate(words):
+        name = PurePosixPath(word).name
+        if name in programs:
+            return Call(name, tuple(words[index + 1 :]), at_once)
+        first = index == 0 and not (name in _WRAPPERS or word in _KEYWORDS or _ASSIGNMENT.fullmatch(word))
+        if first:
+            return None
+    return None
+
+
+def _simple_commands(text: str) -> list[list[str]]:
+    """A shell's line at its operators, without redirections; empty for one that the shell would refuse."""
+    lexer = shlex.shlex(text.replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        tokens = list(lexer)
+    except ValueError:
+        return []
+    result: list[list[str]] = [[]]
+    for token, after in itertools.zip_longest(tokens, tokens[1:], fillvalue=""):
+        redirects = set(token) <= set("<>&") and ("<" in token or ">" in token)
+        if redirects:
+            result[-1].append(">")
+        elif token and set(token) <= set("();|&"):
+            result.append([])
+        elif result[-1][-1:] == [">"]:
+            result[-1].pop()
+        elif not (token.isdigit() and after[:1] in ("<", ">") and after):
+            result[-1].append(token)
+    return [words for words in result if words]

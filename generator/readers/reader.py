@@ -1,0 +1,46 @@
+"""What a reader of a program's output is: types only.
+
+In: what a command printed, and which calls of the program are in it. Out: rows of the run's tables without the columns
+that say whose they are, and what there is to say of the reading itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from generator.readers.call import Call
+from generator.rows import Row, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a command printed. `calls`: those of the reader's programs; `started_ns`: of the command, from T0;
+    `t0_unix_ns`: T0 as time of day, None where the run did not record it."""
+
+    text: str
+    calls: tuple[Call, ...]
+    started_ns: int
+    t0_unix_ns: int | None
+
+
+@dataclass(slots=True)
+class Reading:
+    """`rows` by table. `totals`: columns of the table of readings, as far as the program tells them. `problem`: one
+    line on what could not be read, None: nothing."""
+
+    rows: Rows = field(default_factory=dict)
+    totals: Row = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """`name`: what the table of readings calls it; `programs`: whose output it reads.
+
+    It refuses nothing: what it cannot read is a `problem`.
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    read: Callable[[Printed], Reading]
