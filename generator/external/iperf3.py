@@ -9,6 +9,7 @@ A transfer in both directions is two connections of iperf3's, not one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -122,14 +123,15 @@ def _segment_bytes(report: dict[str, Any]) -> int | None:
     return report["start"].get("tcp_mss") or report["start"].get("tcp_mss_default") or None
 
 
-def _ns(seconds: float) -> int:
+def ns(seconds: float) -> int:
+    """Times of iperf3 are seconds."""
     return round(seconds * NS_PER_SECOND)
 
 
 def _tcp(row: dict[str, Any], report: dict[str, Any], stream: dict[str, Any], started_ns: int) -> dict[str, Any]:
     """The row of one direction of a stream."""
     sent, got = stream["sender"], stream["receiver"]
-    lasted_ns = _ns(got["end"] - got["start"])
+    lasted_ns = ns(got["end"] - got["start"])
     return {
         **row,
         "started_ns": started_ns,
@@ -142,10 +144,21 @@ def _tcp(row: dict[str, Any], report: dict[str, Any], stream: dict[str, Any], st
     }
 
 
+def peer(report: dict[str, Any]) -> str | None:
+    """The other end, as it was named; None where no connection was begun."""
+    start = report["start"]
+    found: str | None = (start.get("connecting_to") or start.get("accepted_connection") or {}).get("host")
+    return found
+
+
+def entries(report: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The number of a stream, from 0, with its entry of each interval, while its test ran."""
+    for each in report.get("intervals", []):
+        yield from ((index, entry) for index, entry in enumerate(each["streams"]) if entry["seconds"] > 0)
+
+
 def _of_stream(report: dict[str, Any], index: int, sender: bool) -> list[dict[str, Any]]:
-    """A stream's entry of each interval, while its test ran."""
-    entries = [each["streams"][index] for each in report.get("intervals", []) if len(each["streams"]) > index]
-    return [entry for entry in entries if entry["sender"] is sender and entry["seconds"] > 0]
+    return [entry for number, entry in entries(report) if number == index and entry["sender"] is sender]
 
 
 def _series(
@@ -157,7 +170,7 @@ def _series(
         result.append(
             {
                 **key,
-                "time_ns": started_ns + _ns(entry["end"]),
+                "time_ns": started_ns + ns(entry["end"]),
                 "cwnd_segments": entry["snd_cwnd"] // segment_bytes if segment_bytes else None,
                 "srtt_ns": entry["rtt"] * US_NS,
                 "rttvar_ns": entry["rttvar"] * US_NS,
@@ -174,8 +187,8 @@ def _goodput(
     return [
         {
             **key,
-            "time_ns": started_ns + _ns(entry["end"]),
-            "bin_ns": _ns(entry["seconds"]),
+            "time_ns": started_ns + ns(entry["end"]),
+            "bin_ns": ns(entry["seconds"]),
             "delivered_bytes": entry["bytes"],
             "arrived_bytes": entry["bytes"] if datagrams else None,
         }
@@ -188,7 +201,7 @@ def _udp(row: dict[str, Any], report: dict[str, Any], started_ns: int) -> Rows:
     udp = report["end"]["streams"][0]["udp"]
     got_packets = udp["packets"] - udp["lost_packets"]
     size = report["start"]["test_start"]["blksize"]
-    lasted_ns = _ns(report["end"].get("sum_received", udp).get("end", udp["end"]))
+    lasted_ns = ns(report["end"].get("sum_received", udp).get("end", udp["end"]))
     received = got_packets * size
     flow = {
         **row,

@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 import polars as pl
 
-from generator.readers import ping
+from generator.readers import hops, iperf3, ping
 from generator.readers.call import calls
 from generator.readers.reader import Printed, Reader, Reading
 from generator.rows import Rows, frame_of
 from labs.record import tables
 
-READERS: tuple[Reader, ...] = (ping.READER,)
-TABLES = ("pings", "readings")
+READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER)
+TABLES = ("pings", "hops", "intervals", "readings")
 MOST_OUTPUT_BYTES = 256 << 20
 """Of one command that is read."""
 

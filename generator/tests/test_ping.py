@@ -12,6 +12,7 @@ from generator import readers
 from generator.readers import ping
 from generator.readers.call import Call, calls
 from generator.readers.reader import Printed, Reading
+from generator.rows import Row
 from labs.record.tables import TABLES
 from labs.units import NS_PER_MS, NS_PER_SECOND
 
@@ -25,7 +26,7 @@ def read(name: str, words: str = "ping -i 0.1 right1", t0_unix_ns: int | None = 
     return ping.read(Printed((FIXTURES / f"{name}.txt").read_text(), found, STARTED_NS, t0_unix_ns))
 
 
-def pings(reading: Reading) -> list[dict[str, object]]:
+def pings(reading: Reading) -> list[Row]:
     return reading.rows["pings"]
 
 
@@ -118,7 +119,7 @@ def test_ipv6_by_name() -> None:
     reading = read("ipv6-stamped", "ping -D -i 0.2 -c 60 right2")
     assert len(pings(reading)) == 60 == reading.totals["received_packets"]
     assert reading.totals["target"] == "right2"
-    assert max(row["rtt_ns"] for row in pings(reading)) < 250 * NS_PER_MS  # type: ignore[type-var]
+    assert max(row["rtt_ns"] for row in pings(reading)) < 250 * NS_PER_MS
 
 
 def test_numbers_go_on_after_sixteen_bits() -> None:
