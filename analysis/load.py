@@ -15,9 +15,10 @@ from typing import Any
 
 import polars as pl
 
-from labs.record import CERTIFICATES_FOLDER, Certificate, disturbances, from_json, journal, paths, tables
+from labs.record import CERTIFICATES_FOLDER, Certificate, disturbances, from_json, journal, own_tables, paths, tables
 from labs.record.disturbances import Disturbance
 from labs.record.experiment import DOCUMENT, Document, DocumentError, State, damage, intact
+from labs.record.own_tables import OwnTable
 from labs.record.paths import CrossedPath
 from labs.typed import read_typed
 
@@ -67,6 +68,21 @@ class RunResults:
                 reason = str(error).splitlines()[0]
                 raise LoadError(f"{self.directory / name}.parquet: not readable ({reason})") from None
         return self.kept[name]
+
+    def own_tables(self) -> dict[str, OwnTable]:
+        """Tables of CSV that programs of the run left, by `<step>.<file>`; LoadError where one is damaged."""
+        found = {}
+        for path in sorted(self.files):
+            name = own_tables.name_of(path.removeprefix(f"{self._name('')}/"))
+            if name is None or not path.startswith(f"{self._name('')}/"):
+                continue
+            if why := damage(self.root, path, self.files):
+                raise LoadError(why)
+            try:
+                found[name] = own_tables.read(self.directory, name)
+            except (OSError, ValueError) as error:
+                raise LoadError(str(error).splitlines()[0]) from None
+        return found
 
     def _name(self, name: str) -> str:
         """A file of the run, as the experiment's checksums have it."""

@@ -3,7 +3,7 @@
 In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv and others) and its schedule, which says
 which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of a
 live run {releases,spinners,machine}.parquet, and what readers find in the outputs of commands, with the columns of
-labs/record/tables.py. What a run that was cut
+labs/record/tables.py; DIR/own/ with tables of the commands' own files. What a run that was cut
 short has left is kept: flows without a record say so in their row, and a last line that was not written whole is left
 out.
 """
@@ -20,7 +20,7 @@ from polars.exceptions import PolarsError
 
 from generator import external, readers
 from generator.rows import Row, frame_of
-from labs.record import disturbances, tables
+from labs.record import disturbances, own_tables, tables
 from labs.record.disturbances import Disturbance
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
@@ -58,9 +58,11 @@ def collect(directory: Path, schedule: Mapping[str, Any], request: Mapping[str, 
     if external.programs(dict(schedule)):
         for table, frame in external.rows(dict(schedule), directory).items():
             result[table] = pl.concat([result[table], frame]) if table in result else frame
-    result |= readers.rows(schedule, directory)
-    for table, frame in result.items():
+    measured = readers.results(schedule, directory)
+    for table, frame in (result | measured.tables).items():
         tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))
+    for name, own in measured.own.items():
+        own_tables.write(directory, name, own)
     wrong = result["flows"].filter(pl.col("error").is_not_null()).select("name", "error").sort("name")
     return f"{wrong.item(0, 'name')}: {wrong.item(0, 'error')}" if wrong.height else None
 

@@ -91,7 +91,7 @@ def first_difference(before: Path, now: Path) -> str | None:
 def results(place: Path) -> Iterator[tuple[str, Path]]:
     """Files of a run that repeat, with their names; sources of tables are compared as tables."""
     for path in place.rglob("*"):
-        source = path.suffix in SOURCES and path.parent.name != "commands"
+        source = path.suffix in SOURCES and "commands" not in path.relative_to(place).parts
         if path.is_file() and path.name not in NOT_COMPARED and not source:
             yield path.relative_to(place).as_posix(), path
 

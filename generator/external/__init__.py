@@ -87,7 +87,7 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
             row=row,
             stdout=(directory / entry["out"]).read_bytes(),
             stderr=(directory / entry["err"]).read_text(errors="replace"),
-            directory=directory / "commands",
+            directory=directory / entry["files"],
             started_ns=entry["started_ns"],
             series_ns=series_ns,
         )

@@ -61,7 +61,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
 
 
 def commands(transfer: Transfer) -> Made:
-    """A receiver for each transfer; the log is its packets', in the directory of the commands' output."""
+    """A receiver for each transfer; the log is its packets', in the directory of the sender's files."""
     work, number = transfer.step.work, transfer.number
     signalling, log = str(FIRST_SIGNALLING_PORT + number), f"ditg-{number + 1}.log"
     words = ["ITGSend", "-a", transfer.address, "-Sdp", signalling, "-rp", str(FIRST_PORT + number), "-T", "UDP"]

@@ -54,7 +54,7 @@ class Made:
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
-    `directory`: where the run's commands write files; `series_ns`: width of the bins of goodput, 0 for none."""
+    `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none."""
 
     flow: dict[str, Any]
     row: Row

@@ -1,24 +1,26 @@
-"""Readers: what programs of a scenario's `run:` steps printed becomes tables, as what the generators measured does.
+"""Readers: what programs of a scenario's `run:` steps measured becomes tables, as what the generators measured does.
 
-In: schedule.json and commands.json of a run, and its directory. Out: rows of the tables of readers, each with its step,
-node and command, and a row of `readings` for each program that somebody reads. Nothing is refused: what could not be
-read is said there in one line, and the output itself stays in commands/.
+In: schedule.json and commands.json of a run, and its directory. Out: tables of what the programs printed, each row with
+its step, node and command; tables of the CSV that they left in $EWAN_OUT; and a row of `readings` for each output and
+file that is read. Nothing is refused: what could not be read is said there in one line. The files stay in commands/.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 import polars as pl
 
-from generator.readers import hops, iperf3, ping
+from generator.readers import files, hops, iperf3, own, ping
 from generator.readers.call import calls
 from generator.readers.reader import Printed, Reader, Reading
-from generator.rows import Rows, frame_of
+from generator.rows import Row, Rows, frame_of
 from labs.record import tables
+from labs.record.own_tables import OwnTable
 
 READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER)
 TABLES = ("pings", "hops", "intervals", "readings")
@@ -26,33 +28,76 @@ MOST_OUTPUT_BYTES = 256 << 20
 """Of one command that is read."""
 
 
-def rows(document: Mapping[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
-    """The tables of what the commands of a run's steps printed; empty where no program that is read ran.
+@dataclass(frozen=True)
+class Results:
+    """`tables` by the names of labs/record/columns.py; `own`: those of the programs' own files, by `<step>.<file>`."""
+
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
+    own: dict[str, OwnTable] = field(default_factory=dict)
+
+
+def results(document: Mapping[str, Any], directory: Path) -> Results:
+    """What the commands of a run's steps printed, and left in $EWAN_OUT; without tables where nothing is read.
 
     `document` is schedule.json, `directory` has commands.json and commands/.
     """
     told = [each for each in document.get("commands", []) if each["part"] == "command"]
     path = directory / "commands.json"
     if not told or not path.exists():
-        return {}
+        return Results()
     commands = orjson.loads(path.read_bytes())
-    result: Rows = {table: [] for table in TABLES}
+    t0_unix_ns: int | None = commands.get("t0_unix_ns")
+    rows: Rows = {table: [] for table in TABLES}
+    left: list[_Left] = []
     for each in told:
         if each["index"] >= len(commands["commands"]):
             continue
         entry = commands["commands"][each["index"]]
         whose = {"step": each["step"], "node": each["node"], "command": each["index"] + 1}
-        for reader, reading in _readings(entry, directory, commands.get("t0_unix_ns")):
-            result["readings"].append({**whose, "tool": reader.name, **reading.totals, "problem": reading.problem})
+        for reader, reading in _readings(entry, directory, t0_unix_ns):
+            rows["readings"].append({**whose, "tool": reader.name, **reading.totals, "problem": reading.problem})
             for table, those in reading.rows.items():
-                result[table] += [{**whose, **row} for row in those]
-    return {table: frame_of(those, table) for table, those in result.items()} if result["readings"] else {}
+                rows[table] += [{**whose, **row} for row in those]
+        for file, found in files.tables(entry, directory, t0_unix_ns):
+            row = {**whose, "tool": "csv", "file": file, "problem": found if isinstance(found, str) else None}
+            rows["readings"].append(row)
+            left += [] if isinstance(found, str) else [_Left(row, found)]
+    if not rows["readings"]:
+        return Results()
+    own_of = _joined(left)
+    return Results({table: frame_of(those, table) for table, those in rows.items()}, own_of)
 
 
 def problems(directory: Path) -> list[str]:
     """What could not be read of a run whose tables are made, a line each."""
     there = tables.read(directory, "readings").filter(pl.col("problem").is_not_null()).to_dicts()
-    return [f"{each['tool']} in {each['node']} (step {each['step']}): {each['problem']}" for each in there]
+    return [_problem(each) for each in there]
+
+
+def _problem(row: Row) -> str:
+    return f"{row['file'] or row['tool']} in {row['node']} (step {row['step']}): {row['problem']}"
+
+
+@dataclass(frozen=True)
+class _Left:
+    """A table of one command's file, and the row that tells of its reading."""
+
+    row: Row
+    table: OwnTable
+
+
+def _joined(left: list[_Left]) -> dict[str, OwnTable]:
+    """Tables of all commands of a step, by the file's name; the row of one that is left out gets the reason."""
+    by_name: dict[str, list[_Left]] = {}
+    for each in left:
+        by_name.setdefault(f"{each.row['step']}.{Path(each.row['file']).stem}", []).append(each)
+    result = {}
+    for name, those in sorted(by_name.items()):
+        table, left_out = own.joined([(each.row["node"], each.row["command"], each.table) for each in those])
+        for each in those:
+            each.row["problem"] = left_out.get(each.row["command"])
+        result[name] = table
+    return result
 
 
 def _readings(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[Reader, Reading]]:
@@ -73,4 +118,6 @@ def _readings(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None)
         except OSError as error:
             yield reader, Reading(problem=f"its output is not readable ({error.strerror})")
             continue
-        yield reader, reader.read(Printed(text, found, entry["started_ns"], t0_unix_ns))
+        reading = reader.read(Printed(text, found, entry["started_ns"], t0_unix_ns))
+        if reading is not None:
+            yield reader, reading

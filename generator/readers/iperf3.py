@@ -21,10 +21,15 @@ _US_NS = scale("time")["us"]
 _NO_JSON = "its output is no JSON: write iperf3 -J"
 
 
-def read(printed: Printed) -> Reading:
-    """All reports of a command, one after the other. The first one's times are known, unless something ran before."""
+def read(printed: Printed) -> Reading | None:
+    """All reports of a command, one after the other. The first one's times are known, unless something ran before.
+
+    None: what a server prints that was not asked for JSON.
+    """
     reports, whole = _reports(printed.text)
     if not reports:
+        if printed.calls and all({"-s", "--server"} & set(call.arguments) for call in printed.calls):
+            return None
         return Reading(problem=_NO_JSON if printed.text.strip() else "it printed nothing")
     rows: list[Row] = []
     sent = received = 0

@@ -43,4 +43,5 @@ class Reader:
 
     name: str
     programs: tuple[str, ...]
-    read: Callable[[Printed], Reading]
+    read: Callable[[Printed], Reading | None]
+    """None: this output is of no use to anybody, a server's log for one."""

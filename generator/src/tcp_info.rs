@@ -2,12 +2,16 @@
 
 use std::os::fd::AsFd;
 
-use ewan_system::socket::get_option;
+use ewan_system::socket::get_option_with_length;
 use serde::Serialize;
 
 /// As bytes: longer than the libc crate's structure. What an older kernel does not know is 0.
 #[derive(Clone, Copy)]
-pub struct Info([u8; 256]);
+pub struct Info {
+    bytes: [u8; 256],
+    /// So many of them are the kernel's.
+    length: usize,
+}
 
 /// The sending end at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -33,8 +37,8 @@ pub struct Sample {
 
 impl Info {
     pub fn of(socket: &impl AsFd) -> Result<Self, String> {
-        let bytes = get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
-        bytes.map(Self).map_err(|error| format!("TCP_INFO: {error}"))
+        let read = get_option_with_length(socket, libc::IPPROTO_TCP, libc::TCP_INFO);
+        read.map(|(bytes, length)| Self { bytes, length }).map_err(|error| format!("TCP_INFO: {error}"))
     }
 
     pub fn sample(&self, time_ns: u64) -> Sample {
@@ -98,7 +102,15 @@ impl Info {
     /// cannot.
     pub fn copied_segments(&self) -> Option<u32> {
         const TCPI_OPT_SACK: u8 = 2;
-        (self.0[5] & TCPI_OPT_SACK != 0).then(|| self.word(216))
+        (self.bytes[5] & TCPI_OPT_SACK != 0).then(|| self.word(216))
+    }
+
+    /// How often the retransmission timer ran out, for SYNs too, each time in a row counted; none: the kernel does not
+    /// tell (before Linux 6.7).
+    pub fn timeouts(&self) -> Option<u32> {
+        const AT: usize = 240;
+        let count = self.bytes[AT..AT + 2].try_into().expect("two bytes");
+        (self.length >= AT + 2).then(|| u32::from(u16::from_ne_bytes(count)))
     }
 
     /// Mean payload of the data segments sent, those too that were sent again: bytes, and by how many segments to divide
@@ -117,11 +129,11 @@ impl Info {
     }
 
     fn word(&self, at: usize) -> u32 {
-        u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
+        u32::from_ne_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"))
     }
 
     fn long(&self, at: usize) -> u64 {
-        u64::from_ne_bytes(self.0[at..at + 8].try_into().expect("eight bytes"))
+        u64::from_ne_bytes(self.bytes[at..at + 8].try_into().expect("eight bytes"))
     }
 
     fn microseconds(&self, at: usize) -> u64 {

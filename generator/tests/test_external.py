@@ -154,11 +154,11 @@ def test_what_did_not_run_says_so(schedule: Schedule, tmp_path: Path) -> None:
 
 
 def test_an_output_that_is_not_whole_says_so(schedule: Schedule, tmp_path: Path) -> None:
-    (tmp_path / "commands").mkdir()
     (tmp_path / "commands.json").write_bytes((TOOLS / "commands.json").read_bytes())
-    for file in (TOOLS / "commands").iterdir():
-        content = file.read_bytes()
-        (tmp_path / "commands" / file.name).write_bytes(b"" if file.suffix == ".log" else content[: len(content) // 2])
+    for file in (TOOLS / "commands").rglob("*.*"):
+        copy, content = tmp_path / file.relative_to(TOOLS), file.read_bytes()
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(b"" if file.suffix == ".log" else content[: len(content) // 2])
     errors = external.rows(schedule.document, tmp_path)["flows"]["error"]
     assert errors.is_not_null().all()
     assert "iperf3: its output is not whole" in set(errors)
@@ -166,7 +166,7 @@ def test_an_output_that_is_not_whole_says_so(schedule: Schedule, tmp_path: Path)
 
 def test_what_iperf3_does_not_tell_of_its_segments_is_null(schedule: Schedule, tmp_path: Path) -> None:
     shutil.copytree(TOOLS, tmp_path, dirs_exist_ok=True)
-    for path in (tmp_path / "commands").iterdir():
+    for path in (tmp_path / "commands").glob("*.*"):
         if b'"tcp_mss' in path.read_bytes():
             path.write_bytes(re.sub(rb'"tcp_mss(_default)?":\s*\d+,', b"", path.read_bytes()))
     found = external.rows(schedule.document, tmp_path)

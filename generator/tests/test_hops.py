@@ -1,4 +1,4 @@
-"""Outputs of real programs that find ways, in fixtures/hops: of left1 to right1 over r1 and r2, with an RTT of 20 ms."""
+"""Outputs of real programs that find ways, in fixtures/hops: of left1 to right1 over r1 and r2, RTT 20 ms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ WAY = {1: "10.64.0.6", 2: "10.64.0.2", 3: "10.64.0.17"}
 def read(file: str, words: str) -> Reading:
     for reader in hops.READERS:
         if found := tuple(calls(words.split(), reader.programs)):
-            return reader.read(Printed((FIXTURES / file).read_text(), found, 0, None))
+            reading = reader.read(Printed((FIXTURES / file).read_text(), found, 0, None))
+            assert reading is not None
+            return reading
     raise AssertionError(f"nobody reads {words}")
 
 
@@ -98,4 +100,5 @@ def test_what_cannot_be_read_is_said(words: str, text: str) -> None:
     for reader in hops.READERS:
         if found := tuple(calls(words.split(), reader.programs)):
             reading = reader.read(Printed(text, found, 0, None))
-            assert not reading.rows.get("hops") and reading.problem is not None and "\n" not in reading.problem
+            assert reading is not None and not reading.rows.get("hops")
+            assert reading.problem is not None and "\n" not in reading.problem

@@ -18,7 +18,13 @@ LINK_BPS = 20_000_000
 
 def read(*names: str, words: str = "iperf3 -J -c right1") -> Reading:
     text = "\n".join((FIXTURES / f"{name}.json").read_text() for name in names)
-    return iperf3.read(Printed(text, tuple(calls(words.split(), ("iperf3",))), STARTED_NS, None))
+    return said(text, words)
+
+
+def said(text: str, words: str = "iperf3 -J -c right1") -> Reading:
+    reading = iperf3.read(Printed(text, tuple(calls(words.split(), ("iperf3",))), STARTED_NS, None))
+    assert reading is not None
+    return reading
 
 
 def test_a_stream_that_sends() -> None:
@@ -69,12 +75,17 @@ def test_a_test_that_failed_says_so() -> None:
 
 @pytest.mark.parametrize("text", ["", "Connecting to host right1, port 5201\n", '{"a": 1}', '{"start": {', "[1]"])
 def test_what_cannot_be_read_is_said(text: str) -> None:
-    reading = iperf3.read(Printed(text, (), 0, None))
+    reading = said(text)
     assert not reading.rows.get("intervals") and reading.problem
 
 
 def test_a_report_that_was_cut_short_loses_only_itself() -> None:
     whole = (FIXTURES / "tcp.json").read_text()
-    reading = iperf3.read(Printed(whole + whole[:900], (), 0, None))
+    reading = said(whole + whole[:900])
     assert len(reading.rows["intervals"]) == 4
     assert reading.problem == "its last report is not whole"
+
+
+def test_a_server_without_json_is_read_by_nobody() -> None:
+    call = tuple(calls(("iperf3", "-s"), ("iperf3",)))
+    assert iperf3.read(Printed("Server listening on 5201\n", call, 0, None)) is None

@@ -164,12 +164,12 @@ def test_calls_in_a_command(argv: tuple[str, ...], found: list[Call]) -> None:
 def test_a_run_has_tables_of_what_its_commands_printed(tmp_path: Path) -> None:
     (tmp_path / "commands").mkdir()
     (tmp_path / "commands/2-left2.out").write_bytes((FIXTURES / "loss.txt").read_bytes())
-    ran = {"argv": ["ping", "right1"], "error": None, "started_ns": 0, "out": "commands/2-left2.out"}
+    ran = {"argv": ["ping", "right1"], "error": None, "started_ns": 0, "out": "commands/2-left2.out", "files": "x"}
     absent = {**ran, "error": "ping: there is no such program", "started_ns": None}
     document = {"t0_unix_ns": T0_UNIX_NS, "commands": [{"argv": ["true"], **absent}, ran, absent]}
     (tmp_path / "commands.json").write_bytes(orjson.dumps(document))
     told = [{"index": index, "step": f"s{index}", "node": "left2", "part": "command"} for index in (1, 2, 3)]
-    frames = readers.rows({"commands": [{**told[0], "index": 0, "part": "server"}, *told]}, tmp_path)
+    frames = readers.results({"commands": [{**told[0], "index": 0, "part": "server"}, *told]}, tmp_path).tables
     assert {name: frame.schema for name, frame in frames.items()} == {
         name: pl.Schema(TABLES[name]) for name in readers.TABLES
     }
@@ -178,4 +178,4 @@ def test_a_run_has_tables_of_what_its_commands_printed(tmp_path: Path) -> None:
         ("s1", 12, None),
         ("s2", None, "ping: there is no such program"),
     ]
-    assert readers.rows({"commands": []}, tmp_path) == {}
+    assert readers.results({"commands": []}, tmp_path).tables == {}

@@ -78,6 +78,10 @@ COLUMNS: dict[str, Table] = {
             "copied_segments": Column(
                 _WHOLE, "came more than once, as the receiver reported (DSACK, RFC 2883); null: not told"
             ),
+            "timeouts": Column(
+                _WHOLE,
+                "how often the sender's retransmission timer ran out, SYNs included; null: not told (before Linux 6.7)",
+            ),
             "sent_packets": Column(_WHOLE, "UDP: packets sent"),
             "received_packets": Column(_WHOLE, "UDP: packets received"),
             "lost_packets": Column(_WHOLE, "UDP: packets that did not arrive"),
@@ -208,6 +212,7 @@ COLUMNS: dict[str, Table] = {
         {
             **_COMMAND,
             "tool": Column(_WORD, "whose output it is"),
+            "file": Column(_WORD, "the file in $EWAN_OUT; null: it is what the command printed"),
             "target": Column(_WORD, "whom it measured to; several are separated by commas"),
             "sent_packets": Column(_WHOLE, "ping: requests, as it counts them at its end"),
             "received_packets": Column(_WHOLE, "ping: requests that were answered"),
@@ -234,6 +239,7 @@ COLUMNS: dict[str, Table] = {
                 _WHOLE,
                 "time that packets waited in the queue so far, summed over packets; null: the link does not count it",
             ),
+            "marked_packets": Column(_WHOLE, "marked so far (ECN) by the queue; null: the link does not count it"),
             "queue_packets": Column(_WHOLE, "waiting now, without the packet in service"),
             "queue_bytes": Column(_WHOLE, "bytes of those"),
         },

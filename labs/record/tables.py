@@ -13,7 +13,7 @@ import polars as pl
 
 from labs.record.columns import COLUMNS
 
-FORMAT = "ewan-tables/2"
+FORMAT = "ewan-tables/3"
 
 Schema = dict[str, pl.DataType]
 

@@ -48,11 +48,12 @@ KINDS = (
     Kind("runs/*/program.json", _JSON, "what a run executes, each part at its time"),
     Kind("runs/*/schedule.json", _JSON, "the flows of a run, and when each starts"),
     Kind("runs/*/wall.json", _JSON, "what a run took of wall time, and on which machine"),
-    Kind("runs/*/commands/*", _TEXT, "what a command of a run printed"),
+    Kind("runs/*/commands/*", _TEXT, "what a command of a run printed, or left in $EWAN_OUT"),
     *(
         Kind(f"runs/*/{name}.parquet", _PARQUET, f"table {name}: a row is {each.meaning}")
         for name, each in COLUMNS.items()
     ),
+    Kind("runs/*/own/*.parquet", _PARQUET, "what a program of a run measured: of a CSV that it left"),
     Kind("runs/*/*.json", _JSON, "what a part of a run recorded"),
     Kind(README, "text/markdown", "what this is, and how to repeat it"),
     Kind(REPRODUCE, "application/x-sh", "checks the crate, repeats the experiment, says whether it is the same"),

@@ -37,6 +37,7 @@ pub struct Record {
     pub min_rtt_ns: Option<u64>,
     pub retransmitted_segments: Option<u32>,
     pub copied_segments: Option<u32>,
+    pub timeouts: Option<u32>,
     /// Why it went no further.
     pub error: Option<String>,
     #[serde(flatten)]

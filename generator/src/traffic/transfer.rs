@@ -51,6 +51,7 @@ struct Way {
     min_rtt_ns: Option<u64>,
     retransmitted_segments: Option<u32>,
     copied_segments: Option<u32>,
+    timeouts: Option<u32>,
     error: Option<String>,
     /// Its last figure was seen.
     told: bool,
@@ -248,6 +249,7 @@ impl Transfer {
                 min_rtt_ns: way.min_rtt_ns,
                 retransmitted_segments: way.retransmitted_segments,
                 copied_segments: way.copied_segments,
+                timeouts: way.timeouts,
                 error: way.error.clone(),
                 ..Record::default()
             };
@@ -286,6 +288,7 @@ impl State {
             way.min_rtt_ns = info.min_rtt_ns();
             way.retransmitted_segments = Some(info.retransmitted_segments());
             way.copied_segments = info.copied_segments();
+            way.timeouts = info.timeouts();
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Counts {
     pub served_packets: u64,
     /// The time that packets waited in the queue, summed over packets; none: the link does not count it.
     pub waited_ns: Option<u64>,
+    /// Marked with Congestion Experienced by the queue; none: the link does not count it.
+    pub marked_packets: Option<u64>,
     /// Waiting now; without the packet in service.
     pub queue_packets: u64,
     pub queue_bytes: u64,
@@ -260,6 +262,7 @@ impl From<&DirectionReport> for Counts {
             lost_packets: drops.loss + drops.blackhole + drops.policed,
             served_packets: way.served_packets,
             waited_ns: Some(way.waited_ns),
+            marked_packets: Some(way.ce_packets),
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
             classes: way.classes.clone(),
@@ -285,6 +288,7 @@ impl From<qdisc::LinkStatistics> for Counts {
             lost_packets: way.dropped_impair_or_limit,
             served_packets: way.served_packets,
             waited_ns: way.waited_ns,
+            marked_packets: way.marked_packets,
             queue_packets: way.queue_packets,
             queue_bytes: way.queue_bytes,
             classes: Vec::new(),

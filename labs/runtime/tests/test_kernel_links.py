@@ -101,5 +101,5 @@ def test_the_node_binary_changes_a_link_with_packets_in_it(tmp_path: Path) -> No
     assert len(times) == 20, "none was lost"
     assert times == [100] * 11 + [130] * 9
     assert "netem loses at random only" in (out / "3-right1.out").read_text()
-    (made,) = (out / "changes.jsonl").read_text().splitlines()
+    (made,) = (out / "3-right1/changes.jsonl").read_text().splitlines()
     assert orjson.loads(made)["change"] == {"delay": {"kind": "constant", "delay_ns": 80_000_000}}

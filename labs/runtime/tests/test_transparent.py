@@ -30,7 +30,7 @@ MTU = 9000
 EXCHANGE = """
 import json, os, socket, struct, time
 interface, expected = "{interface}", {expected}
-frames = [bytes.fromhex(each) for each in json.load(open(os.environ["EWAN_OUT"] + "/../frames-{side}.json"))]
+frames = [bytes.fromhex(each) for each in json.load(open(os.environ["EWAN_OUT"] + "/../../frames-{side}.json"))]
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 raw.setsockopt(263, 8, 1)  # PACKET_AUXDATA
 raw.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE

@@ -152,7 +152,7 @@ def test_commands_see_the_host_read_only_and_write_to_the_run(runtime: VirtualRu
     assert not Path("/etc/ewan-was-here").exists()
     assert output(run, 1, "left1").split()[1:] == ["right1", "eth0", "lo"]
     assert "Read-only file system" in (run.directory / "commands/1-left1.err").read_text()
-    assert (run.directory / "commands/file").read_text() == "kept\n"
+    assert (run.directory / "commands/1-left1/file").read_text() == "kept\n"
 
 
 def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) -> None:

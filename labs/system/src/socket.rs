@@ -94,6 +94,15 @@ pub fn get_option<T: FromBytes + IntoBytes>(
     level: libc::c_int,
     option: libc::c_int,
 ) -> io::Result<T> {
+    get_option_with_length(socket, level, option).map(|(value, _)| value)
+}
+
+/// The same with how many bytes the kernel has.
+pub fn get_option_with_length<T: FromBytes + IntoBytes>(
+    socket: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<(T, usize)> {
     let mut value = T::new_zeroed();
     let bytes = value.as_mut_bytes();
     let mut length = bytes.len() as libc::socklen_t;
@@ -103,7 +112,7 @@ pub fn get_option<T: FromBytes + IntoBytes>(
         libc::getsockopt(socket, level, option, to, &raw mut length)
     };
     match answer {
-        0 => Ok(value),
+        0 => Ok((value, length as usize)),
         _ => Err(io::Error::last_os_error()),
     }
 }

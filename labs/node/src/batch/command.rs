@@ -1,7 +1,7 @@
 //! Programs in their nodes: what each finds there, and what became of it.
 //!
 //! In: a node, a command line, the surroundings. Out: a process that is ready to be started; what it writes goes to
-//! DIR/commands/<name>.{out,err}.
+//! DIR/commands/<name>.{out,err}; files of its own go to DIR/commands/<name>/.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -61,6 +61,7 @@ impl Step {
         // Its number is the group's, and nobody else's until it is waited for.
         let _ = killpg(group, Signal::SIGKILL);
         let status = child.wait().map_err(|error| format!("{name}: {error}"))?;
+        let _ = std::fs::remove_dir(around.out.join("commands").join(&name));
         if interrupted {
             return Ok(true);
         }
@@ -102,6 +103,8 @@ pub struct Entry {
     error: Option<String>,
     out: String,
     err: String,
+    /// The directory that it was told of as EWAN_OUT; not there where it put nothing into it.
+    files: String,
     #[serde(skip)]
     pub process: Option<Pid>,
     #[serde(skip)]
@@ -126,6 +129,7 @@ impl Entry {
             error: None,
             out: format!("commands/{name}.out"),
             err: format!("commands/{name}.err"),
+            files: format!("commands/{name}"),
             process: None,
         })
     }
@@ -158,6 +162,11 @@ impl Entry {
         self.ended_ns.is_some() || self.error.is_some()
     }
 
+    /// Takes away the directory for its files where it is empty.
+    pub fn tidy(&self, out: &Path) {
+        let _ = std::fs::remove_dir(out.join(&self.files));
+    }
+
     pub fn runs(&self) -> bool {
         self.process.is_some() && self.ended_ns.is_none()
     }
@@ -187,8 +196,9 @@ fn prepare(
     };
     let (cpus, directory) = (plan.host_cpus.clone(), around.directory.clone());
     let files = around.out.join("commands");
+    let own = files.join(name);
     let say = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    std::fs::create_dir_all(&files).map_err(|error| say(&files, error))?;
+    std::fs::create_dir_all(&own).map_err(|error| say(&own, error))?;
     let create = |ending: &str| {
         let path = files.join(format!("{name}.{ending}"));
         File::create(&path).map_err(|error| say(&path, error))
@@ -198,7 +208,7 @@ fn prepare(
         .args(&argv[1..])
         .env_clear()
         .envs(ENVIRONMENT)
-        .env("EWAN_OUT", &files)
+        .env("EWAN_OUT", &own)
         .stdin(Stdio::null())
         .stdout(create("out")?)
         .stderr(create("err")?)

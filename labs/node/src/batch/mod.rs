@@ -5,7 +5,8 @@
 //!
 //! In: a plan whose lab is up, a program (JSON, written by labs/runtime/program.py), a directory. Out: DIR/routing.json
 //! where a protocol finds the routes, DIR/probe.json,
-//! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, DIR/commands.json with what became of
+//! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, directories of the same names with what
+//! the programs put there, DIR/commands.json with what became of
 //! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made,
 //! DIR/links.csv with the links' counters over time, DIR/{releases,spinners,machine}.csv with what may have disturbed the
 //! links of a live lab, and what the traffic generator writes into DIR/traffic.

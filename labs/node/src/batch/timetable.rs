@@ -103,6 +103,7 @@ impl<'a> Timetable<'a> {
     pub fn run(mut self, signals: &Signals) -> Result<bool, String> {
         let end = self.follow(signals);
         self.end(signals, &end);
+        self.entries.iter().for_each(|entry| entry.tidy(self.out));
         let interrupted = matches!(end, End::Interrupted);
         let mut result = match end {
             End::Failed(error) => Err(error),

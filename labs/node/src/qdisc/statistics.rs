@@ -27,6 +27,8 @@ pub struct LinkStatistics {
     pub served_packets: u64,
     /// The time that packets waited in the queue, summed over packets, counted by psp; null under tbf.
     pub waited_ns: Option<u64>,
+    /// Marked with Congestion Experienced by the queue; null: its discipline does not tell.
+    pub marked_packets: Option<u64>,
     /// In the queue, where packets wait for their service.
     pub queue_packets: u64,
     pub queue_bytes: u64,
@@ -54,6 +56,7 @@ struct Counts {
     packets: u64,
     bytes: u64,
     drops: u64,
+    marked: Option<u64>,
     waiting_packets: u64,
     waiting_bytes: u64,
     paced: Option<Paced>,
@@ -118,6 +121,7 @@ fn of(name: &str, direction: &'static str, root: Counts, rate: Counts, queue: Co
         dropped_impair_or_limit: root.drops.saturating_sub(rate.drops.max(queue.drops)),
         served_packets: queue.packets,
         waited_ns: rate.paced.and_then(|paced| paced.waited_ns),
+        marked_packets: queue.marked,
         queue_packets: queue.waiting_packets,
         queue_bytes: queue.waiting_bytes,
         backlog_packets: rate.waiting_packets,
@@ -161,7 +165,7 @@ fn counts(stats: &[u8], kind_of: &[u8]) -> Counts {
     const TCA_STATS_QUEUE: u16 = 3;
     const TCA_STATS_APP: u16 = 4;
     const TCA_STATS_PKT64: u16 = 8;
-    let mut counts = Counts::default();
+    let mut counts = Counts { marked: (kind_of.ends_with(b"fifo\0")).then_some(0), ..Counts::default() };
     for (kind, value) in attributes(stats) {
         match kind {
             // struct gnet_stats_basic: bytes in 64 bits, packets in 32.
@@ -186,10 +190,24 @@ fn counts(stats: &[u8], kind_of: &[u8]) -> Counts {
                     waited_ns: (value.len() >= 96).then(|| u64_at(value, 88)),
                 });
             }
+            TCA_STATS_APP => counts.marked = marked(kind_of, value),
             _ => {}
         }
     }
     counts
+}
+
+/// Packets that a queue's discipline marked, from its own statistics (linux/pkt_sched.h): struct tc_red_xstats,
+/// tc_codel_xstats (beyond its target, and beyond its threshold for marks), tc_pie_xstats.
+fn marked(kind_of: &[u8], value: &[u8]) -> Option<u64> {
+    let fields: &[usize] = match kind_of {
+        b"red\0" => &[12],
+        b"codel\0" => &[24, 32],
+        b"pie\0" => &[36],
+        _ => return None,
+    };
+    let count = |&at: &usize| (value.len() >= at + 4).then(|| u64::from(u32_at(value, at)));
+    fields.iter().map(count).sum()
 }
 
 #[cfg(test)]
@@ -219,6 +237,20 @@ mod tests {
         older.extend_from_slice(&4u16.to_ne_bytes());
         older.extend_from_slice(&paced[..11].concat());
         assert_eq!(counts(&older, b"psp\0").paced, Some(Paced { waited_ns: None, ..told }), "an older module");
+    }
+
+    #[test]
+    fn marks_are_told_by_disciplines_that_mark() {
+        let own = |words: &[u32]| {
+            let value = words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
+            [&(4 + value.len() as u16).to_ne_bytes()[..], &4u16.to_ne_bytes(), &value].concat()
+        };
+        assert_eq!(counts(&own(&[1, 2, 3, 4]), b"red\0").marked, Some(4));
+        assert_eq!(counts(&own(&[1, 2, 3, 4, 5, 6, 70, 8, 9]), b"codel\0").marked, Some(79));
+        assert_eq!(counts(&own(&[0, 0, 1, 2, 3, 4, 5, 6, 7, 80]), b"pie\0").marked, Some(80));
+        assert_eq!(counts(&own(&[0, 0, 1, 2, 3, 4]), b"pie\0").marked, None, "an older kernel's");
+        assert_eq!(counts(&[], b"bfifo\0").marked, Some(0));
+        assert_eq!(counts(&[], b"netem\0").marked, None);
     }
 
     #[test]
