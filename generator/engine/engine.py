@@ -385,6 +385,7 @@ class Engine:
     def _tables(self, entries: Sequence[Entry]) -> int:
         """Makes the tables of runs that left something; of how many."""
         kept = 0
+        problems: dict[str, list[int]] = {}
         for entry in entries:
             if entry.status == "waiting":
                 continue
@@ -396,11 +397,13 @@ class Engine:
                     entry.status, entry.error = "incomplete", why
                 kept += 1
                 for line in readers.problems(self._experiment.place(entry)):
-                    self._tell(f"run {entry.number}: {line}")
+                    problems.setdefault(line, []).append(entry.number)
             except ValueError as error:
                 entry.status, entry.error = "incomplete", entry.error or f"its records are not whole: {error}"
             self._experiment.record_results(entry)
             self._experiment.save_run(entry)
+        for line, runs in problems.items():
+            self._tell(f"{f'run {runs[0]}' if len(runs) == 1 else counted(len(runs), 'run')}: {line}")
         return kept
 
     def _analyse(self) -> str:

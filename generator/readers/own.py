@@ -47,7 +47,8 @@ def read(content: bytes, started_ns: int, t0_unix_ns: int | None) -> OwnTable:
     try:
         raw = pl.read_csv(whole, has_header=False, infer_schema=False)
     except PolarsError as error:
-        raise ValueError(f"is no CSV: {str(error).splitlines()[0]}") from None
+        why = "a line has more fields than the first" if "more fields" in str(error) else str(error).splitlines()[0]
+        raise ValueError(f"is no CSV: {why}") from None
     headings = _headings([str(cell) if cell is not None else "" for cell in raw.row(0)])
     columns = [
         _column(raw[1:].to_series(index), heading, started_ns, t0_unix_ns) for index, heading in enumerate(headings)

@@ -93,7 +93,7 @@ def test_names_of_columns() -> None:
         ("a (s),a (ms)\n1,2\n", "another column 'a_ns'"),
         ("node,x\n1,2\n", "another column 'node'"),
         ("a,,c\n1,2,3\n", "column 2 has no name"),
-        ("a,b\n1,2,3\n", "is no CSV"),
+        ("a,b\n1,2,3\n", "is no CSV: a line has more fields than the first"),
         (",".join(f"c{number}" for number in range(300)) + "\n", "has 300 columns: write at most 256"),
     ],
 )
