@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from generator import readers
 from generator.engine import (
     Facts,
     engine,

@@ -220,6 +220,7 @@ fn a_kernel_link_tells_what_its_queueing_disciplines_counted() {
         dropped_impair_or_limit: 3,
         served_packets: 81,
         waited_ns: Some(4_000_000),
+        marked_packets: Some(5),
         queue_packets: 1,
         queue_bytes: 1486,
         backlog_packets: 2,
