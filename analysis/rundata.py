@@ -48,13 +48,18 @@ class RunData:
 
     def each(self, quantity: Quantity) -> Iterator[Quantity]:
         """What `of each step` and the like stand for in this run; any other quantity itself."""
-        chosen = quantity.selection
-        if chosen is None or chosen.name is not None or chosen.kind is None:
+        if quantity.selection is None:
             yield quantity
+        else:
+            yield from (Quantity(quantity.metric, member) for member in self.members(quantity.selection))
+
+    def members(self, chosen: Selection) -> Iterator[Selection]:
+        """What `each step` and the like stand for in this run; any other selection itself."""
+        if chosen.name is not None or chosen.kind is None:
+            yield chosen
             return
         names = self.all_flows[_COLUMNS[chosen.kind]].drop_nulls().unique(maintain_order=True).to_list()
-        for name in names:
-            yield Quantity(quantity.metric, Selection(chosen.kind, name))
+        yield from (Selection(chosen.kind, name) for name in names)
 
     @cached_property
     def all_flows(self) -> pl.DataFrame:
