@@ -16,7 +16,10 @@ from analysis.load import NOTHING, word
 from labs.record.figures import FigureSpec
 
 MOST_LINES = 12
-USUAL_LINES = 6
+USUAL_LINES = 8
+"""Lines of a panel where nothing is said of lines or panels."""
+STROKES = 6
+"""Colours, and dashes with markers."""
 MOST_PANELS = 12
 COMPARED = "congestion"
 """The parameter that papers on transport compare, where a scenario names no reference."""
@@ -67,7 +70,7 @@ class Layout:
             if len(values[1]) > 1 and len(values[0]) <= USUAL_LINES and len(values[1]) <= USUAL_LINES:
                 return values[0].index(line[0]), values[1].index(line[1])
         number = self.lines.index(line)
-        return number % USUAL_LINES, (number + number // USUAL_LINES) % USUAL_LINES
+        return number % STROKES, (number + number // STROKES) % STROKES
 
 
 def named(key: Key) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.figures import overtime, style
 from analysis.figures.choice import named
@@ -38,15 +39,22 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Draw
             if not parts:
                 continue
             runs = max(len(lines) for lines in parts.values())
+            own = [gathered.get(number, {}) for number in place.point["runs"]]
             ends = [round(line.times[-1] / length + 0.5) for lines in parts.values() for line in lines]
             times = (np.arange(max(ends)) + 0.5) * length
             bottom: Floats = np.zeros(len(times))
+            # Of the seeds that sent in a window: the others have ended.
+            present = np.zeros(len(times))
+            for lines_of_run in own:
+                sent = [windows_of(line, length) for line in lines_of_run.values()]
+                if sent:
+                    present[np.unique(np.concatenate(sent))] += 1
             axis = shown.get(place.panel)
             for number, (label, lines) in enumerate(parts.items()):
                 total = np.zeros(len(times))
                 for line in lines:
-                    total[np.round(line.times / length - 0.5).astype(int)] += line.values
-                share = total / runs
+                    total[windows_of(line, length)] += line.values
+                share = total / np.maximum(present, 1)
                 if axis is not None:
                     colour, hatch = style.COLOURS[number % 6], style.HATCHES[(number + number // 6) % 6]
                     axis.fill_between(times / NS_PER_SECOND, 100 * bottom, 100 * (bottom + share), facecolor=colour,
@@ -68,3 +76,8 @@ def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Draw
         said += f" Means over seeds, n = {seeds}." if seeds > 1 and spec.run is None else ""
         said += layout.left_out + " " + request.made_of(figure.numbers)
         return style.drawn(drawing, spec.file, spec.title or "Shares over time", said, rows, request.kinds)
+
+
+def windows_of(line: Line, length_ns: int) -> NDArray[np.int64]:
+    """The numbers of the windows that a line has values in."""
+    return np.round(line.times / length_ns - 0.5).astype(np.int64)

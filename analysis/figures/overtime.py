@@ -174,16 +174,24 @@ def together(lines: Sequence[Line], least: float = 0.5) -> tuple[Line, Floats | 
     many = np.sum(~np.isnan(values), axis=0) >= max(1, least * len(lines))
     values = values[:, many]
     ends = (0, 100) if len(lines) <= FEW_SEEDS else (10, 90)
-    low, middle, high = np.nanpercentile(values, [ends[0], 50, ends[1]], axis=0)
+    low, middle, high = _percentiles(values, [ends[0], 50, ends[1]])
     return Line(times[many], middle), low, high
+
+
+def _percentiles(values: Floats, shares: Sequence[float]) -> Floats:
+    """Of each column, without what is missing."""
+    found: Floats = np.percentile(values, shares, axis=0)
+    missing = np.isnan(values).any(axis=0)
+    if missing.any():  # numpy takes such columns one by one
+        found[:, missing] = np.nanpercentile(values[:, missing], shares, axis=0)
+    return found
 
 
 def _curves(figure: OverTime, panel: Key, gathered: Mapping[int, Mapping[str, Line]]) -> list[Curve]:
     layout = figure.request.layout
     found: list[Curve] = []
-    for place in layout.of(panel):
-        if place.line not in layout.lines:
-            continue
+    drawn = [place for place in layout.of(panel) if place.line in layout.lines]
+    for place in sorted(drawn, key=lambda place: layout.lines.index(place.line)):
         own = figure.of_place(place, gathered)
         for number, (label, lines) in enumerate(own.items()):
             tint, dash = layout.stroke(place.line)

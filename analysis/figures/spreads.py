@@ -85,7 +85,8 @@ class Spread:
 
     def _drawn(self, found: Found) -> list[tuple[int, Place, str]]:
         layout, shown = self.request.layout, {id(place) for place in self.request.layout.drawn()}
-        return [(index, layout.places[index], label) for index, label in found if id(layout.places[index]) in shown]
+        own = [(index, layout.places[index], label) for index, label in found if id(layout.places[index]) in shown]
+        return sorted(own, key=lambda each: layout.lines.index(each[1].line))
 
     def _stroke(self, place: Place, label: str, found: Found) -> tuple[int, int]:
         labels = list(dict.fromkeys(each for _, each in found))
@@ -175,7 +176,7 @@ class Spread:
             if wide:
                 axes[0].set_yscale("log")
                 axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            else:
+            elif min(float(v[0]) for v in every) < 0.5 * largest:
                 axes[0].set_ylim(0)
             style.outer_labels(axes, scale.label, f"{entry.name} ({unit})" if unit else entry.name, columns)
             style.legend(figure, axes)
