@@ -55,6 +55,13 @@ class _Shown(NamedTuple):
     unit_name: str
     limits: Bounds
     logarithmic: bool
+    floor: float
+    """Of a logarithmic axis: where zero is drawn, half of the least that is not zero; else 0."""
+
+    @property
+    def of_load(self) -> bool:
+        """It is a rate of the load, which the bottleneck bounds."""
+        return self.unit == "bit/s" and self.quantity.selection is None
 
     @property
     def label(self) -> str:
@@ -94,15 +101,17 @@ def of_several(request: Request, quantities: Sequence[Quantity]) -> Drawing:
             for line in layout.lines:
                 found = [
                     Mark(axis.places[str(place.parameters[along])], each.values[id(place)],
-                         request.carried(place.point) if each.unit == "bit/s" else None)
+                         request.carried(place.point) if each.of_load else None)
                     for place in layout.of(key, line) if id(place) in each.values
                 ]  # fmt: skip
                 seen += _series(panel, request, line, found, axis, each, bars)
             axis.put_on(panel)
             style.title(panel, ", ".join([each.label] * several + [named(key)] * bool(key)), columns)
-            _upright(panel, each, bars or each.unit != "ratio")
             if spec.relative_to is not None:
                 panel.axhline(1, color=style.INK, linewidth=0.7)
+        # When all are drawn: panels share an axis.
+        for panel, (each, _) in zip(axes, panels, strict=True):
+            _upright(panel, each, bars or each.unit != "ratio")
         ratio = f", ratio to {spec.relative_to}" if spec.relative_to is not None else ""
         style.outer_labels(axes, axis.label, "" if several else shown[0].label + ratio, columns)
         style.legend(figure, axes)
@@ -121,7 +130,9 @@ def _shown(request: Request, quantity: Quantity) -> _Shown:
     relative = request.spec.relative_to is not None
     limits = (0.0, None) if relative else bounds(quantity.metric)
     loss = "loss" in quantity.metric.name and unit == "share" and not request.spec.bars
-    return _Shown(quantity, values, unit, per, unit_name, limits, loss and scales.spans_decades(means))
+    logarithmic = loss and scales.spans_decades(means)
+    floor = min(mean for mean in means if mean > 0) / 2 if logarithmic else 0.0
+    return _Shown(quantity, values, unit, per, unit_name, limits, logarithmic, floor)
 
 
 def _series(
@@ -139,9 +150,9 @@ def _series(
     step = number - (len(layout.lines) - 1) / 2
     width = 0.84 / len(layout.lines)
     places = _aside([mark.place for mark in marks], axis, step, width if bars else min(width, 0.16))
-    floor = min((mark.value.mean for mark in marks if mark.value.mean > 0), default=0.0) if logarithmic else 0.0
+    floor = shown.floor
     heights = [max(mark.value.mean, floor) / per for mark in marks]
-    cut = [_interval(mark.value, limits, floor) for mark in marks]
+    cut = [_interval(mark.value, (limits[0], mark.carried or limits[1]), floor) for mark in marks]
     below = [(mark.value.mean - each.low) / per if each else 0 for mark, each in zip(marks, cut, strict=True)]
     above = [(each.high - mark.value.mean) / per if each else 0 for mark, each in zip(marks, cut, strict=True)]
     reach = [[max(value, 0) for value in below], [max(value, 0) for value in above]]
@@ -218,6 +229,7 @@ def _upright(axis: Axes, shown: _Shown, zero: bool) -> None:
     """The vertical axis: from zero but for indices, never far beyond what is possible."""
     if shown.logarithmic:
         axis.set_yscale("log")
+        axis.set_ylim(0.8 * shown.floor / shown.per)
         return
     style.least_span(axis)
     low, high = axis.get_ylim()
@@ -234,6 +246,8 @@ def _caption(request: Request, shown: Sequence[_Shown], seen: _Marks) -> str:
         said.append(f"Divided by that at {request.reference} = {spec.relative_to} of the same seed.")
     if spec.points == "all":
         said.append("Filled: means over seeds; hollow: each run.")
+    elif spec.points == "box" and max(len(value.each) for value in values) < FEWEST_IN_A_BOX:
+        said.append(f"Filled: means over seeds; hollow: each run; fewer than {FEWEST_IN_A_BOX} seeds are no box.")
     elif spec.points == "box":
         said.append("Boxes: median and quartiles over seeds, whiskers to the least and the largest.")
     else:

@@ -87,7 +87,7 @@ def layout(spec: FigureSpec, points: Sequence[Mapping[str, Any]], compared: str 
     values = {name: ordered(point["parameters"].get(name) for point in own) for name in names}
     rest = [name for name in names if len(values[name]) > 1 and name not in (*spec.by, *spec.facets)]
     facets = list(spec.facets)
-    if spec.kind == "phase" and not spec.facets:
+    if spec.kind == "phase":
         # What else varies are points of a line.
         grouped = list(spec.lines) if spec.lines is not None else _ranked(rest, values, compared)[:1]
     elif spec.lines is None:

@@ -50,6 +50,8 @@ def _values(run: RunData, entry: Samples, link: str) -> pl.Series:
     if not entry.column:
         return COMPUTED[entry.name](run).drop_nulls()
     table = run.table(entry.table)
+    if entry.without:
+        table = table.filter(~pl.col(entry.without))
     if entry.whose == "command":
         own = table if run.selection is None else table.filter(pl.col("step") == run.selection.name)
     elif entry.table == "flows":

@@ -157,7 +157,9 @@ def _of_commands(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
     chosen = wanted.selection
     if chosen is not None and chosen.name is not None:
         table = table.filter(pl.col("step") == chosen.name)
-    known = table.filter(pl.col(column).is_not_null())
+    known = table.filter(pl.col(column).is_not_null() & pl.col("time_ns").is_not_null())
+    if wanted.entry.without:
+        known = known.filter(~pl.col(wanted.entry.without))
     keys = [key for key in ("step", "node", "target") if key in table.columns]
     for key, own in known.group_by(keys, maintain_order=True):
         line = windows.samples(own, column) if wanted.fine else _line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import warnings
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from analysis import load, report, summary
 from analysis.figures import asked, choice, overtime, phase, samples, scales, series, style
@@ -22,6 +24,7 @@ from analysis.rundata import RunData
 from analysis.tests import synthetic
 from analysis.tests.synthetic import SECOND
 from labs.record import figures, tables
+from labs.record.quantities import Selection
 from labs.record.series import Samples, Series
 
 POINTS = [{"congestion": name, "buffer": buffer} for name in ("cubic", "reno") for buffer in ("0.5BDP", "1BDP", "2BDP")]
@@ -198,11 +201,13 @@ def test_a_table_of_commands_is_drawn_by_its_entry_alone(experiment: Any, monkey
             "target": ["right1"] * 20,
             "time_ns": [number * SECOND for number in range(20)],
             "rtt_ns": [20_000_000 + number for number in range(19)] + [None],
+            "duplicate": [number == 18 for number in range(20)],
         }
     )
     run = RunData(lambda name: pings if name == "probes" else tables.empty(name))
-    entry = Samples("probe rtt", "ns", "of a probe", "probes", "rtt_ns", "command")
-    assert samples.of_run(run, entry)[""].tolist() == [20_000_000.0 + number for number in range(19)]
+    entry = Samples("probe rtt", "ns", "of a probe", "probes", "rtt_ns", "duplicate", "command")
+    assert samples.of_run(run, entry)[""].tolist() == [20_000_000.0 + number for number in range(18)]
+    assert not samples.of_run(run, entry, Selection(None, "another step"))
     wanted = series.Wanted(Series("probe rtt", "ns", "of a probe", "probes", "command", "rtt_ns"), SECOND, fine=True)
     (line,) = series.of_run(run, wanted).items()
     assert line[0] == "probe, left1 to right1" and line[1].values[0] == 20_000_000
@@ -323,3 +328,24 @@ def pixels(png: bytes) -> Any:
     from matplotlib.image import imread
 
     return (imread(io.BytesIO(png))[..., :3] * 255).round().astype(np.uint8)
+
+
+def test_panels_share_an_axis_that_holds_all_of_them(
+    experiment: Any, found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The range is taken when every panel is drawn: none has its intervals cut by another's."""
+    whole = copy.deepcopy(found)
+    for point in whole["points"]:
+        tall = point["parameters"]["congestion"] == "reno"
+        point["metrics"]["mean queueing delay"] |= {"mean": 9e6, "low": 8e6, "high": 40e6 if tall else 10e6}
+    ranges: list[tuple[float, float]] = []
+    drawn = style.drawn
+
+    def kept(figure: Figure, *words: Any) -> Drawing:
+        ranges.extend(axis.get_ylim() for axis in figure.axes)
+        return drawn(figure, *words)
+
+    monkeypatch.setattr(style, "drawn", kept)
+    draw(experiment, whole, "queueing delay by buffer, facets congestion")
+    assert len(ranges) == 2 and ranges[0] == ranges[1]
+    assert ranges[0][0] == 0 and ranges[0][1] >= 40, "ms"

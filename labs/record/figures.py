@@ -43,7 +43,7 @@ SHORT = {
 
 Word = TypeVar("Word", bound=str)
 _LONGEST_NS = 24 * 3600 * NS_PER_SECOND
-_LONGEST_NAME = 60
+_LONGEST_NAME = 100
 _EXAMPLE = "goodput by buffer, lines congestion"
 _HEADS = 'write "METRIC by PARAMETER", "METRIC against METRIC", "SERIES over time", "cdf of SAMPLES" or "timeline"'
 
@@ -103,7 +103,7 @@ class FigureSpec:
     def file(self) -> str:
         """The name of its files."""
         words = self.name or re.sub(r"[^a-z0-9.]+", "-", replace(self, title="").line.lower()).strip("-.")
-        return words[:_LONGEST_NAME].rstrip("-.")
+        return words if len(words) <= _LONGEST_NAME else words[:_LONGEST_NAME].rpartition("-")[0]
 
     @property
     def head(self) -> str:

@@ -30,6 +30,8 @@ class Series:
     whose: Whose
     column: str = ""
     """Of the table, sampled at its `time_ns`; empty: the analysis computes the series by its name."""
+    without: str = ""
+    """A column that is true where a row is no sample."""
     together: Together = "mean"
     """What several flows are put together by."""
     zero: bool = True
@@ -48,6 +50,8 @@ class Samples:
     table: str
     column: str = ""
     """Of the table, null where there is no value; empty: the analysis computes the samples by their name."""
+    without: str = ""
+    """A column that is true where a row is no sample."""
     whose: Whose = "flow"
     """By what samples are selected with `of STEP`: the flows that they are of, or the commands."""
 
@@ -72,9 +76,11 @@ _SERIES = (
     Series("ssthresh", "segments", "slow-start threshold", "series", "flow", "ssthresh_segments"),
     Series("rtt", "ns", "smoothed RTT of the sender (RFC 6298)", "series", "flow", "srtt_ns"),
     Series("in flight", "segments", "sent, and neither acknowledged nor taken for lost", "series", "flow",
-           "in_flight_segments", "sum"),
-    Series("delivery rate", "bit/s", "the kernel's last estimate", "series", "flow", "delivery_rate_bps", "sum"),
-    Series("pacing rate", "bit/s", "at which a sender may send at most", "series", "flow", "pacing_rate_bps", "sum"),
+           "in_flight_segments", together="sum"),
+    Series("delivery rate", "bit/s", "the kernel's last estimate", "series", "flow", "delivery_rate_bps",
+           together="sum"),
+    Series("pacing rate", "bit/s", "at which a sender may send at most", "series", "flow", "pacing_rate_bps",
+           together="sum"),
     Series("queue", "ns", "bytes that wait at the link, as the time that its rate takes for them", "links", "link"),
     Series("queue bytes", "bytes", "bytes that wait at the link", "links", "link", "queue_bytes"),
     Series("queue packets", "packets", "packets that wait at the link", "links", "link", "queue_packets"),
