@@ -7,6 +7,7 @@ arrowhead says so; what is more than the link carries is marked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -197,7 +198,10 @@ def _interval(value: Value, limits: Bounds, floor: float) -> Clipped | None:
     if value.low is None or value.high is None:
         return None
     least = limits[0] if not floor else max(floor, limits[0] or 0)
-    return scales.clipped(value.low, value.high, (least, limits[1]))
+    found = scales.clipped(value.low, value.high, (least, limits[1]))
+    if value.kind == "t, cut":  # the summary has ended it there
+        return replace(found, below=value.low == limits[0], above=found.above or value.high == limits[1])
+    return found
 
 
 def _aside(places: Sequence[float], axis: ParameterAxis, step: float, width: float) -> list[float]:

@@ -6,6 +6,7 @@ their intervals, ratios to a reference seed by seed, what links carry; captions 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from labs.record.quantities import Quantity, Selection
 from labs.record.quantities import parse as parse_quantity
 
 Bounds = tuple[float | None, float | None]
+KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}
 
 
 class FigureError(ValueError):
@@ -36,8 +38,8 @@ class Value(NamedTuple):
     high: float | None
     n: int
     each: Mapping[int, float]
-    kind: str = ""
-    """Of the interval, where it is not Student's t."""
+    kind: str = "t"
+    """Of the interval, as analysis/statistics.py has it."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Request:
         if metric is None:
             return None
         return Value(metric["mean"], metric["low"], metric["high"], metric["n"], self._each(name, point),
-                     metric.get("kind") or "")  # fmt: skip
+                     metric.get("kind") or "t")  # fmt: skip
 
     def _name(self, quantity: Quantity, point: Mapping[str, Any]) -> str:
         chosen = quantity.selection
@@ -141,7 +143,10 @@ class Request:
         each = {number: value / base[seeds[number]] for number, value in own.items() if base.get(seeds[number])}
         if not each:
             return None
-        return Value(*statistics.interval(list(each.values()), self.found["confidence"]), each)
+        mean, low, high, n, kind = statistics.interval(
+            list(each.values()), self.found["confidence"], statistics.POSITIVE
+        )
+        return Value(mean, low, high, n, each, kind or "t")
 
     def unit(self, quantity: Quantity) -> str:
         """Of what is drawn of a metric."""
@@ -171,16 +176,16 @@ class Request:
         counts = sorted({value.n for value in shown})
         if not any(value.low is not None for value in shown):
             return "One seed: no confidence intervals."
-        kinds = " or ".join(sorted({value.kind or "Student's t" for value in shown if value.low is not None}))
+        kinds = " or ".join(sorted({KINDS[value.kind] for value in shown if value.low is not None}))
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
         share = f"{self.found['confidence']:.0%}".replace("%", " %")
         return f"Error bars: {share} confidence intervals of the mean over seeds ({kinds}), {n}."
 
 
 def bounds(metric: Metric) -> Bounds:
-    """What a metric's values cannot be beyond: nothing is less than nothing, a share or an index more than one."""
-    of_one = metric.unit == "share" or (metric.unit == "ratio" and "fairness" in metric.name)
-    return 0.0, 1.0 if of_one else None
+    """What a metric's values cannot be beyond; None: there is no such value."""
+    least, most = metric.bounds
+    return least, most if math.isfinite(most) else None
 
 
 def metric_named(words: str) -> Metric:
