@@ -130,6 +130,10 @@ class Drawing:
     csv: str
     files: Mapping[str, bytes] = field(default_factory=dict)
 
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self.svg
+
 
 @contextmanager
 def sheet(
