@@ -115,7 +115,7 @@ def _words(request: Request, place: Place) -> str:
             values.setdefault(name, set()).add(str(value))
     own = place.parameters
     return ", ".join(
-        str(value) for name, value in own.items()
+        str(value) if any(map(str.isalpha, str(value))) else f"{name} {value}" for name, value in own.items()
         if name not in known and len(values[name]) > 1 and value not in NOTHING
     )  # fmt: skip
 

@@ -376,19 +376,10 @@ def _moment(text: str) -> int:
         raise ValueError(str(error)) from None
 
 
-def _bare(text: str) -> None:
+def _alone(text: str) -> bool:
     if text:
         raise ValueError("stands alone: leave out what follows it")
-
-
-def _bars(figure: FigureSpec, text: str) -> FigureSpec:
-    _bare(text)
-    return replace(figure, bars=True)
-
-
-def _band(figure: FigureSpec, text: str) -> FigureSpec:
-    _bare(text)
-    return replace(figure, band=True)
+    return True
 
 
 _ALL: tuple[Kind, ...] = get_args(Kind)
@@ -400,13 +391,13 @@ _CLAUSES: dict[str, tuple[tuple[Kind, ...], Callable[[FigureSpec, str], FigureSp
     "scale": (("metric", "map", "box"), _scale),
     "points": (("metric",), _points),
     "relative to": (("metric",), _relative),
-    "bars": (("metric",), _bars),
+    "bars": (("metric",), lambda figure, text: replace(figure, bars=_alone(text))),
     "where": (_ALL, _where),
     "run": ((*_TIMED, "cdf", "ccdf"), _run),
     "flows": (("time", "flow chart"), _flows),
     "from": (_TIMED, lambda figure, text: replace(figure, from_ns=_moment(text))),
     "to": (_TIMED, lambda figure, text: replace(figure, to_ns=_moment(text))),
-    "band": (("time",), _band),
+    "band": (("time",), lambda figure, text: replace(figure, band=_alone(text))),
     "title": (_ALL, lambda figure, text: replace(figure, title=text)),
 }
 """By its first words: the kinds of figures that have it, and what it changes."""
