@@ -3,7 +3,7 @@
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
+# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -61,8 +61,8 @@ archive: setup ## an experiment for others: RO-Crate with reproduce.sh; RUN=resu
 	@$(EWAN) archive $(if $(call given,RUN),'$(RUN)') $(call option,LICENCE,licence) $(call option,AUTHOR,author,$(subst ','\'',$(AUTHOR))) $(OPTS)
 hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= RATE= CC= CG= R= … PROFILE=quick|paper
 	@$(EWAN) hstts $(HSTTS_OPTIONS)
-report: setup ## HTML report and figures of an experiment; RUN=results/… (FLENT=DIR: files for flent)
-	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FLENT,flent)
+report: setup ## HTML report and figures of an experiment; RUN=results/… FIGURE="goodput by buffer" (FLENT=DIR: files for flent)
+	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FIGURE,figure) $(call option,FLENT,flent) $(OPTS)
 export: setup ## results for papers and programs; RUN=results/… LATEX=DIR CSV=DIR PARQUET=DIR FLENT=DIR
 	@$(EWAN) export $(if $(call given,RUN),'$(RUN)') $(call option,LATEX,latex) $(call option,CSV,csv) $(call option,PARQUET,parquet) $(call option,FLENT,flent)
 runs: setup ## what was run, when, with what result; TAG=satellite SCENARIO= SINCE=2d STATUS=complete

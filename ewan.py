@@ -29,6 +29,7 @@ COMMANDS = {
     "tag": "generator.engine.tag:tag_command",
     "report": "analysis.cli:report_command",
     "export": "analysis.cli:export_command",
+    "plot": "analysis.cli:plot_command",
     "runs": "analysis.cli:runs_command",
     "compare": "analysis.compare.cli:compare_command",
     "compile": "labs.commands.compile:compile_command",

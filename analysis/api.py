@@ -20,8 +20,11 @@ from typing import Any
 import polars as pl
 
 from analysis import load, metrics, statistics, summary
+from analysis.figures import asked
+from analysis.figures.request import FigureError
+from analysis.figures.style import STYLES, Drawing
 from analysis.rundata import RunData
-from labs.record import quantities, tables
+from labs.record import figures, quantities, tables
 from labs.record.quantities import Quantity
 from labs.wording import nearest
 
@@ -122,6 +125,20 @@ class Results:
         frame = pl.DataFrame(rows, infer_schema_length=None)
         confidence = float(self.document.confidence or statistics.CONFIDENCE)
         return Values(quantity.metric.unit, frame, confidence, quantity.metric.bounds)
+
+    def figure(self, line: str, style: str = "page", kinds: Sequence[str] = ()) -> Drawing:
+        """A figure that is asked for in one line (docs/figures.md), which a notebook shows; `kinds`: pdf, png.
+
+        ValueError for what is no figure, no style, or cannot be drawn.
+        """
+        if style not in STYLES:
+            raise ValueError(f"unknown style {style!r}: {nearest(style, STYLES)}")
+        spec = figures.parse(line)
+        found = summary.of(self._experiment, spec.quantities)
+        (drawing,) = asked.draw(self._experiment, found, [spec], STYLES[style], kinds)
+        if isinstance(drawing, str):
+            raise FigureError(drawing)
+        return drawing
 
     def _values(self, run: load.RunResults, quantity: Quantity) -> Mapping[str, float]:
         found = dict(metrics.computed([quantity], RunData(run.table, run.paths())))

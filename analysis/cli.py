@@ -16,11 +16,17 @@ from rich.markup import escape
 
 from analysis import export, flent, listing, load, report, summary
 from analysis import latex as tables_latex
+from analysis.figures import asked
+from analysis.figures.request import FigureError
+from analysis.figures.style import FILE_KINDS, STYLES
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
+from labs.record import figures
 from labs.record.experiment import DOCUMENT, State
+from labs.record.figures import FigureSpec
+from labs.record.series import SERIES
 from labs.sheet import Sheet
 
 
@@ -29,27 +35,34 @@ from labs.sheet import Sheet
 @click.option(
     "--flent", "flent_directory", metavar="DIR", type=click.Path(path_type=Path), help="also write files for flent"
 )
+@click.option("--figure", "lines", metavar="TEXT", multiple=True, help="also this figure (docs/figures.md); repeatable")
+@click.option("--pdf", is_flag=True, help="each figure as PDF too, with its fonts in it")
+@click.option("--style", "look", type=click.Choice(list(STYLES)), default="page", help="size of the figures' files")
 @guarded
 @pass_context
-def report_command(context: Context, run: Path | None, flent_directory: Path | None) -> None:
+def report_command(
+    context: Context, run: Path | None, flent_directory: Path | None, lines: tuple[str, ...], pdf: bool, look: str
+) -> None:
     """Make the report of an experiment: report.html in its directory, each figure as SVG and CSV.
 
     RUN is a directory that `ewan run` or `ewan hstts` made; of the experiment that ended last when none is named.
 
     \b
     ewan report results/20260102T030405Z-parallel-streams
+    ewan report --figure 'goodput by buffer, lines congestion' --pdf --style paper-1col
     ewan report --flent out/flent
     """
     directory = run or ended_last()
     try:
-        summary.analyse(directory)
-        page = report.write(directory)
+        chosen = [wish(line, "--figure") for line in lines]
+        summary.analyse(directory, [quantity for figure in chosen for quantity in figure.quantities])
+        kinds = ["pdf"] * pdf + ["png"] * (look == "slide")
+        page = report.write(directory, report.Choice(tuple(chosen), STYLES[look], tuple(kinds)))
         files = flent.write(load.experiment(directory), flent_directory) if flent_directory else []
-    except load.LoadError as error:
+    except (load.LoadError, FigureError) as error:
         raise Refused(str(error)) from None
     except OSError as error:
-        reason = f"{error.filename or directory}: {error.strerror}"
-        raise Refused(f"{reason}: make room there, or name a directory where you may write") from None
+        raise unwritable(error, directory) from None
     rundir.give_back(directory)
     context.reporter.console.print(str(page), soft_wrap=True)
     if flent_directory:
@@ -104,6 +117,74 @@ def export_command(
     for what, place, paths in written:
         files = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
         context.reporter.console.print(f"{what}: {files} in {place}", soft_wrap=True, markup=False)
+
+
+@click.command("plot")
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("figure", metavar="FIGURE")
+@click.option("--run", "number", metavar="N", help="of this run; all, if absent, as the median and band over seeds")
+@click.option("--flows", metavar="WHICH", help="all, ends, or a flow's name")
+@click.option("--from", "begin", metavar="TIME", help="from this time after T0 on, like 10s")
+@click.option("--to", "end", metavar="TIME", help="to this time after T0")
+@click.option("--style", "look", type=click.Choice(list(STYLES)), default="page", help="size of the figure")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="ending in .svg, .pdf or .png")
+@guarded
+@pass_context
+def plot_command(
+    context: Context,
+    run: Path,
+    figure: str,
+    number: str | None,
+    flows: str | None,
+    begin: str | None,
+    end: str | None,
+    look: str,
+    out: Path | None,
+) -> None:
+    """Draw one figure of an experiment: a series over time, or any figure of docs/figures.md.
+
+    Its data are written beside it as CSV. Without --out it is put among the experiment's figures.
+
+    \b
+    ewan plot results/20260102T030405Z-streams cwnd --run 12 --flows all --from 10s --to 40s
+    ewan plot results/20260102T030405Z-streams 'cdf of rtt, lines buffer' --style paper-1col --out rtt.pdf
+    """
+    line = f"{figure} over time" if figure in SERIES or figure == "shares" else figure
+    clauses = {"run": number, "flows": flows, "from": begin, "to": end}
+    spec = wish(", ".join([line, *(f"{name} {text}" for name, text in clauses.items() if text)]), "plot")
+    kind = STYLES[look].usual if out is None else out.suffix.removeprefix(".").lower()
+    if kind not in FILE_KINDS:
+        raise Refused(f'--out "{out}": write a file that ends in .svg, .pdf or .png')
+    path = out or run / "figures" / f"{spec.file}.{kind}"
+    try:
+        experiment = load.experiment(run)
+        (drawing,) = asked.draw(experiment, summary.of(experiment, spec.quantities), [spec], STYLES[look], [kind])
+        if isinstance(drawing, str):
+            raise Refused(drawing)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(drawing.files[kind] if kind in drawing.files else drawing.svg.encode())
+        path.with_suffix(".csv").write_text(drawing.csv)
+    except load.LoadError as error:
+        raise Refused(str(error)) from None
+    except OSError as error:
+        raise unwritable(error, path) from None
+    rundir.give_back(run)
+    context.reporter.console.print(str(path), soft_wrap=True)
+    context.reporter.messages.print(drawing.caption, style="dim", soft_wrap=True)
+
+
+def wish(line: str, where: str) -> FigureSpec:
+    """The figure that a line asks for; Refused for what is none."""
+    try:
+        return figures.parse(line)
+    except ValueError as error:
+        raise Refused(f"{where}: {error}") from None
+
+
+def unwritable(error: OSError, path: Path) -> Refused:
+    """What to do where a file could not be written."""
+    reason = f"{error.filename or path}: {error.strerror}"
+    return Refused(f"{reason}: make room there, or name a directory where you may write")
 
 
 def ended_last() -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import jinja2
 from markupsafe import Markup
 
 from analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
-from analysis.figures.style import COLOURS, FAINT, INK, PAPER, Drawing
+from analysis.figures.request import FigureError
+from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
 from labs.record import quantities
+from labs.record.figures import FigureSpec
 from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -27,27 +30,53 @@ STATES = {
     "incomplete": "This experiment is incomplete: it was interrupted, or runs failed. What was measured is below.",
     "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
 }
-LONGEST_EMBEDDED = 400_000
+LONGEST_EMBEDDED = 160_000
 """Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
 
 
-def write(directory: Path) -> Path:
-    """The path of report.html; LoadError where the directory is none of an experiment, or is damaged."""
+@dataclass(frozen=True)
+class Choice:
+    """What a person asks for of figures: those beside the usual ones, their style, and files beside SVG and CSV."""
+
+    figures: tuple[FigureSpec, ...] = ()
+    look: Style = PAGE
+    kinds: tuple[str, ...] = ()
+
+
+USUAL = Choice()
+
+
+def write(directory: Path, choice: Choice = USUAL) -> Path:
+    """The path of report.html; LoadError where the directory is none of an experiment, or is damaged.
+
+    FigureError for a figure of `choice` that cannot be drawn; one of the scenario is named in the report instead.
+    """
     experiment = load.experiment(directory)
     found = summary.found(directory)
-    drawings = figures.draw(experiment, found)
+    own = {spec.line: spec for spec in [*summary.wishes(experiment), *choice.figures]}
+    drawings, refused = figures.draw(experiment, found, own.values(), choice.look, choice.kinds)
+    for figure in choice.figures:
+        if figure.line in refused:
+            raise FigureError(refused[figure.line])
     place = directory / "figures"
     place.mkdir(exist_ok=True)
     for drawing in drawings:
         (place / f"{drawing.name}.svg").write_text(drawing.svg)
         (place / f"{drawing.name}.csv").write_text(drawing.csv)
+        for kind, content in drawing.files.items():
+            (place / f"{drawing.name}.{kind}").write_bytes(content)
     page = directory / "report.html"
-    page.write_text(render(experiment, found, drawings))
+    page.write_text(render(experiment, found, drawings, list(refused.values())))
     return page
 
 
-def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawings: Sequence[Drawing]) -> str:
-    """The page: HTML with all figures in it."""
+def render(
+    experiment: load.ExperimentResults,
+    found: Mapping[str, Any],
+    drawings: Sequence[Drawing],
+    refused: Sequence[str] = (),
+) -> str:
+    """The page: HTML with all figures in it. `refused`: why figures of the scenario are not."""
     document = experiment.document
     complete = sum(run.status == "complete" for run in experiment.runs)
     scenario = experiment.directory / "scenario.yaml"
@@ -61,7 +90,11 @@ def render(experiment: load.ExperimentResults, found: Mapping[str, Any], drawing
             about=[part for part in re.split(r"\n\s*\n", experiment.document.about.strip()) if part],
             source=experiment.document.source,
             status=experiment.status,
-            warnings=[*warnings(experiment), *filter(None, [disturbed.warning(found.get("disturbed"))])],
+            warnings=[
+                *warnings(experiment),
+                *(f"A figure of the scenario is not drawn: {why}." for why in refused),
+                *filter(None, [disturbed.warning(found.get("disturbed"))]),
+            ],
             complete=complete,
             total=len(experiment.runs),
             facts=circumstances.facts(experiment),

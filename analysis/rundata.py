@@ -50,17 +50,22 @@ class RunData:
 
     def each(self, quantity: Quantity) -> Iterator[Quantity]:
         """What `of each step` and the like stand for in this run; any other quantity itself."""
-        chosen = quantity.selection
-        if chosen is None or chosen.name is not None or chosen.kind is None:
+        if quantity.selection is None:
             yield quantity
+        else:
+            members = self.members(quantity.selection, quantity.metric.commands)
+            yield from (Quantity(quantity.metric, member) for member in members)
+
+    def members(self, chosen: Selection, commands: bool = False) -> Iterator[Selection]:
+        """What `each step` and the like stand for among this run's flows, or commands; any other selection itself."""
+        if chosen.name is not None or chosen.kind is None:
+            yield chosen
             return
-        if quantity.metric.commands:
+        if commands:
             column = self.table("readings")[_COLUMNS_OF_COMMANDS[chosen.kind]]
         else:
             column = self.all_flows[_COLUMNS[chosen.kind]]
-        names = column.drop_nulls().unique(maintain_order=True).to_list()
-        for name in names:
-            yield Quantity(quantity.metric, Selection(chosen.kind, name))
+        yield from (Selection(chosen.kind, name) for name in column.drop_nulls().unique(maintain_order=True))
 
     @cached_property
     def all_flows(self) -> pl.DataFrame:

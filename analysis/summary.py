@@ -6,6 +6,7 @@ each point's metrics are divided by the reference's, seed by seed; numbers of pa
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,8 @@ import orjson
 from analysis import comparisons, disturbed, load, metrics, statistics
 from analysis.points import BySeed, Seeds, names, of_seed, other
 from analysis.rundata import RunData
-from labs.record import quantities
+from labs.record import figures, quantities
+from labs.record.figures import FigureSpec
 from labs.record.metrics import METRICS
 from labs.record.quantities import Quantity, Selection
 from labs.units import UnitError, parse_published
@@ -28,9 +30,12 @@ STEP_METRICS = ("aggregate goodput", "share", "mean completion time")
 """Of each step, where a run has several with flows."""
 
 
-def analyse(directory: Path) -> dict[str, Any]:
-    """Computes the summary and writes summary.json; LoadError where the directory is none of an experiment."""
-    summary = of(load.experiment(directory))
+def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:
+    """Computes the summary and writes summary.json; LoadError where the directory is none of an experiment.
+
+    `also`: what is asked for beside what the scenario does.
+    """
+    summary = of(load.experiment(directory), also)
     text = orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     (directory / "summary.json").write_bytes(text)
     return summary
@@ -45,10 +50,10 @@ def found(directory: Path) -> dict[str, Any]:
     return summary
 
 
-def of(experiment: load.ExperimentResults) -> dict[str, Any]:
+def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:
     """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
     confidence = float(experiment.document.confidence or statistics.CONFIDENCE)
-    asked = wanted(experiment)
+    asked = list({str(quantity): quantity for quantity in [*wanted(experiment), *also] if quantity.selection}.values())
     runs = [of_run(run, asked) for run in experiment.runs if run.measured]
     values = {run["number"]: run["values"] for run in runs}
     measurements = {run["number"]: run for run in runs}
@@ -100,9 +105,19 @@ def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
     document = experiment.document
     compared = (name for entry in document.compare for name in entry["metrics"])
     named = [*document.metrics, *(str(entry["metric"]) for entry in document.beside), *compared]
+    named += [str(quantity) for figure in wishes(experiment) for quantity in figure.quantities]
     return [
         quantities.parse(name) for name in dict.fromkeys(named) if quantities.metric_of(name) and name not in METRICS
     ]
+
+
+def wishes(experiment: load.ExperimentResults) -> list[FigureSpec]:
+    """The figures that the scenario asks for; without those of another version, whose words are not known."""
+    found = []
+    for data in experiment.document.figures:
+        with contextlib.suppress(ValueError):
+            found.append(figures.from_data(data))
+    return found
 
 
 def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:

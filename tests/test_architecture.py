@@ -31,6 +31,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.reporter": (),
     "labs.record": ("labs.record", "labs.reading", "labs.typed", "labs.wording"),
     "labs.record.bounds": ("labs.units",),
+    "labs.record.figures": ("labs.units", "labs.record", "labs.wording"),
     "labs.record.disturbances": ("labs.units", "labs.record"),
     "labs.stages": ("labs.units", "labs.typed", "labs.stages"),
     "labs.plan": ("labs.stages", "labs.typed", "labs.garbage"),

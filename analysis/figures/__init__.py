@@ -1,106 +1,97 @@
-"""The figures of an experiment.
+"""The figures of an experiment: those that every report has, and those that somebody asks for.
 
 In: an experiment and its summary. Out: drawings, those that the experiment has data for, in the order of the report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from analysis import disturbed, load, summary
-from analysis.figures import bars, distributions, style, timelines
-from analysis.figures.distributions import Sample
-from analysis.figures.style import Drawing
-from analysis.flows import completion_times, durations, loaded
-from labs.record import disturbances
-from labs.record.quantities import metric_of
+from analysis import disturbed
+from analysis.figures import against, asked, bars, scales
+from analysis.figures.asked import Drawn
+from analysis.figures.request import FigureError, Request
+from analysis.figures.style import PAGE, Drawing, Style
+from analysis.load import ExperimentResults
+from labs.record import figures, quantities
+from labs.record.figures import FigureSpec
+from labs.record.metrics import RANKED
+
+MOST_METRICS = 4
+FEWEST_VALUES = 3
+"""Of a parameter that metrics are drawn against."""
+
+_USUAL = (
+    ("goodput over time", "goodput-over-time"),
+    ("cdf of completion time", "completion-cdf"),
+    ("cdf of response time", "response-cdf"),
+    ("cdf of iteration time", "iteration-cdf"),
+    ("cwnd over time", "cwnd"),
+    ("queue over time", "queue-over-time"),
+    ("fairness over time", "fairness-over-time"),
+    ("cdf of start lateness", "start-lateness"),
+)
+USUAL: tuple[FigureSpec, ...] = tuple(figures.parse(line, name) for line, name in _USUAL)
+"""Those of every report that has data for them, beside the metrics against a parameter and to a reference."""
 
 
-def draw(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[Drawing]:
-    """LoadError where a table is damaged."""
-    panels = _panels(experiment, found)
-    completion, responses, iterations, lateness = _samples(experiment, panels)
-    wanted = [name for name in experiment.document.metrics if metric_of(name)]
-    each = [
-        bars.normalised(found["points"], found["normalise"], experiment.varied, wanted),
-        bars.sweep(found["points"], experiment.varied, wanted),
-        timelines.goodput(panels),
-        distributions.cumulative(
-            "completion-cdf",
-            "Distribution of completion times",
-            "completion time",
-            "Share of transfers that took no longer.",
-            completion,
-        ),
-        distributions.cumulative(
-            "response-cdf",
-            "Distribution of response times",
-            "response time",
-            "Share of responses that took no longer.",
-            responses,
-        ),
-        distributions.cumulative(
-            "iteration-cdf",
-            "Distribution of iteration times",
-            "iteration time",
-            "Share of iterations that took no longer, over ranks.",
-            iterations,
-        ),
-        timelines.windows_of_senders(panels),
-        timelines.queue(panels),
-        timelines.fairness(panels),
-        distributions.cumulative(
-            "start-lateness",
-            "Start lateness",
-            "lateness",
-            "From a flow's scheduled start to its first system call.",
-            lateness,
-        ),
+def draw(
+    experiment: ExperimentResults,
+    found: Mapping[str, Any],
+    wishes: Iterable[FigureSpec] = (),
+    look: Style = PAGE,
+    kinds: Sequence[str] = (),
+) -> Drawn:
+    """The usual ones, then the wishes; `refused` are of these alone. LoadError where a table is damaged."""
+    wanted = [name for name in experiment.document.metrics if quantities.metric_of(name)]
+    first = [
+        bars.normalised(found["points"], found["normalise"], experiment.varied, wanted, look, kinds),
+        _sweep(experiment, found, wanted, look, kinds),
     ]
-    for run in experiment.runs:
-        run.forget()
+    own = list(wishes)
+    done = asked.draw(experiment, found, [*USUAL, *own], look, kinds)
+    usual = [drawing for drawing in done[: len(USUAL)] if isinstance(drawing, Drawing)]
     touched = disturbed.footnote((run["number"] for run in found["runs"]), found)
-    drawings = [drawing for drawing in each if drawing is not None]
-    # What is made of whole runs cannot show the seconds in which they were disturbed: it names the runs.
-    return [
-        drawing if drawing.name in timelines.SHADED else replace(drawing, caption=drawing.caption + touched)
-        for drawing in drawings
+    marked = [replace(drawing, caption=drawing.caption + touched) for drawing in first[:1] if drawing is not None]
+    asked_for = [drawing for drawing in done[len(USUAL) :] if isinstance(drawing, Drawing)]
+    return Drawn(
+        [*marked, *filter(None, first[1:]), *usual, *asked_for],
+        {spec.line: each for spec, each in zip(own, done[len(USUAL) :], strict=True) if isinstance(each, str)},
+    )
+
+
+def _sweep(
+    experiment: ExperimentResults, found: Mapping[str, Any], wanted: Sequence[str], look: Style, kinds: Sequence[str]
+) -> Drawing | None:
+    """Up to four metrics against the numeric parameter with the most values; a line for each choice of the others."""
+    points = [point for point in found["points"] if point["runs"]]
+    values = {name: {str(point["parameters"].get(name)) for point in points} for name in experiment.varied}
+    numeric = [name for name, own in values.items() if len(own) >= FEWEST_VALUES and _one_unit(own)]
+    metrics = _differing(points, wanted)
+    if not numeric or not metrics:
+        return None
+    along = max(numeric, key=lambda name: len(values[name]))
+    others = tuple(name for name in experiment.varied if name != along)
+    spec = FigureSpec("metric", what=metrics[0], by=(along,), lines=others, name="sweep")
+    try:
+        request = Request(experiment, found, spec, look, kinds)
+        return against.of_several(request, [quantities.parse(name) for name in metrics])
+    except FigureError:
+        return None
+
+
+def _one_unit(values: Iterable[str]) -> bool:
+    known = [scales.number(value) for value in values]
+    return len({unit for _, unit in known}) == 1 and all(value == value for value, _ in known)
+
+
+def _differing(points: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> list[str]:
+    """Of those that the scenario names, or that say most, four that are there and are not the same everywhere."""
+    names = [
+        name
+        for name in dict.fromkeys([*wanted, *RANKED])
+        if len({point["metrics"][name]["mean"] for point in points if name in point["metrics"]}) > 1
     ]
-
-
-def _panels(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> list[timelines.PointPanel]:
-    """The first run of each point; of many points those that are drawn are spread over all."""
-    slowest = {run["number"]: run["bottleneck"] for run in found["runs"]}
-    chosen = [(point, summary.usable(runs)) for point, runs in experiment.points.items()]
-    there = [(dict(point), runs[0]) for point, runs in chosen if runs]
-    drawn = set(style.spread(len(there), style.MOST_PANELS))
-    panels = []
-    for index, (parameters, run) in enumerate(there):
-        label = experiment.label(parameters)
-        if run.status != "complete":
-            label = f"{label} ({run.status})".strip()
-        at = slowest.get(run.number)
-        link = (at["link"], at["direction"]) if at else None
-        watched = run.disturbances()
-        out = () if watched is None else disturbances.intervals(watched[0])
-        panels.append(timelines.PointPanel(label, run, link, index in drawn, out))
-    return panels
-
-
-def _samples(experiment: load.ExperimentResults, panels: list[timelines.PointPanel]) -> list[list[Sample]]:
-    """Completion, response and iteration times and start lateness of each point, over all its seeds."""
-    kinds: list[list[Sample]] = [[], [], [], []]
-    for panel in panels:
-        values: list[list[int]] = [[], [], [], []]
-        for run in summary.usable(experiment.points[panel.run.point]):
-            flows, exchanges = run.table("flows"), run.table("exchanges")
-            load_flows = loaded(flows)
-            values[0] += completion_times(load_flows)[0]
-            values[1] += durations(load_flows, exchanges, "requests")
-            values[2] += durations(load_flows, exchanges, "messages")
-            values[3] += (flows["started_ns"] - flows["scheduled_ns"]).drop_nulls().to_list()
-        for kind, own in zip(kinds, values, strict=True):
-            kind.append(Sample(panel.label, own, panel.drawn))
-    return kinds
+    return names[:MOST_METRICS]

@@ -1,6 +1,6 @@
-"""Metrics by point: ratios to a reference as bars, metrics against a parameter as lines.
+"""Ratios to a reference as bars, several metrics side by side, as HSTTS has them.
 
-In: points of a summary. Out: drawings with confidence intervals. The bars are HSTTS's output, the lines NXE's figure 4.
+In: points of a summary. Out: a drawing with confidence intervals.
 """
 
 from __future__ import annotations
@@ -9,26 +9,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 
-from analysis import summary
 from analysis.figures import style
-from analysis.figures.style import Drawing
+from analysis.figures.style import PAGE, Drawing, Style
 from analysis.load import NOTHING, word
 from labs.record.metrics import GROUPS, METRICS, RANKED, Group
 from labs.record.quantities import parse
-from labs.units.shown import fitting
 
 MOST_BARS = 8
 MOST_GROUPS = 4
 HIGHEST_RATIO = 4.0
-MOST_TICKS = 7
 
 Point = Mapping[str, Any]
 
 
 def normalised(
-    points: Sequence[Point], normalise: Mapping[str, Any] | None, varied: Sequence[str], wanted: Sequence[str]
+    points: Sequence[Point],
+    normalise: Mapping[str, Any] | None,
+    varied: Sequence[str],
+    wanted: Sequence[str],
+    look: Style = PAGE,
+    kinds: Sequence[str] = (),
 ) -> Drawing | None:
     """Completion times (or response, or iteration times) as ratios to the reference's; panels by what else varies."""
     if not normalise or not any(point["normalised"] for point in points):
@@ -47,14 +48,6 @@ def normalised(
     drawn = [list(groups)[index] for index in style.spread(len(groups), style.MOST_PANELS)]
     shown = names[:MOST_BARS]
     columns = 1 if len(shown) > 3 else 2
-    with style.sheet(len(drawn), 2.1, columns) as (figure, axes):
-        top = _top([point for label in drawn for point in groups[label]], metrics)
-        for axis, label in zip(axes, drawn, strict=True):
-            _bars(axis, groups[label], metrics, shown, by, top)
-            style.title(axis, label, columns)
-        style.outer_labels(axes, "", f"ratio to {to}", columns)
-        style.legend(figure, axes)
-        text = style.svg(figure)
     rows = [
         {"point": label, by: point["parameters"][by], "metric": metric, **point["normalised"][metric]}
         for label, group in groups.items()
@@ -64,7 +57,7 @@ def normalised(
     seeds = {value["n"] for point in points for value in point["normalised"].values()}
     caption = f"Each metric divided by that of {to} with the same seed. "
     caption += (
-        "Error bars are confidence intervals over seeds; an arrow: it goes on."
+        f"Error bars are confidence intervals over seeds, n = {max(seeds)}; an arrow: it goes on."
         if max(seeds, default=1) > 1
         else "One seed: no confidence intervals."
     )
@@ -72,7 +65,14 @@ def normalised(
         caption += " Not all points are drawn; all are in the CSV."
     times = "Times" if all(parse(name).metric.bar for name in metrics) else "Metrics"
     title = "Completion times" if times == "Times" and metrics.keys() <= set(GROUPS[Group.COMPLETION]) else times
-    return Drawing("normalised", f"{title} normalised by {to}", caption, text, style.csv(rows))
+    with style.sheet(len(drawn), 2.1, columns, look=look) as (figure, axes):
+        top = _top([point for label in drawn for point in groups[label]], metrics)
+        for axis, label in zip(axes, drawn, strict=True):
+            _bars(axis, groups[label], metrics, shown, by, top)
+            style.title(axis, label, columns)
+        style.outer_labels(axes, "", f"ratio to {to}", columns)
+        style.legend(figure, axes)
+        return style.drawn(figure, "normalised", f"{title} normalised by {to}", caption, rows, kinds)
 
 
 def _bar_metrics(points: Sequence[Point], wanted: Sequence[str]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _bars(
                 continue
             places.append(index + (number - (len(names) - 1) / 2) * width)
             heights.append(value["ratio"])
-            below.append(value["ratio"] - value["low"] if value["low"] is not None else 0)
+            below.append(value["ratio"] - max(value["low"], 0) if value["low"] is not None else 0)
             above.append(value["high"] - value["ratio"] if value["high"] is not None else 0)
         colour, hatch = style.COLOURS[number % 6], style.HATCHES[number % 6]
         axis.bar(
@@ -135,98 +135,6 @@ def _bars(
     axis.set_ylim(0, top)
 
 
-def sweep(points: Sequence[Point], varied: Sequence[str], wanted: Sequence[str]) -> Drawing | None:
-    """Up to four metrics against the numeric parameter with the most values; a line for each choice of the others."""
-    numeric = {name: scale for name in varied if (scale := _numbers(points, name)) and len(scale[0]) > 2}
-    if not numeric:
-        return None
-    along = max(numeric, key=lambda name: len(numeric[name][0]))
-    positions, unit = numeric[along]
-    divisor, unit_name = fitting(list(positions.values()), unit)
-    metrics = _sweep_metrics(points, wanted)
-    if not metrics:
-        return None
-    others = [name for name in varied if name != along]
-    lines: dict[str, list[Point]] = {}
-    for point in points:
-        label = _label(point, others)
-        lines.setdefault(label, []).append(point)
-    drawn = [list(lines)[index] for index in style.spread(len(lines), style.MOST_LINES)]
-    with style.sheet(len(metrics), 2.0, sharey=False) as (figure, axes):
-        for axis, metric in zip(axes, metrics, strict=True):
-            _line(axis, metric, {label: lines[label] for label in drawn}, along, positions, divisor)
-        for number, axis in enumerate(axes):
-            if number + 2 >= len(axes):
-                axis.set_xlabel(f"{along} ({unit_name})" if unit_name else along)
-        if len(drawn) > 1:
-            style.legend(figure, axes)
-        text = style.svg(figure)
-    rows = [
-        {**point["parameters"], "metric": metric, **point["metrics"][metric]}
-        for point in points
-        for metric in point["metrics"]
-    ]
-    many = any(value["n"] > 1 for point in points for value in point["metrics"].values())
-    caption = f"Metrics against {along}. "
-    caption += "Error bars are confidence intervals over seeds." if many else "One seed: no confidence intervals."
-    if len(drawn) < len(lines):
-        caption += f" {len(drawn)} of {len(lines)} lines drawn, all are in the CSV."
-    return Drawing("sweep", f"Metrics against {along}", caption, text, style.csv(rows))
-
-
 def _label(point: Point, names: Sequence[str]) -> str:
     there = [name for name in names if point["parameters"].get(name) not in NOTHING]
     return ", ".join(word(name, point["parameters"][name]) for name in there)
-
-
-def _numbers(points: Sequence[Point], name: str) -> tuple[dict[str, float], str] | None:
-    """Each value of a parameter as a number, and the unit; None for words."""
-    found, units = {}, set()
-    for point in points:
-        value, unit = summary.number(point["parameters"].get(name), "")
-        if value != value:
-            return None
-        found[str(point["parameters"][name])] = value
-        units.add(unit)
-    return (found, units.pop()) if len(units) == 1 else None
-
-
-def _sweep_metrics(points: Sequence[Point], wanted: Sequence[str]) -> list[str]:
-    """Of those that the scenario names, or that say most, four that are there and are not the same everywhere."""
-    found = []
-    for name in dict.fromkeys([*wanted, *RANKED]):
-        values = {point["metrics"][name]["mean"] for point in points if name in point["metrics"]}
-        if len(values) > 1:
-            found.append(name)
-    return found[:4]
-
-
-def _line(
-    axis: Axes, metric: str, lines: Mapping[str, list[Point]], along: str, positions: Mapping[str, float], per: float
-) -> None:
-    means = [
-        point["metrics"][metric]["mean"] for group in lines.values() for point in group if metric in point["metrics"]
-    ]
-    divisor, unit = fitting(means, summary.unit(metric))
-    # Side by side, or error bars at one place hide each other.
-    apart = 0.012 * (max(positions.values()) - min(positions.values())) / per
-    for number, (label, group) in enumerate(lines.items()):
-        aside = apart * (number - (len(lines) - 1) / 2)
-        there = [point for point in group if metric in point["metrics"]]
-        values = [(positions[str(point["parameters"][along])] / per, point["metrics"][metric]) for point in there]
-        values.sort(key=lambda pair: pair[0])
-        bars = [
-            ((value["high"] - value["low"]) / 2 if value["low"] is not None else 0) / divisor for _, value in values
-        ]
-        axis.errorbar(
-            [place + aside for place, _ in values], [value["mean"] / divisor for _, value in values],
-            bars if any(bars) else None, color=style.COLOURS[number % 6], linestyle=style.DASHES[number % 6],
-            marker=style.MARKERS[number % 6], markersize=4, capsize=2.5, elinewidth=0.9, label=label or metric,
-        )  # fmt: skip
-    style.least_span(axis)
-    if min(means) >= 0 and axis.get_ylim()[0] < 0:
-        axis.set_ylim(0)
-    if len(positions) <= MOST_TICKS:
-        axis.set_xticks(sorted(place / per for place in positions.values()))
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_title(f"{metric} ({unit})" if unit else metric)

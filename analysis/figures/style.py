@@ -1,7 +1,8 @@
 """How figures look, and how they become files.
 
 In: matplotlib figures and the numbers in them. Out: SVG with letters as outlines (the same everywhere, the same for
-the same numbers) and CSV. Colours are Okabe and Ito's (2008), which colour-blind readers can tell apart; every series
+the same numbers), PDF with its fonts embedded, PNG, and CSV. A style has the size of a page, of a paper's column or
+of a slide. Colours are Okabe and Ito's (2008), which colour-blind readers can tell apart; every series
 has a dash pattern, a marker or a hatch of its own besides, for print without colour.
 """
 
@@ -13,8 +14,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 import matplotlib
 import polars as pl
@@ -27,9 +28,7 @@ INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
-HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
-WIDTH = 6.9
-"""Inches: the text's width on A4 with 17 mm of margin."""
+HATCHES = ("", "///", "..", "\\\\\\", "xx", "---")
 MOST_LINES = 6
 MOST_PANELS = 6
 
@@ -47,6 +46,7 @@ PAGE_RC: dict[str, Any] = _HASHSALT | {
 
 RC: dict[str, Any] = _HASHSALT | {
     "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # TrueType: text that can be searched and edited
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 8,
     "axes.titlesize": 8,
@@ -78,26 +78,80 @@ RC: dict[str, Any] = _HASHSALT | {
 
 
 @dataclass(frozen=True)
+class Style:
+    """Sizes in inches and points. `columns`: panels side by side, `height`: of a panel, of that of a page."""
+
+    name: str
+    width: float
+    font: float
+    columns: int
+    height: float
+    line: float
+    usual: str
+    """The kind of file that such a figure usually is."""
+
+    @property
+    def rc(self) -> dict[str, Any]:
+        """Settings of matplotlib."""
+        small = self.font - 0.5 * self.font / 8
+        sizes = dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), self.font)
+        sizes |= dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), small)
+        return RC | sizes | {"lines.linewidth": self.line, "axes.linewidth": 0.64 * self.line}
+
+
+PAGE = Style("page", 6.9, 8, 2, 1.0, 1.1, "svg")
+"""The text's width on A4 with 17 mm of margin."""
+STYLES: dict[str, Style] = {
+    style.name: style
+    for style in (
+        PAGE,
+        Style("paper-1col", 3.5, 7, 1, 0.95, 1.0, "pdf"),
+        Style("paper-2col", 7.16, 7.5, 3, 0.95, 1.0, "pdf"),
+        Style("slide", 10.0, 14, 2, 1.9, 2.0, "png"),
+    )
+}
+"""By name: a page of a report, a column of a paper and both (IEEE, ACM), a slide of 4:3 or 16:9."""
+
+FileKind = Literal["svg", "pdf", "png"]
+FILE_KINDS: tuple[FileKind, ...] = get_args(FileKind)
+
+
+@dataclass(frozen=True)
 class Drawing:
-    """A figure: `name` for its files, `title` and `caption` for the page, SVG, and CSV of what is drawn and more."""
+    """A figure: `name` for its files, `title` and `caption` for the page, SVG, and CSV of what is drawn and more.
+
+    `files`: the same as other kinds of files, where they were asked for.
+    """
 
     name: str
     title: str
     caption: str
     svg: str
     csv: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self.svg
 
 
 @contextmanager
 def sheet(
-    panels: int, height: float, most_columns: int = 2, *, sharex: bool = True, sharey: bool = True
+    panels: int,
+    height: float,
+    most_columns: int = 2,
+    *,
+    sharex: bool = True,
+    sharey: bool = True,
+    look: Style = PAGE,
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure of the text's width with panels of one height (inches); SVG is taken inside."""
+    """A figure of the style's width with panels of one height (inches on a page); files are made inside."""
     columns = min(panels, most_columns)
     rows = math.ceil(panels / columns)
-    with matplotlib.rc_context(RC):  # type: ignore[arg-type]
+    with matplotlib.rc_context(look.rc):  # type: ignore[arg-type]
         # Room below for the legend.
-        figure = Figure(figsize=(WIDTH, height * rows + 0.35), layout="constrained")
+        size = (look.width, look.height * (height * rows + 0.35))
+        figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
         axes = list(grid.flat)
         for spare in axes[panels:]:
@@ -109,8 +163,12 @@ def sheet(
 
 
 def outer_labels(axes: Sequence[Axes], x: str, y: str, most_columns: int = 2) -> None:
-    """Axis labels on the panels at the left and those with nothing below."""
+    """Axis labels on the panels at the left and those with nothing below, in as many lines as it takes."""
     columns = min(len(axes), most_columns)
+    figure, letters = axes[0].figure, 1 / (0.0078 * matplotlib.rcParams["font.size"])
+    rows = math.ceil(len(axes) / columns)
+    width, height = figure.get_figwidth() / columns, (figure.get_figheight() - 0.6) / rows  # type: ignore[union-attr]
+    x, y = (textwrap.fill(words, max(int(length * letters * 0.85), 16)) for words, length in ((x, width), (y, height)))
     for number, axis in enumerate(axes):
         if number % columns == 0:
             axis.set_ylabel(y)
@@ -131,9 +189,9 @@ def legend(figure: Figure, axes: Iterable[Axes]) -> None:
         for handle, label in zip(handles, labels, strict=True):
             found.setdefault(label, handle)
     if len(found) > 1:
-        widest = 0.55 + 0.068 * max(len(label) for label in found)
-        together = sum(0.55 + 0.068 * len(label) for label in found)
-        rows = 1 if together < WIDTH else math.ceil(len(found) * widest / WIDTH)
+        width, letter = figure.get_figwidth(), 0.0085 * matplotlib.rcParams["font.size"]
+        widths = [8 * letter + letter * len(label) for label in found]
+        rows = 1 if sum(widths) < width else math.ceil(len(found) * max(widths) / width)
         columns = math.ceil(len(found) / rows)
         figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
 
@@ -152,6 +210,23 @@ def svg(figure: Figure) -> str:
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     # A hundredth of a point is fine enough, and six decimals of each coordinate would be half of the file.
     return _COORDINATES.sub(lambda found: _LONG.sub(r"\1", found[0]), text.getvalue())
+
+
+def drawn(
+    figure: Figure, name: str, title: str, caption: str, rows: Sequence[Mapping[str, Any]], kinds: Iterable[str] = ()
+) -> Drawing:
+    """The figure with its data, as SVG and as the files that are asked for; called within its `sheet`."""
+    files = {kind: rendered(figure, kind, caption) for kind in kinds if kind != "svg"}
+    return Drawing(name, title, caption, svg(figure), csv(rows), files)
+
+
+def rendered(figure: Figure, kind: str, caption: str = "") -> bytes:
+    """A PDF with fonts embedded, or a PNG of 200 dots an inch; the same data give the same bytes."""
+    content = io.BytesIO()
+    dates = {"CreationDate": None, "Creator": None, "Producer": None, "Subject": caption}
+    metadata = dates if kind == "pdf" else {"Software": None, "Description": caption}
+    figure.savefig(content, format=kind, dpi=200, metadata=metadata)
+    return content.getvalue()
 
 
 def csv(rows: Sequence[Mapping[str, Any]]) -> str:

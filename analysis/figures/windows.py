@@ -35,11 +35,14 @@ def window_ns(end_ns: int, bin_ns: int, most: int = MOST_WINDOWS) -> int:
     return next(step for step in _STEPS if step * bin_ns * most >= end_ns) * bin_ns
 
 
-def goodput_grid(goodput: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[int, pl.DataFrame]:
+def goodput_grid(
+    goodput: pl.DataFrame, most: int = MOST_WINDOWS, length: int | None = None
+) -> tuple[int, pl.DataFrame]:
     """Payload bytes per window, flow and part; and how long a window is. `goodput`: the table with the series `bytes`
     that is counted (analysis.arrivals). The window's number is in `window`."""
-    bin_ns = int(goodput.select(pl.col("bin_ns").max()).item())
-    length = window_ns(int(goodput.select(pl.col("time_ns").max()).item()), max(bin_ns, NS_PER_MS), most)
+    if length is None:
+        bin_ns = int(goodput.select(pl.col("bin_ns").max()).item())
+        length = window_ns(int(goodput.select(pl.col("time_ns").max()).item()), max(bin_ns, NS_PER_MS), most)
     # The middle of a bin tells its window: bins may end exactly where a window does.
     window = (pl.col("time_ns") - pl.col("bin_ns") // 2) // length
     return length, goodput.group_by("flow", "part", window.alias("window")).agg(pl.col("bytes").sum())
@@ -72,12 +75,15 @@ def ends(load: pl.DataFrame) -> list[tuple[Flow, int, int]]:
     return [((flow, part), start, end) for flow, part, start, end in chosen]
 
 
-def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100) -> Line:
-    """Jain's index of the load flows that were active throughout a window, where there were two or more."""
+def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100, length: int | None = None) -> Line:
+    """Jain's index of the load flows that were active throughout a window, where there were two or more.
+
+    At most so many windows, or windows of a length.
+    """
     own = goodput.join(load.select("flow", "part").unique(), on=["flow", "part"], how="semi")
     if own.is_empty():
         return Line(np.array([]), np.array([]))
-    length, grid = goodput_grid(own, most)
+    length, grid = goodput_grid(own, most, length)
     lives = load.filter(pl.col("ended_ns").is_not_null()).select("flow", "part", "started_ns", "ended_ns")
     moments, values = [], []
     received = {(flow, part, window): size for flow, part, window, size in grid.iter_rows()}

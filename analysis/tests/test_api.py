@@ -61,3 +61,11 @@ def test_wrong_words_are_refused(study: Results) -> None:
         study.metric("utilisation").by("buffer")
     with pytest.raises(ValueError, match="unknown table 'flow'"):
         study.table("flow")
+
+
+def test_a_figure_is_asked_for_in_one_line(study: Results) -> None:
+    drawing = study.figure("goodput by rtt", style="paper-1col", kinds=("pdf",))
+    assert drawing.files["pdf"].startswith(b"%PDF") and drawing.csv.count("\n") == len(POINTS) + 1
+    assert "n = 3" in drawing.caption and drawing._repr_svg_().startswith("<?xml")
+    with pytest.raises(ValueError, match='"lines cc": there is no such parameter'):
+        study.figure("goodput by rtt, lines cc")

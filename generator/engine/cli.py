@@ -32,7 +32,7 @@ from labs.commands.options import Function, json_option, pass_context, runtime_o
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.reading import read_bytes, read_text
-from labs.record import disturbances, host_facts, labels
+from labs.record import disturbances, figures, host_facts, labels
 from labs.record.experiment import STAGES, Origin, StageName
 from labs.units import about
 
@@ -224,6 +224,7 @@ def facts_of(
         normalise=scenario.normalise,
         compare=list(scenario.compare),
         beside=list(scenario.beside),
+        **({"figures": [figures.to_data(each) for each in scenario.figures]} if scenario.figures else {}),
         scale=scale,
         settings=dict(settings),
         runtime=runtime,

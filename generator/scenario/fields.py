@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from generator.scenario.laws import DAY_NS, SizeLaw, TimeLaw, TimeText, VolumeText, constant
-from generator.scenario.published import Metric, PublishedText
+from generator.scenario.published import FigureText, Metric, PublishedText
 from generator.scenario.repeating import Stop
 from labs.record.quantities import Role
 from labs.spec.fields import Direction, Model
@@ -375,6 +375,7 @@ class ScenarioDescription(Model):
     )
     beside: tuple[Beside, ...] = Field((), description="published values, to be shown beside ours")
     metrics: tuple[Metric, ...] = Field((), description="what the table shows first; what fits the steps if absent")
+    figures: tuple[FigureText, ...] = Field((), description="of the report, beside those that every report has")
 
     @model_validator(mode="after")
     def _once(self) -> ScenarioDescription:

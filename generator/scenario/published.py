@@ -1,6 +1,7 @@
-"""Metrics by name, and published values: what a scenario may ask for, and what may stand beside it.
+"""Metrics and figures by name, and published values: what a scenario may ask for, and what may stand beside it.
 
-In: words of a scenario. Out: names of the vocabulary (labs/record/metrics.py), and values in its units.
+In: words of a scenario. Out: names of the vocabulary (labs/record/metrics.py), figures (labs/record/figures.py), and
+values in its units.
 """
 
 from __future__ import annotations
@@ -9,12 +10,21 @@ from typing import Annotated
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from labs.record import quantities
+from labs.record import figures, quantities
+from labs.record.figures import FigureSpec
 from labs.units import parse_published
 
 
 def _metric(value: object) -> str:
     return str(quantities.parse(value))
+
+
+def _figure(value: object) -> FigureSpec:
+    if isinstance(value, str):
+        return figures.parse(value)
+    if isinstance(value, dict):
+        return figures.from_keys(value)
+    raise ValueError('write a figure, like "goodput by buffer, lines congestion"')
 
 
 def _published(value: object) -> str:
@@ -27,4 +37,9 @@ def _title(title: str, *examples: str) -> WithJsonSchema:
 
 
 Metric = Annotated[str, PlainValidator(_metric), _title("metric", "mean completion time", "aggregate goodput of cross")]
+FigureText = Annotated[
+    FigureSpec,
+    PlainValidator(_figure),
+    _title("figure", "goodput by buffer, lines congestion", "{draw: cdf of rtt, name: rtt}"),
+]
 PublishedText = Annotated[str, PlainValidator(_published), _title("published value", "8353.66Mbit/s", "0.9993", "2.5%")]

@@ -6,7 +6,7 @@ be wrong is a DescriptionError with the line and what to write instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
@@ -15,7 +15,9 @@ from generator.scenario import fields, parameters, repeating
 from generator.scenario.parameters import MOST_RUNS, Point
 from generator.scenario.runs import Runs, document_of
 from labs import spec as specs
-from labs.record import quantities
+from labs.record import figures, quantities
+from labs.record.figures import FigureSpec
+from labs.record.quantities import Selection
 from labs.spec import DescriptionError, names
 from labs.spec.source import Path, Places
 from labs.spec.values import Count
@@ -57,6 +59,7 @@ class Scenario:
     compare: tuple[dict[str, Any], ...]
     beside: tuple[dict[str, Any], ...]
     metrics: tuple[str, ...]
+    figures: tuple[FigureSpec, ...]
     _raw: dict[str, Any]
     _places: Places
 
@@ -133,11 +136,12 @@ def _scenario(
     for index, compared in enumerate(document.compare):
         # A scale may leave out values that are compared at others.
         _check_comparison(compared, index, result, put, whole=raw is own)
+    if raw is own:  # a scale may leave values out; its report then says which figure is of none
+        _check_figures(document, {name: [point[name] for point in result if name in point] for name in known}, put)
     stop, normalise = document.stop, document.normalise
     steps = [step.name for step in document.steps]
-    for place, words in _quantities(document):
-        chosen = quantities.parse(words).selection
-        if chosen is not None and chosen.name is not None and chosen.kind in (None, "step"):
+    for place, chosen in _selections(document):
+        if chosen.name is not None and chosen.kind in (None, "step"):
             who = chosen.name
             if who not in steps and (chosen.kind == "step" or who not in quantities.ROLES):
                 raise put.error(place, f"there is no such step or role, {nearest(who, [*steps, *quantities.ROLES])}")
@@ -161,6 +165,7 @@ def _scenario(
         ),
         beside=tuple(_beside(each) for each in document.beside),
         metrics=document.metrics,
+        figures=document.figures,
         _raw=own,
         _places=own_places,
     )
@@ -183,17 +188,31 @@ def _check_comparison(compared: fields.Compare, index: int, points: Sequence[Poi
             raise put.error(("compare", index, "metrics", place), message)
 
 
-def _quantities(document: fields.ScenarioDescription) -> Iterator[tuple[Path, str]]:
-    """Every quantity that a scenario names, with where."""
-    for index, name in enumerate(document.metrics):
-        yield ("metrics", index), name
-    for index, each in enumerate(document.beside):
-        yield ("beside", index, "metric"), each.metric
+def _check_figures(document: fields.ScenarioDescription, values: Mapping[str, Collection[Any]], put: Places) -> None:
+    """DescriptionError for a figure of a parameter or a value that no run has, and for a name written twice."""
+    files: dict[str, int] = {}
+    for index, figure in enumerate(document.figures):
+        try:
+            figures.check(figure, values)
+        except ValueError as error:
+            raise put.error(("figures", index), str(error)) from None
+        if (first := files.setdefault(figure.file, index)) != index:
+            message = f'is called "{figure.file}" as figures[{first}] is: write another "name" for it'
+            raise put.error(("figures", index), message)
+
+
+def _selections(document: fields.ScenarioDescription) -> Iterator[tuple[Path, Selection]]:
+    """Whose every quantity is that a scenario names, with where."""
+    named: list[tuple[Path, str]] = [(("metrics", index), name) for index, name in enumerate(document.metrics)]
+    named += [(("beside", index, "metric"), each.metric) for index, each in enumerate(document.beside)]
     for index, compared in enumerate(document.compare):
-        for place, name in enumerate(compared.metrics):
-            yield ("compare", index, "metrics", place), name
-    if document.stop is not None:
-        yield ("stop", "metric"), document.stop.metric
+        named += [(("compare", index, "metrics", place), name) for place, name in enumerate(compared.metrics)]
+    named += [(("stop", "metric"), document.stop.metric)] if document.stop is not None else []
+    for place, words in named:
+        if (chosen := quantities.parse(words).selection) is not None:
+            yield place, chosen
+    for index, figure in enumerate(document.figures):
+        yield from ((("figures", index), chosen) for chosen in figure.selections)
 
 
 def _shares(stop: repeating.Stop) -> tuple[float, float]:

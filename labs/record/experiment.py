@@ -123,6 +123,8 @@ class Described(_Model):
     scale: str | None
     settings: dict[str, str]
     """Parameters given on the command line."""
+    figures: list[dict[str, str]] = []
+    """Those that the scenario asks for: `figure`, the line, and `name`, of its files (labs/record/figures.py)."""
     confidence: float | None = None
     """Of intervals, where the scenario asks for repetitions until one is narrow enough."""
     name: str = ""

@@ -1,17 +1,20 @@
-"""The page about metrics and tables, made from the vocabulary of metrics and from the columns of tables.
+"""The page about metrics, series and tables, made from their vocabularies and from the columns of tables.
 
 In: nothing. Out: Markdown, as docs/metrics.md has it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from labs.record.columns import COLUMNS
 from labs.record.metrics import GROUPS, METRICS
+from labs.record.series import SAMPLES, SERIES, Samples, Series
 from labs.record.tables import unit
 
 _INTRODUCTION = """# Metrics and tables
 
-Made from `labs/record/metrics.py` and `labs/record/columns.py` (`make docs`); do not edit.
+Made from `labs/record/metrics.py`, `labs/record/series.py` and `labs/record/columns.py` (`make docs`); do not edit.
 
 Each run of a scenario has metrics: in `summary.json`, in the report, and by their names in a scenario's `metrics`,
 `compare`, `stop` and `beside`. Load flows are those of role `load`; a run does not have a metric that its flows do not
@@ -26,6 +29,19 @@ counts them. A value that is not known is null.
 _PLAIN_LINK = "Where the load's bottleneck is a plain link, which counts nothing, a run does not have: {names}.\n"
 
 
+def _listed(title: str, about: str, entries: Iterable[Series | Samples]) -> str:
+    lines = [
+        f"## {title}",
+        "",
+        about,
+        "",
+        f"| {title.lower()} | of | unit | table | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [f"| `{each.name}` | {each.whose} | {each.unit} | `{each.table}` | {each.meaning} |" for each in entries]
+    return "\n".join([*lines, ""])
+
+
 def markdown() -> str:
     """The whole page."""
     parts = [_INTRODUCTION]
@@ -38,6 +54,9 @@ def markdown() -> str:
         parts.append("\n".join([*lines, ""]))
     plain = ", ".join(f"`{name}`" for name, metric in METRICS.items() if metric.emulated)
     parts.append(_PLAIN_LINK.format(names=plain))
+    series = "What a figure draws `over time` (docs/figures.md)."
+    parts.append(_listed("Series", series, SERIES.values()))
+    parts.append(_listed("Samples", "What has a distribution: `cdf of`, `ccdf of`, `box of`.", SAMPLES.values()))
     for name, table in COLUMNS.items():
         lines = [
             f"## Table `{name}`",

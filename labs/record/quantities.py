@@ -70,15 +70,20 @@ def parse(text: object) -> Quantity:
 def _selection(metric: Metric, who: str) -> Selection:
     if not metric.selectable:
         raise ValueError(f'says itself whose it is: write "{metric.name}"')
+    return _fitting(metric, selection(metric.name, who))
+
+
+def selection(name: str, who: str) -> Selection:
+    """Whose `name` is meant; ValueError for other words than those above."""
     first, _, rest = who.partition(" ")
     if first == "each":
         if rest not in KINDS:
-            raise ValueError(f'of each what? write "{metric.name} of each step", or {", ".join(KINDS[1:])}')
-        return _fitting(metric, Selection(rest, None))
+            raise ValueError(f'of each what? write "{name} of each step", or {", ".join(KINDS[1:])}')
+        return Selection(rest, None)
     if rest and first in KINDS:
-        return _fitting(metric, Selection(first, rest))
+        return Selection(first, rest)
     if rest:
-        raise ValueError(f'whose? write "{metric.name} of" and a step\'s name, a role, "source NODE" or "flow NAME"')
+        raise ValueError(f'whose? write "{name} of" and a step\'s name, a role, "source NODE" or "flow NAME"')
     return Selection(None, who)
 
 

@@ -1,0 +1,154 @@
+"""Which points of the parameters a figure shows, and where: panels, lines, places along an axis. Pure.
+
+In: a figure's wish (labs/record/figures.py), the points of a summary. Out: a `Layout`. Without a choice, all that
+varies is shown: what is compared as lines side by side, what would be too many lines in panels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.figures import scales
+from analysis.load import NOTHING, word
+from labs.record.figures import FigureSpec
+
+MOST_LINES = 12
+USUAL_LINES = 8
+"""Lines of a panel where nothing is said of lines or panels."""
+STROKES = 6
+"""Colours, and dashes with markers."""
+MOST_PANELS = 12
+COMPARED = "congestion"
+"""The parameter that papers on transport compare, where a scenario names no reference."""
+
+Key = tuple[tuple[str, str], ...]
+"""Parameters with their values."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point of the parameters in a figure: its panel, its line, and the point itself, as a summary has it."""
+
+    panel: Key
+    line: Key
+    point: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Its values."""
+        found: Mapping[str, Any] = self.point["parameters"]
+        return found
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`panels` and `lines` are all that are drawn, in order; `places` those of all points, drawn or not."""
+
+    places: Sequence[Place]
+    panels: Sequence[Key]
+    lines: Sequence[Key]
+    facets: Sequence[str]
+    grouped: Sequence[str]
+    left_out: str = ""
+    """What is not drawn, in words for the caption."""
+
+    def of(self, panel: Key, line: Key | None = None) -> list[Place]:
+        """The points of a panel, or of a line in it."""
+        return [each for each in self.places if each.panel == panel and (line is None or each.line == line)]
+
+    def drawn(self) -> list[Place]:
+        """The points that are drawn."""
+        return [each for each in self.places if each.panel in self.panels and each.line in self.lines]
+
+    def stroke(self, line: Key) -> tuple[int, int]:
+        """Numbers of a line's colour, and of its dash and marker: each of two parameters has one of its own."""
+        if len(self.grouped) == 2 and line:
+            values = [list(dict.fromkeys(each[at] for each in self.lines)) for at in (0, 1)]
+            if len(values[1]) > 1 and len(values[0]) <= USUAL_LINES and len(values[1]) <= USUAL_LINES:
+                return values[0].index(line[0]), values[1].index(line[1])
+        number = self.lines.index(line)
+        return number % STROKES, (number + number // STROKES) % STROKES
+
+
+def named(key: Key) -> str:
+    """`cubic, rtt = 20ms`."""
+    return ", ".join(word(name, value) for name, value in key if value not in NOTHING)
+
+
+def layout(spec: FigureSpec, points: Sequence[Mapping[str, Any]], compared: str | None = None) -> Layout:
+    """`points` of a summary; `compared`: the parameter whose values are compared with each other."""
+    own = [point for point in points if _chosen(point["parameters"], spec)]
+    if spec.run is not None:
+        own = [point for point in own if spec.run in point["runs"]]
+    names = list(dict.fromkeys(name for point in own for name in point["parameters"]))
+    values = {name: ordered(point["parameters"].get(name) for point in own) for name in names}
+    rest = [name for name in names if len(values[name]) > 1 and name not in (*spec.by, *spec.facets)]
+    facets = list(spec.facets)
+    if spec.kind == "phase":
+        # What else varies are points of a line.
+        grouped = list(spec.lines) if spec.lines is not None else _ranked(rest, values, compared)[:1]
+    elif spec.lines is None:
+        # What is compared comes first: it has colours of its own.
+        grouped = _ranked(rest, values, compared)
+        while not spec.facets and len(grouped) > 1 and math.prod(len(values[name]) for name in grouped) > USUAL_LINES:
+            if len(facets) == 2:
+                break
+            facets.append(grouped.pop())
+    else:
+        grouped = list(spec.lines)
+        others = [name for name in rest if name not in grouped]
+        if spec.facets:
+            grouped += others
+        else:
+            facets += others
+    if spec.kind in ("map", "flow chart"):
+        facets, grouped = [*facets, *grouped], []
+    places = [Place(_key(point, facets), _key(point, grouped), point) for point in own]
+    rank = {name: {value: at for at, value in enumerate(each)} for name, each in values.items()}
+
+    def order(key: Key) -> tuple[int, ...]:
+        return tuple(rank[name].get(value, -1) if name in rank else 0 for name, value in key)
+
+    panels = sorted({each.panel for each in places}, key=order)
+    lines = sorted({each.line for each in places}, key=order)
+    shown = [panels[at] for at in _spread(len(panels), MOST_PANELS)]
+    kept = [lines[at] for at in _spread(len(lines), MOST_LINES)]
+    left = [f"{len(kept)} of {len(lines)} lines"] * (len(kept) < len(lines))
+    left += [f"{len(shown)} of {len(panels)} panels"] * (len(shown) < len(panels))
+    words = f" {' and '.join(left)} drawn, all are in the CSV." if left else ""
+    return Layout(places, shown, kept, facets, grouped, words)
+
+
+def ordered(values: Any) -> list[str]:
+    """Each value once, as it is written; numbers of one unit by size, words as they come."""
+    texts = list(dict.fromkeys(str(value) for value in values))
+    numbers = {text: scales.number(text) for text in texts}
+    one_unit = len({unit for _, unit in numbers.values()}) == 1
+    if one_unit and all(value == value for value, _ in numbers.values()):
+        return sorted(texts, key=lambda text: numbers[text][0])
+    return texts
+
+
+def _ranked(names: Sequence[str], values: Mapping[str, Sequence[str]], compared: str | None) -> list[str]:
+    """What is compared first, then what has words for values, then numbers."""
+
+    def rank(name: str) -> int:
+        words = any(value != value for value, _ in map(scales.number, values[name]))
+        return 0 if name == compared else 1 if name == COMPARED else 2 if words else 3
+
+    return sorted(names, key=rank)
+
+
+def _chosen(parameters: Mapping[str, Any], spec: FigureSpec) -> bool:
+    return all(str(parameters.get(name)) == value for name, value in spec.where)
+
+
+def _key(point: Mapping[str, Any], names: Sequence[str]) -> Key:
+    return tuple((name, str(point["parameters"].get(name))) for name in names)
+
+
+def _spread(count: int, most: int) -> list[int]:
+    return list(range(count)) if count <= most else [round(at * (count - 1) / (most - 1)) for at in range(most)]

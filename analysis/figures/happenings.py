@@ -1,0 +1,122 @@
+"""When the steps of a run were at work, and when links were changed.
+
+In: a request; the flows, commands and events of one run. Out: a drawing with a row for each step, and its CSV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from analysis.figures import style
+from analysis.figures.request import FigureError, Request
+from analysis.figures.style import Drawing
+from analysis.flows import active
+from analysis.load import RunResults
+from labs.record.quantities import ROLES
+from labs.units import NS_PER_SECOND
+from labs.units.shown import written
+
+Span = tuple[int, int]
+
+
+class Happenings(NamedTuple):
+    """`steps`: by name, the role and when any of its flows or commands was at work (ns); `events`: when, and what."""
+
+    steps: Mapping[str, tuple[str, list[Span]]]
+    events: list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The figure that is being made: of the run that is named, else of the first."""
+
+    request: Request
+
+    @cached_property
+    def number(self) -> int:
+        """Of the run."""
+        numbers = [number for place in self.request.layout.places for number in place.point["runs"]]
+        return self.request.spec.run or min(numbers)
+
+    def wants(self, run: RunResults) -> bool:
+        """Whether it is made of this run."""
+        return run.number == self.number
+
+    def gather(self, run: RunResults) -> Happenings:
+        """What happened in a run."""
+        steps: dict[str, tuple[str, list[Span]]] = {}
+        for (step, role), own in run.table("flows").group_by("step", "role", maintain_order=True):
+            steps[str(step)] = (str(role), active(own.filter(pl.col("started_ns").is_not_null())))
+        for command in run.document("commands.json").get("commands", []):
+            started, ended = command.get("started_ns"), command.get("ended_ns")
+            if started is not None and ended is not None:
+                name = f"{command['node']}: {command['argv'][-1] if command['argv'] else ''}"[:40]
+                steps.setdefault(name, ("command", []))[1].append((max(started, 0), ended))
+        events = [(each["applied_ns"], _words(each)) for each in run.document("events.json").get("events", [])
+                  if each.get("applied_ns") is not None]  # fmt: skip
+        return Happenings(steps, sorted(events))
+
+    def draw(self, gathered: Mapping[int, Happenings]) -> Drawing:
+        """FigureError where nothing happened in the run."""
+        request, spec = self.request, self.request.spec
+        found = gathered.get(self.number)
+        if found is None or not found.steps:
+            raise FigureError(f'"{spec.line}": run {self.number} has no flows: write the number of another run')
+        roles = [*ROLES, "command"]
+        with style.sheet(1, 0.5 + 0.22 * len(found.steps), 1, look=request.look) as (figure, axes):
+            axis = axes[0]
+            seen: set[str] = set()
+            for row, (role, spans) in enumerate(found.steps.values()):
+                number = roles.index(role) if role in roles else 0
+                bars = [(start / NS_PER_SECOND, (end - start) / NS_PER_SECOND) for start, end in spans]
+                label = role if role not in seen else None
+                colour, hatch = style.COLOURS[number], style.HATCHES[number]
+                axis.broken_barh(bars, (row - 0.36, 0.72), facecolor=colour, hatch=hatch, edgecolor=style.INK,
+                                 linewidth=0.5, label=label)  # fmt: skip
+                seen.add(role)
+            for number, (moment, _) in enumerate(found.events):
+                axis.axvline(moment / NS_PER_SECOND, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)),
+                             label="link changed" if number == 0 else None)  # fmt: skip
+            tops = dict.fromkeys(moment for moment, _ in found.events)
+            for moment in tops:
+                words = dict.fromkeys(each for at, each in found.events if at == moment)
+                axis.annotate("\n".join(words), (moment / NS_PER_SECOND, 1), xycoords=("data", "axes fraction"),
+                              xytext=(2, 2), textcoords="offset points", fontsize=0.85 * request.look.font)  # fmt: skip
+            axis.set_yticks(range(len(found.steps)), list(found.steps))
+            axis.set_ylim(len(found.steps) - 0.4, -0.6)
+            axis.grid(False, axis="y")
+            begin = (spec.from_ns or 0) / NS_PER_SECOND
+            axis.set_xlim(begin, spec.to_ns / NS_PER_SECOND if spec.to_ns is not None else None)
+            axis.set_xlabel("time (s)")
+            style.legend(figure, axes)
+            rows: list[dict[str, Any]] = [
+                {"step": step, "role": role, "begin (s)": start / NS_PER_SECOND, "end (s)": end / NS_PER_SECOND}
+                for step, (role, spans) in found.steps.items()
+                for start, end in spans
+            ]
+            rows += [{"step": words, "role": "event", "begin (s)": at / NS_PER_SECOND} for at, words in found.events]
+            said = "When flows of each step were under way, and when links were changed. " + request.made_of(
+                [self.number]
+            )
+            title = spec.title or "Steps and events"
+            return style.drawn(figure, spec.file, title, said, rows, request.kinds)
+
+
+def _words(event: Mapping[str, Any]) -> str:
+    """`core: rate 10 Mbit/s`."""
+    link = str(event.get("link", ""))
+    if event.get("down") is not None:
+        return f"{link} {'down' if event['down'] else 'up'}"
+    change = event.get("change")
+    parts = []
+    for key, value in change.items() if isinstance(change, Mapping) else ():
+        name, _, unit = key.rpartition("_")
+        units = {"bps": "bit/s", "ns": "ns", "bytes": "B"}
+        plain = isinstance(value, int | float) and unit in units
+        parts.append(f"{name} {written(value, units[unit])}" if plain else name or key)
+    return f"{link}: {', '.join(parts)}" if parts else f"{link} changed"

@@ -1,0 +1,206 @@
+"""What the drawing of a figure that somebody asked for begins with: the experiment, its values, and words for captions.
+
+In: an experiment with its summary, a figure's wish, a style. Out: values of metrics at points of the parameters with
+their intervals, ratios to a reference seed by seed, what links carry; captions that say what the figure is made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from analysis import disturbed, statistics, summary
+from analysis.figures import choice
+from analysis.figures.choice import Layout
+from analysis.figures.style import PAGE, Style
+from analysis.load import ExperimentResults, RunResults
+from labs.record.figures import FigureSpec
+from labs.record.metrics import Metric
+from labs.record.quantities import Quantity, Selection
+from labs.record.quantities import parse as parse_quantity
+
+Bounds = tuple[float | None, float | None]
+KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}
+
+
+class FigureError(ValueError):
+    """Why a figure cannot be drawn, in one line that says what to write instead."""
+
+
+class Value(NamedTuple):
+    """A metric at a point: the mean over seeds with its interval, and the value of each run by its number."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    each: Mapping[int, float]
+    kind: str = "t"
+    """Of the interval, as analysis/statistics.py has it."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """`found`: the summary, which has the metrics that `spec` is made of. `kinds`: of files beside the SVG."""
+
+    experiment: ExperimentResults
+    found: Mapping[str, Any]
+    spec: FigureSpec
+    look: Style = PAGE
+    kinds: Sequence[str] = ()
+
+    @cached_property
+    def points(self) -> list[dict[str, Any]]:
+        """Points of the parameters with runs. Of `each step` and the like, each step is a parameter's value."""
+        own = [point for point in self.found["points"] if point["runs"]]
+        kinds = {each.kind for each in self.spec.selections if each.name is None and each.kind is not None}
+        if not self.spec.quantities or not kinds:
+            return own
+        if len(kinds) > 1:
+            raise FigureError(f'"{self.spec.head}": is of each {" and each ".join(sorted(kinds))}: write one of them')
+        kind = kinds.pop()
+        return [
+            {**point, "parameters": {**point["parameters"], kind: member}}
+            for point in own
+            for member in self._members(kind, own)
+        ]
+
+    def _members(self, kind: str, points: Iterable[Mapping[str, Any]]) -> list[str]:
+        """The steps, roles, sources or flows that any run has."""
+        column = "name" if kind == "flow" else kind
+        found: dict[str, None] = {}
+        for point in points:
+            run = self.runs[point["runs"][0]]
+            found |= dict.fromkeys(run.table("flows")[column].drop_nulls().unique(maintain_order=True).to_list())
+        return list(found)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What is shown where; FigureError where no run is left."""
+        normalise = self.found.get("normalise") or {}
+        found = choice.layout(self.spec, self.points, normalise.get("by"))
+        if not found.places:
+            wanted = f"run {self.spec.run}" if self.spec.run is not None else "these parameters"
+            numbers = ", ".join(map(str, sorted(self.runs)[:8])) or "none"
+            raise FigureError(f'"{self.spec.line}": no measured run is of {wanted}: there are runs {numbers} …')
+        return found
+
+    @cached_property
+    def runs(self) -> dict[int, RunResults]:
+        """Measured runs by their numbers."""
+        return {run.number: run for run in self.experiment.runs if run.measured}
+
+    @cached_property
+    def _summaries(self) -> dict[int, Mapping[str, Any]]:
+        return {run["number"]: run for run in self.found["runs"]}
+
+    def value(self, quantity: Quantity, point: Mapping[str, Any]) -> Value | None:
+        """A metric at a point; divided by that of the reference where the figure is relative."""
+        name = self._name(quantity, point)
+        if self.spec.relative_to is not None:
+            return self._relative(name, point)
+        metric = point["metrics"].get(name)
+        if metric is None:
+            return None
+        return Value(metric["mean"], metric["low"], metric["high"], metric["n"], self._each(name, point),
+                     metric.get("kind") or "t")  # fmt: skip
+
+    def _name(self, quantity: Quantity, point: Mapping[str, Any]) -> str:
+        chosen = quantity.selection
+        if chosen is None or chosen.name is not None or chosen.kind is None:
+            return str(quantity)
+        member = point["parameters"][chosen.kind]
+        return str(replace(quantity, selection=Selection(chosen.kind, member)))
+
+    def _each(self, name: str, point: Mapping[str, Any]) -> dict[int, float]:
+        metrics = {number: self._summaries[number]["metrics"] for number in point["runs"]}
+        return {number: float(own[name]["value"]) for number, own in metrics.items() if name in own}
+
+    @cached_property
+    def reference(self) -> str:
+        """The parameter whose value others are divided by; FigureError where no parameter has it."""
+        to, of = self.spec.relative_to, self.spec.relative_of
+        names = [of] if of else list(dict.fromkeys(name for point in self.points for name in point["parameters"]))
+        for name in names:
+            if any(str(point["parameters"].get(name)) == to for point in self.points):
+                return name
+        raise FigureError(f'"relative to {to}": no run has this value: write a value that a parameter has')
+
+    def _relative(self, name: str, point: Mapping[str, Any]) -> Value | None:
+        wanted = {**point["parameters"], self.reference: self.spec.relative_to}
+        words = {key: str(value) for key, value in wanted.items()}
+        other = next(
+            (each for each in self.points if {key: str(value) for key, value in each["parameters"].items()} == words),
+            None,
+        )
+        if other is None:
+            return None
+        seeds = {number: run.seed for number, run in self.runs.items()}
+        own, base = self._each(name, point), {seeds[number]: v for number, v in self._each(name, other).items()}
+        each = {number: value / base[seeds[number]] for number, value in own.items() if base.get(seeds[number])}
+        if not each:
+            return None
+        mean, low, high, n, kind = statistics.interval(
+            list(each.values()), self.found["confidence"], statistics.POSITIVE
+        )
+        return Value(mean, low, high, n, each, kind or "t")
+
+    def unit(self, quantity: Quantity) -> str:
+        """Of what is drawn of a metric."""
+        return "ratio" if self.spec.relative_to is not None else summary.unit(str(quantity))
+
+    def carried(self, point: Mapping[str, Any]) -> float | None:
+        """bit/s of the one link that all load of a point's first run crosses; None where there is no such link."""
+        own = self._summaries[point["runs"][0]]
+        at = own["bottleneck"]
+        rates = {(use["link"], use["direction"]): use["rate_bps"] for use in own["links"]}
+        if at is None or (link := (at["link"], at["direction"])) not in rates:
+            return None
+        paths = [path for path in self.runs[own["number"]].paths() if path.role == "load"]
+        through = all(link in {(hop.link, hop.direction) for hop in path.hops} for path in paths)
+        return float(rates[link]) if paths and through else None
+
+    def made_of(self, numbers: Iterable[int]) -> str:
+        """The scenario, runs and seeds of a figure, in words for its caption."""
+        own = sorted(set(numbers))
+        seeds = sorted({self.runs[number].seed for number in own})
+        words = f"Scenario {self.experiment.document.scenario}, {_counted('run', own)}, {_counted('seed', seeds)}."
+        return words + disturbed.footnote(own, self.found)
+
+    def interval_words(self, values: Iterable[Value]) -> str:
+        """What error bars are."""
+        shown = list(values)
+        counts = sorted({value.n for value in shown})
+        if not any(value.low is not None for value in shown):
+            return "One seed: no confidence intervals."
+        kinds = " or ".join(sorted({KINDS[value.kind] for value in shown if value.low is not None}))
+        n = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
+        share = f"{self.found['confidence']:.0%}".replace("%", " %")
+        return f"Error bars: {share} confidence intervals of the mean over seeds ({kinds}), {n}."
+
+
+def bounds(metric: Metric) -> Bounds:
+    """What a metric's values cannot be beyond; None: there is no such value."""
+    least, most = metric.bounds
+    return least, most if math.isfinite(most) else None
+
+
+def metric_named(words: str) -> Metric:
+    """The metric of a quantity's words."""
+    return parse_quantity(words).metric
+
+
+def _counted(what: str, numbers: Sequence[int]) -> str:
+    """`run 3`, `runs 1–9, 12`."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    words = [str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts]
+    told = ", ".join([*words[:8], *["…"] * (len(words) > 8)])
+    return f"{what}{'s' * (len(numbers) != 1)} {told}"

@@ -1,0 +1,111 @@
+"""The vocabulary of what figures draw beside metrics: series over time, and samples that have a distribution.
+
+In: nothing. Out: `SERIES` and `SAMPLES`, by name, each with its unit, its meaning and the table that it comes from.
+What is a column of a table is said by its entry alone; the analysis computes the others by their names
+(analysis/figures/series.py and samples.py). Figures (labs/record/figures.py) and docs/metrics.md look them up here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SeriesUnit = Literal["ns", "bit/s", "ratio", "share", "count", "segments", "bytes", "packets"]
+"""What a value is in. A share is a ratio that is shown as a percentage."""
+
+Whose = Literal["flow", "link", "run", "command"]
+"""Of what a run has a series each: its flows, the directions of its links, itself, or its commands."""
+
+Together = Literal["sum", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A quantity over time. `meaning` is one sentence."""
+
+    name: str
+    unit: SeriesUnit
+    meaning: str
+    table: str
+    whose: Whose
+    column: str = ""
+    """Of the table, sampled at its `time_ns`; empty: the analysis computes the series by its name."""
+    without: str = ""
+    """A column that is true where a row is no sample."""
+    together: Together = "mean"
+    """What several flows are put together by."""
+    zero: bool = True
+    """Its axis begins at zero: it is of a whole, or its size against nothing says something."""
+    of_one: bool = False
+    """No value of it is above one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Values of which a run has many. `meaning` is one sentence: what one value is."""
+
+    name: str
+    unit: SeriesUnit
+    meaning: str
+    table: str
+    column: str = ""
+    """Of the table, null where there is no value; empty: the analysis computes the samples by their name."""
+    without: str = ""
+    """A column that is true where a row is no sample."""
+    whose: Whose = "flow"
+    """By what samples are selected with `of STEP`: the flows that they are of, or the commands."""
+
+
+_SERIES = (
+    Series(
+        "goodput",
+        "bit/s",
+        "payload that arrived, copies too; in order where the generator does not tell arrivals",
+        "goodput",
+        "flow",
+        together="sum",
+    ),
+    Series("delivered goodput", "bit/s", "payload delivered in order", "goodput", "flow", together="sum"),
+    Series(
+        "share", "share", "of the payload that arrived for all flows in a window, what arrived for these", "goodput",
+        "flow", together="sum", of_one=True,
+    ),
+    Series("fairness", "ratio", "Jain's index of the load flows active throughout a window", "goodput", "run",
+           zero=False, of_one=True),
+    Series("cwnd", "segments", "congestion window", "series", "flow", "cwnd_segments"),
+    Series("ssthresh", "segments", "slow-start threshold", "series", "flow", "ssthresh_segments"),
+    Series("rtt", "ns", "smoothed RTT of the sender (RFC 6298)", "series", "flow", "srtt_ns"),
+    Series("in flight", "segments", "sent, and neither acknowledged nor taken for lost", "series", "flow",
+           "in_flight_segments", together="sum"),
+    Series("delivery rate", "bit/s", "the kernel's last estimate", "series", "flow", "delivery_rate_bps",
+           together="sum"),
+    Series("pacing rate", "bit/s", "at which a sender may send at most", "series", "flow", "pacing_rate_bps",
+           together="sum"),
+    Series("queue", "ns", "bytes that wait at the link, as the time that its rate takes for them", "links", "link"),
+    Series("queue bytes", "bytes", "bytes that wait at the link", "links", "link", "queue_bytes"),
+    Series("queue packets", "packets", "packets that wait at the link", "links", "link", "queue_packets"),
+    Series("sent rate", "bit/s", "what the link sent, framing counted", "links", "link", together="sum"),
+    Series("utilisation", "share", "what the link sent, framing counted, of what its rate carries", "links", "link",
+           of_one=True),
+    Series("ping rtt", "ns", "of an echo request, as ping prints it", "pings", "command", "rtt_ns",
+           without="duplicate"),
+    Series("drops", "packets", "packets that the link's queue dropped in a window", "links", "link", together="sum"),
+)  # fmt: skip
+
+_SAMPLES = (
+    Samples("completion time", "ns", "of a transfer, from its scheduled start to its last byte", "flows"),
+    Samples("response time", "ns", "from a request's first byte to its response's last", "exchanges"),
+    Samples("iteration time", "ns", "of a rank: computing and exchanging messages once", "exchanges"),
+    Samples("flow goodput", "bit/s", "of a flow: payload received per time of it", "flows", "goodput_bps"),
+    Samples("rtt", "ns", "smoothed RTT of a sender (RFC 6298), at a sample", "series", "srtt_ns"),
+    Samples("cwnd", "segments", "congestion window, at a sample", "series", "cwnd_segments"),
+    Samples("queueing delay", "ns", "at the bottleneck: bytes that wait, as the time that its rate takes for them",
+            "links", whose="link"),
+    Samples("ping rtt", "ns", "of an echo request, as ping prints it", "pings", "rtt_ns", "duplicate", "command"),
+    Samples("start lateness", "ns", "from a flow's scheduled start to its first system call", "flows"),
+    Samples("udp delay", "ns", "one-way delay that half of a UDP flow's packets did not exceed", "flows"),
+    Samples("udp jitter", "ns", "of a UDP flow (RFC 3550, section 6.4.1)", "flows"),
+)  # fmt: skip
+
+SERIES: dict[str, Series] = {each.name: each for each in _SERIES}
+SAMPLES: dict[str, Samples] = {each.name: each for each in _SAMPLES}
