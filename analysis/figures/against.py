@@ -234,11 +234,15 @@ def _upright(axis: Axes, shown: _Shown, zero: bool) -> None:
     if shown.logarithmic:
         axis.set_yscale("log")
         axis.set_ylim(0.8 * shown.floor / shown.per)
+        scales.tick_by_ratio(axis.yaxis)
         return
     style.least_span(axis)
     low, high = axis.get_ylim()
     most = shown.limits[1]
-    axis.set_ylim(0 if zero or low < 0 else low, high if most is None else min(high, 1.03 * most / shown.per))
+    if zero or low < 0:
+        # The margin that values so close together have is none beside their distance from zero.
+        low, high = 0, max(high, 1.05 * axis.dataLim.ymax)
+    axis.set_ylim(low, high if most is None else min(high, 1.03 * most / shown.per))
 
 
 def _caption(request: Request, shown: Sequence[_Shown], seen: _Marks) -> str:

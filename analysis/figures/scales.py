@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from analysis import summary
@@ -25,6 +26,8 @@ LOG_FROM = 4.0
 """Times the least value: where values go so far, evenly by their ratios, the axis is logarithmic."""
 DECADES = 100.0
 """Times the least loss: where losses span so much, their axis is logarithmic."""
+FEW_DECADES = 500.0
+"""Times its lower end: so far a logarithmic axis has ticks within decades."""
 
 
 class ScaleError(ValueError):
@@ -68,6 +71,15 @@ class ParameterAxis:
             axis.xaxis.set_major_locator(LogLocator(numticks=MOST_TICKS))
             axis.xaxis.set_minor_formatter(NullFormatter())
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == self.zero else f"{value:g}"))
+
+
+def tick_by_ratio(axis: Axis) -> None:
+    """Ticks of a logarithmic axis: where it spans few decades at 1, 2 and 5 of each, else at their beginnings."""
+    low, high = axis.get_view_interval()
+    few = low > 0 and high <= FEW_DECADES * low
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=15))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _far_apart(places: Sequence[float]) -> bool:

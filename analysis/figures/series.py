@@ -160,11 +160,13 @@ def _of_commands(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
     if wanted.entry.without:
         known = known.filter(~pl.col(wanted.entry.without))
     keys = [key for key in ("step", "node", "target") if key in table.columns]
+    of_one = known.select(keys).n_unique() == 1
     for key, own in known.group_by(keys, maintain_order=True):
         line = windows.samples(own, column) if wanted.fine else _line(
             own.group_by(_window(wanted).alias("window")).agg(pl.col(column).mean().alias("value")), wanted
         )  # fmt: skip
-        yield " ".join(map(str, key[:1])) + (f", {key[1]} to {key[2]}" if len(key) == 3 else ""), line
+        ends = f", {key[1]} to {key[2]}" if len(key) == 3 else ""
+        yield "" if of_one else f"{key[0]}{ends}", line
 
 
 def _of_links(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:

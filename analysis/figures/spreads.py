@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 
 from analysis.figures import samples, scales, style
 from analysis.figures.choice import Place, named
@@ -122,7 +121,7 @@ class Spread:
                 least = min(float(values[values > 0][0]) for values in every if values[-1] > 0)
                 axis.set_xscale("log")
                 axis.set_xlim(0.9 * least / per)
-                axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                scales.tick_by_ratio(axis.xaxis)
             elif min(float(values[0]) for values in every) < 0.5 * largest:
                 axis.set_xlim(0)
             if rest:
@@ -175,7 +174,7 @@ class Spread:
                 style.title(panel_axis, named(each), columns)
             if wide:
                 axes[0].set_yscale("log")
-                axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                scales.tick_by_ratio(axes[0].yaxis)
             elif min(float(v[0]) for v in every) < 0.5 * largest:
                 axes[0].set_ylim(0)
             style.outer_labels(axes, scale.label, f"{entry.name} ({unit})" if unit else entry.name, columns)
