@@ -23,6 +23,7 @@ from calibration import exact, expect, machine, offloads, probe, spinner
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
 from calibration.same_plan import differences
+from calibration.thorough import drained_ns
 from calibration.thorough import rows as thorough_rows
 from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
 from calibration.uncertainty import Instrument, quantile
@@ -31,6 +32,7 @@ from labs.plan import Plan, digest
 from labs.record import Certificate, MachineFacts, Policy, host_facts
 from labs.record.experiment import checksum
 from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Versioned
+from labs.units import NS_PER_SECOND
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
@@ -122,8 +124,10 @@ def _live(
     rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
     rows += offloads.rows(on)
     if thorough:
+        drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
         def measure(asked: Probing) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:
+            time.sleep(drained_s)
             earlier = _statistics(plan, lab.labs)
             told = probe.run(plan, asked, lab.binary, lambda text: progress(f"thorough: {text}"))
             return told, spinner.facts(earlier, _statistics(plan, lab.labs))

@@ -35,10 +35,28 @@ TOGETHER = ", all links loaded"
 """Follows a quantity's name in its row."""
 REPEATS = 3
 SENDING_NS, SKIP_NS, DRAIN_NS = 500 * MS, 150 * MS, 50 * MS
-ABOVE, LITTLE_ABOVE = 1.25, 1.1
-"""Times its rate that each link is offered; the second where that is many packets for this host."""
+MOST_ABOVE, LEAST_ABOVE = 2.0, 1.1
+"""Times its rate that each link is offered, as far as this host can: what waits then bridges pauses of the senders,
+which share the CPUs that no link takes."""
+LATE_INSTANTS = 4
+"""Instants of the probes by which the first packet of a busy time may have come late and not be told from one that
+waited."""
+MOST_HOPS = 3
+"""Of the longest links, taken for a path."""
+MOST_DRAIN_NS = 5_000 * MS
 Measure = Callable[[Probing], tuple[dict[str, Any], Mapping[str, LinkFacts]]]
 """Sends probes; their answer, and what the links counted meanwhile."""
+
+
+def drained_ns(links: Sequence[LinkExpectation]) -> float:
+    """How long what a transfer leaves behind is on its way: the longest queue, and the resets that answer its packets
+    when nobody takes them any more."""
+    paths = 2 * sum(sorted((link.line.mean_ns for link in links), reverse=True)[:MOST_HOPS])
+    return min(max((_room_ns(link) for link in links), default=0.0) + paths, MOST_DRAIN_NS)
+
+
+def _room_ns(link: LinkExpectation) -> float:
+    return link.queue_packets(link.mtu_bytes) * serialisation_ns(link.direction, link.mtu_bytes)
 
 
 def rows(
@@ -62,7 +80,7 @@ def together(
     if len(told) < 2:
         return
     packets_per_s = sum(NS_PER_SECOND / serialisation_ns(link.direction, link.mtu_bytes) for link in told)
-    share = ABOVE if ABOVE * packets_per_s <= LiveProbes().budget.packets_per_second else LITTLE_ABOVE
+    share = max(LEAST_ABOVE, min(MOST_ABOVE, LiveProbes().budget.packets_per_second / packets_per_s))
     streams = []
     for link in told:
         interval = serialisation_ns(link.direction, link.mtu_bytes) / share
@@ -71,7 +89,7 @@ def together(
         streams.append({**stream, "skip_ns": SKIP_NS})
     probing = Probing()
     longest = max(link.line.mean_ns + 5 * link.line.deviation_ns for link in told)
-    full = max(link.queue_packets(link.mtu_bytes) * serialisation_ns(link.direction, link.mtu_bytes) for link in told)
+    full = max(_room_ns(link) for link in told)
     probing.add("saturate", "all links at once", streams, longest + min(full, SENDING_NS) + DRAIN_NS)
     answer, facts = measure(probing)
     (result,) = answer["results"]
@@ -103,11 +121,18 @@ def _loaded(
     steady = stream["steady"]
     if steady is None or steady["packets"] < 8:
         return judge.missing(name, "bit/s", rate, "too few packets arrived in the time there was")
-    window, packets = steady["fitted_window_ns"], steady["packets"]
+    packets, window = steady["packets"], steady["fitted_window_ns"]
+    late = 0.0
+    if link.line.constant and packets * framed * BYTE_NS < (1 - bounds.rate_share) * rate * window:
+        # A link that is too slow is never idle; one whose sender paused for longer than its queue held out was.
+        packets, window = steady["busy_packets"], steady["busy_window_ns"]
+        late = LATE_INSTANTS * bounds.instant_ns
+        if packets < 8 or window < steady["window_ns"] / 2:
+            return judge.missing(name, "bit/s", rate, "this host's senders paused for longer than its queue holds out")
     measured = packets * framed * BYTE_NS / window
     if offered * link.through(stream["packet_bytes"]) < ENOUGH * rate:
         return judge.missing(name, "bit/s", rate, f"this host could offer {offered / rate:.0%} of it to all at once")
-    ends = 0.0 if link.line.constant else 2 * link.line.spread_ns
+    ends = late + (0.0 if link.line.constant else 2 * link.line.spread_ns)
     parts, samples = budget.rate(measured, window, packets, ends_ns=ends, others=0.0, instrument=judge.instrument)
     tolerance = rate * bounds.rate_share
     return judge.row(name, "bit/s", rate, measured, tolerance, components=parts, samples=samples, steady=True)
