@@ -21,7 +21,8 @@ from labs.runtime.virtual import VirtualRuntime
 pytestmark = pytest.mark.virtual
 
 TEXT = """
-lab: {{name: vp{process}, topology: {{dumbbell: {{pairs: 1}}}}, rtt: 20ms, dither: 0, wan: {{rate: 10Mbit/s, buffer: 1000pkt{wan}}}}}
+lab: {{name: vp{process}, topology: {{dumbbell: {{pairs: 1}}}}, rtt: 20ms, dither: 0,
+      wan: {{rate: 10Mbit/s, buffer: 1000pkt{wan}}}}}
 steps: [{{name: load, from: left1, to: right1, congestion: reno, bulk: {volume}}}]
 capture: [{{node: left1}}, {{node: right1}}, {{node: r1, link: core}}{more}]
 """
