@@ -6,6 +6,7 @@ What is not there is an empty frame; what cannot be read, or asked for, is a Val
     study.metric("utilisation").by("buffer", "congestion")
     study.metric("aggregate goodput of each step").frame
     study.table("flows")
+    study.packets().one_way_delays("left1", "right1")
     study.figure("utilisation by buffer, lines congestion")
 """
 
@@ -23,6 +24,7 @@ from analysis import load, metrics, statistics, summary
 from analysis.figures import asked
 from analysis.figures.request import FigureError
 from analysis.figures.style import STYLES, Drawing
+from analysis.packets import Packets
 from analysis.rundata import RunData
 from labs.record import figures, quantities, tables
 from labs.record.quantities import Quantity
@@ -101,6 +103,10 @@ class Results:
             raise ValueError(f"unknown table {name!r}: {nearest(name, tables.TABLES)}")
         found = self._experiment.frame(name)
         return found.rename({column: column.removeprefix(load.PARAMETER) for column in self._prefixed(found)})
+
+    def packets(self) -> Packets:
+        """The packets that the scenario captured (docs/experiments.md), of all runs."""
+        return Packets(self.table("packets"))
 
     def _prefixed(self, frame: pl.DataFrame) -> Sequence[str]:
         """Parameters whose own name is no column of the table."""

@@ -35,6 +35,7 @@ SOURCES = {
     "machine.csv": ("machine", ("time_ns",)),
 }
 ORDER = {"flows": ("flow", "part")} | dict(SOURCES.values()) | dict.fromkeys(readers.TABLES, ("command",))
+ORDER["packets"] = ("time_ns", "node", "interface")
 # Flows of one connection, which they have from their start.
 CONNECTED = ("bulk", "requests")
 _BACKWARD = 1

@@ -13,10 +13,12 @@ from pathlib import Path
 
 from generator import congestion, external
 from generator.engine.experiment import Job
+from generator.scenario import captures
 from labs.plan import Spinner
 from labs.runtime import cpu, memory
 from labs.runtime.base import LabError
 from labs.runtime.program import Program
+from labs.runtime.services import OURSELVES
 from labs.runtime.spinners import check_cpus
 from labs.runtime.virtual import SHARED_MEMORY, check_path, check_shared_memory
 from labs.stages.trace import beyond
@@ -112,7 +114,7 @@ def congestions(job: Job) -> set[str]:
 def tools(wanted: Needs) -> None:
     """LabError for the first program that is not on this machine, with its package."""
     for program, why in wanted.programs.items():
-        if shutil.which(program, path=SEARCHED) is None:
+        if program != OURSELVES and shutil.which(program, path=SEARCHED) is None:
             package = PACKAGES.get(Path(program).name)
             remedy = f"install the package {package}" if package else "install it, or write its whole path"
             raise LabError(f"{program}, which {why}, is not on this machine: {remedy}")
@@ -139,7 +141,7 @@ def disk(wanted: Needs, directory: Path) -> None:
 def leaves(job: Job) -> int:
     """About how many bytes a run writes."""
     lasts_ns = job.program.expected_ns or job.program.longest_ns
-    total = RUN_BYTES
+    total = RUN_BYTES + captures.most_bytes(job.program)
     if job.program.watch_ns:
         total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.watch_ns)
     if job.program.disturbances is not None:

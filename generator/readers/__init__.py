@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from generator.readers import files, hops, iperf3, own, ping
+from generator.readers import captures, files, hops, iperf3, own, ping
 from generator.readers.call import calls
 from generator.readers.reader import Printed, Reader, Reading
 from generator.rows import Row, Rows, frame_of
@@ -23,7 +23,9 @@ from labs.record import tables
 from labs.record.own_tables import OwnTable
 
 READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER)
-TABLES = ("pings", "hops", "intervals", "readings")
+_READ = ("command", captures.PART)
+"""Of what schedule.json tells: the commands of steps, and captures."""
+TABLES = ("pings", "hops", "intervals", "readings", "packets")
 MOST_OUTPUT_BYTES = 256 << 20
 """Of one command that is read."""
 
@@ -41,19 +43,25 @@ def results(document: Mapping[str, Any], directory: Path) -> Results:
 
     `document` is schedule.json, `directory` has commands.json and commands/.
     """
-    told = [each for each in document.get("commands", []) if each["part"] == "command"]
+    told = [each for each in document.get("commands", []) if each["part"] in _READ]
     path = directory / "commands.json"
     if not told or not path.exists():
         return Results()
     commands = orjson.loads(path.read_bytes())
     t0_unix_ns: int | None = commands.get("t0_unix_ns")
     rows: Rows = {table: [] for table in TABLES}
+    packets = tables.empty("packets")
     left: list[_Left] = []
     for each in told:
         if each["index"] >= len(commands["commands"]):
             continue
         entry = commands["commands"][each["index"]]
         whose = {"step": each["step"], "node": each["node"], "command": each["index"] + 1}
+        if each["part"] == captures.PART:
+            caught = captures.read(entry, directory, t0_unix_ns)
+            rows["readings"].append({**whose, "tool": captures.PART, "file": captures.FILE, "problem": caught.problem})
+            packets.extend(caught.packets)
+            continue
         for reader, reading in _readings(entry, directory, t0_unix_ns):
             rows["readings"].append({**whose, "tool": reader.name, **reading.totals, "problem": reading.problem})
             for table, those in reading.rows.items():
@@ -65,7 +73,7 @@ def results(document: Mapping[str, Any], directory: Path) -> Results:
     if not rows["readings"]:
         return Results()
     own_of = _joined(left)
-    return Results({table: frame_of(those, table) for table, those in rows.items()}, own_of)
+    return Results({table: frame_of(those, table) for table, those in rows.items()} | {"packets": packets}, own_of)
 
 
 def problems(directory: Path) -> list[str]:

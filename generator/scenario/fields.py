@@ -18,7 +18,7 @@ from generator.scenario.repeating import Stop
 from labs.record.quantities import Role
 from labs.spec.fields import Direction, Model
 from labs.spec.values import Count, Name, RateText
-from labs.units import Duration, UnitError
+from labs.units import Duration, Size, UnitError
 
 MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
@@ -277,6 +277,38 @@ class Event(Direction):
     up: bool | None = Field(None, description="true: it comes back")
 
 
+def _kept(value: object) -> Size:
+    return _within(value, "64B", "256KiB")
+
+
+def _file(value: object) -> Size:
+    return _within(value, "64kB", "1GB")
+
+
+def _within(value: object, least: str, most: str) -> Size:
+    result = Size.parse(value)
+    if not Size.parse(least) <= result <= Size.parse(most):
+        raise UnitError(f"is {result}: write {least} to {most}")
+    return result
+
+
+class Capture(Model):
+    """Packets at the interfaces of nodes, kept in a pcapng file."""
+
+    what: ClassVar[str] = "key of a capture"
+    node: NodesText = Field(description="where packets are captured", examples=["left1", "[left1, right1]"])
+    link: Text | None = Field(
+        None, description="at their interface to this link alone; at all of their interfaces if absent"
+    )
+    snap: Annotated[Size, PlainValidator(_kept), _title("size", "96B")] = Field(
+        Size(96), description="how much of each packet is kept, from its Ethernet header on; 96B if absent"
+    )
+    most: Annotated[Size, PlainValidator(_file), _title("size", "64MB")] = Field(
+        Size(64_000_000),
+        description="of each node's file; later packets are counted and left out; 64MB if absent",
+    )
+
+
 class Normalise(Model):
     """The reference that metrics are divided by."""
 
@@ -366,6 +398,11 @@ class ScenarioDescription(Model):
     )
     steps: tuple[Step, ...] = Field(description="what is sent and run")
     events: tuple[Event, ...] = Field((), description="changes of links")
+    capture: tuple[Capture, ...] = Field(
+        (),
+        description="packets that are kept as pcapng, and as a table (docs/experiments.md)",
+        examples=["[{node: left1}, {node: right1}]"],
+    )
     stop: Stop | None = Field(None, description="more seeds until a metric is known well enough")
     normalise: Normalise | None = Field(None, description="metrics as multiples of those of one parameter's value")
     compare: tuple[Compare, ...] = Field(

@@ -63,7 +63,8 @@ together one by one; one node may stand on either side of many.
 
 **When.** T0 is when everything is ready. A member starts at `at` plus the `offset`s of the members before it, and
 again as `repeat` says. `at`, `offset` and `every` may be laws; they are drawn from the run's seed before it starts.
-Where other tools' servers must listen first, all of the schedule begins as much as 100 ms later.
+Where other tools' servers must listen first, or packets are captured, all of the schedule begins as much as 100 ms
+later.
 
 **Laws.** `10ms` alone is constant; else `{exponential: {mean: 10ms}}` and so on, see below. The generator draws from
 streams of its own for each flow, seeded by the run's seed and the flow's number: a flow added at the end changes none.
@@ -91,6 +92,12 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     ("`udp`", fields.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
     ("`messages`", fields.Messages, "", None),
     ("`events`", fields.Event, "And the settings of a link, as `ewan set` takes them (not `framing`).", Direction),
+    (
+        "`capture`",
+        fields.Capture,
+        "Each packet comes twice: at its sender and at its receiver, if both are named.",
+        None,
+    ),
     ("`stop`", repeating.Stop, "", None),
     ("`normalise`", fields.Normalise, "", None),
     (

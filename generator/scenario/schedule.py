@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from generator import external, traffic_request
-from generator.scenario import demand, estimate, flows
+from generator.scenario import captures, demand, estimate, flows
 from generator.scenario.events import events
 from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
 from generator.scenario.flow_paths import FlowPaths
@@ -105,6 +105,8 @@ class _Scheduler:
         parts = self._parts
         if not parts.requests and not parts.commands:
             raise self._run.places.error(("steps",), "nothing is sent: write a step with at least one member")
+        for command in captures.commands(self._run, self._plan, self._nodes):
+            self._tell(captures.STEP, command, None, captures.STEP)
         expected_ns = estimate.expected_ns(self._forwarding, parts.loads)
         longest_ns = self._longest(expected_ns, begin_ns)
         self._check_ends(starts, longest_ns - begin_ns)
@@ -217,6 +219,7 @@ class _Scheduler:
         return [(f"{step.name} {source} to {sink}", source, sink, ()) for source, sink in ends]
 
     def _nodes(self, written: Any, key: str, error: flows.Error, *, any_node: bool = False) -> list[str]:
+        """Names of nodes, of hosts alone unless `any_node`."""
         known = [node.name for node in self._plan.nodes if any_node or node.name in self._addresses]
         try:
             return members(written, self._document.roles, known)
@@ -224,11 +227,11 @@ class _Scheduler:
             raise error((key,), str(wrong)) from None
 
     def _begin(self, starts: Sequence[Sequence[Start]]) -> int:
-        """How long after T0 the schedule begins: at once, unless other tools' servers must be listening by then."""
+        """How long after T0 the schedule begins: at once, unless servers or captures must be listening by then."""
         first = [
             start.at_ns
             for step, of_step in zip(self._document.steps, starts, strict=True)
-            if flows.settings(step, self._document.defaults).generator != "ewan"
+            if self._document.capture or flows.settings(step, self._document.defaults).generator != "ewan"
             for start in of_step
         ]
         return max(0, external.LEAD_NS - min(first, default=external.LEAD_NS))
@@ -320,7 +323,7 @@ class _Scheduler:
         made = external.commands(settings.generator, transfer)
         for command in made.commands:
             client = command is made.commands[made.client]
-            self._tell(step, command, settings.generator, "client" if client else "server")
+            self._tell(step.name, command, settings.generator, "client" if client else "server")
         for stream, flow in enumerate(described):
             flow["command"] = transfer.number + made.client
             flow["tool"] = {**made.tool, "stream": stream}
@@ -332,14 +335,14 @@ class _Scheduler:
         except ValueError as wrong:
             raise error(("run",), str(wrong)) from None
         for start in starts:
-            self._tell(step, Command(start.source, words, start.at_ns, step.service), None, "command")
+            self._tell(step.name, Command(start.source, words, start.at_ns, step.service), None, "command")
             self._parts.loads.append(estimate.FlowDemand(start.at_ns))
 
-    def _tell(self, step: Step, command: Command, tool: str | None, part: str) -> None:
+    def _tell(self, step: str, command: Command, tool: str | None, part: str) -> None:
         self._parts.told.append(
             {
                 "index": len(self._parts.commands),
-                "step": step.name,
+                "step": step,
                 "node": command.node,
                 "at_ns": command.at_ns,
                 "service": command.service,

@@ -207,6 +207,29 @@ COLUMNS: dict[str, Table] = {
             "jitter_ns": Column(_REAL, "UDP, received: interarrival jitter (RFC 3550)"),
         },
     ),
+    "packets": Table(
+        "a packet at an interface of a node that a scenario captures; one that crosses two of them has a row at each",
+        {
+            "node": Column(_WORD, "where it was captured"),
+            "interface": Column(_WORD, "the node's interface"),
+            "direction": Column(_WORD, "out: the node sent it, or passed it on; in: it came to the node"),
+            "time_ns": Column(
+                _WHOLE, "out: when the driver got it, behind the interface's queue; in: when it entered the stack"
+            ),
+            "source": Column(_WORD, "its source address; null: neither IPv4 nor IPv6"),
+            "source_port": Column(_WHOLE, "its source port; null: not TCP nor UDP, or not in what was kept"),
+            "destination": Column(_WORD, "its destination address"),
+            "destination_port": Column(_WHOLE, "its destination port"),
+            "protocol": Column(_WORD, "tcp, udp, icmp, icmpv6, or the number of another one"),
+            "ip_id": Column(_WHOLE, "IPv4: its identification, which 16 bits hold"),
+            "ecn": Column(_WHOLE, "the two bits of ECN (RFC 3168): 3 is marked"),
+            "tcp_seq": Column(_WHOLE, "TCP: its sequence number, as it stands in the packet"),
+            "tcp_ack": Column(_WHOLE, "TCP: its acknowledgment number"),
+            "tcp_flags": Column(_WHOLE, "TCP: its flags, FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128"),
+            "payload_bytes": Column(_WHOLE, "what it carries of TCP or UDP"),
+            "size_bytes": Column(_WHOLE, "the frame from its Ethernet header on, without checksum"),
+        },
+    ),
     "readings": Table(
         "what was read of the output of one command of a step",
         {

@@ -48,6 +48,7 @@ KINDS = (
     Kind("runs/*/program.json", _JSON, "what a run executes, each part at its time"),
     Kind("runs/*/schedule.json", _JSON, "the flows of a run, and when each starts"),
     Kind("runs/*/wall.json", _JSON, "what a run took of wall time, and on which machine"),
+    Kind("runs/*/commands/*/*.pcapng", "application/x-pcapng", "packets at interfaces of a node of a run"),
     Kind("runs/*/commands/*", _TEXT, "what a command of a run printed, or left in $EWAN_OUT"),
     *(
         Kind(f"runs/*/{name}.parquet", _PARQUET, f"table {name}: a row is {each.meaning}")

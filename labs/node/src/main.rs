@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod apply;
 mod batch;
+mod capture;
 mod carrier;
 mod container;
 mod converge;
@@ -117,6 +118,8 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Write the packets at interfaces of this node into a pcapng file, until a signal comes
+    Capture(capture::Request),
     /// Change one direction of a link that the kernel emulates, now: the change, as JSON, on standard input
     Change {
         /// The lab's state directory
@@ -261,6 +264,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
         Command::Batch { state, program, out } => batch::run(&state, &program, &out),
+        Command::Capture(request) => capture::run(&request),
         Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
         Command::Converge { state, longest_s } => converge::run(&state, std::time::Duration::from_secs(longest_s)),
         Command::Carrier { state, link, up, down: _, longest_s } => {

@@ -25,8 +25,8 @@ pub use error::{Error, Fault, Why};
 /// Where services' programs are looked for. Routing daemons are in no user's PATH.
 const SEARCH: [&str; 8] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/frr", "/usr/libexec/frr"];
-/// This program, wherever it lies.
-const OURSELVES: &str = "ewan-node";
+/// In a command line: this program, wherever it lies.
+pub const OURSELVES: &str = "ewan-node";
 /// Where Open vSwitch's programs put what no option names.
 const OVS_DIRECTORIES: [&str; 4] = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
 /// A Unix socket's path has at most 107 bytes; its own name within the directory takes the rest.

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::Surroundings;
 use crate::exec::{self, Place};
 use crate::plan::Plan;
+use crate::services::OURSELVES;
 
 /// What programs find in their environment, in both clocks and on every machine, with EWAN_OUT: where to put files.
 const ENVIRONMENT: [(&str, &str); 4] = [
@@ -203,8 +204,11 @@ fn prepare(
         let path = files.join(format!("{name}.{ending}"));
         File::create(&path).map_err(|error| say(&path, error))
     };
-    let mut prepared = std::process::Command::new(&argv[0]);
+    // This very program is there in every root and image, whatever is installed.
+    let program = if argv[0] == OURSELVES { "/proc/self/exe" } else { argv[0].as_str() };
+    let mut prepared = std::process::Command::new(program);
     prepared
+        .arg0(&argv[0])
         .args(&argv[1..])
         .env_clear()
         .envs(ENVIRONMENT)

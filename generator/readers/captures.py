@@ -1,0 +1,116 @@
+"""The packets that a capture of a node kept, as a table.
+
+In: the capture's entry in commands.json, its pcapng file, T0 as time of day. Out: rows of `packets`, and one line on
+what is not in them. python-pcapng reads the file; one that was cut short gives what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from pcapng import FileScanner, blocks
+from pcapng.exceptions import PcapngException
+
+from generator.readers import headers
+from labs.record import tables
+
+PART = "capture"
+"""What schedule.json calls the command, and the table of readings its tool."""
+FILE = "packets.pcapng"
+"""In the command's own directory."""
+MOST_PACKETS = 200_000
+"""Of one capture that become rows; python-pcapng takes 80 us for each."""
+_DIRECTIONS = {"inbound": "in", "outbound": "out"}
+
+
+@dataclass(frozen=True)
+class Caught:
+    """`packets`: rows of the table of that name. `problem`: what is not in them and why, None: nothing."""
+
+    packets: pl.DataFrame = field(default_factory=lambda: tables.empty("packets"))
+    problem: str | None = None
+
+
+def read(entry: Mapping[str, Any], directory: Path, t0_unix_ns: int | None) -> Caught:
+    """What the capture of a run's directory kept; refuses nothing."""
+    if entry["error"] is not None or entry["started_ns"] is None:
+        return Caught(problem=str(entry["error"] or "was not started"))
+    if t0_unix_ns is None:
+        return Caught(problem="the run did not record when it began")
+    path = directory / entry["files"] / FILE
+    if path.is_symlink() or not path.is_file():
+        return Caught(problem="left no plain file")
+    found = _Found()
+    try:
+        with path.open("rb") as file:
+            found.read(file)
+    except (OSError, ValueError, KeyError, RuntimeError, PcapngException) as error:
+        found.say(f"is cut short after {len(found.frames)} packets ({str(error).splitlines()[0]})")
+    return Caught(found.table(entry["node"], t0_unix_ns), "; ".join(found.said) or None)
+
+
+class _Found:
+    """Column by column, what the blocks of a file say."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.times_ns: list[int] = []
+        self.sizes: list[int] = []
+        self.interfaces: list[int] = []
+        self.directions: list[str | None] = []
+        self.names: list[str] = []
+        self.said: list[str] = []
+        self._ended = False
+
+    def say(self, what: str) -> None:
+        self.said.append(what)
+
+    def read(self, file: IO[bytes]) -> None:
+        beyond = 0
+        for block in FileScanner(file):
+            if isinstance(block, blocks.EnhancedPacket):
+                if len(self.frames) < MOST_PACKETS:
+                    self._packet(block)
+                else:
+                    beyond += 1
+            elif isinstance(block, blocks.InterfaceDescription):
+                self.names.append(block.options["if_name"])
+            elif isinstance(block, blocks.InterfaceStatistics):
+                self._statistics(block)
+        if beyond:
+            self.say(f"{beyond} packets after the first {MOST_PACKETS} are in the file and not in the table")
+        if not self._ended:
+            self.say("has no end: the capture was killed")
+
+    def _packet(self, block: Any) -> None:
+        self.frames.append(block.packet_data)
+        self.times_ns.append((block.timestamp_high << 32) + block.timestamp_low)
+        self.sizes.append(block.packet_len)
+        self.interfaces.append(block.interface_id)
+        self.directions.append(_DIRECTIONS.get(block.options["epb_flags"].inout))
+
+    def _statistics(self, block: Any) -> None:
+        self._ended = True
+        seen, dropped, written = (block.options[name] for name in ("isb_ifrecv", "isb_osdrop", "isb_usrdeliv"))
+        at = self.names[block.interface_id]
+        if dropped:
+            self.say(f"{dropped} of {seen} packets at {at} came faster than they were taken")
+        if left_out := seen - dropped - written:
+            self.say(f'{left_out} of {seen} packets at {at} had no room in the file: write a larger "most:"')
+
+    def table(self, node: str, t0_unix_ns: int) -> pl.DataFrame:
+        names = np.array([*self.names, ""])
+        own = {
+            "node": pl.Series([node] * len(self.frames), dtype=pl.String()),
+            "interface": pl.Series(names[self.interfaces].tolist(), dtype=pl.String()),
+            "direction": pl.Series(self.directions, dtype=pl.String()),
+            "time_ns": pl.Series(self.times_ns, dtype=pl.Int64()) - t0_unix_ns,
+            "size_bytes": pl.Series(self.sizes, dtype=pl.Int64()),
+        }
+        found = pl.DataFrame({**own, **headers.columns(self.frames)})
+        return found.select(pl.col(name).cast(kind) for name, kind in tables.TABLES["packets"].items())

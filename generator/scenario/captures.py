@@ -1,0 +1,64 @@
+"""`capture:` of a scenario as commands: which interfaces of which nodes, and how much of their packets is kept. Pure.
+
+In: a run and the plan of its lab. Out: a service for each node, `ewan-node capture`, which listens from T0 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from generator.readers.captures import FILE, PART
+from generator.scenario.flows import Error
+from generator.scenario.runs import ScenarioRun
+from labs.plan import Node, Plan
+from labs.runtime.program import Command, Program
+from labs.runtime.services import OURSELVES
+from labs.wording import nearest
+
+STEP = PART
+"""In the place of a step's name and of the part, in schedule.json and the table of readings."""
+_MOST = "--most-bytes"
+
+Members = Callable[..., list[str]]
+
+
+def commands(run: ScenarioRun, plan: Plan, members: Members) -> Iterator[Command]:
+    """`members` finds the nodes that a text names. DescriptionError for what is not in the plan, and for an interface
+    that is captured twice."""
+    nodes = {node.name: node for node in plan.nodes}
+    taken: set[tuple[str, str]] = set()
+    for index, capture in enumerate(run.document.capture):
+        error = _error(run, index)
+        for name in members(capture.node, "node", error, any_node=True):
+            interfaces = _interfaces(plan, nodes[name], capture.link, error)
+            if again := [interface for interface in interfaces if (name, interface) in taken]:
+                raise error((), f"captures {again[0]} of {name} once more: write each interface once")
+            taken |= {(name, interface) for interface in interfaces}
+            words = [word for interface in interfaces for word in ("--interface", interface)]
+            sizes = ("--snap-bytes", str(capture.snap.bytes), _MOST, str(capture.most.bytes))
+            yield Command(name, (OURSELVES, PART, *words, *sizes, FILE), 0, service=True)
+
+
+def most_bytes(program: Program) -> int:
+    """What all captures of a run may write, and the table of their packets, which is smaller."""
+    captures = [command.argv for command in program.commands if command.argv[:2] == (OURSELVES, PART)]
+    return 2 * sum(int(argv[argv.index(_MOST) + 1]) for argv in captures)
+
+
+def _error(run: ScenarioRun, index: int) -> Error:
+    return lambda path, message: run.places.error(("capture", index, *path), message)
+
+
+def _interfaces(plan: Plan, node: Node, link: str | None, error: Error) -> list[str]:
+    """All of a node, or the one to a link."""
+    if node.kind == "emulator":
+        raise error(("node",), f"{node.name} is a link: write a node at one of its ends")
+    if link is None:
+        return [interface.name for interface in node.interfaces]
+    if link not in (known := {wire.link for wire in plan.wires}):
+        raise error(("link",), f"is no link: {nearest(link, known)}")
+    ends = [end for wire in plan.wires if wire.link == link for end in (wire.a, wire.b)]
+    found = [end.interface for end in ends if end.node == node.name]
+    if not found:
+        raise error(("link",), f"is not at {node.name}: write a link that ends there, or no link for all of them")
+    return found
