@@ -23,6 +23,9 @@ TABLES: dict[str, Schema] = {
 
 UNITS = {"ns": "ns", "bytes": "B", "bps": "bit/s", "segments": "segments", "packets": "packets"}
 
+UNITLESS = ("port", "id", "seq", "ack", "flags")
+"""Last parts of names of columns that are numbers of a header's fields."""
+
 
 def unit(column: str) -> str:
     """The unit of a column, by the last part of its name; empty for what has none."""
