@@ -41,7 +41,8 @@ def test_a_column_says_what_it_is(table: str, column: str) -> None:
     meaning = COLUMNS[table].columns[column].meaning
     assert meaning and "|" not in meaning and not meaning.endswith(".")
     last = column.rsplit("_", 1)[-1]
-    assert unit(column) or last == column or last in UNITLESS, f"{table}.{column}: {last} is no unit of labs/record/tables.py"
+    known = unit(column) or last == column or last in UNITLESS
+    assert known, f"{table}.{column}: {last} is no unit of labs/record/tables.py"
 
 
 def test_the_generator_records_what_the_tables_describe() -> None:
