@@ -215,7 +215,7 @@ def _mean_rtt(run: RunData) -> float | None:
 def _marks(run: RunData) -> float | None:
     if run.slowest is None:
         return None
-    return network.marked_share(run.table("links"), (run.slowest.link, run.slowest.direction), run.active)
+    return network.marked_share(run.watched[run.slowest.link, run.slowest.direction], run.active)
 
 
 @computes("timeouts")

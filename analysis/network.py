@@ -7,7 +7,9 @@ fared as all others on the same links did.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -65,40 +67,74 @@ class LinkUse(NamedTuple):
         return Losses(self.queue_loss or 0.0, self.link_loss or 0.0, self.total_loss or 0.0)
 
 
-def link_use(links: pl.DataFrame, times: Sequence[tuple[int, int]]) -> list[LinkUse]:
+@dataclass(frozen=True)
+class Watched:
+    """The samples of one direction of a link, in order, as arrays of one length. Each ends an interval of `lengths_ns`.
+
+    `grown`: by how much a counter grew in each interval, by its name; it began at T0 with zero. `told`: the counters of
+    which every sample has a value; where one has none it counts as 0.
+    """
+
+    moments_ns: NDArray[np.int64]
+    lengths_ns: NDArray[np.int64]
+    rates_bps: NDArray[np.int64]
+    queue_packets: NDArray[np.int64]
+    queue_bytes: NDArray[np.float64]
+    """NaN where it is not known."""
+    grown: Mapping[str, NDArray[np.int64]]
+    told: frozenset[str]
+
+    def inside(self, times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+        """The intervals whose middle lies in one of `times`."""
+        return (self.lengths_ns > 0) & within(self.moments_ns - self.lengths_ns // 2, times)
+
+
+COUNTERS = ("sent_bytes", "served_packets", "waited_ns", "dropped_packets", "lost_packets", "marked_packets")
+
+
+def watched(links: pl.DataFrame) -> dict[Link, Watched]:
+    """The table of links, by link and direction, forward first."""
+    found: dict[Link, Watched] = {}
+    ordered = links.sort("link", pl.col("direction") != "forward", "time_ns")
+    for (link, direction), rows in ordered.group_by("link", "direction", maintain_order=True):
+        moments = rows["time_ns"].to_numpy()
+        there = [name for name in COUNTERS if name in rows.columns]
+        found[str(link), str(direction)] = Watched(
+            moments_ns=moments,
+            lengths_ns=np.diff(moments, prepend=0),
+            rates_bps=rows["rate_bps"].to_numpy(),
+            queue_packets=rows["queue_packets"].fill_null(0).to_numpy(),
+            queue_bytes=rows["queue_bytes"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
+            grown={name: np.diff(rows[name].fill_null(0).to_numpy(), prepend=0) for name in there},
+            told=frozenset(name for name in there if rows[name].null_count() == 0),
+        )
+    return found
+
+
+def link_use(links: Mapping[Link, Watched], times: Sequence[tuple[int, int]]) -> list[LinkUse]:
     """Each direction of each link, over the samples' intervals whose middle lies in one of `times`; without those that
     were not watched long enough."""
-    found = []
-    for (link, direction), rows in links.sort("time_ns").group_by("link", "direction", maintain_order=True):
-        use = _use(str(link), str(direction), rows, times)
-        if use is not None:
-            found.append(use)
-    return sorted(found, key=lambda use: (use.link, use.direction != "forward"))
+    return [use for at, samples in links.items() if (use := _use(at, samples, times)) is not None]
 
 
-def _use(link: str, direction: str, rows: pl.DataFrame, times: Sequence[tuple[int, int]]) -> LinkUse | None:
-    moments = rows["time_ns"].to_numpy()
-    lengths = np.diff(moments, prepend=0)
-    inside = (lengths > 0) & within(moments - lengths // 2, times)
+def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUse | None:
+    inside, lengths = samples.inside(times), samples.lengths_ns
     if not inside.any():
         return None
 
     def grown(name: str) -> int:
-        """By how much a counter grew in these intervals; it began at T0 with zero."""
-        return int(np.diff(rows[name].fill_null(0).to_numpy(), prepend=0)[inside].sum())
+        return int(samples.grown[name][inside].sum())
 
     # Of an interval the rate is known at its end.
-    rates = rows["rate_bps"].to_numpy()
-    capacity = float((rates[inside] * lengths[inside].astype(np.float64)).sum()) / BYTE_NS
+    capacity = float((samples.rates_bps[inside] * lengths[inside].astype(np.float64)).sum()) / BYTE_NS
     served, dropped, lost = grown("served_packets"), grown("dropped_packets"), grown("lost_packets")
     # A link that does not count waiting is known by its queue at each sample: packets × time, by the trapezoid rule.
-    told = rows["waited_ns"].null_count() == 0
-    waited = float(grown("waited_ns")) if told else _sampled_waiting(rows, lengths, inside)
+    waited = float(grown("waited_ns")) if "waited_ns" in samples.told else _sampled_waiting(samples, inside)
     size = grown("sent_bytes")
     return LinkUse(
-        link=link,
-        direction=direction,
-        rate_bps=int(rates[-1]),
+        link=at[0],
+        direction=at[1],
+        rate_bps=int(samples.rates_bps[-1]),
         utilisation=size / capacity,
         queueing_ns=waited / served if served else None,
         queue_loss=dropped / (served + dropped) if served + dropped else None,
@@ -110,23 +146,20 @@ def _use(link: str, direction: str, rows: pl.DataFrame, times: Sequence[tuple[in
     )
 
 
-def _sampled_waiting(rows: pl.DataFrame, lengths: NDArray[np.int64], inside: NDArray[np.bool_]) -> float:
-    queue = rows["queue_packets"].fill_null(0).to_numpy()
+def _sampled_waiting(samples: Watched, inside: NDArray[np.bool_]) -> float:
+    queue = samples.queue_packets
     before = np.concatenate(([0], queue[:-1]))
-    return float(((queue + before) / 2 * lengths)[inside].sum())
+    return float(((queue + before) / 2 * samples.lengths_ns)[inside].sum())
 
 
 def queue_delays_ns(
-    links: pl.DataFrame, at: Link, times: Sequence[tuple[int, int]]
+    samples: Watched, times: Sequence[tuple[int, int]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How long a packet that came then would have waited at one direction of a link, and for how long (ns) that held:
     what was queued at each sample, at the link's rate, for the interval that the sample ends."""
-    rows = _rows_of(links, at).filter(pl.col("rate_bps") > 0, pl.col("queue_bytes").is_not_null())
-    moments = rows["time_ns"].to_numpy()
-    lengths = np.diff(moments, prepend=0)
-    inside = (lengths > 0) & within(moments - lengths // 2, times)
-    delays = rows["queue_bytes"].to_numpy() * BYTE_NS / rows["rate_bps"].to_numpy()
-    return delays[inside].astype(np.float64), lengths[inside].astype(np.float64)
+    known = samples.inside(times) & (samples.rates_bps > 0) & ~np.isnan(samples.queue_bytes)
+    delays = samples.queue_bytes[known] * BYTE_NS / samples.rates_bps[known]
+    return delays, samples.lengths_ns[known].astype(np.float64)
 
 
 def weighted_percentile(values: NDArray[np.float64], weights: NDArray[np.float64], share: float) -> float | None:
@@ -139,26 +172,14 @@ def weighted_percentile(values: NDArray[np.float64], weights: NDArray[np.float64
     return float(values[order][min(index, len(sums) - 1)])
 
 
-def marked_share(links: pl.DataFrame, at: Link, times: Sequence[tuple[int, int]]) -> float | None:
+def marked_share(samples: Watched, times: Sequence[tuple[int, int]]) -> float | None:
     """Of the packets that left the queue of one direction of a link in these times, those with ECN's mark of
     congestion; None where the link does not count them, and without packets."""
-    if "marked_packets" not in links.columns:
+    if "marked_packets" not in samples.told:
         return None
-    rows = _rows_of(links, at)
-    if rows.is_empty() or rows["marked_packets"].null_count():
-        return None
-    moments = rows["time_ns"].to_numpy()
-    lengths = np.diff(moments, prepend=0)
-    inside = (lengths > 0) & within(moments - lengths // 2, times)
-    marked, served = (
-        int(np.diff(rows[name].fill_null(0).to_numpy(), prepend=0)[inside].sum())
-        for name in ("marked_packets", "served_packets")
-    )
+    inside = samples.inside(times)
+    marked, served = (int(samples.grown[name][inside].sum()) for name in ("marked_packets", "served_packets"))
     return marked / served if served else None
-
-
-def _rows_of(links: pl.DataFrame, at: Link) -> pl.DataFrame:
-    return links.filter((pl.col("link") == at[0]) & (pl.col("direction") == at[1])).sort("time_ns")
 
 
 def within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:

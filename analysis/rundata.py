@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis import flows, network, payload, slowdowns
 from analysis.arrivals import TOLD
 from analysis.load import Link
-from analysis.network import Ends, LinkUse, Losses, Ways
+from analysis.network import Ends, LinkUse, Losses, Watched, Ways
 from analysis.payload import Came, Key, Together
 from analysis.slowdowns import Transfer
 from labs.record.paths import CrossedPath
@@ -165,7 +165,12 @@ class RunData:
     @cached_property
     def uses(self) -> list[LinkUse]:
         """What each direction of each emulated link did while these flows were active."""
-        return network.link_use(self.table("links"), self.active)
+        return network.link_use(self.watched, self.active)
+
+    @cached_property
+    def watched(self) -> Mapping[Link, Watched]:
+        """The samples of each direction of each emulated link."""
+        return network.watched(self.table("links")) if self.whole is None else self.whole.watched
 
     @cached_property
     def slowest(self) -> LinkUse | None:
@@ -201,10 +206,7 @@ class RunData:
     @cached_property
     def highest_bps(self) -> dict[Link, int]:
         """The highest rate that each direction of each emulated link had."""
-        if self.whole is not None:
-            return self.whole.highest_bps
-        highest = self.table("links").group_by("link", "direction").agg(pl.col("rate_bps").max()).drop_nulls()
-        return {(link, direction): rate for link, direction, rate in highest.iter_rows()}
+        return {link: int(samples.rates_bps.max()) for link, samples in self.watched.items()}
 
     @property
     def most_bps(self) -> int | None:
@@ -227,8 +229,7 @@ class RunData:
     def queue_delays_ns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """What a packet would have waited at `slowest`, and for how long that held."""
         assert self.slowest is not None
-        at = self.slowest.link, self.slowest.direction
-        return network.queue_delays_ns(self.table("links"), at, self.active)
+        return network.queue_delays_ns(self.watched[self.slowest.link, self.slowest.direction], self.active)
 
     @cached_property
     def came(self) -> dict[Key, Came]:

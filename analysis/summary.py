@@ -276,8 +276,8 @@ def _measured(
         value: Mapping[str, Any] = point["normalised" if entry.get("normalised") else "metrics"].get(name, {})
         return {**value, "mean": value["ratio"], "unit": "ratio"} if "ratio" in value else value
     reference = other(by_seed, point["parameters"], than)
-    own = by_seed[tuple(point["parameters"].items())]
-    ratio = None if reference is None else _paired(own, by_seed[reference], name, confidence)
+    own = by_seed.get(tuple(point["parameters"].items()))
+    ratio = None if reference is None or own is None else _paired(own, by_seed[reference], name, confidence)
     if ratio is None:
         return {"unit": "share"}
     bounds = [None if bound is None else bound - 1 for bound in (ratio.low, ratio.high)]

@@ -61,7 +61,7 @@ def shown(place: Path) -> tuple[float, network.LinkUse, pl.DataFrame]:
     """What the report calls mean queueing delay, the link's counters, the flows."""
     flows, links = tables.read(place, "flows"), tables.read(place, "links")
     found = metrics.of_run(RunData(lambda name: {"flows": flows, "links": links}.get(name, tables.empty(name))))
-    core = network.bottleneck(network.link_use(links, active(flows)))
+    core = network.bottleneck(network.link_use(network.watched(links), active(flows)))
     assert core is not None and (core.link, core.direction) == ("core", "forward")
     return found["mean queueing delay"], core, flows
 

@@ -22,7 +22,9 @@ def link(time_s: float, sent: int, **values: Any) -> dict[str, Any]:
 
 
 def used(*samples: dict[str, Any], start: float = 0, end: float = 2) -> LinkUse:
-    (use,) = network.link_use(frame("links", list(samples)), [(int(start * SECOND), int(end * SECOND))])
+    (use,) = network.link_use(
+        network.watched(frame("links", list(samples))), [(int(start * SECOND), int(end * SECOND))]
+    )
     return use
 
 
@@ -66,7 +68,7 @@ def test_the_bottleneck_is_the_busiest_direction_that_the_load_crosses() -> None
         link(1, 800_000, link="core"),
         link(1, 999_000, link="core", direction="backward"),
     ]
-    uses = network.link_use(frame("links", samples), [(0, SECOND)])
+    uses = network.link_use(network.watched(frame("links", samples)), [(0, SECOND)])
     found = network.bottleneck(uses, {("access", "forward"), FORWARD})
     assert found is not None and (found.link, found.direction) == FORWARD
     anywhere = network.bottleneck(uses)

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from labs import clock
-from labs.record import host_facts
+from labs.record import experiment, host_facts
 from labs.record.experiment import checksum
 from labs.runtime.virtual import Cost, Run
 
@@ -58,7 +58,7 @@ def test_a_kernel_is_read_once_and_again_when_it_changed(tmp_path: Path, monkeyp
         read.append(path)
         return checksum(path)
 
-    monkeypatch.setattr(clock, "checksum", counted)
+    monkeypatch.setattr(experiment, "checksum", counted)
     kernel = tmp_path / "linux"
     kernel.write_bytes(b"old")
     hashes = [clock.cost_of(run_with(kernel))["kernel_sha256"] for _ in range(3)]
