@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from analysis import statistics
-from analysis.statistics import CONFIDENCE, RESAMPLES, SEED, Interval
+from analysis.statistics import CONFIDENCE, Interval, bootstrapped
 
 Test = Literal["paired t", "Wilcoxon", "permutation", "Welch", "Mann–Whitney"]
 Effect = Literal["d_z", "Hedges' g", "Cliff's delta"]
@@ -117,27 +117,15 @@ def expanded(first: Sequence[float], second: Sequence[float], confidence: float)
 
 def _resampled(first: Sequence[float], second: Sequence[float], confidence: float) -> Interval:
     """The difference of the means with the bootstrap's BCa interval."""
-    from scipy import stats
 
     def apart(one: NDArray[np.float64], two: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
         found: NDArray[np.float64] = np.mean(one, axis=axis) - np.mean(two, axis=axis)
         return found
 
-    samples = [np.asarray(values, dtype=np.float64) for values in (first, second)]
-    with np.errstate(all="ignore"):
-        found = stats.bootstrap(
-            samples,
-            apart,
-            confidence_level=confidence,
-            n_resamples=RESAMPLES,
-            method="BCa",
-            rng=np.random.default_rng(SEED),
-        ).confidence_interval
-    low, high = float(found.low), float(found.high)
-    least = min(len(first), len(second))
-    if not (math.isfinite(low) and math.isfinite(high)):
+    bounds = bootstrapped([first, second], apart, confidence)
+    if bounds is None:
         return welch(first, second, confidence)[1]
-    return Interval(fmean(first) - fmean(second), low, high, least, "BCa")
+    return Interval(fmean(first) - fmean(second), *bounds, min(len(first), len(second)), "BCa")
 
 
 def hedges_g(first: Sequence[float], second: Sequence[float]) -> float | None:

@@ -7,8 +7,9 @@ streams of one transfer count as one transfer for completion times, and as flows
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 import polars as pl
 
@@ -46,42 +47,66 @@ def completion_times(flows: pl.DataFrame) -> tuple[list[int], int]:
     A transfer of parallel streams completes when the last of them does, from the earliest scheduled start.
     """
     found = transfers(flows)
-    times = found.filter(~pl.col("missing"))["time"].to_list()
-    return [int(time) for time in times], int(found["due"].sum())
+    return [each.time_ns for each in found if each.time_ns is not None], sum(each.due for each in found)
 
 
-def transfers(flows: pl.DataFrame) -> pl.DataFrame:
-    """A row a transfer: `time` in ns, `missing` where it did not complete, `due` where it should have, `volume` in
-    bytes (null: it has none), `source`, `sink`."""
-    wanted = flows.filter(
-        (pl.col("kind") != "udp")
-        & (pl.col("volume_bytes").is_not_null() | pl.col("kind").is_in(TIMED) | pl.col("error").is_not_null())
-    )
-    return (
-        wanted.with_columns(
-            end=pl.col("scheduled_ns") + pl.col("completion_ns"),
-            # Time-bounded flows have no completion time.
-            due=pl.col("completion_ns").is_null()
-            & (pl.col("volume_bytes").is_not_null() | pl.col("error").is_not_null()),
-            own=pl.coalesce("transfer", -1 - pl.col("flow")),
-        )
-        .group_by("own", "part", maintain_order=True)
-        .agg(
-            pl.col("due").any(),
-            missing=pl.col("completion_ns").is_null().any(),
-            time=pl.col("end").max() - pl.col("scheduled_ns").min(),
-            volume=pl.when(pl.col("volume_bytes").is_not_null().all()).then(pl.col("volume_bytes").sum()),
-            source=pl.col("source").first(),
-            sink=pl.col("sink").first(),
-        )
+class Transfer(NamedTuple):
+    """`time_ns` None: it did not complete; `due`: it should have. `volume_bytes` None: it has none."""
+
+    time_ns: int | None
+    due: bool
+    volume_bytes: int | None
+    source: str
+    sink: str
+
+
+def transfers(flows: pl.DataFrame) -> list[Transfer]:
+    """The transfers of flows that a volume, an exchange or an error ends, in their order."""
+    streams: dict[tuple[int, int], list[_Stream]] = {}
+    for kind, transfer, stream in zip(flows["kind"], flows["transfer"], _streams(flows), strict=True):
+        if kind != "udp" and (stream.volume_bytes is not None or kind in TIMED or stream.error is not None):
+            own = -1 - stream.flow if transfer is None else transfer
+            streams.setdefault((own, stream.part), []).append(stream)
+    return [_transfer(each) for each in streams.values()]
+
+
+class _Stream(NamedTuple):
+    flow: int
+    part: int
+    scheduled_ns: int
+    completion_ns: int | None
+    volume_bytes: int | None
+    error: str | None
+    source: str
+    sink: str
+
+
+def _streams(flows: pl.DataFrame) -> Iterator[_Stream]:
+    return map(_Stream._make, flows.select(_Stream._fields).iter_rows())
+
+
+def _transfer(streams: Sequence[_Stream]) -> Transfer:
+    """Complete when the last of its streams is, from the earliest scheduled start."""
+    ends = [each.scheduled_ns + each.completion_ns for each in streams if each.completion_ns is not None]
+    volumes = [each.volume_bytes for each in streams if each.volume_bytes is not None]
+    complete = len(ends) == len(streams)
+    return Transfer(
+        time_ns=max(ends) - min(each.scheduled_ns for each in streams) if complete else None,
+        # Time-bounded flows have no completion time.
+        due=any(
+            each.completion_ns is None and (each.volume_bytes is not None or each.error is not None) for each in streams
+        ),
+        volume_bytes=sum(volumes) if len(volumes) == len(streams) else None,
+        source=streams[0].source,
+        sink=streams[0].sink,
     )
 
 
 def active(flows: pl.DataFrame) -> list[tuple[int, int]]:
     """Times in which any of the flows was under way, from T0, as disjoint intervals in order."""
-    known = flows.filter(pl.col("started_ns").is_not_null() & pl.col("ended_ns").is_not_null())
+    times = zip(flows["started_ns"], flows["ended_ns"], strict=True)
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(known.select("started_ns", "ended_ns").iter_rows()):
+    for start, end in sorted((start, end) for start, end in times if start is not None and end is not None):
         if merged and start <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:

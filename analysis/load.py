@@ -96,6 +96,7 @@ class RunResults:
         """A JSON file of the run's directory; empty where it is not there. LoadError where it is damaged."""
         return _json(self.root, self._name(name), self.files) or {}
 
+    @cached_property
     def paths(self) -> tuple[CrossedPath, ...]:
         """The links that payload crosses, as scheduled; LoadError where the schedule is none."""
         data = self.document(SCHEDULE).get("paths", [])

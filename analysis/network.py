@@ -94,20 +94,30 @@ COUNTERS = ("sent_bytes", "served_packets", "waited_ns", "dropped_packets", "los
 
 def watched(links: pl.DataFrame) -> dict[Link, Watched]:
     """The table of links, by link and direction, forward first."""
-    found: dict[Link, Watched] = {}
+    there = [name for name in COUNTERS if name in links.columns]
     ordered = links.sort("link", pl.col("direction") != "forward", "time_ns")
-    for (link, direction), rows in ordered.group_by("link", "direction", maintain_order=True):
-        moments = rows["time_ns"].to_numpy()
-        there = [name for name in COUNTERS if name in rows.columns]
-        found[str(link), str(direction)] = Watched(
+    filled = ordered.select(
+        "time_ns",
+        "rate_bps",
+        pl.col("queue_packets", *there).fill_null(0),
+        pl.col("queue_bytes").cast(pl.Float64).fill_null(math.nan),
+    )
+    columns = {name: filled[name].to_numpy() for name in filled.columns}
+    found: dict[Link, Watched] = {}
+    first = 0
+    for link, direction, count in ordered.group_by("link", "direction", maintain_order=True).len().iter_rows():
+        own = slice(first, first + count)
+        moments = columns["time_ns"][own]
+        found[link, direction] = Watched(
             moments_ns=moments,
             lengths_ns=np.diff(moments, prepend=0),
-            rates_bps=rows["rate_bps"].to_numpy(),
-            queue_packets=rows["queue_packets"].fill_null(0).to_numpy(),
-            queue_bytes=rows["queue_bytes"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
-            grown={name: np.diff(rows[name].fill_null(0).to_numpy(), prepend=0) for name in there},
-            told=frozenset(name for name in there if rows[name].null_count() == 0),
+            rates_bps=columns["rate_bps"][own],
+            queue_packets=columns["queue_packets"][own],
+            queue_bytes=columns["queue_bytes"][own],
+            grown={name: np.diff(columns[name][own], prepend=0) for name in there},
+            told=frozenset(name for name in there if not ordered[name].slice(first, count).null_count()),
         )
+        first += count
     return found
 
 

@@ -28,10 +28,10 @@ class Transfer(NamedTuple):
 
 def completed(flows: pl.DataFrame) -> list[Transfer]:
     """Those with a volume."""
-    found = transfers(flows).filter(~pl.col("missing") & pl.col("volume").is_not_null())
     return [
-        Transfer(int(time), int(volume), (source, sink))
-        for time, volume, source, sink in found.select("time", "volume", "source", "sink").iter_rows()
+        Transfer(each.time_ns, each.volume_bytes, (each.source, each.sink))
+        for each in transfers(flows)
+        if each.time_ns is not None and each.volume_bytes is not None
     ]
 
 

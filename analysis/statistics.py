@@ -18,9 +18,9 @@ Which interval, by what the values ask for:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -92,14 +92,19 @@ def normal(values: Sequence[float]) -> bool:
 def bca(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
     """The bias-corrected and accelerated bootstrap's interval of the mean; None where resamples do not differ enough
     to give one."""
-    if _equal(values):
-        return None
+    return None if _equal(values) else bootstrapped([values], np.mean, confidence)
+
+
+def bootstrapped(
+    samples: Sequence[Sequence[float]], statistic: Callable[..., Any], confidence: float
+) -> tuple[float, float] | None:
+    """The same of any statistic of samples, which takes them as arrays with an `axis`."""
     from scipy import stats
 
     with np.errstate(all="ignore"):
         found = stats.bootstrap(
-            (np.asarray(values, dtype=np.float64),),
-            np.mean,
+            [np.asarray(values, dtype=np.float64) for values in samples],
+            statistic,
             confidence_level=confidence,
             n_resamples=RESAMPLES,
             method="BCa",

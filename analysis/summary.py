@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import stdev
 from typing import Any
 
 import orjson
 
-from analysis import comparisons, disturbed, load, metrics, statistics
+from analysis import comparisons, disturbed, load, metrics, side_by_side, statistics
 from analysis.points import BySeed, Seeds, names, of_seed, other
 from analysis.rundata import RunData
 from labs.record import figures, quantities
@@ -54,7 +55,7 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
     """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
     confidence = float(experiment.document.confidence or statistics.CONFIDENCE)
     asked = list({str(quantity): quantity for quantity in [*wanted(experiment), *also] if quantity.selection}.values())
-    runs = [of_run(run, asked) for run in experiment.runs if run.measured]
+    runs = of_runs(experiment, asked)
     values = {run["number"]: run["values"] for run in runs}
     measurements = {run["number"]: run for run in runs}
     chosen = {point: usable(of_point) for point, of_point in experiment.points.items()}
@@ -120,9 +121,24 @@ def wishes(experiment: load.ExperimentResults) -> list[FigureSpec]:
     return found
 
 
+def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -> list[dict[str, Any]]:
+    """`of_run` of each run that was measured, in order; LoadError where a table is damaged."""
+    numbers = [run.number for run in experiment.runs if run.measured]
+    parts = side_by_side.shares(numbers, len(numbers))
+    if len(parts) < 2:
+        return [of_run(run, also) for run in experiment.runs if run.measured]
+    found = side_by_side.each(partial(_of_part, experiment.directory, also), parts, len(numbers))
+    return sorted((run for part in found for run in part), key=lambda run: numbers.index(run["number"]))
+
+
+def _of_part(directory: Path, also: Sequence[Quantity], numbers: Collection[int]) -> list[dict[str, Any]]:
+    chosen = set(numbers)
+    return [of_run(run, also) for run in load.experiment(directory).runs if run.number in chosen]
+
+
 def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:
     """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
-    data = RunData(run.table, run.paths())
+    data = RunData(run.table, run.paths)
     values, at, uses = metrics.of_run(data, also), data.bottleneck, data.uses
     by_step = steps(data)
     touched = disturbed.of_run(run, data.ways)

@@ -91,6 +91,7 @@ DRAWING = ("labs.sheet", "labs.reporter")
 """What else knows the library that draws on terminals."""
 
 ENVIRONMENT = {
+    "analysis.side_by_side": "tells polars how many threads it may have, in processes of its own",
     "labs.host": "where the cache is, which has the back end that calibration found better",
     "labs.rundir": "who called sudo, to give the results back",
     "labs.runtime.clab": "containerlab gets the environment, but for a few words",

@@ -110,7 +110,7 @@ def by_seed(experiment: load.ExperimentResults, wanted: Sequence[str]) -> BySeed
     asked = [quantities.parse(name) for name in wanted]
     there = {name for run in known.values() for name in run}
     if not all(name in there for name in wanted):
-        known = {run.number: summary.of_run(run, asked)["values"] for run in experiment.runs if run.measured}
+        known = {run["number"]: run["values"] for run in summary.of_runs(experiment, asked)}
     return {
         point: {run.seed: known[run.number] for run in summary.usable(runs) if run.number in known}
         for point, runs in experiment.points.items()

@@ -17,6 +17,7 @@ from analysis.figures.request import FigureError, Request
 from analysis.figures.style import Drawing
 from analysis.flows import active
 from analysis.load import RunResults
+from analysis.rundata import RunData
 from labs.record.quantities import ROLES
 from labs.units import NS_PER_SECOND
 from labs.units.shown import written
@@ -47,10 +48,10 @@ class Timeline:
         """Whether it is made of this run."""
         return run.number == self.number
 
-    def gather(self, run: RunResults) -> Happenings:
+    def gather(self, run: RunResults, data: RunData) -> Happenings:
         """What happened in a run."""
         steps: dict[str, tuple[str, list[Span]]] = {}
-        for (step, role), own in run.table("flows").group_by("step", "role", maintain_order=True):
+        for (step, role), own in data.all_flows.group_by("step", "role", maintain_order=True):
             steps[str(step)] = (str(role), active(own.filter(pl.col("started_ns").is_not_null())))
         for command in run.document("commands.json").get("commands", []):
             started, ended = command.get("started_ns"), command.get("ended_ns")

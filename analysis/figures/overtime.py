@@ -55,9 +55,9 @@ class OverTime:
         """Whether it is made of this run."""
         return run.number in self._numbers
 
-    def gather(self, run: RunResults) -> dict[str, Line]:
+    def gather(self, run: RunResults, data: RunData) -> dict[str, Line]:
         """The lines of a run, by label."""
-        return series.of_run(RunData(run.table, run.paths()), self.wanted)
+        return series.of_run(data, self.wanted)
 
     @cached_property
     def _numbers(self) -> dict[int, Place]:
@@ -73,7 +73,7 @@ class OverTime:
     def _first(self) -> RunData:
         """The run that tells how long windows are, and how many flows there are to show."""
         run = self.request.runs[min(self._numbers)]
-        return RunData(run.table, run.paths())
+        return RunData(run.table, run.paths)
 
     @cached_property
     def wanted(self) -> Wanted:
@@ -106,7 +106,7 @@ class OverTime:
 
     def _of_each_point(self) -> list[RunData]:
         runs = [self.request.runs[place.point["runs"][0]] for place in self.request.layout.places]
-        return [RunData(run.table, run.paths()) for run in runs]
+        return [RunData(run.table, run.paths) for run in runs]
 
     def _length_ns(self, table: str) -> int:
         """A window: as many as can be seen, none shorter than what is between two samples."""

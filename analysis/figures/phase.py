@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 
 from analysis.figures import style
@@ -43,7 +44,7 @@ def draw(request: Request) -> Drawing:
     per_y, unit_y = fitting([y.mean for _, y, _ in drawn], request.unit(vertical))
     per_x, unit_x = fitting([x.mean for _, _, x in drawn], request.unit(across))
     columns = min(request.look.columns, len(layout.panels))
-    ellipses = 0
+    ellipses, written = 0, dict[Axes, list[style.Label]]()
     with style.sheet(len(layout.panels), 2.8, columns, look=request.look) as (figure, axes):
         for axis, panel in zip(axes, layout.panels, strict=True):
             for line in layout.lines:
@@ -66,8 +67,7 @@ def draw(request: Request) -> Drawing:
                             axis.add_patch(Ellipse((at_x, at_y), width, height, angle=angle, linewidth=0.7, **look))
                     words = _words(request, place)
                     if words and len(own) <= MOST_WRITTEN:
-                        axis.annotate(words, (at_x, at_y), xytext=(4, 4), textcoords="offset points",
-                                      fontsize=0.8 * request.look.font)  # fmt: skip
+                        written.setdefault(axis, []).append((at_x, at_y, words))
             style.title(axis, named(panel), columns)
         for quantity, set_limits, get_limits, per in (
             (across, axes[0].set_xlim, axes[0].get_xlim, per_x),
@@ -78,6 +78,8 @@ def draw(request: Request) -> Drawing:
             set_limits(max(low - 0.05 * (high - low), 0), high if most is None else min(high, 1.02 * most / per))
         style.outer_labels(axes, _label(str(across), unit_x), _label(str(vertical), unit_y), columns)
         style.legend(figure, axes)
+        for axis, labels in written.items():
+            style.beside_points(axis, labels, 0.8 * request.look.font)
         said = f"{vertical.metric.name}: {vertical.metric.meaning}. {across.metric.name}: {across.metric.meaning}."
         n = max(value.n for _, value, _ in drawn)
         said += (

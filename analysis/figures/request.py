@@ -159,7 +159,7 @@ class Request:
         rates = {(use["link"], use["direction"]): use["rate_bps"] for use in own["links"]}
         if at is None or (link := (at["link"], at["direction"])) not in rates:
             return None
-        paths = [path for path in self.runs[own["number"]].paths() if path.role == "load"]
+        paths = [path for path in self.runs[own["number"]].paths if path.role == "load"]
         through = all(link in {(hop.link, hop.direction) for hop in path.hops} for path in paths)
         return float(rates[link]) if paths and through else None
 

@@ -50,10 +50,10 @@ class Spread:
             spec.run is None or run.number == spec.run
         )
 
-    def gather(self, run: RunResults) -> dict[str, Floats]:
+    def gather(self, run: RunResults, data: RunData) -> dict[str, Floats]:
         """The samples of a run, by label."""
         link = self.request.spec.of if self._entry.whose == "link" else ""
-        return samples.of_run(RunData(run.table, run.paths()), self._entry, self._chosen, link)
+        return samples.of_run(data, self._entry, self._chosen, link)
 
     @property
     def _entry(self) -> Any:

@@ -14,13 +14,15 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from csv import writer
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import matplotlib
-import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
 """Text and axes, grid, background: colours of their own, so that a page can put its own in their place."""
@@ -52,6 +54,7 @@ RC: dict[str, Any] = _HASHSALT | {
     "axes.titlesize": 8,
     "axes.labelsize": 8,
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # nothing stands above a panel that a title would have to make room for
     "axes.titleweight": "bold",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -151,7 +154,8 @@ def sheet(
     with matplotlib.rc_context(look.rc):  # type: ignore[arg-type]
         # Room below for the legend.
         size = (look.width, look.height * (height * rows + 0.35))
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size, dpi=72, layout="constrained")
+        FigureCanvasSVG(figure)
         grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
         axes = list(grid.flat)
         for spare in axes[panels:]:
@@ -204,8 +208,51 @@ def least_span(axis: Axes, share: float = 0.01) -> None:
         axis.set_ylim(middle - share * abs(middle) / 2, middle + share * abs(middle) / 2)
 
 
+Label = tuple[float, float, str]
+"""Words for a point: where it is, in the panel's units."""
+
+
+def beside_points(axis: Axes, labels: Sequence[Label], font: float) -> None:
+    """Words beside points, where they cover neither points nor each other; those without such a place are left out.
+
+    The panel must be whole: limits, and all that takes room around it."""
+    figure = axis.get_figure(root=True)
+    assert figure is not None
+    settle(figure)
+    at = axis.transData.transform([(x, y) for x, y, _ in labels])
+    point = figure.dpi / 72
+    taken = [Bbox.from_extents(x - 3 * point, y - 3 * point, x + 3 * point, y + 3 * point) for x, y in at]
+    room = axis.get_window_extent()
+    for (x, y, words), own in zip(labels, at, strict=True):
+        width, height = 0.6 * font * len(words) * point, 1.1 * font * point
+        for aside, above in _ASIDE:
+            left = own[0] + aside * 4 * point - width * (1 - aside) / 2
+            low = own[1] + above * 4 * point - height * (1 - above) / 2
+            box = Bbox.from_bounds(left, low, width, height)
+            if room.x0 <= box.x0 and box.x1 <= room.x1 and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                axis.annotate(words, (x, y), xytext=(4 * aside, 4 * above), textcoords="offset points",
+                              fontsize=font, ha=_ACROSS[aside], va=_UP[above])  # fmt: skip
+                break
+
+
+_ACROSS: Mapping[int, Literal["left", "center", "right"]] = {1: "left", 0: "center", -1: "right"}
+_UP: Mapping[int, Literal["bottom", "center", "top"]] = {1: "bottom", 0: "center", -1: "top"}
+_ASIDE = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+"""Places of words beside a point, in the order in which they are tried: 1 is right or above."""
+
+
+def settle(figure: Figure) -> None:
+    """All panels take their places, for good: whatever is drawn afterwards need not look for them again."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
 def svg(figure: Figure) -> str:
     """The figure as text; the same data give the same bytes."""
+    settle(figure)
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     # A hundredth of a point is fine enough, and six decimals of each coordinate would be half of the file.
@@ -216,6 +263,7 @@ def drawn(
     figure: Figure, name: str, title: str, caption: str, rows: Sequence[Mapping[str, Any]], kinds: Iterable[str] = ()
 ) -> Drawing:
     """The figure with its data, as SVG and as the files that are asked for; called within its `sheet`."""
+    settle(figure)
     files = {kind: rendered(figure, kind, caption) for kind in kinds if kind != "svg"}
     return Drawing(name, title, caption, svg(figure), csv(rows), files)
 
@@ -234,12 +282,15 @@ def csv(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    frame = pl.DataFrame([{name: _cell(row.get(name)) for name in names} for row in rows], infer_schema_length=None)
-    return frame.write_csv()
+    text = io.StringIO()
+    table = writer(text, lineterminator="\n")
+    table.writerow(names)
+    table.writerows([_cell(row.get(name)) for name in names] for row in rows)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:
-    return None if value is None else f"{value:.9g}" if isinstance(value, float) else str(value)
+    return f"{value:.9g}" if isinstance(value, float) else value
 
 
 def spread(count: int, most: int) -> list[int]:

@@ -198,3 +198,18 @@ def test_a_run_that_nothing_disturbed_has_no_band(tmp_path: Path) -> None:
     synthetic.watched(tmp_path, 1)
     after = figures.draw(load.experiment(tmp_path), summary.of(load.experiment(tmp_path))).drawings
     assert before == after and not any(bands(drawing) for drawing in after)
+
+
+def test_words_beside_points_cover_neither_points_nor_each_other() -> None:
+    points = [(0.5, 0.5, "buffer 1"), (0.52, 0.505, "buffer 2"), (0.54, 0.5, "buffer 4"), (0.9, 0.1, "buffer 8")]
+    with style.sheet(1, 2.8, 1) as (_, (axis,)):
+        axis.plot([x for x, _, _ in points], [y for _, y, _ in points], linestyle="none", marker="o")
+        axis.set_xlim(0, 1)
+        axis.set_ylim(0, 1)
+        style.beside_points(axis, points, 6)
+        boxes = [text.get_window_extent() for text in axis.texts]
+        at = axis.transData.transform([(x, y) for x, y, _ in points])
+    assert [text.get_text() for text in axis.texts] == [words for _, _, words in points]
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[number + 1 :])
+        assert not any(box.contains(*each) for each in at)

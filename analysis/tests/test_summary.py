@@ -234,6 +234,6 @@ def test_a_file_of_a_run_with_another_content_is_named(
     synthetic.vouch(place)
     run = load.experiment(place).runs[0]
     with pytest.raises(load.LoadError) as refused:
-        run.paths()
+        _ = run.paths
         run.changes_ns()
     assert str(refused.value).startswith(f"{file}: ") and says in str(refused.value)

@@ -21,7 +21,7 @@ import click
 import orjson
 
 from generator import scenario as scenarios
-from generator.engine import engine, show, verification
+from generator.engine import engine, preparation, show, verification
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
 from generator.scenario import Scenario, Stop
@@ -139,8 +139,8 @@ def experiment(
     directory = rundir.make(scenario.name)
 
     def work() -> int:
-        prepared = engine.prepare(
-            engine.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=asked.unverified
+        prepared = preparation.prepare(
+            preparation.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=asked.unverified
         )
         if scale is None and scenario.scales:
             lasting = about(prepared.expected_ns, "time", 3)

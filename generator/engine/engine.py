@@ -9,26 +9,23 @@ Experimentation").
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from generator import readers, records
 from generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import Experiment, Job, family, now
-from generator.engine.parts import Facts, Parts
+from generator.engine.experiment import Experiment, now
+from generator.engine.parts import Parts
+from generator.engine.preparation import Prepared, clock, job
 from generator.engine.verification import UnverifiedLabError
-from generator.scenario import Runs, ScenarioRun, Schedule, Stop
+from generator.scenario import ScenarioRun, Stop
 from labs import host, rundir
 from labs.compile import compile as compile_spec
 from labs.context import Context
-from labs.plan import Plan, digest
 from labs.record import paths
-from labs.record.demand import Demand
-from labs.record.experiment import STAGES, Clock, Entry, Stage, StageName, checksum
+from labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
 from labs.runtime import cpu, kernel
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -38,89 +35,6 @@ Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
 
 ORDER: tuple[StageName, ...] = tuple(STAGES)
-MOST_COUNTED = 200
-"""Points whose demand is counted, each of which takes up to a tenth of a second."""
-
-
-def jobs(runs: Runs, virtual: bool) -> Iterator[Job]:
-    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for.
-
-    DescriptionError and LabError for the first that cannot be.
-    """
-    counted: dict[stopping.Point, Demand] = {}
-    for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else host.facts(), _clock(virtual)):
-        point = stopping.point_of(run.parameters)
-        # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
-        if virtual and point not in counted and len(counted) < MOST_COUNTED:
-            counted[point] = schedule.demand()
-        yield job(run, plan, schedule, counted.get(point))
-
-
-def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None = None) -> Job:
-    """A run with its plan and its schedule as it is executed."""
-    entry = Entry(
-        number=run.number,
-        name=run.name,
-        parameters=dict(run.parameters),
-        seed=run.seed,
-        plan_sha256=digest(plan),
-        family=family(plan),
-        directory=f"runs/{run.number:03}",
-        expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
-        demand=demand,
-    )
-    return Job(entry, plan, schedule.program, schedule.document)
-
-
-def _clock(virtual: bool) -> Clock:
-    return "virtual" if virtual else "live"
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """An experiment that can begin: its runs are checked and in its directory, and this machine has what they need.
-
-    `workers`: how many may be at work at once; `took_ns`: of wall time until here.
-    """
-
-    experiment: Experiment
-    workers: int
-    took_ns: int
-    shorter: tuple[str, ...] = ()
-    """Traces that are shorter than a run: what becomes of each."""
-
-    @property
-    def expected_ns(self) -> int:
-        """How long all runs will take of their own clock."""
-        return sum(entry.expected_ns for entry in self.experiment.runs)
-
-    def drop(self) -> None:
-        """Takes an experiment away that is not to begin."""
-        shutil.rmtree(self.experiment.directory, ignore_errors=True)
-
-
-def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path, unverified: bool = False) -> Prepared:
-    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory.
-
-    LabError or DescriptionError where the experiment cannot begin; its directory is gone then.
-    """
-    begun = time.monotonic_ns()
-    try:
-        with rundir.kept(directory):
-            for name, content in facts.files.items():
-                (directory / name).write_bytes(content)
-            experiment = Experiment.create(directory, facts.origin, _clock(virtual), unverified=unverified)
-            for name in facts.files:
-                experiment.record(directory / name)
-            wanted = reservation.Needs()
-            for each in jobs:
-                wanted.add(each, virtual)
-                experiment.add(each)
-            workers = reservation.check(wanted, virtual, directory)
-    except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
-    return Prepared(experiment, workers, time.monotonic_ns() - begun, tuple(wanted.shorter))
 
 
 def run(
@@ -368,7 +282,7 @@ class Engine:
             same = first[point]
             run = self._repeat(same.parameters, number, seed)
             plan = compile_spec(run.spec, facts)
-            more = job(run, plan, run.schedule(plan, _clock(virtual)), same.demand)
+            more = job(run, plan, run.schedule(plan, clock(virtual)), same.demand)
             more.entry.certificate, more.entry.verified = same.certificate, same.verified
             self._experiment.add(more)
             self._experiment.save_run(more.entry)

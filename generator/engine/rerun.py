@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import orjson
 
-from generator.engine import compare, engine, originals
+from generator.engine import compare, engine, originals, preparation
 from generator.engine.cli import SCENARIO, SETTINGS, circumstances, parts_of, status_of
 from generator.engine.experiment import Experiment, Job
 from generator.engine.parts import Facts, Parts
@@ -112,7 +112,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
     origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: (before.directory / name).read_bytes() for name in names}
-    prepared = engine.prepare(
+    prepared = preparation.prepare(
         fresh(),
         Facts(files, origin),
         virtual=before.virtual,

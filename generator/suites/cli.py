@@ -17,9 +17,9 @@ import click
 
 from generator import scenario as scenarios
 from generator.engine import cli as running
-from generator.engine import engine
-from generator.engine.engine import Prepared
+from generator.engine import engine, preparation
 from generator.engine.parts import Facts, Parts
+from generator.engine.preparation import Prepared
 from generator.scenario import Runs, Scenario
 from generator.suites import hstts, overview
 from generator.suites.applications import APPLICATIONS
@@ -160,8 +160,8 @@ def _prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> di
     try:
         for each in planned:
             directory = rundir.make(each.scenario.name)
-            jobs = engine.jobs(each.runs, virtual)
-            result[each.app] = engine.prepare(
+            jobs = preparation.jobs(each.runs, virtual)
+            result[each.app] = preparation.prepare(
                 jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified
             )
     except BaseException:

@@ -19,6 +19,7 @@ from generator.suites.application import RESPONSES_IN_TIME
 from generator.suites.applications import APPLICATIONS
 from labs.record import tables
 from labs.units import about
+from labs.units.shown import with_interval
 
 SHOWN = {"mean completion time": "mean completion", "deviation of completion time": "deviation of completion"}
 FACETS = ("pattern",)
@@ -114,8 +115,7 @@ def _ratio(result: Mapping[str, float | None] | None) -> str:
     """`0.970 ± 0.020`; without an interval where there is one seed."""
     if result is None or result["ratio"] is None:
         return "–"
-    low, high = result["low"], result["high"]
-    return f"{result['ratio']:.3f}" + ("" if low is None or high is None else f" ± {(high - low) / 2:.3f}")
+    return with_interval(result["ratio"], result["low"], result["high"], "ratio")
 
 
 def document(rows: Sequence[OverviewRow]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from generator import scenario
-from generator.engine import Facts, Parts, engine
+from generator.engine import Facts, Parts, engine, preparation
 from generator.engine.experiment import Job
 from generator.engine.parts import Wall
 from generator.tests.origins import origin
@@ -30,7 +30,7 @@ steps:
 
 def jobs(text: str = TEXT) -> list[Job]:
     """A scenario's runs in the virtual clock."""
-    return list(engine.jobs(scenario.parse(text, Path("engine.scenario.yaml")).runs(), virtual=True))
+    return list(preparation.jobs(scenario.parse(text, Path("engine.scenario.yaml")).runs(), virtual=True))
 
 
 def half_of_range(values: Sequence[float], confidence: float) -> tuple[float, float]:
@@ -72,5 +72,5 @@ def parts(verdict: str, outside: str = "") -> Parts:
 def begun(place: Path, verdict: str, unverified: bool) -> int:
     """Runs the small scenario in labs of one verdict; the exit status."""
     facts = Facts({}, origin(scenario="engine"))
-    prepared = engine.prepare(jobs(), facts, virtual=True, directory=place, unverified=unverified)
+    prepared = preparation.prepare(jobs(), facts, virtual=True, directory=place, unverified=unverified)
     return engine.run(prepared, parts=parts(verdict), context=CONTEXT)

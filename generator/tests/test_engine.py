@@ -14,6 +14,7 @@ from generator import readers
 from generator.engine import (
     Facts,
     engine,
+    preparation,
     stored,
 )
 from generator.engine.experiment import Experiment
@@ -61,7 +62,7 @@ def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path)
     facts, whole = Facts({}, origin(scenario="engine")), parts("ok")
     with pytest.raises(KeyboardInterrupt):
         crashing = dataclasses.replace(whole, analyse=crash)
-        prepared = engine.prepare(jobs(), facts, virtual=True, directory=tmp_path)
+        prepared = preparation.prepare(jobs(), facts, virtual=True, directory=tmp_path)
         engine.run(prepared, parts=crashing, context=CONTEXT)
     written = {path: path.read_bytes() for path in tmp_path.glob("runs/*/*.parquet")}
     virtual = tables.TABLES.keys() - {"classes", *disturbances.TABLES, *readers.TABLES}

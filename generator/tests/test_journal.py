@@ -13,7 +13,7 @@ import pytest
 
 from analysis import load
 from generator import scenario
-from generator.engine import Facts, engine, execution, outcome
+from generator.engine import Facts, execution, outcome, preparation
 from generator.engine.experiment import RESERVE, Experiment, Job
 from generator.engine.progress import Board
 from generator.tests.origins import origin
@@ -36,8 +36,8 @@ def begun(directory: Path, runs: int) -> Experiment:
     """An experiment whose runs wait, and whose document is there."""
     directory.mkdir(exist_ok=True)
     of_scenario = scenario.parse(TEXT % runs, Path("x.scenario.yaml")).runs()
-    jobs = engine.jobs(of_scenario, virtual=True)
-    prepared = engine.prepare(jobs, Facts({}, origin()), virtual=True, directory=directory)
+    jobs = preparation.jobs(of_scenario, virtual=True)
+    prepared = preparation.prepare(jobs, Facts({}, origin()), virtual=True, directory=directory)
     prepared.experiment.save()
     return prepared.experiment
 
@@ -136,7 +136,7 @@ def test_nothing_that_ended_is_lost(tmp_path: Path) -> None:
 
 def test_runs_that_are_added_meanwhile_are_kept(tmp_path: Path) -> None:
     experiment = begun(tmp_path, 2)
-    (_, _, third) = engine.jobs(scenario.parse(TEXT % 3, Path("x.scenario.yaml")).runs(), virtual=True)
+    (_, _, third) = preparation.jobs(scenario.parse(TEXT % 3, Path("x.scenario.yaml")).runs(), virtual=True)
     experiment.add(third)
     experiment.save_run(third.entry)
     end(experiment, third.entry)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from generator import scenario
-from generator.engine import Facts, engine
+from generator.engine import Facts, engine, preparation
 from generator.engine.link_loads import loads
 from generator.engine.verification import UnverifiedLabError
 from generator.tests import engines
@@ -39,7 +39,7 @@ def test_plain_links_alone_load_nothing() -> None:
 def test_a_run_outside_the_hosts_envelope_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     runs = scenario.parse(engines.TEXT, Path("engine.scenario.yaml")).runs()
     facts = Facts({}, origin(scenario="engine"))
-    prepared = engine.prepare(engine.jobs(runs, virtual=False), facts, virtual=False, directory=tmp_path)
+    prepared = preparation.prepare(preparation.jobs(runs, virtual=False), facts, virtual=False, directory=tmp_path)
     says = "^run 1: outside what this host can be trusted with: too fast: nothing was run: --runtime virtual"
     with pytest.raises(UnverifiedLabError, match=says):
         engine.run(prepared, parts=engines.parts("ok", outside="too fast"), context=engines.CONTEXT)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generator import scenario
-from generator.engine import Facts, engine
+from generator.engine import Facts, preparation
 from generator.scenario import DescriptionError, Runs
 from generator.tests.origins import origin
 from labs.record.experiment import INPUTS
@@ -30,10 +30,10 @@ def sweep(seeds: int, second: str = "r1") -> Runs:
     return scenario.parse(SWEEP % (second, seeds), Path("x.scenario.yaml")).runs()
 
 
-def prepared(runs: Runs, directory: Path) -> engine.Prepared:
+def prepared(runs: Runs, directory: Path) -> preparation.Prepared:
     directory.mkdir()
     facts = Facts({}, origin())
-    return engine.prepare(engine.jobs(runs, virtual=True), facts, virtual=True, directory=directory)
+    return preparation.prepare(preparation.jobs(runs, virtual=True), facts, virtual=True, directory=directory)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_each_run_is_scheduled_once_until_all_can_begin(tmp_path: Path, schedule
 def test_a_run_is_made_when_it_is_asked_for(scheduled: list[int]) -> None:
     runs = sweep(seeds=5000)
     assert len(runs) == 10_000 and runs[9999].seed == 5000
-    next(engine.jobs(runs, virtual=True))
+    next(preparation.jobs(runs, virtual=True))
     assert scheduled == [1]
 
 

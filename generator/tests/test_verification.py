@@ -14,6 +14,7 @@ import pytest
 from generator.engine import (
     Facts,
     engine,
+    preparation,
     verification,
 )
 from generator.engine.experiment import Experiment
@@ -65,7 +66,7 @@ def test_a_lab_whose_routes_are_not_found_is_refused_with_the_reason(tmp_path: P
     facts = Facts({}, origin(scenario="engine"))
     says = "^lab engine of run 1: OSPF has not converged after 120s, no route from left1 to right1: nothing was run$"
     with pytest.raises(verification.UnverifiedLabError, match=says):
-        prepared = engine.prepare(jobs(), facts, virtual=True, directory=tmp_path, unverified=True)
+        prepared = preparation.prepare(jobs(), facts, virtual=True, directory=tmp_path, unverified=True)
         engine.run(prepared, parts=without, context=CONTEXT)
     assert orjson.loads((tmp_path / "experiment.json").read_bytes())["status"] == "refused"
 

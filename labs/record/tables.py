@@ -6,6 +6,7 @@ know each other by this module alone.
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def unit(column: str) -> str:
     return UNITS.get(column.rsplit("_", 1)[-1], "") if "_" in column or column in UNITS else ""
 
 
+@functools.cache
 def empty(table: str) -> pl.DataFrame:
     """A table of this name without rows."""
     return pl.DataFrame(schema=TABLES[table])

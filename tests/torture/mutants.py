@@ -22,7 +22,7 @@ from pathlib import Path
 
 from analysis.tests import synthetic
 from generator import scenario as scenarios
-from generator.engine import archive, engine
+from generator.engine import archive, preparation
 from generator.engine.experiment import Experiment
 from generator.tests.origins import origin
 from labs.compile import HostFacts, compile
@@ -166,7 +166,7 @@ def plans() -> list[bytes]:
 def programs() -> list[bytes]:
     found = []
     for path in sorted(LIBRARY.glob("*.scenario.yaml")):
-        found.append(next(engine.jobs(scenarios.load(path).runs(), virtual=True)).program.to_json())
+        found.append(next(preparation.jobs(scenarios.load(path).runs(), virtual=True)).program.to_json())
     return found
 
 
@@ -208,7 +208,7 @@ def stored() -> Path:
     directory.mkdir()
     made = Experiment.create(directory, origin(), "virtual")
     runs = scenarios.load(LIBRARY / "ping-under-load.scenario.yaml").runs()
-    for job in itertools.islice(engine.jobs(runs, virtual=True), 2):
+    for job in itertools.islice(preparation.jobs(runs, virtual=True), 2):
         made.add(job)
     made.save()
     archive.pack(directory, "x")

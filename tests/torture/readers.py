@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from generator import scenario as scenarios
-from generator.engine import engine, originals, rerun
+from generator.engine import originals, preparation, rerun
 from labs.commands.errors import guarded
 
 MODULES = (
@@ -29,7 +29,7 @@ def scenario(path: str) -> None:
     """What `ewan run` checks before it makes a directory, in the virtual clock."""
 
     def read() -> None:
-        for _ in engine.jobs(scenarios.load(path).runs(), virtual=True):
+        for _ in preparation.jobs(scenarios.load(path).runs(), virtual=True):
             pass
 
     _as_command(read)

@@ -1,0 +1,62 @@
+"""Work on an experiment of many runs, shared out over the CPUs that this process may use.
+
+In: a function of a module, and what each call is given. Out: what the calls give, in order. Of few runs all is done in
+this process: another one takes a second to import the analysis.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache
+from typing import TypeVar
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+Item = TypeVar("Item")
+
+FEWEST_RUNS = 48
+
+
+def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) -> list[Found]:
+    """`function` of each, in order; what it raises is raised. All that goes in and comes out can be pickled."""
+    if runs >= FEWEST_RUNS and len(given) > 1 and cpus() > 1:
+        try:
+            return list(_workers().map(function, given))
+        except BrokenProcessPool:
+            _workers.cache_clear()  # one was killed, perhaps for want of memory: one process needs less
+    return [function(one) for one in given]
+
+
+def shares(items: Sequence[Item], runs: int) -> list[Sequence[Item]]:
+    """The items in as many parts as are worked on side by side, each part from all over them."""
+    parts = cpus() if runs >= FEWEST_RUNS else 1
+    return [items[first::parts] for first in range(parts)]
+
+
+def cpus() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@cache
+def _workers() -> ProcessPoolExecutor:
+    """Kept until this process ends. Not forked: the threads of polars would not be there."""
+    return ProcessPoolExecutor(cpus(), multiprocessing.get_context("spawn"), _begin)
+
+
+def _begin() -> None:
+    """A worker ends with Ctrl-C, without words, and with the process that it works for. Each has a CPU."""
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

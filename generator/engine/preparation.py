@@ -1,0 +1,106 @@
+"""What comes before an experiment's stages: its runs are made, checked and written, or none of it is.
+
+In: runs of a scenario, or stored ones, and a directory. Out: an experiment in that directory that can begin.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.engine import reservation, stopping
+from generator.engine.experiment import Experiment, Job, family
+from generator.engine.parts import Facts
+from generator.scenario import Runs, ScenarioRun, Schedule
+from labs import host, rundir
+from labs.plan import Plan, digest
+from labs.record.demand import Demand
+from labs.record.experiment import Clock, Entry
+
+MOST_COUNTED = 200
+"""Points whose demand is counted, each of which takes up to a tenth of a second."""
+
+
+def jobs(runs: Runs, virtual: bool) -> Iterator[Job]:
+    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for.
+
+    DescriptionError and LabError for the first that cannot be.
+    """
+    counted: dict[stopping.Point, Demand] = {}
+    for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else host.facts(), clock(virtual)):
+        point = stopping.point_of(run.parameters)
+        # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
+        if virtual and point not in counted and len(counted) < MOST_COUNTED:
+            counted[point] = schedule.demand()
+        yield job(run, plan, schedule, counted.get(point))
+
+
+def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None = None) -> Job:
+    """A run with its plan and its schedule as it is executed."""
+    entry = Entry(
+        number=run.number,
+        name=run.name,
+        parameters=dict(run.parameters),
+        seed=run.seed,
+        plan_sha256=digest(plan),
+        family=family(plan),
+        directory=f"runs/{run.number:03}",
+        expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
+        demand=demand,
+    )
+    return Job(entry, plan, schedule.program, schedule.document)
+
+
+def clock(virtual: bool) -> Clock:
+    """In which of the two clocks runs are."""
+    return "virtual" if virtual else "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An experiment that can begin: its runs are checked and in its directory, and this machine has what they need.
+
+    `workers`: how many may be at work at once; `took_ns`: of wall time until here.
+    """
+
+    experiment: Experiment
+    workers: int
+    took_ns: int
+    shorter: tuple[str, ...] = ()
+    """Traces that are shorter than a run: what becomes of each."""
+
+    @property
+    def expected_ns(self) -> int:
+        """How long all runs will take of their own clock."""
+        return sum(entry.expected_ns for entry in self.experiment.runs)
+
+    def drop(self) -> None:
+        """Takes an experiment away that is not to begin."""
+        shutil.rmtree(self.experiment.directory, ignore_errors=True)
+
+
+def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path, unverified: bool = False) -> Prepared:
+    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory.
+
+    LabError or DescriptionError where the experiment cannot begin; its directory is gone then.
+    """
+    begun = time.monotonic_ns()
+    try:
+        with rundir.kept(directory):
+            for name, content in facts.files.items():
+                (directory / name).write_bytes(content)
+            experiment = Experiment.create(directory, facts.origin, clock(virtual), unverified=unverified)
+            for name in facts.files:
+                experiment.record(directory / name)
+            wanted = reservation.Needs()
+            for each in jobs:
+                wanted.add(each, virtual)
+                experiment.add(each)
+            workers = reservation.check(wanted, virtual, directory)
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return Prepared(experiment, workers, time.monotonic_ns() - begun, tuple(wanted.shorter))
