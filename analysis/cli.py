@@ -19,7 +19,7 @@ from analysis import latex as tables_latex
 from analysis.figures import asked
 from analysis.figures.request import FigureError
 from analysis.figures.style import FILE_KINDS, STYLES
-from labs import rundir
+from labs import rundir, writing
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
@@ -162,8 +162,8 @@ def plot_command(
         if isinstance(drawing, str):
             raise Refused(drawing)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(drawing.files[kind] if kind in drawing.files else drawing.svg.encode())
-        path.with_suffix(".csv").write_text(drawing.csv)
+        writing.write(path, drawing.files.get(kind, drawing.svg))
+        writing.write(path.with_suffix(".csv"), drawing.csv)
     except load.LoadError as error:
         raise Refused(str(error)) from None
     except OSError as error:

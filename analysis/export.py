@@ -15,7 +15,8 @@ from typing import Any
 import polars as pl
 
 from analysis import load, summary
-from labs.record import quantities
+from labs import writing
+from labs.record import quantities, tables
 from labs.record.columns import COLUMNS
 from labs.units import NS_PER_SECOND
 
@@ -70,7 +71,7 @@ def write_frames(directory: Path, experiment: load.ExperimentResults) -> list[Pa
     paths = []
     for table, frame in frames(experiment):
         paths.append(directory / f"{table}.parquet")
-        frame.write_parquet(paths[-1])
+        tables.save(paths[-1], frame)
     return paths
 
 
@@ -79,7 +80,7 @@ def write(directory: Path, files: Mapping[str, str]) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / name for name in files]
     for path, text in zip(paths, files.values(), strict=True):
-        path.write_text(text)
+        writing.write(path, text)
     return paths
 
 

@@ -21,6 +21,7 @@ import polars as pl
 
 from analysis import arrivals
 from analysis.load import ExperimentResults, RunResults
+from labs import writing
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
 
 Flow = tuple[int, int]
@@ -52,8 +53,7 @@ def write(experiment: ExperimentResults, directory: Path) -> list[Path]:
         words = re.sub(r"[^A-Za-z0-9.=-]+", "_", f"{experiment.directory.name}-{run.number:03}-{run.name}")
         path = directory / f"{words[:200]}.flent.gz"
         # No time and no name inside: the same data gives the same bytes.
-        with path.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
-            file.write(json.dumps(document, sort_keys=True).encode())
+        writing.write(path, gzip.compress(json.dumps(document, sort_keys=True).encode(), mtime=0))
         written.append(path)
     return written
 

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
 from analysis.figures.request import FigureError
 from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
+from labs import writing
 from labs.record import quantities
 from labs.record.figures import FigureSpec
 from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
@@ -61,12 +62,12 @@ def write(directory: Path, choice: Choice = USUAL) -> Path:
     place = directory / "figures"
     place.mkdir(exist_ok=True)
     for drawing in drawings:
-        (place / f"{drawing.name}.svg").write_text(drawing.svg)
-        (place / f"{drawing.name}.csv").write_text(drawing.csv)
+        writing.write(place / f"{drawing.name}.svg", drawing.svg)
+        writing.write(place / f"{drawing.name}.csv", drawing.csv)
         for kind, content in drawing.files.items():
-            (place / f"{drawing.name}.{kind}").write_bytes(content)
+            writing.write(place / f"{drawing.name}.{kind}", content)
     page = directory / "report.html"
-    page.write_text(render(experiment, found, drawings, list(refused.values())))
+    writing.write(page, render(experiment, found, drawings, list(refused.values())))
     return page
 
 

@@ -19,6 +19,7 @@ import orjson
 from analysis import comparisons, disturbed, load, metrics, side_by_side, statistics
 from analysis.points import BySeed, Seeds, names, of_seed, other
 from analysis.rundata import RunData
+from labs import writing
 from labs.record import figures, quantities
 from labs.record.figures import FigureSpec
 from labs.record.metrics import METRICS
@@ -38,7 +39,7 @@ def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:
     """
     summary = of(load.experiment(directory), also)
     text = orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    (directory / "summary.json").write_bytes(text)
+    writing.write(directory / "summary.json", text)
     return summary
 
 

@@ -19,7 +19,7 @@ from analysis.compare.descriptions import Difference, shortened
 from analysis.compare.page import Compared
 from analysis.points import BySeed
 from analysis.statistics import CONFIDENCE
-from labs import rundir
+from labs import rundir, writing
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
@@ -60,7 +60,7 @@ def compare_command(
         raise Refused(str(error)) from None
     place = output or second / PAGE
     try:
-        place.write_text(page.render(found))
+        writing.write(place, page.render(found))
     except OSError as error:
         raise Refused(f"{place}: {error.strerror}: name another file with --output") from None
     if output is None:

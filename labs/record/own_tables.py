@@ -14,6 +14,8 @@ from pathlib import Path
 
 import polars as pl
 
+from labs.record import tables
+
 FORMAT = "ewan-own-table/1"
 FOLDER = "own"
 ENDING = ".parquet"
@@ -44,10 +46,8 @@ def write(directory: Path, name: str, table: OwnTable) -> None:
     """Replaces the table in one step: whoever reads after a crash finds a whole one or none."""
     path = directory / path_of(name)
     path.parent.mkdir(exist_ok=True)
-    new = path.with_name(f".{path.name}")
     metadata = {"format": FORMAT, "table": name, "units": json.dumps(dict(table.units))}
-    table.frame.write_parquet(new, metadata=metadata)
-    new.replace(path)
+    tables.save(path, table.frame, metadata)
 
 
 def read(directory: Path, name: str) -> OwnTable:

@@ -7,11 +7,13 @@ know each other by this module alone.
 from __future__ import annotations
 
 import functools
+import io
 import json
 from pathlib import Path
 
 import polars as pl
 
+from labs import writing
 from labs.record.columns import COLUMNS
 
 FORMAT = "ewan-tables/3"
@@ -46,10 +48,15 @@ def write(directory: Path, table: str, frame: pl.DataFrame) -> None:
         raise ValueError(f"table {table}: columns {', '.join(sorted(differing))} are not those of its schema")
     metadata = {"format": FORMAT, "table": table, "units": json.dumps({name: unit(name) for name in schema})}
     columns = [pl.col(name).cast(kind) for name, kind in schema.items()]
-    # In one step: whoever reads after a crash finds a whole table or none.
-    path, new = directory / f"{table}.parquet", directory / f".{table}.parquet"
-    frame.select(columns).write_parquet(new, metadata=metadata)
-    new.replace(path)
+    save(directory / f"{table}.parquet", frame.select(columns), metadata)
+
+
+def save(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None) -> None:
+    """A frame as Parquet, in one step: whoever reads after a crash finds a whole table or none. OSError where it cannot
+    be written."""
+    content = io.BytesIO()
+    frame.write_parquet(content, metadata=metadata)
+    writing.write(path, content.getvalue())
 
 
 def read(directory: Path, table: str) -> pl.DataFrame:

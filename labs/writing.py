@@ -1,0 +1,25 @@
+"""Files that are there whole or not at all, whatever happens while they are written.
+
+In: a path, contents. Out: the file in place of an older one, in one step; an OSError where it cannot be written, and
+then nothing of it is left.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, content: bytes | str) -> None:
+    """OSError where there is no room, no such directory, or no permission; `path` is then what it was before."""
+    data = content.encode() if isinstance(content, str) else content
+    # A name of its own: two processes that write the same file do not meet.
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            new.write_bytes(data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
