@@ -29,7 +29,7 @@ def b(w: float) -> float:
 
 def a(w: float) -> float:
     """RFC 3649, section 5, with the constant of appendix B: packets that a round trip adds."""
-    return max(w**0.8 * 2 * b(w) / (2 - b(w)) / 12.8, 1)
+    return max(float(w**0.8) * 2 * b(w) / (2 - b(w)) / 12.8, 1)
 
 
 def test_the_table_is_rfc_3649s() -> None:
@@ -82,6 +82,17 @@ def between(samples: pl.DataFrame, begin_s: float, end_s: float) -> pl.DataFrame
     return samples.filter(pl.col("s").is_between(begin_s, end_s))
 
 
+def mean(samples: pl.DataFrame) -> float:
+    """Of the windows."""
+    return fmean(samples["w"].to_list())
+
+
+def change(samples: pl.DataFrame) -> tuple[float, float, float]:
+    """The first window, the last one, and the seconds between them."""
+    (begin_s, first, *_), (end_s, last, *_) = samples.row(0), samples.row(-1)
+    return first, last, end_s - begin_s
+
+
 def queue(place: Path, begin_s: float, end_s: float) -> float:
     """Packets that wait at the bottleneck: the mean of its samples."""
     links = tables.read(place, "links").filter(pl.col("direction") == "forward")
@@ -122,18 +133,18 @@ def test_fast_keeps_alpha_packets_in_the_queue_and_comes_back_from_a_loss_by_its
 
     # Without a queue, an update adds gamma alpha = 10 packets, and there is one in two round trips.
     rising = samples.filter((pl.col("s") > lost_s + 0.1) & (pl.col("w") < 0.8 * ends_at))
-    grown, passed_s = rising["w"][-1] - rising["w"][0], rising["s"][-1] - rising["s"][0]
-    assert grown > 80
-    assert grown / passed_s == pytest.approx(0.5 * ALPHA / (2 * rtt_s), rel=0.06)
+    low, high, passed_s = change(rising)
+    assert high - low > 80
+    assert (high - low) / passed_s == pytest.approx(0.5 * ALPHA / (2 * rtt_s), rel=0.06)
 
-    assert between(samples, 5, 5.6)["w"].mean() == pytest.approx(ends_at, abs=1.5)
+    assert mean(between(samples, 5, 5.6)) == pytest.approx(ends_at, abs=1.5)
     assert queue(place, 5, 5.6) == pytest.approx(ALPHA, abs=1)
 
 
 def test_two_fast_flows_keep_twice_alpha_and_share_equally(tmp_path: Path) -> None:
     place = fast(tmp_path, 2)
     assert queue(place, 3, 5.5) == pytest.approx(2 * ALPHA, abs=1)
-    first, second = (between(windows(place, flow), 3, 5.5)["w"].mean() for flow in (0, 1))
+    first, second = (mean(between(windows(place, flow), 3, 5.5)) for flow in (0, 1))
     assert first == pytest.approx(second, rel=0.02)
 
 
@@ -161,17 +172,17 @@ def test_without_a_queue_the_window_follows_rfc_3649(open_path: dict[str, pl.Dat
     for (begin_s, *_), (end_s, before, _) in itertools.pairwise(found):
         # After a round trip of recovery, and some.
         cycle = between(samples, begin_s + 2 * OPEN_RTT_S, end_s - 0.005)
-        w = float(cycle["w"][0])
-        for _ in range(round((cycle["s"][-1] - cycle["s"][0]) / 0.001)):
+        w, _, passed_s = change(cycle)
+        for _ in range(round(passed_s / 0.001)):
             w += a(w) * 0.001 / OPEN_RTT_S
         assert w == pytest.approx(before, rel=0.03)
     last = between(samples, found[-4][0], found[-1][0])
-    assert last["w"].mean() == pytest.approx(0.12 * LOST_EVERY**0.835, rel=0.1), "RFC 3649, section 5"
+    assert mean(last) == pytest.approx(0.12 * LOST_EVERY**0.835, rel=0.1), "RFC 3649, section 5"
 
 
 def test_the_original_switches_modes_without_need(open_path: dict[str, pl.DataFrame]) -> None:
     """The problem for which the slides refine it: oscillations of the RTT keep it in Reno mode on an empty path."""
-    means = {name: between(samples, 1, 6)["w"].mean() for name, samples in open_path.items()}
+    means = {name: mean(between(samples, 1, 6)) for name, samples in open_path.items()}
     assert means["ghstcp0"] < 0.85 * means["ghstcp"]
 
 
@@ -185,10 +196,8 @@ def test_refined_ghstcp_is_hstcp_below_the_bdp_and_reno_above_it(tmp_path: Path)
         assert before == pytest.approx(bdp + 47, rel=0.02)
         assert left == pytest.approx(0.5, abs=0.01), "HSTCP mode would leave 0.57"
         cycle = between(samples, begin_s + 0.1, end_s - 0.005)
-        below = cycle.filter(pl.col("w") < bdp - 2)
-        w, passed_s = below["w"][0], below["s"][-1] - below["s"][0]
-        assert below["w"][-1] - w == pytest.approx(a(w + 5) * passed_s / rtt_s, rel=0.15)
+        low, high, passed_s = change(cycle.filter(pl.col("w") < bdp - 2))
+        assert high - low == pytest.approx(a((low + high) / 2) * passed_s / rtt_s, rel=0.15)
         # One packet a round trip, which takes w / pps: w² grows by 2 pps a second.
-        above = cycle.filter(pl.col("w") > bdp + 10)
-        w1, w2, passed_s = above["w"][0], above["w"][-1], above["s"][-1] - above["s"][0]
-        assert (w2**2 - w1**2) / passed_s == pytest.approx(2 * pps, rel=0.08)
+        low, high, passed_s = change(cycle.filter(pl.col("w") > bdp + 10))
+        assert (high**2 - low**2) / passed_s == pytest.approx(2 * pps, rel=0.08)
