@@ -3,7 +3,7 @@
 In: the names wanted. Out: those a socket in a lab's node may have. Live, the answer is the kernel's own: sockets are
 tried in a network namespace of their own, which also loads the modules that load on demand. Virtual, it is in the
 virtual kernel's configuration (images/kernel/fragment.config). The names of our own are in their modules' sources
-(emulator/kernel/tcp), which other kernels take by DKMS.
+(emulator/kernel/tcp), which other kernels take by DKMS or as BPF programs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ PROC = Path("/proc/sys/net/ipv4")
 ROOT = Path(__file__).resolve().parents[1]
 FRAGMENT = ROOT / "images/kernel/fragment.config"
 MODULES = ROOT / "emulator/kernel/tcp"
+BTF = Path("/sys/kernel/btf/vmlinux")
 _REGISTERED = re.compile(r"^\s*\.name\s*=\s*\"(\w+)\"", re.MULTILINE)
 _PACKAGE = re.compile(r'^PACKAGE_(NAME|VERSION)="(.*)"$', re.MULTILINE)
 _CONFIGURED = re.compile(r"^CONFIG_TCP_CONG_(\w+)=y$", re.MULTILINE)
@@ -84,14 +85,17 @@ def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str
     there = [name for name in missing if name in in_virtual()]
     has = "them all" if len(there) == len(missing) else ", ".join(there)
     hint = f": run it with --runtime virtual, whose kernel has {has}" if there else ""
-    return f"congestion control {listed}: this kernel lets nodes have {', '.join(known)}{hint}{_by_dkms(missing)}"
+    return f"congestion control {listed}: this kernel lets nodes have {', '.join(known)}{hint}{_loaded(missing)}"
 
 
-def _by_dkms(missing: Sequence[str]) -> str:
-    """How this kernel gets those that are our own."""
+def _loaded(missing: Sequence[str]) -> str:
+    """How this kernel gets those that are our own: BPF programs where it tells of its types, else modules."""
     modules = sorted({module for name, module in own().items() if name in missing})
     if not modules:
         return ""
+    if BTF.exists():
+        needs = "apt install make clang bpftool libbpf-dev"
+        return f"; or give this kernel ours, as root: make -C {MODULES.relative_to(ROOT)} bpf-load ({needs})"
     package = dict(_PACKAGE.findall((MODULES / "dkms.conf").read_text()))
     name, version = package["NAME"], package["VERSION"]
     steps = (

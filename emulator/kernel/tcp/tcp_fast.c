@@ -111,7 +111,7 @@ static void fast_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	}
 	away = (s64)rtt - (s64)ca->avg;
 	if (12ULL * sample->pkts_acked >= w)
-		ca->avg += away / 4;
+		ca->avg += div_s64(away, 4);
 	else
 		ca->avg += div_s64(away * 3 * (s64)sample->pkts_acked, w);
 }

@@ -93,7 +93,6 @@ struct ghstcp {
 	u32	end_seq;	/* the round ends when this is acknowledged */
 	u32	least;		/* RTT_min of this cycle, us */
 	u32	deviation;	/* RTT_std of the round that gave it, us */
-	u8	row;		/* the table's last one whose w is not above the window */
 	u8	unit;
 	bool	reno;
 };
@@ -227,42 +226,47 @@ static void ghstcp_refined_acked(struct sock *sk, const struct ack_sample *sampl
 	ghstcp_begin_round(tcp_sk(sk), ca);
 }
 
-/* Finds the window's row; how far the window is from there to the next one, in 1/256. */
-static u32 ghstcp_find(struct ghstcp *ca, u32 w)
+/* The table's last row whose w is not above this window, and how far it is from there to the next one, in 1/256. */
+static u32 ghstcp_find(u32 w, u32 *part)
 {
-	u32 low;
+	u32 row = 0, step, low;
 
-	while (ca->row < GHSTCP_LAST && w >= ghstcp_rows[ca->row + 1].w)
-		ca->row++;
-	while (ca->row && w < ghstcp_rows[ca->row].w)
-		ca->row--;
-	low = ghstcp_rows[ca->row].w;
-	if (ca->row == GHSTCP_LAST || w <= low)
-		return 0;
-	return ((w - low) << GHSTCP_A) / (ghstcp_rows[ca->row + 1].w - low);
+	for (step = 64; step; step /= 2) {
+		u32 higher = row + step;
+
+		if (higher <= GHSTCP_LAST && w >= ghstcp_rows[higher].w)
+			row = higher;
+	}
+	low = ghstcp_rows[row].w;
+	*part = 0;
+	if (row < GHSTCP_LAST && w > low)
+		*part = ((w - low) << GHSTCP_A) / (ghstcp_rows[row + 1].w - low);
+	return row;
 }
 
 /* a(w) in 1/256 packet. */
-static u32 ghstcp_increase(struct ghstcp *ca, u32 w)
+static u32 ghstcp_increase(const struct ghstcp *ca, u32 w)
 {
-	u32 part;
+	u32 part, row;
 
 	if (ca->reno)
 		return 1 << GHSTCP_A;
-	part = ghstcp_find(ca, w);
-	return ((ca->row + 1) << GHSTCP_A) + part;
+	row = ghstcp_find(w, &part);
+	return ((row + 1) << GHSTCP_A) + part;
 }
 
 /* b(w) in 1/4096. */
-static u32 ghstcp_decrease(struct ghstcp *ca, u32 w)
+static u32 ghstcp_decrease(const struct ghstcp *ca, u32 w)
 {
-	u32 part, b;
+	u32 part, row, b;
 
 	if (ca->reno)
 		return 1 << (GHSTCP_B - 1);
-	part = ghstcp_find(ca, w);
-	b = ghstcp_rows[ca->row].b;
-	return part ? b - (((b - ghstcp_rows[ca->row + 1].b) * part) >> GHSTCP_A) : b;
+	row = ghstcp_find(w, &part);
+	b = ghstcp_rows[row].b;
+	if (row < GHSTCP_LAST)
+		b -= ((b - ghstcp_rows[row + 1].b) * part) >> GHSTCP_A;
+	return b;
 }
 
 static void ghstcp_cong_avoid(struct sock *sk, u32 ack, u32 acked)
