@@ -105,14 +105,8 @@ def test_tcp_gets_its_share_whatever_ip_and_mtu(seen: Values) -> None:
 
 def test_our_congestion_controls_move_bytes(seen: Values) -> None:
     assert {"fast", "ghstcp", "ghstcp0", "hstcp"} <= set(seen["congestion"].split())
-    assert near(seen["tcp-fast"], 10e6 * 1448 / 1538, 0.1)
-    for name in ("ghstcp", "ghstcp0", "hstcp"):
-        assert seen[f"moved-{name}"] == "1.00 MBytes"
-
-
-def test_fast_keeps_its_packets_in_the_queue(seen: Values) -> None:
-    # alpha is 50. What the machine's own slowness adds to the RTT is taken for queueing.
-    assert 35 <= int(seen["fast-backlog"].removesuffix("p")) <= 55
+    for name in ("fast", "ghstcp", "ghstcp0", "hstcp"):
+        assert near(seen[f"tcp-{name}"], 10e6 * 1448 / 1538, 0.1), name
 
 
 def test_filters_choose_the_class(seen: Values) -> None:
