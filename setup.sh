@@ -26,7 +26,8 @@ tools="ip:iproute2 ping:iputils-ping"
 # What the README's tour runs in nodes. Labs do without it.
 useful="iperf3:iperf3"
 [ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
-    qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman"
+    qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman
+    clang:clang clang:libbpf-dev bpftool:bpftool"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.

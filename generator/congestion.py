@@ -2,7 +2,8 @@
 
 In: the names wanted. Out: those a socket in a lab's node may have. Live, the answer is the kernel's own: sockets are
 tried in a network namespace of their own, which also loads the modules that load on demand. Virtual, it is in the
-virtual kernel's configuration (images/kernel/fragment.config).
+virtual kernel's configuration (images/kernel/fragment.config). The names of our own are in their modules' sources
+(emulator/kernel/tcp), which other kernels take by DKMS or as BPF programs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from pathlib import Path
 from labs.runtime.base import LabError
 
 PROC = Path("/proc/sys/net/ipv4")
-FRAGMENT = Path(__file__).resolve().parents[1] / "images/kernel/fragment.config"
+ROOT = Path(__file__).resolve().parents[1]
+FRAGMENT = ROOT / "images/kernel/fragment.config"
+MODULES = ROOT / "emulator/kernel/tcp"
+BTF = Path("/sys/kernel/btf/vmlinux")
+_REGISTERED = re.compile(r"^\s*\.name\s*=\s*\"(\w+)\"", re.MULTILINE)
+_PACKAGE = re.compile(r'^PACKAGE_(NAME|VERSION)="(.*)"$', re.MULTILINE)
 _CONFIGURED = re.compile(r"^CONFIG_TCP_CONG_(\w+)=y$", re.MULTILINE)
 # What the kernel calls itself, where that is not the configuration's word in small letters.
 _NAMED = {"HSTCP": "highspeed"}
@@ -39,8 +45,19 @@ for name in sys.argv[1:]:
 
 def in_virtual(fragment: Path = FRAGMENT) -> tuple[str, ...]:
     """Those that are built into the virtual kernel; Reno is in every kernel."""
-    words = (word for word in _CONFIGURED.findall(fragment.read_text()) if word != _NO_NAME)
-    return tuple(sorted({"reno", *(_NAMED.get(word, word.lower()) for word in words)}))
+    modules = own()
+    found = {"reno"}
+    for word in _CONFIGURED.findall(fragment.read_text()):
+        registered = [name for name, module in modules.items() if module == f"tcp_{word.lower()}"]
+        if word != _NO_NAME:
+            found.update(registered or [_NAMED.get(word, word.lower())])
+    return tuple(sorted(found))
+
+
+def own(folder: Path = MODULES) -> dict[str, str]:
+    """Our own congestion controls: the name that a socket asks for, and its module."""
+    sources = sorted(folder.glob("tcp_*.c"))
+    return {name: source.stem for source in sources for name in _REGISTERED.findall(source.read_text())}
 
 
 def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
@@ -68,7 +85,25 @@ def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str
     there = [name for name in missing if name in in_virtual()]
     has = "them all" if len(there) == len(missing) else ", ".join(there)
     hint = f": run it with --runtime virtual, whose kernel has {has}" if there else ""
-    return f"congestion control {listed}: this kernel lets nodes have {', '.join(known)}{hint}"
+    return f"congestion control {listed}: this kernel lets nodes have {', '.join(known)}{hint}{_loaded(missing)}"
+
+
+def _loaded(missing: Sequence[str]) -> str:
+    """How this kernel gets those that are our own: BPF programs where it tells of its types, else modules."""
+    modules = sorted({module for name, module in own().items() if name in missing})
+    if not modules:
+        return ""
+    if BTF.exists():
+        needs = "apt install make clang bpftool libbpf-dev"
+        return f"; or give this kernel ours, as root: make -C {MODULES.relative_to(ROOT)} bpf-load ({needs})"
+    package = dict(_PACKAGE.findall((MODULES / "dkms.conf").read_text()))
+    name, version = package["NAME"], package["VERSION"]
+    steps = (
+        f"cp -r {MODULES.relative_to(ROOT)} /usr/src/{name}-{version}",
+        f"dkms install {name}/{version}",
+        f"modprobe -a {' '.join(modules)}",
+    )
+    return f"; or give this kernel ours, as root: {' && '.join(steps)}"
 
 
 def _words(path: Path) -> list[str]:

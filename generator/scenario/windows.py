@@ -20,9 +20,10 @@ MOST_UPDATES = 20_000
 """Windows times rounds that are followed; from then on each flow goes on as it did in the second half of them."""
 
 _CUBIC_C = 0.4
-_LOW_WINDOW = {"highspeed": 38.0, "bic": 14.0, "scalable": 50.0}
+_HIGHSPEED = ("highspeed", "hstcp", "ghstcp", "ghstcp0")
+_LOW_WINDOW = {**dict.fromkeys(_HIGHSPEED, 38.0), "bic": 14.0, "scalable": 50.0}
 _BETA = {"cubic": 717 / 1024, "bic": 819 / 1024, "scalable": 0.875, "bbr": 1.0}
-_UNTOUCHED = ("bbr",)
+_UNTOUCHED = ("bbr", "fast")
 
 
 @dataclass(slots=True)
@@ -162,7 +163,7 @@ def _steady(each: Stream, at: Bottleneck, turns: float) -> None:
 def _lose(each: Stream, window: float, until_s: float, at: Bottleneck) -> None:
     window = min(window, 2 * (at.pps * each.rtt_s + at.buffer))
     # What highspeed knows of its window comes from congestion avoidance: the first loss halves.
-    beta = 0.5 if each._slow and each.congestion == "highspeed" else _beta(each.congestion, window)
+    beta = 0.5 if each._slow and each.congestion in _HIGHSPEED else _beta(each.congestion, window)
     # Fast convergence (Ha, Rhee and Xu 2008; Xu, Harfoush and Rhee 2004).
     fast = each.congestion in ("cubic", "bic") and window < each._largest
     each._largest = window * (1 + beta) / 2 if fast else window
@@ -175,7 +176,7 @@ def _beta(congestion: str, window: float) -> float:
     """What is left of a window."""
     if window < _LOW_WINDOW.get(congestion, 0.0):
         return 0.5
-    if congestion == "highspeed":
+    if congestion in _HIGHSPEED:
         return 1 - _highspeed_b(window)
     return _BETA.get(congestion, 0.5)
 
@@ -228,7 +229,7 @@ def _htcp(each: Stream, window: float, rtt_s: float, now: float) -> float:
     return window + (1 if since_s < 0 else 1 + 10 * since_s + (since_s / 2) ** 2)
 
 
-_LAWS = {"cubic": _cubic, "bic": _bic, "highspeed": _highspeed, "scalable": _scalable, "htcp": _htcp}
+_LAWS = {"cubic": _cubic, "bic": _bic, **dict.fromkeys(_HIGHSPEED, _highspeed), "scalable": _scalable, "htcp": _htcp}
 
 
 def _go_on(streams: Sequence[Stream], now: float, half_s: float, at: Bottleneck) -> None:

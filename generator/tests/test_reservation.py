@@ -36,6 +36,32 @@ def test_the_refusal_of_a_congestion_control_hints_at_the_virtual_clock() -> Non
     congestion.refuse(["reno"], virtual=False)
 
 
+def test_the_names_of_our_own_congestion_controls_are_those_of_their_sources() -> None:
+    assert congestion.own() == {"fast": "tcp_fast"} | dict.fromkeys(("ghstcp", "ghstcp0", "hstcp"), "tcp_ghstcp")
+    assert congestion.own().keys() <= set(congestion.in_virtual())
+
+
+@pytest.mark.parametrize(
+    ("types", "way"),
+    [
+        ("/", r"make -C emulator/kernel/tcp bpf-load \(apt install make clang bpftool libbpf-dev\)"),
+        (
+            "/nowhere",
+            "cp -r emulator/kernel/tcp /usr/src/ewan-tcp-1.0 && dkms install ewan-tcp/1.0 && modprobe .*tcp_ghstcp",
+        ),
+    ],
+)
+def test_the_refusal_of_our_own_says_how_a_kernel_gets_them(
+    monkeypatch: pytest.MonkeyPatch, types: str, way: str
+) -> None:
+    monkeypatch.setattr(congestion, "in_live", lambda wanted=(): ("cubic", "reno"))
+    monkeypatch.setattr(congestion, "BTF", Path(types))
+    with pytest.raises(LabError, match=f"--runtime virtual, whose kernel has them all; .* as root: {way}$"):
+        congestion.refuse(["fast", "ghstcp", "hstcp"], virtual=False)
+    with pytest.raises(LabError, match=r"this kernel lets nodes have cubic, reno: [^;]*$"):
+        congestion.refuse(["vegas"], virtual=False)
+
+
 def test_a_missing_tool_is_refused_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     (first, _) = jobs(TEXT.replace("congestion: reno,", "congestion: reno, generator: iperf3,"))
     reservation.tools(reservation.needs([first], virtual=True))

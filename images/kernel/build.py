@@ -31,6 +31,8 @@ OWN = {
     ROOT / "emulator/kernel/ewan/sch_ewan.c": "net/sched/sch_ewan.c",
     ROOT / "emulator/kernel/ewan/ewan_model.h": "net/sched/ewan_model.h",
     ROOT / "emulator/kernel/ewan/pkt_sch_ewan.h": "include/uapi/linux/pkt_sch_ewan.h",
+    ROOT / "emulator/kernel/tcp/tcp_fast.c": "net/ipv4/tcp_fast.c",
+    ROOT / "emulator/kernel/tcp/tcp_ghstcp.c": "net/ipv4/tcp_ghstcp.c",
 }
 # The link's model, one object that Rust's compiler makes.
 MODEL = ROOT / "emulator/kernel/ewan"

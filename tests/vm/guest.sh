@@ -1,5 +1,5 @@
 #!/tools/busybox sh
-# Runs as init of the virtual machine: tries sch_psp on a stock kernel and prints "name: value" lines for test_psp_vm.py.
+# Runs as init of the virtual machine: tries our modules on a stock kernel and prints "name: value" lines for test_modules_vm.py.
 /tools/busybox --install -s /bin
 export PATH=/tools:/bin TC_LIB_DIR=/lib/tc
 # This shell would take its own small versions.
@@ -18,7 +18,9 @@ B() { ip netns exec b "$@"; }
 
 for module in $(cat /modules/order); do insmod /modules/$module || say failed "insmod $module"; done
 say kernel "$(uname -r)"
-say loaded "$(grep -c ^sch_psp /proc/modules)"
+loaded() { grep -c -E '^(sch_psp|tcp_fast|tcp_ghstcp) ' /proc/modules; }
+say loaded "$(loaded)"
+say congestion "$(cat /proc/sys/net/ipv4/tcp_available_congestion_control)"
 
 ip netns add a; ip netns add b
 ip link add a0 netns a mtu 9000 type veth peer name b0 netns b mtu 9000
@@ -36,7 +38,7 @@ arriving() {
 	echo $before $after | awk '{ printf "%d\n", 8 * ($5 - $2 + 24 * ($6 - $3)) / ($4 - $1) }'
 }
 server() { B iperf3 -s -1 -D >/dev/null; sleep 0.5; }
-tcp() { server; A iperf3 -c $1 -t $2 -f k | awk '/receiver/ { print int($7 * 1000) }'; }
+tcp() { server; A iperf3 -c $1 -t $2 ${3:+-C $3} -f k | awk '/receiver/ { print int($7 * 1000) }'; }
 # The word after this one in the statistics of a class.
 xstat() { A tc -s class show dev a0 classid ${2:-1:1} | awk -v key=$1 '{ for (i = 1; i < NF; i++) if ($i == key) { print $(i + 1); exit } }'; }
 
@@ -67,6 +69,7 @@ A tc qdisc change dev a0 parent 1:1 handle 3: bfifo limit 600000
 mtu 9000
 say tcp-jumbo "$(tcp 10.0.0.2 8)"
 mtu 1500
+for name in fast ghstcp ghstcp0 hstcp; do say tcp-$name "$(tcp 10.0.0.2 2 $name)"; done
 
 A tc class add dev a0 parent 1: classid 1:2 psp rate 1mbit
 A tc filter add dev a0 parent 1: protocol ip u32 match ip protocol 1 0xff flowid 1:2 || say failed filter
@@ -144,7 +147,7 @@ say lab-refused "$(echo '{"loss": {"kind": "every_nth", "n": 3}}' | ewan-node ch
 ewan-node down --state /run/ewan/vm >/dev/null || say failed "ewan-node down"
 say lab-left "$(ls /run/netns | wc -l)"
 sleep 1
-rmmod sch_psp; say unloaded "$(grep -c ^sch_psp /proc/modules)"
+rmmod sch_psp tcp_fast tcp_ghstcp; say unloaded "$(loaded)"
 say trouble "$(dmesg | grep -c -E 'WARNING|BUG|Oops|Call Trace|refcount|leak')"
 dmesg | grep -E -A12 'WARNING|BUG|Oops|Call Trace' | head -60
 say ended yes

@@ -1,4 +1,4 @@
-"""A virtual machine with one of Debian's own kernels: fetched, given our module, booted once, its console returned.
+"""A virtual machine with one of Debian's own kernels: fetched, given our modules, booted once, its console returned.
 
 In: a package name (linux-image-amd64). Out: what guest.sh printed. Nothing is installed on the host: packages are
 downloaded with apt-get and unpacked into the cache (images/cache.sh). QEMU emulates the processor in software, so no
@@ -20,9 +20,10 @@ from tests.kept import kept
 
 ROOT = Path(__file__).parent.parent.parent
 WORK = ROOT / "target" / "vm"
-MODULE = ROOT / "emulator" / "kernel" / "psp"
 HERE = Path(__file__).parent
-# What the guest needs of the kernel beside psp, with the modules these depend on.
+# Ours, by their folder: what make makes, and the modules among it.
+OWN = {"psp": (("module", "tc"), ("sch_psp",)), "tcp": (("module",), ("tcp_fast", "tcp_ghstcp"))}
+# What the guest needs of the kernel beside ours, with the modules these depend on.
 MODULES = ("veth", "sch_netem", "cls_u32", "sch_ingress", "cls_matchall", "act_mirred", "sch_tbf")
 # Command → Debian package.
 TOOLS = {
@@ -106,19 +107,19 @@ class Kernel:
             re.sub(r"^include \S*(?=/usr/src)", f"include {self.root}", makefile.read_text(), flags=re.M)
         )
 
-    def build(self) -> tuple[Path, str]:
-        """The module for this kernel, and what the compiler said (W=1)."""
-        work = self.work / "psp"
+    def build(self, part: str) -> tuple[Path, str]:
+        """A part's modules for this kernel: where they are, and what the compiler said (W=1)."""
+        work = self.work / part
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
-        for name in ("Makefile", "sch_psp.c", "q_psp.c", "pkt_sch_psp.h"):
-            shutil.copy(MODULE / name, work)
-        done = subprocess.run(
-            ["make", "-s", f"KDIR={self.headers}", "W=1", "module", "tc"], cwd=work, capture_output=True, text=True
-        )
+        for source in (ROOT / "emulator" / "kernel" / part).iterdir():
+            if source.name == "Makefile" or source.suffix in (".c", ".h"):
+                shutil.copy(source, work)
+        command = ["make", "-s", f"KDIR={self.headers}", "W=1", *OWN[part][0]]
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True)
         if done.returncode:
-            raise AssertionError(f"sch_psp does not build for {self.version}:\n{done.stdout}{done.stderr}")
-        return work / "sch_psp.ko", done.stderr
+            raise AssertionError(f"{part} does not build for {self.version}:\n{done.stdout}{done.stderr}")
+        return work, done.stderr
 
     def needed(self, names: Iterable[str]) -> dict[str, bytes]:
         """These modules and all they depend on, each after those it needs; what the kernel has built in is left out."""
@@ -138,9 +139,8 @@ class Kernel:
 
     def boot(self, more: dict[str, bytes], processors: int, timeout_s: float) -> dict[str, str]:
         """Runs guest.sh, with `more` files, and returns its "name: value" lines."""
-        module, _ = self.build()
         archive = self.work / "initramfs.gz"
-        pack(self.files(module) | more, archive)
+        pack(self.files() | more, archive)
         console = self.work / "console.log"
         # One thread for all processors: with one each, QEMU 7.2 at times runs code that the kernel has just patched
         # (static keys) as it was before, and the kernel stops at a breakpoint (int3) that is no longer there.
@@ -164,9 +164,11 @@ class Kernel:
             raise AssertionError(f"the machine with {self.version} did not come to its end:\n{tail}")
         return values
 
-    def files(self, module: Path) -> dict[str, bytes]:
-        files = {"init": (HERE / "guest.sh").read_bytes(), "lib/tc/q_psp.so": module.with_name("q_psp.so").read_bytes()}
-        modules = self.needed(MODULES) | {"sch_psp": module.read_bytes()}
+    def files(self) -> dict[str, bytes]:
+        made = {part: self.build(part)[0] for part in OWN}
+        files = {"init": (HERE / "guest.sh").read_bytes(), "lib/tc/q_psp.so": (made["psp"] / "q_psp.so").read_bytes()}
+        ours = {name: (made[part] / f"{name}.ko").read_bytes() for part, (_, names) in OWN.items() for name in names}
+        modules = self.needed(MODULES) | ours
         files |= {f"modules/{name}.ko": data for name, data in modules.items()}
         files["modules/order"] = " ".join(f"{name}.ko" for name in modules).encode()
         files["etc/passwd"] = b"root:x:0:0::/:/bin/sh\n"

@@ -1,4 +1,5 @@
-"""sch_psp on Debian's own kernels, 6.1 and 6.12, in software-emulated machines: it loads, paces, fills gaps, unloads.
+"""Our modules on Debian's own kernels, 6.1 and 6.12, in software-emulated machines: they load and unload, psp paces and
+fills gaps, the congestion controls move bytes.
 
 The emulated processor is slow, so rates are held to 2 % over seconds; spacing to the nanosecond is the virtual clock's
 matter. Gaps are counted in bytes and must be right to the byte.
@@ -17,7 +18,7 @@ from labs.compile import HostFacts, compile
 from labs.plan import Plan, to_json
 from labs.runtime.tests.lab import BINARY
 from labs.spec import from_template
-from tests.vm.machine import Kernel, MissingError
+from tests.vm.machine import OWN, Kernel, MissingError
 
 KERNELS = {
     "6.1": ("linux-image-amd64", "linux-headers-amd64"),
@@ -62,15 +63,16 @@ def near(value: str, wanted: float, tolerance: float) -> bool:
     return abs(float(value) - wanted) <= tolerance * wanted
 
 
+@pytest.mark.parametrize("part", OWN)
 @pytest.mark.parametrize("name", KERNELS)
-def test_builds_without_a_warning(kernels: dict[str, Kernel], name: str) -> None:
-    _, said = kernels[name].build()
+def test_builds_without_a_warning(kernels: dict[str, Kernel], name: str, part: str) -> None:
+    said = kernels[name].build(part)[1]
     assert "warning" not in said, said
 
 
 def test_loads_and_unloads_without_a_word_from_the_kernel(seen: Values) -> None:
     assert "failed" not in seen, seen
-    assert seen["loaded"] == "1"
+    assert seen["loaded"] == "3"
     assert seen["unloaded"] == "0"
     assert seen["trouble"] == "0"
 
@@ -99,6 +101,12 @@ def test_tcp_gets_its_share_whatever_ip_and_mtu(seen: Values) -> None:
     assert near(seen["tcp6"], 10e6 * 1428 / 1538, 0.05)
     assert near(seen["tcp-jumbo"], 10e6 * 8948 / 9038, 0.05)
     assert int(seen["segmented"]) > 100, "no GSO packet met psp"
+
+
+def test_our_congestion_controls_move_bytes(seen: Values) -> None:
+    assert {"fast", "ghstcp", "ghstcp0", "hstcp"} <= set(seen["congestion"].split())
+    for name in ("fast", "ghstcp", "ghstcp0", "hstcp"):
+        assert near(seen[f"tcp-{name}"], 10e6 * 1448 / 1538, 0.1), name
 
 
 def test_filters_choose_the_class(seen: Values) -> None:
