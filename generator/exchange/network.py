@@ -159,10 +159,9 @@ def _card(interface: Interface, link: str) -> Way:
         raise DescriptionError(f'{link}: has no rate: write one, like "access: {{rate: 1Gbit/s}}"')
     overhead = card.overhead_bytes + ETHERNET_HEADER
     packets, rest = divmod(card.limit_bytes, interface.mtu + overhead)
-    if isinstance(card, Psp):
-        limit = card.limit_packets
-    else:  # a token bucket counts bytes, also where packets were meant
-        limit = None if rest else packets
+    # A token bucket counts bytes, also where packets were meant.
+    meant = None if rest else packets
+    limit = card.limit_packets if isinstance(card, Psp) else meant
     return Way(
         rate_bps=card.rate_bps,
         delay_ns=0,
