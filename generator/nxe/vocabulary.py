@@ -161,3 +161,13 @@ def _check(element: Element, file: str) -> None:
     for name, rule in known.items():
         if rule.times in "1+" and name not in seen:
             raise error(file, element, f"has no <{name}>: write one")
+
+
+def table() -> str:
+    """The schema as Markdown: a row an element, for docs/nxe.md."""
+    lines = ["| element | within | times | meaning | number alone in | from |", "|---|---|---|---|---|---|"]
+    for parent, children in SCHEMA.items():
+        for name, rule in children.items():
+            cells = [f"`{name}`", f"`{parent}`", rule.times, rule.meaning, rule.unit, rule.source]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from generator import nxe
 from generator import scenario as scenarios
 from generator.exchange.network import network
-from generator.nxe import tree, write
+from generator.nxe import tree, vocabulary, write
 from generator.scenario import DescriptionError, ScenarioRun
 from generator.scenario.writing import to_yaml
 from generator.tests.scenarios import FACTS, parse, planned
@@ -78,6 +78,10 @@ def test_what_cannot_be_said_is_refused_at_its_place(before: str, after: str, sa
     with pytest.raises(DescriptionError, match=rf"^x\.xml:\d+:\d+: .*{re.escape(said.split(': ', 1)[-1])}") as caught:
         planned(read(text))
     assert said in str(caught.value)
+
+
+def test_the_page_has_the_schema() -> None:
+    assert vocabulary.table() in (names.LIBRARY.parents[1] / "docs/nxe.md").read_text()
 
 
 def test_depth_and_number_of_elements_are_bounded() -> None:
