@@ -17,7 +17,7 @@ from generator.exchange.flows import traffic
 from generator.exchange.network import network
 from generator.nxe import write as nxe_writing
 from generator.scenario import Runs, ScenarioRun
-from labs import host
+from labs import host, writing
 from labs.compile import compile as compile_spec
 from labs.plan import Plan
 from labs.spec import DescriptionError
@@ -39,7 +39,7 @@ def write(
     found = {_place(target, runs, run): _WRITERS[kind](run, plan, runs.seeds) for run, plan in _planned(runs)}
     for path, text in found.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        writing.write(path, text)
     return list(found)
 
 
