@@ -130,6 +130,7 @@ def tables(rows: Sequence[dict[str, Any]]) -> list[tuple[str, list[str], list[li
             for cell in (written(row[key], row["unit"]), percent(share, 2))
         ]
         what = "completion time" if row["unit"] == "ns" else "goodput"
-        drawn.append([row["case"], what, written(row["virtual"], row["unit"]), *beside])
-    columns = ["case", "what", "virtual", "ns-3", "difference", "ns-2", "difference"]
+        beyond = [key for key, share in zip(("ns-3", "ns-2"), shares, strict=True) if abs(share) > BOUND]
+        drawn.append([row["case"], what, written(row["virtual"], row["unit"]), *beside, ", ".join(beyond)])
+    columns = ["case", "what", "virtual", "ns-3", "difference", "ns-2", "difference", f"beyond {BOUND:.0%}"]
     return [("Exports beside the virtual clock", columns, drawn)]
