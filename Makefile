@@ -63,8 +63,9 @@ hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= R
 	@$(EWAN) hstts $(HSTTS_OPTIONS)
 report: setup ## HTML report and figures of an experiment; RUN=results/… FIGURE="goodput by buffer" (FLENT=DIR: files for flent)
 	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FIGURE,figure) $(call option,FLENT,flent) $(OPTS)
-export: setup ## results for papers and programs; RUN=results/… LATEX=DIR CSV=DIR PARQUET=DIR FLENT=DIR
-	@$(EWAN) export $(if $(call given,RUN),'$(RUN)') $(call option,LATEX,latex) $(call option,CSV,csv) $(call option,PARQUET,parquet) $(call option,FLENT,flent)
+export: setup ## results for papers and programs; RUN=results/… LATEX=DIR CSV=DIR PARQUET=DIR FLENT=DIR; a scenario: NXE=FILE.xml NS2=FILE.tcl NS3=FILE.cc
+	@$(EWAN) export $(if $(call given,RUN),'$(RUN)') $(call option,LATEX,latex) $(call option,CSV,csv) $(call option,PARQUET,parquet) $(call option,FLENT,flent) \
+	  $(call option,NXE,nxe) $(call option,NS2,ns2) $(call option,NS3,ns3) $(call option,SCALE,scale) $(SETTINGS) $(OPTS)
 runs: setup ## what was run, when, with what result; TAG=satellite SCENARIO= SINCE=2d STATUS=complete
 	@$(EWAN) runs $(TAGGED) $(call option,SCENARIO,scenario) $(call option,SINCE,since) $(call option,STATUS,status) $(OPTS)
 tag: setup ## name, tags and note of an experiment; RUN=results/… TAG="+satellite -draft" NAME= NOTE=

@@ -67,6 +67,7 @@ PARTS = {
     "outside": "calibration.host.refusal:outside",
     "wall": "calibration.host.measurement:wall_of",
 }
+EXPORTS = {"write": "generator.exports:write"}
 
 
 @click.group(
@@ -90,7 +91,7 @@ def main(context: click.Context) -> None:
     """
     interrupt.heeded()
     context.obj = Context.of(os.environ)
-    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES})
+    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES, "ewan.exports": EXPORTS})
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

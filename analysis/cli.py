@@ -6,7 +6,7 @@ In: the command line. Out: report.html and figures in the experiment's directory
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -21,6 +21,7 @@ from analysis.figures.request import FigureError
 from analysis.figures.style import FILE_KINDS, STYLES
 from labs import rundir, writing
 from labs.commands.errors import Refused, guarded
+from labs.commands.group import composed
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.record import figures
@@ -77,22 +78,50 @@ def report_command(
 )
 @click.option("--parquet", metavar="DIR", type=click.Path(path_type=Path), help="each table, of all runs together")
 @click.option("--flent", "flents", metavar="DIR", type=click.Path(path_type=Path), help="a file for flent for each run")
+@click.option("--nxe", metavar="FILE.xml", type=click.Path(path_type=Path), help="the experiment in NXE's XML")
+@click.option(
+    "--ns2", metavar="FILE.tcl", type=click.Path(path_type=Path), help="the experiment for the simulator ns-2"
+)
+@click.option("--ns3", metavar="FILE.cc", type=click.Path(path_type=Path), help="the experiment for the simulator ns-3")
+@click.option("--scale", metavar="NAME", help="with --nxe, --ns2, --ns3: one of the scenario's own scales")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="with --nxe, --ns2, --ns3: a parameter")
 @guarded
 @pass_context
 def export_command(
-    context: Context, run: Path | None, latex: Path | None, csv: Path | None, parquet: Path | None, flents: Path | None
+    context: Context,
+    run: Path | None,
+    latex: Path | None,
+    csv: Path | None,
+    parquet: Path | None,
+    flents: Path | None,
+    nxe: Path | None,
+    ns2: Path | None,
+    ns3: Path | None,
+    scale: str | None,
+    settings: tuple[str, ...],
 ) -> None:
-    """Write the results of an experiment for papers and for other programs.
+    """Write the results of an experiment for papers and for other programs, or the experiment itself for others to run.
 
-    RUN is a directory that `ewan run` or `ewan hstts` made; of the experiment that ended last when none is named.
+    RUN is a directory that `ewan run` or `ewan hstts` made; of the experiment that ended last when none is named. With
+    --nxe, --ns2 and --ns3 it may be a scenario too, which need not have been run (docs/nxe.md, docs/simulators.md).
 
     \b
     ewan export results/20260102T030405Z-parallel-streams --latex tables --csv data
     ewan export --parquet data --flent data
+    ewan export labs/library/parallel-streams.scenario.yaml --set streams=2 --nxe streams.xml --ns3 streams.cc
     """
+    others = {"nxe": nxe, "ns2": ns2, "ns3": ns3}
+    if any(others.values()):
+        if latex or csv or parquet or flents:
+            raise Refused("results and an experiment for others are written by two commands: leave one out")
+        _export_experiment(context, run or ended_last(), others, scale, settings)
+        return
+    if scale or settings:
+        raise Refused("--scale and --set are of --nxe, --ns2 and --ns3: leave them out")
     if not (latex or csv or parquet or flents):
         raise Refused(
-            "what is to be written, and where? write one of --latex, --csv, --parquet and --flent with a directory"
+            "what is to be written, and where? write one of --latex, --csv, --parquet and --flent with a directory, or "
+            "of --nxe, --ns2 and --ns3 with a file"
         )
     directory = run or ended_last()
     written: list[tuple[str, Path, list[Path]]] = []
@@ -117,6 +146,25 @@ def export_command(
     for what, place, paths in written:
         files = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
         context.reporter.console.print(f"{what}: {files} in {place}", soft_wrap=True, markup=False)
+
+
+def _export_experiment(
+    context: Context, run: Path, others: Mapping[str, Path | None], scale: str | None, settings: Sequence[str]
+) -> None:
+    """Writes a scenario, or that of an experiment, by what `ewan.py` composes."""
+    write = composed(click.get_current_context(), "exports")["write"]
+    chosen = dict(text.partition("=")[::2] for text in settings)
+    if wrong := next((text for text in settings if not all(text.partition("="))), None):
+        raise Refused(f'--set "{wrong}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
+    for kind, target in others.items():
+        if target is None:
+            continue
+        try:
+            paths = write(kind, run, target, scale, chosen)
+        except OSError as error:
+            raise Refused(f"{error.filename or target}: {error.strerror}: name a file that you may write") from None
+        for path in paths:
+            context.reporter.console.print(str(path), soft_wrap=True, markup=False)
 
 
 @click.command("plot")

@@ -21,6 +21,7 @@ import orjson
 
 from calibration import bench_containers as containers
 from calibration import bench_estimate as estimate
+from calibration import bench_simulators as simulators
 from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
@@ -39,7 +40,7 @@ from labs.units import NS_PER_SECOND, about
 RESULTS = Path("results/bench")
 ARMS = 100
 LINK_PARTS = ("packets", "lateness", "rate")
-PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual", "estimate")
+PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual", "estimate", "simulators")
 
 
 @click.command("bench")
@@ -54,8 +55,8 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
     ewan bench
     ewan bench lateness rate --quick
     """
-    # Of containers only when it is asked for: it needs an engine and the images.
-    wanted = parts or tuple(part for part in PARTS if part != "containers")
+    # These only when they are asked for: they need an engine and the images, or the simulators.
+    wanted = parts or tuple(part for part in PARTS if part not in ("containers", "simulators"))
     if {"labs", "containers", "traffic", *LINK_PARTS} & set(wanted):
         as_root(context)
     reporter = context.reporter
@@ -76,6 +77,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
         ("traffic", "generator", traffic),
         ("virtual", "virtual clock", virtual),
         ("estimate", "forecasts", estimate),
+        ("simulators", "simulators", simulators),
     ):
         if part in wanted:
             with reporter.progress(what) as status:

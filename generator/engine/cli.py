@@ -20,10 +20,11 @@ from typing import Any
 import click
 import orjson
 
-from generator import scenario as scenarios
-from generator.engine import engine, preparation, show, verification
+from generator import nxe
+from generator.engine import engine, preparation, show, source, verification
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
+from generator.engine.source import SCENARIO, SETTINGS
 from generator.scenario import Scenario, Stop
 from labs import rundir
 from labs.commands.errors import Incomplete, Refused, guarded
@@ -31,12 +32,9 @@ from labs.commands.group import composed
 from labs.commands.options import Function, json_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
-from labs.reading import read_bytes, read_text
 from labs.record import disturbances, figures, host_facts, labels
 from labs.record.experiment import STAGES, Origin, StageName
 from labs.units import about
-
-SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
 
@@ -67,6 +65,9 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
 @runtime_option
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
+@click.option(
+    "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
+)
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
 @label_options
@@ -81,6 +82,7 @@ def run_command(
     settings: tuple[str, ...],
     seeds: int | None,
     unverified: bool,
+    only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
     label: str | None,
@@ -91,7 +93,8 @@ def run_command(
 ) -> None:
     """Run a scenario: every point of its parameters, from the lab to the report.
 
-    SCENARIO is a file; NAME stands for NAME.scenario.yaml in the current directory, else in labs/library.
+    SCENARIO is a file; NAME stands for NAME.scenario.yaml in the current directory, else in labs/library. A file that
+    ends in .xml is an experiment of NXE (docs/nxe.md).
 
     \b
     ewan run parallel-streams --scale quick --runtime virtual
@@ -100,7 +103,7 @@ def run_command(
     """
     parts = parts_of(click.get_current_context())
     if resumed is not None:
-        if name is not None or scale or settings or seeds or unverified or label or tags or note:
+        if name is not None or scale or settings or seeds or unverified or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
         sys.exit(go_on(context, resumed, start, parts, as_json, every))
     if start is not None:
@@ -108,9 +111,23 @@ def run_command(
     if name is None:
         raise Refused("which scenario? write its file, or a name of labs/library: ewan run parallel-streams")
     words = values_set(settings)
-    scenario = scenarios.load(name)
+    scenario = scenario_of(context, name)
+    if only_shown:
+        _ = scenario.runs(words, scale, seeds)[0]
+        click.echo(scenario.text, nl=False)
+        return
     asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
+
+
+def scenario_of(context: Context, name: str) -> Scenario:
+    """The scenario that is meant; of one in NXE's XML, what was read and has no use is told."""
+    if not name.endswith(nxe.ENDING):
+        return nxe.scenario(name)
+    found = nxe.load(Path(name))
+    for note in found.notes:
+        context.reporter.note(note)
+    return found.scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +181,15 @@ def go_on(
     loaded = Experiment.load(directory)
     if not loaded.virtual:
         as_root(context)
-    stored = orjson.loads(read_bytes(directory / SETTINGS)) if (directory / SETTINGS).exists() else {}
-    text = directory / SCENARIO
-    scenario = scenarios.parse(read_text(text), Path(stored["file"])) if stored and text.exists() else None
+    stored = source.of(directory)
     repeated = loaded.document.rerun_of is not None
     stop = None
-    if scenario and not repeated and stored["seeds"] is None:
-        stop = scenario.stop_at(stored["scale"])
+    if stored and not repeated and stored.seeds is None:
+        stop = stored.scenario.stop_at(stored.scale)
 
     repeat = None
-    if scenario and stop:
-        repeat = scenario.runs(stored["settings"], stored["scale"], stored["seeds"]).of
+    if stored and stop:
+        repeat = stored.scenario.runs(stored.settings, stored.scale, stored.seeds).of
 
     def work() -> int:
         return engine.resume(directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat)

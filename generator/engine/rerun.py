@@ -16,9 +16,10 @@ import click
 import orjson
 
 from generator.engine import compare, engine, originals, preparation
-from generator.engine.cli import SCENARIO, SETTINGS, circumstances, parts_of, status_of
+from generator.engine.cli import circumstances, parts_of, status_of
 from generator.engine.experiment import Experiment, Job
 from generator.engine.parts import Facts, Parts
+from generator.engine.source import SCENARIO, SETTINGS
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context

@@ -32,9 +32,20 @@ MOST_RUNS = 10_000
 Point = dict[str, str | int]
 
 
+def marked(text: str) -> str:
+    """`text` with its references to parameters as they stand in a scenario's data."""
+    return _WRITTEN.sub(rf"{_BEGIN}\1{_END}", text)
+
+
 def read(text: str, file: str) -> tuple[dict[str, Any], Places]:
     """The scenario's data, with references to parameters still in it."""
-    raw, places = read_yaml(_WRITTEN.sub(rf"{_BEGIN}\1{_END}", text), file, "lab: dumbbell")
+    raw, places = read_yaml(marked(text), file, "lab: dumbbell")
+    check(raw, places)
+    return raw, places
+
+
+def check(raw: Any, places: Places) -> None:
+    """DescriptionError for what is no scenario's data, and for parameters where they cannot be."""
     if not isinstance(raw, dict):
         raise places.error((), 'a scenario consists of keys: write "lab:" and "steps:"')
     for path, place in places.known.items():
@@ -43,7 +54,6 @@ def read(text: str, file: str) -> tuple[dict[str, Any], Places]:
         if path and path[0] in _FIXED and place.text is not None and _REFERENCE.search(place.text):
             message = f"{_shown(place.text)} is used where values are given: write the value"
             raise DescriptionError(f"{place.prefix}{place.key}: {message}")
-    return raw, places
 
 
 def used(raw: Any) -> set[str]:

@@ -71,6 +71,11 @@ class Runs(Sequence[ScenarioRun]):
         self._scenario, self._raw, self._places = scenario, raw, places
         self.points, self._varying, self._seeds = points, varying, seeds
 
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Names of the parameters that vary or were set."""
+        return self._varying
+
     def __len__(self) -> int:
         return len(self.points) * self.seeds
 

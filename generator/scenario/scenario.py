@@ -108,7 +108,20 @@ def load(path: File | str) -> Scenario:
 
 def parse(text: str, file: File) -> Scenario:
     """The scenario in `text`; names of other files, and its own name, go by `file`. Every scale is looked at."""
-    raw, places = parameters.read(text, str(file))
+    return _checked(*parameters.read(text, str(file)), text, file)
+
+
+def from_data(raw: dict[str, Any], places: Places, text: str, file: File) -> Scenario:
+    """The scenario in `raw`, whose values were written at `places`, with references as `parameters.marked` leaves them.
+
+    `text` is the same in YAML, for whoever reads it again.
+    """
+    parameters.check(raw, places)
+    return _checked(raw, places, text, file)
+
+
+def _checked(raw: dict[str, Any], places: Places, text: str, file: File) -> Scenario:
+    """The scenario, of which every scale was looked at."""
     scenario = _scenario(file, text, raw, places, raw, places)
     for scale in scenario.scales:
         _scenario(file, text, *parameters.scaled(raw, places, scale), raw, places)

@@ -1,0 +1,172 @@
+"""A lab reduced to what other programs know of networks: hosts, routers, and links that queue, send, delay and lose.
+
+In: a plan. Out: a `Network`; DescriptionError that names the first setting of a link that has no place in it. Nothing
+of a plan is left out silently: what is not a rate, a constant delay, a drop-tail queue or independent loss is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+from labs.plan import End, Interface, Link, Plan, Wire
+from labs.spec import DescriptionError
+from labs.stages import BernoulliLoss, ConstantDelay, Direction, DropTail, NoLoss, Psp, Tbf
+from labs.stages import delay as delays
+from labs.stages import loss as losses
+from labs.stages.direction import impairment_words
+from labs.stages.queue import discipline_words
+
+ETHERNET_HEADER = 14  # a card's queueing discipline counts it beside the IP packet
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction of a link. What may wait is counted in packets or in bytes, the one in service is not.
+
+    `overhead_bytes`: what a packet's length counts beyond IP.
+    """
+
+    rate_bps: int
+    delay_ns: int
+    limit_packets: int | None
+    limit_bytes: int | None
+    loss_ppb: int
+    overhead_bytes: int
+
+    def queue_bytes(self, mtu: int) -> int:
+        """What may wait, in bytes; packets count as the largest."""
+        if self.limit_packets is not None:
+            return self.limit_packets * (mtu + self.overhead_bytes)
+        return self.limit_bytes or 0
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkLink:
+    """A link between two nodes; `forward` goes from a to b. `emulated`: its queue is apart from the sending node, whose
+    own card it is else."""
+
+    name: str
+    a: str
+    b: str
+    role: Literal["wan", "access"]
+    forward: Way
+    backward: Way
+    emulated: bool
+
+    @property
+    def ways(self) -> tuple[tuple[str, str, Way], ...]:
+        """Both directions, with the sending and the receiving node."""
+        return (self.a, self.b, self.forward), (self.b, self.a, self.backward)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A lab's hosts, routers and links. `buffer_bytes`: the most that a host's TCP socket may hold."""
+
+    lab: str
+    hosts: tuple[str, ...]
+    routers: tuple[str, ...]
+    links: tuple[NetworkLink, ...]
+    mtu: int
+    buffer_bytes: int
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Hosts, then routers."""
+        return (*self.hosts, *self.routers)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether one path alone leads from each node to each other one."""
+        return len(self.links) == len(self.nodes) - 1
+
+
+def network(plan: Plan) -> Network:
+    """What a plan says, in those words; DescriptionError where they do not suffice."""
+    by_kind: dict[str, list[str]] = {"host": [], "router": [], "switch": [], "emulator": []}
+    for node in plan.nodes:
+        by_kind[node.kind].append(node.name)
+    if by_kind["switch"]:
+        message = f'{by_kind["switch"][0]} of lab {plan.lab}: a switch cannot be said: leave "switch:" out'
+        raise DescriptionError(message)
+    interfaces = {End(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
+    (mtu, _), *others = Counter(port.mtu for port in interfaces.values()).most_common()
+    if others:
+        message = f'lab {plan.lab}: has interfaces of {mtu} and of {others[0][0]} bytes: write one "mtu:" for all'
+        raise DescriptionError(message)
+    emulated = {link.name for link in plan.links}
+    links = [_emulated(link) for link in plan.links]
+    links += [_plain(wire, interfaces) for wire in plan.wires if wire.link not in emulated]
+    return Network(
+        lab=plan.lab,
+        hosts=tuple(by_kind["host"]),
+        routers=tuple(by_kind["router"]),
+        links=tuple(links),
+        mtu=mtu,
+        buffer_bytes=max((_buffer(node.sysctls) for node in plan.nodes if node.kind == "host"), default=0),
+    )
+
+
+def _buffer(sysctls: dict[str, str]) -> int:
+    """The third number of tcp_wmem: what a socket grows to."""
+    return int(sysctls["net/ipv4/tcp_wmem"].split()[2])
+
+
+def _emulated(link: Link) -> NetworkLink:
+    forward = _way(link.forward, f"{link.name} ({link.a.node} to {link.b.node})")
+    backward = _way(link.backward, f"{link.name} ({link.b.node} to {link.a.node})")
+    return NetworkLink(link.name, link.a.node, link.b.node, link.role, forward, backward, True)
+
+
+def _way(direction: Direction, where: str) -> Way:
+    """One direction; refuses what is more than rate, delay, queue and loss."""
+    if words := impairment_words(direction):
+        raise DescriptionError(f"{where}: {words[0]} cannot be said: leave it out")
+    if not isinstance(direction.queue.discipline, DropTail):
+        name = discipline_words(direction.queue.discipline)
+        raise DescriptionError(f'{where}: queue {name} cannot be said: write "queue: drop-tail"')
+    if not isinstance(direction.delay, ConstantDelay):
+        raise DescriptionError(f"{where}: delay {delays.words(direction.delay)} cannot be said: write a constant one")
+    match direction.loss:
+        case NoLoss():
+            loss_ppb = 0
+        case BernoulliLoss(ppb):
+            loss_ppb = ppb
+        case other:
+            raise DescriptionError(f'{where}: loss {losses.words(other)} cannot be said: write a share like "0.1%"')
+    queue = direction.queue
+    return Way(
+        rate_bps=direction.rate_bps,
+        delay_ns=direction.delay.delay_ns,
+        limit_packets=queue.limit_packets,
+        limit_bytes=queue.limit_bytes if queue.limit_packets is None else None,
+        loss_ppb=loss_ppb,
+        overhead_bytes=direction.framing.overhead_bytes,
+    )
+
+
+def _plain(wire: Wire, interfaces: dict[End, Interface]) -> NetworkLink:
+    forward, backward = (_card(interfaces[end], wire.link) for end in (wire.a, wire.b))
+    return NetworkLink(wire.link, wire.a.node, wire.b.node, "access", forward, backward, False)
+
+
+def _card(interface: Interface, link: str) -> Way:
+    """A card's rate and queue, on a link without delay."""
+    card = interface.egress
+    if not isinstance(card, Psp | Tbf) or not card.rate_bps:
+        raise DescriptionError(f'{link}: has no rate: write one, like "access: {{rate: 1Gbit/s}}"')
+    overhead = card.overhead_bytes + ETHERNET_HEADER
+    packets, rest = divmod(card.limit_bytes, interface.mtu + overhead)
+    # A token bucket counts bytes, also where packets were meant.
+    meant = None if rest else packets
+    limit = card.limit_packets if isinstance(card, Psp) else meant
+    return Way(
+        rate_bps=card.rate_bps,
+        delay_ns=0,
+        limit_packets=limit,
+        limit_bytes=card.limit_bytes if limit is None else None,
+        loss_ppb=0,
+        overhead_bytes=overhead,
+    )
