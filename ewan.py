@@ -26,6 +26,7 @@ COMMANDS = {
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
     "hstts": "generator.suites.cli:hstts_command",
+    "paper": "generator.papers.cli:paper_command",
     "tag": "generator.engine.tag:tag_command",
     "report": "analysis.cli:report_command",
     "export": "analysis.cli:export_command",
@@ -68,6 +69,9 @@ PARTS = {
     "wall": "calibration.host.measurement:wall_of",
 }
 
+METERS = {"bursts": "calibration.bursts:points"}
+"""What targets of papers measure without a scenario."""
+
 
 @click.group(
     cls=Commands,
@@ -90,7 +94,7 @@ def main(context: click.Context) -> None:
     """
     interrupt.heeded()
     context.obj = Context.of(os.environ)
-    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES})
+    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES, "ewan.meters": METERS})
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

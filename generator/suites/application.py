@@ -49,6 +49,7 @@ class Case:
     congestion: tuple[str, ...]
     reference: str
     seeds: int
+    beside: tuple[Mapping[str, Any], ...] = ()
 
     def size(self, key: str) -> str:
         """A size as text with its unit."""

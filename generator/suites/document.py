@@ -53,6 +53,7 @@ def _document(application: Application, case: Case, traffic: Traffic) -> dict[st
         "longest": whole_seconds(longest_ns),
         "steps": [*traffic.steps, *_background(case, traffic.busy_ns)],
         "metrics": [*application.metrics, *NETWORK],
+        **({"beside": list(case.beside)} if case.beside else {}),
     }
 
 

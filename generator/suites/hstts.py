@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from generator.suites import document, ends, parameters
 from generator.suites.application import Application, Case
@@ -48,7 +49,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRequest:
-    """What is asked for; `given` are the poster's parameters by their words, in capitals."""
+    """What is asked for; `given` are the poster's parameters by their words, in capitals, `beside` published values."""
 
     apps: tuple[str, ...]
     topology: str
@@ -57,6 +58,7 @@ class SuiteRequest:
     congestion: tuple[str, ...] = ("reno", "cubic", "bic", "highspeed", "scalable", "htcp")
     reference: str = "reno"
     seeds: int | None = None
+    beside: tuple[Mapping[str, Any], ...] = ()
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -113,7 +115,9 @@ def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell)
         if app.one_source:
             who = ends.one(who)
     seeds = profile.seeds if wanted.seeds is None else wanted.seeds
-    case = Case(result, who, profile, app.sizes[wanted.profile], wanted.congestion, wanted.reference, seeds)
+    case = Case(
+        result, who, profile, app.sizes[wanted.profile], wanted.congestion, wanted.reference, seeds, wanted.beside
+    )
     return Built(app.word, document.text(app, case), folder, result)
 
 
