@@ -159,9 +159,9 @@ def _check(description: Description, places: Places) -> None:
     )
     for key, group in groups:
         for index, entry in enumerate(group):
-            for word, name in (("of", entry.of), ("shown_by", entry.shown_by)):
-                if name is not None and name not in known:
-                    raise places.error((key, index, word), f"there is no such experiment, {nearest(name, known)}")
+            for word, other in (("of", entry.of), ("shown_by", entry.shown_by)):
+                if other is not None and other not in known:
+                    raise places.error((key, index, word), f"there is no such experiment, {nearest(other, known)}")
             if (entry.because is None) != (entry.shown_by is None):
                 message = "a reason has an experiment that shows it: write both because and shown_by"
                 raise places.error((key, index), message)

@@ -99,7 +99,7 @@ def test_reverse_pairs_are_as_many_as_the_level_says() -> None:
         ({"CG": "much"}, 'CG "much": write a plain number, like CG=1.0'),
         ({"RATE": "1"}, 'RATE "1": write a rate as "1Mbit/s"'),
         ({"RTT": "20"}, 'RTT "20": write a duration as "20ms", or Mix'),
-        ({"B": "web"}, 'B "web": write 0, WMI (light web traffic) or WMII (heavy web traffic)'),
+        ({"B": "web"}, 'B "web": write one of 0, WMI, WMII, CBR, VBR-Poisson, VBR-Pareto, VBR-Weibull (web, constant or variable bit rate)'),
         ({"LOSS": "0.1"}, 'LOSS "0.1": write a fraction as "10%" or "0.1%"'),
         ({"BUFFER": "100"}, 'BUFFER "100": write a buffer as "1BDP", "255pkt", "500kB" or "100ms"'),
         ({"RTT": "0ms"}, 'RTT "0ms" has no BDP for a BUFFER of 1BDP: write "BUFFER=100pkt" too'),
