@@ -98,7 +98,7 @@ def _of_beside(number: Number, each: Mapping[str, Any], found: Summaries) -> Row
         why, explained = _explained(number, each, shown)
         verdict = "differs, because" if explained else "differs"
     elif not agrees:
-        why = f"beyond {share(number.within):.0%}: {number.why}"
+        why = f"beyond {number.within}: {number.why}"
     than = f", more than at{_at(each['than'])}" if each.get("than") else ""
     return Row(
         f"{each['metric']}{_at(each['when'])}{than}",
