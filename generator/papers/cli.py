@@ -18,9 +18,9 @@ import click
 import orjson
 
 from generator.engine import cli as running
-from generator.engine import engine
+from generator.engine import engine, forecast, reservation
 from generator.engine.experiment import Experiment
-from generator.engine.parts import Parts
+from generator.engine.parts import Parts, Wall
 from generator.papers import experiments, ledger, targets, verdicts
 from generator.papers.experiments import Wanted
 from generator.papers.ledger import Done, Ledger
@@ -32,6 +32,7 @@ from labs.commands.group import composed
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.errors import UserError
+from labs.runtime import cpu, memory
 from labs.sheet import Sheet, grid
 from labs.units import NS_PER_SECOND, about
 
@@ -42,7 +43,7 @@ ALL = "all"
 @click.argument("names", nargs=-1, metavar="[NAME…|all]")
 @click.option("--scale", type=click.Choice(SCALES), default="quick", show_default=True, help="full: as in the paper")
 @click.option("--again", is_flag=True, help="begin anew, where a call was interrupted")
-@click.option("--plan", is_flag=True, help="say what would be run, and run nothing")
+@click.option("--plan", is_flag=True, help="say what would be run and what that needs, and run nothing")
 @json_option
 @guarded
 @pass_context
@@ -61,15 +62,18 @@ def paper_command(
         return
     chosen = targets.every() if ALL in names else [targets.find(name) for name in dict.fromkeys(names)]
     asked = {target.name: experiments.wanted(target, scale) for target in chosen}
-    if plan:
-        click.echo("\n".join(line for target in chosen for line in planned(target, asked[target.name])))
-        return
     context = dataclasses.replace(context, runtime="virtual")
+    parts = running.parts_of(click.get_current_context())
+    if plan:
+        wall = parts.wall(context)
+        for target in chosen:
+            click.echo("\n".join(planned(target, asked[target.name], wall)))
+        return
     word = ALL if ALL in names else "+".join(target.name for target in chosen)
     book = ledger.opened(word, scale, running.circumstances()["commit"], again)
     if book.experiments:
         context.reporter.tell(f"going on with {book.path}: --again begins anew")
-    runner = Runner(context, running.parts_of(click.get_current_context()), _meters(), book)
+    runner = Runner(context, parts, _meters(), book)
     outcomes = []
     for number, target in enumerate(chosen, 1):
         context.reporter.tell(f"{number} of {len(chosen)}: {target.name}")
@@ -169,20 +173,34 @@ def listed(context: Context, every: Sequence[Target], as_json: bool) -> None:
     context.reporter.console.print("ewan paper NAME runs one, ewan paper all all of them", soft_wrap=True)
 
 
-def planned(target: Target, wanted: Mapping[str, Wanted]) -> list[str]:
-    """What would be run for a target, a line each."""
+def planned(target: Target, wanted: Mapping[str, Wanted], wall: Wall) -> list[str]:
+    """What would be run for a target, and what that needs, a line each."""
     lines = [f"{target.name}: {target.description.title} ({target.description.paper})"]
     for name, each in wanted.items():
         if each.scenario is None:
             lines.append(f"  {name}: {each.measured}")
             continue
-        runs = each.scenario.runs(each.settings, each.scale, each.seeds)
         words = " ".join(f"{key}={value}" for key, value in each.settings.items())
         scale = f" --scale {each.scale}" if each.scale else ""
-        lines.append(
-            f"  {name}: {each.scenario.name}{scale} {words}".rstrip() + f": {engine.counted(len(runs), 'run')}"
-        )
+        lines.append(f"  {name}: {' '.join(f'{each.scenario.name}{scale} {words}'.split())}: {needed(each, wall)}")
     return lines
+
+
+def needed(wanted: Wanted, wall: Wall) -> str:
+    """The runs of a scenario, their time in both clocks, and the memory that the largest of them may take."""
+    assert wanted.scenario is not None
+    needs, entries = reservation.Needs(), []
+    for job in engine.jobs(wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds), True):
+        needs.add(job, True)
+        entries.append(job.entry)
+    lasting = about(sum(entry.expected_ns for entry in entries), "time", 3)
+    text = f"{engine.counted(len(entries), 'run')}, {lasting} of simulated time"
+    text += f"; {forecast.Forecast(entries, wall).words(entries, len(cpu.free()))}"
+    if needs.largest is None:
+        return text
+    most, free = needs.largest[1].bytes, memory.free_memory_bytes()
+    short = f", of which there are {about(free, 'size', 2)} here: it is refused" if most > free else ""
+    return f"{text}; at most {about(most, 'size', 2)} of memory for a run{short}"
 
 
 def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger) -> None:

@@ -130,6 +130,11 @@ def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given
     room = ends.Room.of(results) if swept else None
     varied = frozenset(swept)
     cases = [_case(wanted, profile, app, each, ends.dumbbell(each, switched, room), varied) for each in results]
+    if switched and any(each.background != background.NONE for each in results):
+        raise DescriptionError(
+            f"TOPO={SWITCHED} B={given['B']}: the background's card is as fast as the bottleneck, and behind a switch "
+            "cards are equal: leave B out, or write TOPO=dumbbell"
+        )
     if not swept:
         return Built(app.word, document.text(app, cases[0]), Path(), results[0])
     known: dict[str, list[str | int]] = {word.lower(): [each[word] for each in given_all] for word in swept}

@@ -425,6 +425,11 @@ def test_on_a_switch_the_bottleneck_is_its_port_to_the_router() -> None:
     assert (port["rate"], port["buffer"], run.raw["lab"]["wan"]["rate"]) == ("1Gbit/s", "1BDP", "10Gbit/s")
 
 
+def test_a_switch_has_no_background_with_a_faster_card() -> None:
+    with pytest.raises(DescriptionError, match=r"^TOPO=switched B=WMI: the background's card is as fast"):
+        built("BU", "switched", B="WMI")
+
+
 def test_background_of_packets_fills_a_tenth_of_the_bottleneck() -> None:
     for word in ("CBR", "VBR-Poisson", "vbr-pareto", "VBR-Weibull"):
         run, plan = first(built("BU", B=word, CG="1.0"))
