@@ -51,8 +51,7 @@ def _wanted(target: Target, name: str, each: Experiment, scale: Scale) -> Wanted
     if each.measured is not None:
         return Wanted(_key("measured", each.measured), name, each.measured, None, None, {}, None)
     if each.hstts is not None:
-        words = {**each.hstts, **size.set}
-        scenario, own, settings = _hstts(target, name, each, scale, words, seeds), None, {}
+        scenario, own = _hstts(target, name, scale, {**each.hstts, **size.hstts}, seeds), None
     else:
         scenario = _scenario(target, name, each)
         own = size.scale or _scale(scenario, scale)
@@ -77,9 +76,7 @@ def _scale(scenario: Scenario, scale: Scale) -> str | None:
     return name if name in scenario.scales else None
 
 
-def _hstts(
-    target: Target, name: str, each: Experiment, scale: Scale, words: Mapping[str, str | int], seeds: int | None
-) -> Scenario:
+def _hstts(target: Target, name: str, scale: Scale, words: Mapping[str, str | int], seeds: int | None) -> Scenario:
     given = {key: str(value) for key, value in words.items()}
     app = given.pop("app", "").upper()
     if app not in APPLICATIONS:

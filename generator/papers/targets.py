@@ -47,7 +47,8 @@ class Size(Model):
 
     what: ClassVar[str] = "key of a scale"
     scale: str | None = Field(None, description="the scenario's scale; that of the same name, or `paper`, if absent")
-    set: dict[str, Parameter] = Field({}, description="parameters, or with `hstts` its words")
+    set: dict[str, Parameter] = Field({}, description="parameters of the scenario")
+    hstts: dict[str, Parameter] = Field({}, description="words of `ewan hstts`")
     seeds: Seeds | None = Field(None, description="how many; the scenario's if absent")
 
 
