@@ -1,9 +1,9 @@
 """Whether what was measured agrees with what a paper says. Pure.
 
 In: a target, and the summary of each of its experiments. Out: a row for each number and each shape, with a verdict, and
-the verdict of the target. A number agrees where the paper's is within our interval or within the target's tolerance. A
-difference is explained when the experiment that the target names for it shows it: there the number agrees, or at least
-half of the difference is gone; there the shape holds.
+the verdict of the target. A number agrees where ours is within the target's tolerance, or the paper's is within our
+interval and that is narrow enough to tell. A difference is explained when the experiment that the target names for it
+shows it: there the number agrees, or at least half of the difference is gone; there the shape holds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ Summaries = Mapping[str, Mapping[str, Any] | None]
 """By experiment: points and `beside` as in summary.json; None where nothing was measured."""
 ENOUGH = 0.5
 """The part of a difference that is gone in the experiment that explains it."""
+TELLING = 2
+"""An interval of at most so many tolerances each way tells something; a wider one agrees with too much."""
 _WORST: Sequence[Word] = (
     "–",
     "differs",
@@ -112,10 +114,10 @@ def _of_beside(number: Number, each: Mapping[str, Any], found: Summaries) -> Row
 
 def _agrees(number: Number, each: Mapping[str, Any]) -> bool:
     low, high, paper, here = each["low"], each["high"], each["paper"], each["here"]
-    if low is not None and high is not None and low <= paper <= high:
+    tolerance = share(number.within) * (1.0 if each["unit"] == "share" else abs(paper))
+    if low is not None and high is not None and low <= paper <= high and (high - low) / 2 <= TELLING * tolerance:
         return True
-    of = 1.0 if each["unit"] == "share" else abs(paper)
-    return bool(abs(here - paper) <= share(number.within) * of)
+    return bool(abs(here - paper) <= tolerance)
 
 
 def _same(each: Mapping[str, Any], summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
