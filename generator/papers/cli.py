@@ -18,7 +18,7 @@ import click
 import orjson
 
 from generator.engine import cli as running
-from generator.engine import engine, forecast, reservation
+from generator.engine import engine, forecast, preparation, reservation
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Parts, Wall
 from generator.papers import experiments, ledger, targets, verdicts
@@ -145,7 +145,7 @@ class Runner:
         self.book.save()
 
         def work() -> int:
-            prepared = engine.prepare(engine.jobs(runs, True), facts, virtual=True, directory=directory)
+            prepared = preparation.prepare(preparation.jobs(runs, True), facts, virtual=True, directory=directory)
             lasting = about(prepared.expected_ns, "time", 3)
             self.context.reporter.tell(
                 f"{wanted.name}: {engine.counted(len(runs), 'run')}, {lasting} of simulated time"
@@ -190,7 +190,7 @@ def needed(wanted: Wanted, wall: Wall) -> str:
     """The runs of a scenario, their time in both clocks, and the memory that the largest of them may take."""
     assert wanted.scenario is not None
     needs, entries = reservation.Needs(), []
-    for job in engine.jobs(wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds), True):
+    for job in preparation.jobs(wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds), True):
         needs.add(job, True)
         entries.append(job.entry)
     lasting = about(sum(entry.expected_ns for entry in entries), "time", 3)
