@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -122,6 +122,8 @@ lint-python: setup
 bench: setup ## performance, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-emulator --bins
 	@$(EWAN) bench $(PART)
+papers: setup ## what papers found, run again, with verdicts; SCALE=quick|full NAMES="nxe-table-4 …"
+	@$(EWAN) paper $(or $(call given,NAMES),all) $(call option,SCALE,scale) $(OPTS)
 figures: setup ## figures of papers, measured again in the virtual clock, into results/figures/
 	@$(EWAN) figures
 docs: setup ## docs/description.md and scenario.md from the schemas

@@ -26,6 +26,7 @@ COMMANDS = {
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
     "hstts": "generator.suites.cli:hstts_command",
+    "paper": "generator.papers.cli:paper_command",
     "tag": "generator.engine.tag:tag_command",
     "report": "analysis.cli:report_command",
     "export": "analysis.cli:export_command",
@@ -69,6 +70,9 @@ PARTS = {
 }
 EXPORTS = {"write": "generator.exports:write"}
 
+METERS = {"bursts": "calibration.bursts:points"}
+"""What targets of papers measure without a scenario."""
+
 
 @click.group(
     cls=Commands,
@@ -91,7 +95,7 @@ def main(context: click.Context) -> None:
     """
     interrupt.heeded()
     context.obj = Context.of(os.environ)
-    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES, "ewan.exports": EXPORTS})
+    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES, "ewan.exports": EXPORTS, "ewan.meters": METERS})
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

@@ -6,9 +6,11 @@ In: parameters, names of quantities. Out: the point that another one is compared
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from labs.record import quantities
+from labs.record.independent import independent
 
 Point = tuple[tuple[str, Any], ...]
 Seeds = Mapping[int, Mapping[str, float]]
@@ -17,9 +19,23 @@ BySeed = Mapping[Point, Seeds]
 
 
 def other(by_seed: BySeed, parameters: Mapping[str, Any], changed: Mapping[str, Any]) -> Point | None:
-    """The point that differs from the given one in nothing but what is changed."""
+    """The point that differs from the given one in nothing but what is changed, and what follows from that: a number of
+    sources from a congestion level."""
     wanted = {name: str(value) for name, value in {**parameters, **changed}.items()}
-    return next((point for point in by_seed if {name: str(value) for name, value in point} == wanted), None)
+    exact = next((point for point in by_seed if {name: str(value) for name, value in point} == wanted), None)
+    if exact is not None:
+        return exact
+    names = (*changed, *_independent(tuple(by_seed), tuple(changed)))
+    return next(
+        (point for point in by_seed if all(str(dict(point).get(name)) == wanted.get(name, "None") for name in names)),
+        None,
+    )
+
+
+@lru_cache(maxsize=16)
+def _independent(points: tuple[Point, ...], changed: tuple[str, ...]) -> tuple[str, ...]:
+    """What varies by itself beside `changed`; of an experiment the same for all its points."""
+    return tuple(independent([dict(point) for point in points], changed))
 
 
 def names(own: Seeds) -> list[str]:

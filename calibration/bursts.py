@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from calibration.expectation import framed_bytes, serialisation_ns
 from calibration.probing import packet_stream
 from labs import host
 from labs.compile import compile
+from labs.context import Context
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Preparation, Program
@@ -158,3 +160,30 @@ def csv(series: Sequence[Series]) -> str:
         for time, latency in zip(each.times_ns, each.latencies_ns, strict=True):
             text.write(f"{time},{latency},{each.key}\n")
     return text.getvalue()
+
+
+def points(context: Context) -> dict[str, Any]:
+    """The series as points of a summary (`analysis.summary`): `series` is the parameter; sizes in bytes, times in ns.
+
+    LabError where it cannot be measured.
+    """
+    runtime = context.virtual(tell=context.reporter.tell)
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            found = measure(runtime, Path(scratch))
+        except RuntimeError as error:
+            raise LabError(str(error)) from None
+
+    def metrics(series: Series) -> dict[str, dict[str, Any]]:
+        values = {
+            "largest bunch": (series.largest_bunch, "count"),
+            "largest burst": (series.largest_burst_bytes, "B"),
+            "least latency": (min(series.latencies_ns), "ns"),
+            "largest latency": (max(series.latencies_ns), "ns"),
+        }
+        return {
+            name: {"mean": value, "low": None, "high": None, "unit": unit} for name, (value, unit) in values.items()
+        }
+
+    own = [{"parameters": {"series": each.key}, "seeds": 1, "metrics": metrics(each)} for each in found]
+    return {"points": own, "beside": []}

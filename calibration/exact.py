@@ -132,7 +132,7 @@ def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
 
 def _stay_ns(link: LinkExpectation, packet_bytes: int) -> float:
     """By then a packet has come through, or never will."""
-    line = link.line.mean_ns + 12 * link.line.deviation_ns + link.direction.displace_within_ns
+    line = link.line.mean_ns + 12 * link.line.deviation_ns + link.direction.displace_within_ns + link.direction.slot_ns
     return line + 2 * _alone_ns(link, packet_bytes) + link.dither_ns + MS
 
 

@@ -164,7 +164,8 @@ class LinkExpectation:
         """Why there is no single value of a quantity, or none that shows; empty where there is one."""
         if self.direction.police_bps and quantity in ("rate", "queue limit"):
             return "its policer drops what would fill it"
-        if quantity == "delay" and self.line.constant and self.direction.displace_ppb <= FEW_DISPLACED_PPB:
+        steady = self.line.constant and not self.direction.slot_ns
+        if quantity == "delay" and steady and self.direction.displace_ppb <= FEW_DISPLACED_PPB:
             return _moved(self.direction, quantity)
         return untold(self.direction, quantity)
 

@@ -14,6 +14,7 @@ from typing import Any
 from analysis.figures import scales
 from analysis.load import NOTHING, word
 from labs.record.figures import FigureSpec
+from labs.record.independent import independent
 
 MOST_LINES = 12
 USUAL_LINES = 8
@@ -85,7 +86,9 @@ def layout(spec: FigureSpec, points: Sequence[Mapping[str, Any]], compared: str 
         own = [point for point in own if spec.run in point["runs"]]
     names = list(dict.fromkeys(name for point in own for name in point["parameters"]))
     values = {name: ordered(point["parameters"].get(name) for point in own) for name in names}
-    rest = [name for name in names if len(values[name]) > 1 and name not in (*spec.by, *spec.facets)]
+    # What follows from another parameter, as a number of sources from a congestion level, needs no line of its own.
+    rest = independent([point["parameters"] for point in own], (*spec.by, *spec.facets, *(spec.lines or ())))
+    rest = [name for name in names if name in rest or (name in (spec.lines or ()) and len(values[name]) > 1)]
     facets = list(spec.facets)
     if spec.kind == "phase":
         # What else varies are points of a line.

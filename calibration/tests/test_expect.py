@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from calibration.exact import VirtualProbes
 from calibration.expect import expectations
 from calibration.probe import LiveProbes
 from calibration.probing import plan_probes
@@ -120,6 +121,17 @@ def test_a_burst_takes_no_time_and_a_policer_is_not_filled() -> None:
     assert not policed.pairs[0].goodput_fair
     delays = next(probe for probe in probing.probes if probe["kind"] == "delay")
     assert all(stream["interval_ns"] >= 138 * 8 * 100 for stream in delays["streams"])
+
+
+def test_a_link_with_slots_has_no_single_delay() -> None:
+    """A packet waits for the end of its slot, up to 10 ms besides the delay: probes wait for it, none is held to it."""
+    slotted = expectations(plan(slot_ns=10_000_000))
+    assert "slots of 10ms" in slotted.links[0].untold("delay") and not slotted.links[0].untold("loss")
+    (steady, later) = (
+        next(probe for probe in plan_probes(each, "lab", VirtualProbes()).probes if probe["kind"] == "delay")
+        for each in (expectations(plan()), slotted)
+    )
+    assert later["drain_ns"] == steady["drain_ns"] + 10_000_000
 
 
 def test_displaced_packets_leave_the_median_of_a_constant_delay() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from generator.engine.parts import Summary
 from generator.engine.screen import Group, Table, screen
+from labs.record.independent import independent
 from labs.record.metrics import USUAL
 from labs.sheet import Sheet, grid
 from labs.units.shown import NONE, aligned, fitting, percent, with_interval, written
@@ -28,7 +29,7 @@ def points(
     `wanted`: the metrics, else the usual ones. `every`: all metrics at all points, however many screens they take.
     """
     result = summary["points"]
-    names = varying([point["parameters"] for point in result])
+    names = independent([point["parameters"] for point in result])
     known = {metric: None for point in result for metric in point["metrics"]}
     metrics = [metric for metric in (wanted or USUAL) if metric in known and not every] or list(known)
     runs = [str(point["seeds"]) for point in result]
@@ -69,12 +70,6 @@ def cell(measured: Mapping[str, Any] | None, divisor: float) -> str:
 def multiple(ratio: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A ratio of the summary as a measured value."""
     return None if ratio is None else {**ratio, "mean": ratio["ratio"], "unit": "ratio"}
-
-
-def varying(parameters: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of the parameters that are not the same everywhere."""
-    names = dict.fromkeys(name for each in parameters for name in each)
-    return [name for name in names if len({str(each.get(name)) for each in parameters}) > 1]
 
 
 def beside(summary: Summary) -> Sheet | None:
@@ -128,7 +123,7 @@ def _without(cells: Sequence[str], index: int) -> list[str]:
 
 
 def _varied(summary: Summary) -> list[str]:
-    return varying([point["parameters"] for point in summary["points"]])
+    return independent([point["parameters"] for point in summary["points"]])
 
 
 def settings(parameters: Mapping[str, Any]) -> str:

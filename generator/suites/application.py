@@ -49,6 +49,14 @@ class Case:
     congestion: tuple[str, ...]
     reference: str
     seeds: int
+    beside: tuple[Mapping[str, Any], ...] = ()
+    varied: frozenset[str] = frozenset()
+    """Words of the poster's parameters that have several values."""
+
+    @property
+    def several_streams(self) -> bool:
+        """Whether a step says how many streams a source has."""
+        return self.parameters.streams > 1 or "NS" in self.varied
 
     def size(self, key: str) -> str:
         """A size as text with its unit."""

@@ -95,10 +95,12 @@ def hstts_command(
     """Compare congestion controls as the HSTTS poster does (Guillier and Vicat-Blanc Primet).
 
     Of C, C_a, K, M and C_g give as many as you like: the others follow (K = C/C_a, C_g = M·C_a/C), and a contradiction
-    is refused. Values outside the poster's are run, with a note. docs/hstts.md says what each application does.
+    is refused. Each takes several values with commas between: they are a sweep, with its table and figures.
+    Values outside the poster's are run, with a note. docs/hstts.md says what each application does.
 
     \b
     ewan hstts --app BU --rtt 20ms --rate 1G --cg 1.0 --r 1.0 --runtime virtual
+    ewan hstts --app BU --cg 0.5,0.8,1.0,1.5,2.0 --cc reno,bic,scalable --runtime virtual
     ewan hstts --app all --profile quick --runtime virtual
     ewan hstts --app BU --rtt Mix --m 20 --cc cubic,bbr --show
     """
@@ -115,6 +117,7 @@ def hstts_command(
     for each in built:
         for note in each.parameters.notes:
             context.reporter.messages.print(f"note: {each.app}: {note}")
+    swept = list(dict.fromkeys(name for each in built for name in each.swept))
     virtual = is_virtual(context)
     runtime = "virtual" if virtual else context.runtime
     called = running.labels_of(label, tags, note)
@@ -125,7 +128,7 @@ def hstts_command(
     places, failed = _run(context, experiments, running.parts_of(click.get_current_context()), as_json, every)
     if missing := [app for app in experiments if app not in places]:
         context.reporter.tell(f"not begun, and their directories removed: {', '.join(missing)}")
-    conclude(context, Suite(places, controls, normalise, limit.ns), as_json)
+    conclude(context, Suite(places, controls, normalise, limit.ns, swept), as_json)
     sys.exit(1 if failed else 0)
 
 

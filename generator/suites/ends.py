@@ -11,9 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from generator.suites.background import NONE as NO_BACKGROUND
 from generator.suites.parameters import MIX, Parameters
 from labs.compile.checks import LEAST_IPV6_MTU
 from labs.units import Rate
+
+BACKBONE = 10
+"""How many times the bottleneck's rate the link between two switched sites has, up to the fastest link there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +37,76 @@ class Ends:
     notes: tuple[str, ...] = ()
 
 
-def dumbbell(parameters: Parameters) -> Ends:
-    """M + N_r pairs on routers r1 and r2, the bottleneck `core` between them."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the lab of a sweep holds: the most sources and reverse pairs of all combinations, and whether any has
+    background traffic."""
+
+    sources: int
+    reverse: int
+    background: bool
+
+    @classmethod
+    def of(cls, every: Sequence[Parameters]) -> Room:
+        """For all combinations."""
+        most = max(each.m or 1 for each in every)
+        return cls(most, max(each.reverse for each in every), any(each.background != NO_BACKGROUND for each in every))
+
+
+def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None = None) -> Ends:
+    """M + N_r pairs on routers r1 and r2. The bottleneck is the link `core` between them; `switched`: the port to the
+    router of the switch that each side's hosts are behind. In `room`, patterns say numbers even where they are one."""
     m = parameters.m or 1
-    extra = int(parameters.background != "0")
-    pairs, reverse = m + extra, parameters.reverse
-    count = pairs + reverse
+    size = room or Room.of([parameters])
+    pairs = size.sources + size.background
+    count = pairs + size.reverse
     mixed = [MIX[number % len(MIX)] for number in range(count)]
-    loss = {"loss": parameters.loss} if parameters.loss else {}
-    rate, notes = str(parameters.rate), []
     lab: dict[str, Any] = {
-        "topology": {"dumbbell": {"pairs": pairs, "reverse_pairs": reverse}},
+        "topology": {"dumbbell": {"pairs": pairs, "reverse_pairs": size.reverse}},
         "rtt": mixed if parameters.rtt == "Mix" else parameters.rtt,
-        "wan": {"rate": rate, "buffer": parameters.buffer, **loss},
-        "access": {"rate": str(parameters.access)},
+        **_links(parameters, switched),
     }
-    if extra:
+    rate, notes = str(parameters.rate), []
+    if size.background:
         lab["links"] = {f"access-{side}{pairs}": {"rate": rate} for side in ("left", "right")}
         notes.append("The background's access links are as fast as the bottleneck, so that its bursts are its own.")
+    if switched:
+        notes.append(
+            "The bottleneck is the output port to the router of a layer-2 switch, as on the poster; the backbone is "
+            f"{BACKBONE} times as fast."
+        )
     if parameters.mtu is not None:
         lab["mtu"] = parameters.mtu
         if parameters.mtu < LEAST_IPV6_MTU:
             lab["ip"] = 4
             notes.append(f"The lab has IPv4 alone, since IPv6 needs an MTU of {LEAST_IPV6_MTU} (RFC 8200).")
-    ranks = ",".join(f"left{number},right{number}" for number in range(1, m + 1))
+    some = _some if room is None else _numbered
+    back = (
+        (f"right[{pairs + 1}+{parameters.reverse}]", f"left[{pairs + 1}+{parameters.reverse}]")
+        if room is not None
+        else (_some("right", pairs + 1, pairs + size.reverse), _some("left", pairs + 1, pairs + size.reverse))
+    )
     return Ends(
         lab,
         m,
-        _some("left", 1, m),
-        _some("right", 1, m),
-        ranks,
-        (_some("right", pairs + 1, pairs + reverse), _some("left", pairs + 1, pairs + reverse)) if reverse else None,
-        (f"left{pairs}", f"right{pairs}") if extra else None,
+        some("left", 1, m),
+        some("right", 1, m),
+        ",".join(f"left{number},right{number}" for number in range(1, m + 1)),
+        back if size.reverse else None,
+        (f"left{pairs}", f"right{pairs}") if parameters.background != NO_BACKGROUND else None,
         tuple(notes),
     )
+
+
+def _links(parameters: Parameters, switched: bool) -> dict[str, Any]:
+    """The bottleneck and the access links."""
+    loss = {"loss": parameters.loss} if parameters.loss else {}
+    slow = {"rate": str(parameters.rate), "buffer": parameters.buffer}
+    access = {"rate": str(parameters.access)}
+    if not switched:
+        return {"wan": {**slow, **loss}, "access": access}
+    fast = Rate(min(BACKBONE * parameters.rate.bps, Rate.HIGHEST))
+    return {"wan": {"rate": str(fast), **loss}, "access": {**access, "switch": {"ovs": slow}}}
 
 
 def elsewhere(raw: Mapping[str, Any], pairs: Sequence[tuple[str, str]], background: bool) -> Ends:
@@ -102,6 +142,10 @@ def compact(names: Sequence[str]) -> list[str]:
         else:
             runs.append((match[1], int(match[2]), int(match[2])))
     return [run if isinstance(run, str) else _some(*run) for run in runs]
+
+
+def _numbered(prefix: str, first: int, last: int) -> str:
+    return f"{prefix}[{first}-{last}]"
 
 
 def _some(prefix: str, first: int, last: int) -> str:

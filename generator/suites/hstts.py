@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from generator.suites import document, ends, parameters
+from generator.scenario.writing import to_yaml
+from generator.suites import background, document, ends, parameters, sweep
 from generator.suites.application import Application, Case
 from generator.suites.applications import APPLICATIONS
 from generator.suites.parameters import Parameters
@@ -26,6 +28,9 @@ from labs.spec.fields import Topology
 from labs.units import Duration
 
 FULL_STOP = ".scenario.yaml"
+SWITCHED = "switched"
+OURS = ("dumbbell", SWITCHED)
+"""Topologies with the poster's bottleneck, that of `switched` in the output port of a layer-2 switch."""
 # Words of a lab description that HSTTS has too.
 _CONGESTION = re.compile("[a-z][a-z0-9_-]{0,14}")
 _OF_A_LAB = {"RTT": "rtt", "RATE": "rate", "MTU": "mtu", "LOSS": "loss", "BUFFER": "buffer", "CA": "access"}
@@ -39,6 +44,9 @@ class Built:
     text: str
     folder: Path
     parameters: Parameters
+    """Of a sweep, those of its first combination."""
+    swept: tuple[str, ...] = ()
+    """The scenario's parameters that have several values by the poster's words."""
 
     @property
     def file(self) -> Path:
@@ -48,7 +56,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRequest:
-    """What is asked for; `given` are the poster's parameters by their words, in capitals."""
+    """What is asked for; `given` are the poster's parameters by their words, in capitals, `beside` published values."""
 
     apps: tuple[str, ...]
     topology: str
@@ -57,6 +65,7 @@ class SuiteRequest:
     congestion: tuple[str, ...] = ("reno", "cubic", "bic", "highspeed", "scalable", "htcp")
     reference: str = "reno"
     seeds: int | None = None
+    beside: tuple[Mapping[str, Any], ...] = ()
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -96,25 +105,70 @@ def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell)
         del given["NS"]
     if app.one_source and len(wanted.apps) > 1:
         given = _for_one_source(given)
+    if wanted.topology in OURS:
+        return _in_dumbbell(wanted, profile, app, given)
     folder = Path()
-    if wanted.topology == "dumbbell":
-        result = parameters.resolve(given, profile.defaults(app.defaults), one_source=app.one_source)
-        who = ends.dumbbell(result)
-    else:
-        spec, plan = _lab(wanted.topology, given, profile, note)
-        rate = ends.bottleneck([pair.bottleneck_bps for pair in plan.pairs])
-        rtt = Duration(max(pair.rtt_ns for pair in plan.pairs))
-        alone = {word: text for word, text in given.items() if word not in ("RTT", "RATE")}
-        defaults = parameters.Defaults(str(rate), str(rtt))
-        parameters.elsewhere(given, defaults, wanted.topology)
-        result = parameters.elsewhere(alone, defaults, wanted.topology)
-        pairs = [(pair.source, pair.sink) for pair in plan.pairs]
-        who, folder = ends.elsewhere(spec.raw, pairs, result.background != "0"), spec.folder
-        if app.one_source:
-            who = ends.one(who)
+    spec, plan = _lab(wanted.topology, given, profile, note)
+    rate = ends.bottleneck([pair.bottleneck_bps for pair in plan.pairs])
+    rtt = Duration(max(pair.rtt_ns for pair in plan.pairs))
+    alone = {word: text for word, text in given.items() if word not in ("RTT", "RATE")}
+    defaults = parameters.Defaults(str(rate), str(rtt))
+    parameters.elsewhere(given, defaults, wanted.topology)
+    result = parameters.elsewhere(alone, defaults, wanted.topology)
+    pairs = [(pair.source, pair.sink) for pair in plan.pairs]
+    who, folder = ends.elsewhere(spec.raw, pairs, result.background != background.NONE), spec.folder
+    if app.one_source:
+        who = ends.one(who)
+    return Built(app.word, document.text(app, _case(wanted, profile, app, result, who)), folder, result)
+
+
+def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given: Mapping[str, str]) -> Built:
+    """The poster's topology; words with several values make one scenario with a sweep."""
+    defaults, switched = profile.defaults(app.defaults), wanted.topology == SWITCHED
+    swept = sweep.several(given)
+    given_all = list(sweep.combinations(given, swept))
+    results = [parameters.resolve(each, defaults, one_source=app.one_source) for each in given_all]
+    room = ends.Room.of(results) if swept else None
+    varied = frozenset(swept)
+    cases = [_case(wanted, profile, app, each, ends.dumbbell(each, switched, room), varied) for each in results]
+    if switched and any(each.background != background.NONE for each in results):
+        raise DescriptionError(
+            f"TOPO={SWITCHED} B={given['B']}: the background's card is as fast as the bottleneck, and behind a switch "
+            "cards are equal: leave B out, or write TOPO=dumbbell"
+        )
+    if not swept:
+        return Built(app.word, document.text(app, cases[0]), Path(), results[0])
+    known: dict[str, list[str | int]] = {word.lower(): [each[word] for each in given_all] for word in swept}
+    known.setdefault("m", [each.m or 1 for each in results])
+    known.setdefault("reverse", [each.reverse for each in results])
+    known |= {"access": [str(each.access) for each in results]} if "ca" not in known else {}
+    known |= {"core": [str(each.rate) for each in results]} if "rate" not in known else {}
+    axes = [word.lower() for word in sorted(swept, key=lambda word: -len(swept[word]))]
+    data = [document.data(app, each) for each in cases]
+    data[0]["about"] = document.filled([*_lines(app, cases), sweep.words(swept), *_notes(results)])
+    text = to_yaml(sweep.merged(data, known, wanted.congestion, axes))
+    return Built(app.word, text, Path(), results[0], tuple(word.lower() for word in swept))
+
+
+def _lines(app: Application, cases: Sequence[Case]) -> list[str]:
+    return list(dict.fromkeys(line for case in cases for line in document.lines(app, case)))
+
+
+def _notes(results: Sequence[Parameters]) -> list[str]:
+    return list(dict.fromkeys(f"{note}." for each in results for note in each.notes))
+
+
+def _case(
+    wanted: SuiteRequest,
+    profile: Profile,
+    app: Application,
+    result: Parameters,
+    who: ends.Ends,
+    varied: frozenset[str] = frozenset(),
+) -> Case:
     seeds = profile.seeds if wanted.seeds is None else wanted.seeds
-    case = Case(result, who, profile, app.sizes[wanted.profile], wanted.congestion, wanted.reference, seeds)
-    return Built(app.word, document.text(app, case), folder, result)
+    sizes, controls = app.sizes[wanted.profile], wanted.congestion
+    return Case(result, who, profile, sizes, controls, wanted.reference, seeds, wanted.beside, varied)
 
 
 def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:

@@ -22,8 +22,8 @@ from labs.units import about
 from labs.units.shown import with_interval
 
 SHOWN = {"mean completion time": "mean completion", "deviation of completion time": "deviation of completion"}
-FACETS = ("pattern",)
-"""Parameters other than the congestion control that give a row each."""
+PATTERN = "pattern"
+"""The parameter of an application that gives a row each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class Suite:
     controls: Sequence[str]
     reference: str
     constraint_ns: int
+    facets: Sequence[str] = ()
+    """Parameters with several values, which give a row each."""
 
     def rows(self) -> list[OverviewRow]:
         """In the order of the applications; an experiment without a summary has none."""
@@ -60,11 +62,11 @@ class Suite:
         rows: dict[tuple[str, str], OverviewRow] = {}
         for point in summary["points"]:
             control = str(point["parameters"].get("congestion", self.reference))
-            facet = " ".join(str(point["parameters"][key]) for key in FACETS if key in point["parameters"])
+            facet = self._facet(point["parameters"])
             for metric in APPLICATIONS[app].overview:
                 if metric == RESPONSES_IN_TIME:
                     if (facet, metric) not in rows:
-                        rows[facet, metric] = OverviewRow(app, facet, metric, None, {}, self._in_time(directory))
+                        rows[facet, metric] = OverviewRow(app, facet, metric, None, {}, self._in_time(directory, facet))
                     continue
                 row = rows.setdefault((facet, metric), OverviewRow(app, facet, metric, None))
                 own = point["metrics"].get(metric)
@@ -75,12 +77,16 @@ class Suite:
                     row.ratios[control] = {key: ratio.get(key) for key in ("ratio", "low", "high")}
         return list(rows.values())
 
-    def _in_time(self, directory: Path) -> dict[str, float]:
+    def _facet(self, parameters: Mapping[str, Any]) -> str:
+        pattern = [str(parameters[PATTERN])] if PATTERN in parameters else []
+        return " ".join([*pattern, *(f"{name}={parameters[name]}" for name in self.facets if name in parameters)])
+
+    def _in_time(self, directory: Path, facet: str) -> dict[str, float]:
         """The share of the load's responses that kept to the constraint, by congestion control."""
         experiment = Experiment.load(directory)
         counts: dict[str, list[int]] = {}
         for run in experiment.runs:
-            if run.status != "complete":
+            if run.status != "complete" or self._facet(run.parameters) != facet:
                 continue
             place = experiment.place(run)
             asked = tables.read(place, "flows").filter((pl.col("kind") == "requests") & (pl.col("role") == "load"))

@@ -12,15 +12,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction as Exact
-from typing import Literal
 
+from generator.suites import background
 from labs.spec.source import DescriptionError
 from labs.units import Buffer, Duration, Fraction, Rate, UnitError
 
 MIX = ("1ms", "20ms", "200ms")
 """The poster's RTTs; "Mix" gives them to the pairs in turn."""
-
-Background = Literal["0", "WMI", "WMII"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,12 @@ RANGES = (
     Range("CG", "C_g = M·C_a/C", "congestion level", "0.8, 1.0, 2.0", Exact("0.8"), Exact(2)),
     Range("NS", "N_s", "parallel streams of each source", "1, 5, 10", Exact(1), Exact(10)),
     Range("R", "R = N_r·C_a/C", "reverse traffic level, from N_r further pairs", "0, 0.8, 1.5", Exact(0), Exact("1.5")),
-    Range("B", "B", "background traffic: none, light web, heavy web", "0, WMI, WMII"),
+    Range(
+        "B",
+        "B",
+        "background traffic: none, light and heavy web, CBR, VBR-Poisson, VBR-Pareto, VBR-Weibull",
+        "0, WMI, WMII",
+    ),
     Range("MTU", "MTU", "largest IP packet in bytes", "not given: 1500"),
     Range("LOSS", "loss rate", "on the bottleneck, both ways", "not given: 0%"),
     Range("BUFFER", "buffer size", "of the bottleneck, both ways", "not given: 1BDP"),
@@ -80,7 +83,7 @@ class Parameters:
     streams: int
     r: Exact
     reverse: int
-    background: Background
+    background: str
     mtu: int | None
     loss: str | None
     buffer: str | None
@@ -297,16 +300,13 @@ class _Common:
         except UnitError as error:
             raise DescriptionError(f'RTT "{text}": {error}, or Mix') from None
 
-    def _background(self) -> Background:
+    def _background(self) -> str:
         text = self.given.get("B", "0")
-        match text.upper():
-            case "0":
-                return "0"
-            case "WMI":
-                return "WMI"
-            case "WMII":
-                return "WMII"
-        raise DescriptionError(f'B "{text}": write 0, WMI (light web traffic) or WMII (heavy web traffic)')
+        word = background.named(text)
+        if word is None:
+            known = ", ".join(background.WORDS)
+            raise DescriptionError(f'B "{text}": write one of {known} (web, constant or variable bit rate)')
+        return word
 
     def _notes(self, rtt: str, access: Rate | None, numbers: Mapping[str, Exact | None]) -> tuple[str, ...]:
         """Which of them the poster does not span."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 from fractions import Fraction as Exact
 from typing import Any
 
+from generator.suites import background
 from generator.suites.application import Case, Step
+from generator.suites.background import TAIL
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Size, parse_volume, time_for
 
-BACKGROUND = {"WMI": Exact("0.1"), "WMII": Exact("0.3")}
-"""Background: the share of the bottleneck that Poisson arrivals of web files fill, each way."""
-TAIL = 1.3
-"""Pareto's shape of web files (JGN2)."""
 LARGEST = 20
 """The largest draw, in means: an unbounded tail would be one file that outlasts all else."""
 LONGEST_DAY_NS = 86_400 * NS_PER_SECOND
@@ -69,7 +67,7 @@ def interval(case: Case, size: Size, share: Exact, sources: int) -> Duration:
 def drain_ns(case: Case, sources: int) -> int:
     """Until the volumes of all sources are through the bottleneck, beside the background."""
     parameters, size = case.parameters, parse_volume(case.size("volume")).bytes
-    free = 1 - BACKGROUND.get(parameters.background, Exact(0))
+    free = 1 - background.share(parameters.background)
     shared = time_for(size * sources, int(parameters.rate.bps * free))
     alone = 0 if parameters.access is None else time_for(size, parameters.access.bps)
     return max(shared, alone) + 10 * rtt_ns(case)

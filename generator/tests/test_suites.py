@@ -99,7 +99,7 @@ def test_reverse_pairs_are_as_many_as_the_level_says() -> None:
         ({"CG": "much"}, 'CG "much": write a plain number, like CG=1.0'),
         ({"RATE": "1"}, 'RATE "1": write a rate as "1Mbit/s"'),
         ({"RTT": "20"}, 'RTT "20": write a duration as "20ms", or Mix'),
-        ({"B": "web"}, 'B "web": write 0, WMI (light web traffic) or WMII (heavy web traffic)'),
+        ({"B": "web"}, 'B "web": write one of 0, WMI, WMII, CBR, VBR-Poisson, VBR-Pareto, VBR-Weibull (web, constant or variable bit rate)'),  # noqa: E501
         ({"LOSS": "0.1"}, 'LOSS "0.1": write a fraction as "10%" or "0.1%"'),
         ({"BUFFER": "100"}, 'BUFFER "100": write a buffer as "1BDP", "255pkt", "500kB" or "100ms"'),
         ({"RTT": "0ms"}, 'RTT "0ms" has no BDP for a BUFFER of 1BDP: write "BUFFER=100pkt" too'),
@@ -345,3 +345,95 @@ def test_the_last_lines_name_the_directories(tmp_path: Path, capsys: pytest.Capt
 
 def test_the_page_has_the_ranges() -> None:
     assert markdown() in PAGE.read_text()
+
+
+def swept(app: str = "BU", topology: str = "dumbbell", **given: str) -> list[scenario.ScenarioRun]:
+    asked = SuiteRequest((app,), topology, given, congestion=("reno", "bic"), seeds=1)
+    (one,) = hstts.build(asked)
+    return list(scenario.parse(one.text, one.file).runs())
+
+
+def senders(run: scenario.ScenarioRun) -> dict[str, int]:
+    """How many flows each role has."""
+    flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document["flows"]
+    return {role: sum(flow["role"] == role for flow in flows) for role in ("load", "reverse", "background")}
+
+
+def test_several_values_are_a_sweep_with_the_senders_of_each() -> None:
+    """C_g = M/K and N_r = R·K: 5 or 20 sources, none or 8 pairs the other way, in one lab of 28 pairs."""
+    runs = swept(CG="0.5,2.0", R="0,0.8")
+    assert len(runs) == 2 * 2 * 2
+    seen = {(run.parameters["cg"], run.parameters["r"]): senders(run) for run in runs}
+    assert seen == {
+        (cg, r): {"load": load, "reverse": reverse, "background": 0}
+        for cg, load in (("0.5", 5), ("2.0", 20))
+        for r, reverse in (("0", 0), ("0.8", 8))
+    }
+    assert len({run.spec.description.topology.choice.pairs for run in runs}) == 1
+
+
+def test_a_sweep_at_one_value_sends_what_that_value_alone_does() -> None:
+    """Volume, offsets and rates do not depend on what else is swept."""
+    alone, _ = first(built("BU", K="5", CG="2.0", R="0"))
+    (within, *_) = [run for run in swept(K="5,10", CG="2.0", R="0") if run.parameters["k"] == "5"]
+    assert senders(alone) == senders(within) == {"load": 10, "reverse": 0, "background": 0}
+    for key in ("access", "wan", "rtt"):
+        assert alone.raw["lab"][key] == within.raw["lab"][key]
+
+
+def test_streams_background_and_rates_are_swept() -> None:
+    runs = swept(NS="1,5", B="0,WMI,CBR", RATE="100M,1G", CG="1.0", R="0")
+    assert len(runs) == 2 * 3 * 2 * 2
+    for run in runs:
+        flows = senders(run)
+        assert flows["load"] == 10 * int(run.parameters["ns"])
+        assert (flows["background"] > 0) == (run.parameters["b"] != "0")
+        assert run.raw["lab"]["wan"]["rate"] == {"100M": "100Mbit/s", "1G": "1Gbit/s"}[str(run.parameters["rate"])]
+
+
+@pytest.mark.parametrize("app", list(APPLICATIONS))
+def test_every_application_can_be_swept(app: str) -> None:
+    given = {"RTT": "1ms,20ms"} if app == "TU" else {"CG": "0.5,1.0", "RTT": "1ms,20ms"}
+    runs = swept(app, **given)
+    assert {run.parameters["rtt"] for run in runs} == {"1ms", "20ms"}
+    for run in runs:
+        run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"CG": "0.5,"}, 'CG "0.5,": write values with commas between, like CG=1,2'),
+        ({"K": "10,10"}, 'K "10,10": 10 is there twice: write each value once'),
+        ({"RTT": "1ms,Mix"}, 'RTT "1ms,Mix": Mix gives each pair an RTT of its own: write it alone'),
+        ({"CG": "0.5,0.85"}, "CG=0.85 K=10: M = C_g·K = 8.5 is not a whole number of sources: write CG=0.8 (M = 8)"),
+    ],
+)
+def test_a_sweep_that_cannot_be_is_refused(given: dict[str, str], says: str) -> None:
+    with pytest.raises(DescriptionError) as error:
+        swept(**given)
+    assert str(error.value) == says
+
+
+def test_on_a_switch_the_bottleneck_is_its_port_to_the_router() -> None:
+    """C_g, M, K and R mean what they do in a dumbbell: 20 cards of 100 Mbit/s behind a port of 1 Gbit/s."""
+    run, plan = first(built("BU", "switched", CG="2.0", R="0.5"))
+    flows = senders(run)
+    assert (flows["load"], flows["reverse"]) == (20, 5)
+    assert {pair.bottleneck_bps for pair in plan.pairs} == {10**8}  # of one flow alone: its card
+    port = run.raw["lab"]["access"]["switch"]["ovs"]
+    assert (port["rate"], port["buffer"], run.raw["lab"]["wan"]["rate"]) == ("1Gbit/s", "1BDP", "10Gbit/s")
+
+
+def test_a_switch_has_no_background_with_a_faster_card() -> None:
+    with pytest.raises(DescriptionError, match=r"^TOPO=switched B=WMI: the background's card is as fast"):
+        built("BU", "switched", B="WMI")
+
+
+def test_background_of_packets_fills_a_tenth_of_the_bottleneck() -> None:
+    for word in ("CBR", "VBR-Poisson", "vbr-pareto", "VBR-Weibull"):
+        run, plan = first(built("BU", B=word, CG="1.0"))
+        flows = run.schedule(plan, "virtual").document["flows"]
+        packets = [flow for flow in flows if flow["role"] == "background"]
+        assert len(packets) == 2, word
+        assert {flow["kind"] for flow in packets} == {"udp"}

@@ -17,7 +17,7 @@ def _traffic(case: Case) -> Traffic:
     between = interval(case, parse_volume(case.size("file")), WEB_LOAD, ends.pairs)
     own = {**case.sizes, "interval": str(between), "files": max(1, length.ns // between.ns)}
     streams = case.parameters.streams
-    sessions = {"repeat": {"times": streams, "every": SESSIONS_APART}} if streams > 1 else {}
+    sessions = {"repeat": {"times": streams, "every": SESSIONS_APART}} if case.several_streams else {}
     page, large = pareto(case.size("page"), "page"), pareto(case.size("file"), "file")
     surfing = {"request": "300B", "response": page, "think": exponential("${think}")}
     files = {"count": "${files}", "interval": exponential("${interval}"), "size": large}

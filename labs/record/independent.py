@@ -1,0 +1,31 @@
+"""Which parameters of a sweep vary by themselves, and which follow from others. Pure.
+
+In: the parameters of each point. Out: names. A sweep may tie parameters together: a congestion level and the number of
+sources that gives it, a pattern and its size. Tables and figures then show the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def varying(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of the parameters that are not the same everywhere."""
+    names = dict.fromkeys(name for each in points for name in each)
+    return [name for name in names if len({str(each.get(name)) for each in points}) > 1]
+
+
+def independent(points: Sequence[Mapping[str, Any]], first: Iterable[str] = ()) -> list[str]:
+    """Of the names that vary and are not among `first`, those whose values do not follow from `first` and the names
+    before them."""
+    known, found = list(first), []
+    for name in varying(points):
+        if name in known:
+            continue
+        apart = {tuple(str(each.get(other)) for other in known) for each in points}
+        together = {tuple(str(each.get(other)) for other in (*known, name)) for each in points}
+        if len(together) > len(apart):
+            known.append(name)
+            found.append(name)
+    return found
