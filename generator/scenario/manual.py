@@ -1,4 +1,4 @@
-"""The page about scenarios, made from the models in `generator.scenario.fields` and `laws`.
+"""The page about scenarios, made from the models in `generator.scenario.fields`, `kinds` and `laws`.
 
 Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with the default, and an example.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 import textwrap
 
 from generator import external
-from generator.scenario import fields, laws, repeating
+from generator.scenario import fields, kinds, laws, repeating
 from labs.record.metrics import METRICS
-from labs.spec.fields import Direction, Model
+from labs.spec.fields import Direction, Model, Pacing
 from labs.spec.manual import section
 
 _INTRODUCTION = """# Scenarios
 
-Made from the models in `generator/scenario/fields.py`; do not edit.
+Made from the models in `generator/scenario/fields.py` and `kinds.py`; do not edit.
 
 A scenario is a YAML file (`NAME.scenario.yaml`): a lab, what is sent over it and when, and the parameters that are
 varied. `ewan run FILE` runs all of it; `ewan run NAME` takes `NAME.scenario.yaml` of the current directory, else that
@@ -85,12 +85,20 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         fields.Socket,
     ),
     ("Sockets: `defaults`, and each step", fields.Socket, "", None),
+    (
+        "`pacing`",
+        Pacing,
+        "`none`, `psp 400Mbit/s` (a kind and its rate, so that a sweep can go over them), or exactly one of `psp`, "
+        "`tbf` and `fq` with its settings. Not of `messages` and `run`, whose hosts are paced in the lab; see "
+        "[pacing.md](pacing.md).",
+        None,
+    ),
     ("`repeat`", fields.Repeat, "", None),
-    ("`bulk` and `bidirectional`", fields.Bulk, "The volume alone, `bulk: 30Gbit`, says the same.", None),
-    ("`arrivals`", fields.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
-    ("`requests`", fields.Requests, "", None),
-    ("`udp`", fields.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
-    ("`messages`", fields.Messages, "", None),
+    ("`bulk` and `bidirectional`", kinds.Bulk, "The volume alone, `bulk: 30Gbit`, says the same.", None),
+    ("`arrivals`", kinds.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
+    ("`requests`", kinds.Requests, "", None),
+    ("`udp`", kinds.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
+    ("`messages`", kinds.Messages, "", None),
     ("`events`", fields.Event, "And the settings of a link, as `ewan set` takes them (not `framing`).", Direction),
     (
         "`capture`",

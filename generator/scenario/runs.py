@@ -117,7 +117,7 @@ class Runs(Sequence[ScenarioRun]):
                 have = f"{point + 1} of {len(self.points)} points have {work} nodes, flows, commands and values"
                 message = f"{have} in all runs: write fewer points, seeds or steps, for at most {MOST_WORK}"
                 raise self._places.error(("sweep",), message)
-            yield run, plan, schedule
+            yield run, schedule.plan, schedule
 
 
 def document_of(

@@ -20,8 +20,9 @@ from generator.scenario.events import events
 from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
 from generator.scenario.flow_paths import FlowPaths
 from generator.scenario.laws import draw
-from generator.scenario.patterns import PatternError, members
+from generator.scenario.pacing import Classes
 from generator.scenario.runs import ScenarioRun
+from labs.compile.pacing import PacingError
 from labs.forwarding import Forwarding
 from labs.plan import Plan
 from labs.record import disturbances, paths
@@ -29,6 +30,7 @@ from labs.record.bounds import RELEASE_P99_NS
 from labs.record.demand import Demand
 from labs.runtime.program import Command, DisturbanceWatch, Program
 from labs.shell import argv
+from labs.spec.patterns import PatternError, members
 from labs.spec.source import Path
 from labs.units import Duration
 
@@ -44,12 +46,15 @@ Member = tuple[str, str, str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`document` is schedule.json: the flows by their number in the tables, and what each command is.
+    """`plan` is the lab's, with the classes that pace the run's flows.
+
+    `document` is schedule.json: the flows by their number in the tables, and what each command is.
 
     Its `paths` are the links, with directions, that the flows' payload crosses from each source to each sink.
     `demand` counts, which takes longer than all the rest.
     """
 
+    plan: Plan
     program: Program
     document: dict[str, Any]
     demand: Callable[[], Demand]
@@ -92,6 +97,7 @@ class _Scheduler:
         self._addresses = traffic_request.addresses_of(plan)
         self._forwarding = Forwarding(plan)
         self._paths = FlowPaths(self._forwarding)
+        self._classes = Classes(plan, self._forwarding, virtual=clock == "virtual")
         self._parts = _Parts()
         self._flows = self._exchanges = 0
 
@@ -135,7 +141,10 @@ class _Scheduler:
             "commands": parts.told,
         }
         return Schedule(
-            program, document, functools.partial(demand.of, self._plan, self._forwarding, parts.asked, program)
+            self._classes.plan(),
+            program,
+            document,
+            functools.partial(demand.of, self._plan, self._forwarding, parts.asked, program),
         )
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
@@ -260,15 +269,33 @@ class _Scheduler:
                 flow["name"] += f" stream {number + 1}" if len(described) > 1 else ""
             self._parts.transfers += 1
             ends = (start.source, start.sink)
-            self._parts.asked.append(demand.Asked(step, settings, *ends, start.at_ns, stop_ns, start.members))
-            self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, start.at_ns, stop_ns))
+            paced_bps = None if start.members else self._classes.rate_bps(*ends, settings.pacing)
+            asked = demand.Asked(step, settings, *ends, start.at_ns, stop_ns, start.members, paced_bps)
+            self._parts.asked.append(asked)
+            self._parts.loads.append(
+                estimate.load(self._forwarding, step, settings, *ends, start.at_ns, stop_ns, paced_bps)
+            )
+            if paced_bps is not None:
+                for flow in described:
+                    flow["paced_bps"] = paced_bps
             if settings.generator != "ewan":
-                self._add_external(step, start, settings, stop_ns, described)
+                self._add_external(step, start, settings, stop_ns, described, error)
                 continue
+            paced = self._paced(start, settings, error)
             for (work, _), flow in zip(works, described, strict=True):
                 flow["request"] = len(self._parts.requests)
                 self._parts.described.append(flow)
-                self._parts.requests.append(self._flow(start, flow["name"], stop_ns, settings, work))
+                self._parts.requests.append(self._flow(start, flow["name"], stop_ns, paced, work))
+
+    def _paced(self, start: Start, settings: flows.FlowSettings, error: flows.Error) -> flows.FlowSettings:
+        """The settings with the class that one member's sockets name, if its step says how it is paced."""
+        if settings.pacing is None or start.members:
+            return settings
+        try:
+            number = self._classes.own(start.source, start.sink, settings.pacing, settings.streams)
+        except PacingError as wrong:
+            raise error(("pacing",), str(wrong)) from None
+        return replace(settings, socket={**settings.socket, "class": number})
 
     def _describe(self, step: Step, start: Start, settings: flows.FlowSettings, volume: int | None) -> dict[str, Any]:
         both = step.kind == "bidirectional"
@@ -306,6 +333,7 @@ class _Scheduler:
         settings: flows.FlowSettings,
         stop_ns: int | None,
         described: list[dict[str, Any]],
+        error: flows.Error,
     ) -> None:
         address = self._addresses[start.sink]
         transfer = external.Transfer(
@@ -321,6 +349,14 @@ class _Scheduler:
             seed=self._run.seed,
         )
         made = external.commands(settings.generator, transfer)
+        if settings.pacing is not None:
+            protocol: Literal["tcp", "udp"] = "udp" if step.kind == "udp" else "tcp"
+            try:
+                self._classes.found(
+                    start.source, start.sink, settings.pacing, settings.streams, (address, protocol, made.port)
+                )
+            except PacingError as wrong:
+                raise error(("pacing",), str(wrong)) from None
         for command in made.commands:
             client = command is made.commands[made.client]
             self._tell(step.name, command, settings.generator, "client" if client else "server")
