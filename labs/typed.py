@@ -50,6 +50,9 @@ def _reader(kind: Any) -> _Reader:
         return _of_literal(parts)
     if origin in (dict, Mapping):
         return _of_mapping(parts[1])
+    words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    if words:  # a word of a list, or nothing
+        return _of_literal((*words, None)) if NoneType in parts else _of_literal(tuple(words))
     tagged = [part for part in parts if is_dataclass(part)]
     return _of_union(tagged, frozenset(parts) - frozenset(tagged)) if tagged else _of_plain(frozenset(parts or (kind,)))
 

@@ -8,7 +8,7 @@ import pytest
 
 from generator.scenario import DescriptionError, Schedule
 from generator.tests.scenarios import flows, only, parse, planned
-from labs.plan import Interface
+from labs.plan import Interface, from_json, to_json
 from labs.stages import Filter, FqPacer, PspPacer, Sources, TbfPacer
 from labs.stages.egress import UNPACED
 from labs.units import NS_PER_SECOND
@@ -87,6 +87,7 @@ def test_packets_of_other_programs_are_found_by_the_port_that_they_go_to(step: s
     client = " ".join(made.program.commands[-1].argv)
     assert found == Filter(address=found.address, protocol=protocol, port=found.port)
     assert found.address in client and f"p {found.port} " in client
+    assert from_json(to_json(made.plan)) == made.plan
 
 
 def test_a_volume_takes_as_long_as_its_source_is_held_to() -> None:
