@@ -26,6 +26,7 @@ COMMANDS = {
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
     "hstts": "generator.suites.cli:hstts_command",
+    "transfers": "generator.transfers.cli:transfers_command",
     "tag": "generator.engine.tag:tag_command",
     "report": "analysis.cli:report_command",
     "export": "analysis.cli:export_command",

@@ -78,6 +78,7 @@ COMMANDS = (
     "generator.engine.rerun",
     "generator.engine.tag",
     "generator.suites.cli",
+    "generator.transfers.cli",
     "calibration.cli",
     "calibration.calibrate_cli",
     "calibration.host.cli",

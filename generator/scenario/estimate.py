@@ -110,6 +110,16 @@ def expected_ns(forwarding: Forwarding, loads: Sequence[FlowDemand]) -> int:
     return max(ends)
 
 
+def latest_ns(loads: Sequence[FlowDemand], begin_ns: int) -> int:
+    """About when the last of the transfers of a step ends, for steps that start after it: at its stop, if it has one,
+    else as it would alone on its path."""
+    ends = [begin_ns]
+    for each in loads:
+        alone = each.start_ns + each.pause_ns + (time_for(each.bytes, each.rate_bps) if each.bytes else 0)
+        ends.append(alone if each.stop_ns is None else each.stop_ns)
+    return max(ends)
+
+
 def _until(each: FlowDemand, end_ns: int) -> int:
     """What has neither a volume nor a count goes on until it is stopped."""
     if each.stop_ns is None:

@@ -57,6 +57,14 @@ def _nodes(value: object) -> tuple[str, ...]:
     raise ValueError('write names of nodes or a role, like "left[1-10]"')
 
 
+def _steps(value: object) -> tuple[str, ...]:
+    written = value if isinstance(value, (list, tuple)) else [value]
+    names = [name for name in written if isinstance(name, str) and name]
+    if names and len(names) == len(written):
+        return () if names == ["none"] else tuple(dict.fromkeys(names))
+    raise ValueError('write the name of a step, several as "[first, second]", or "none"')
+
+
 def _interval(value: object) -> Duration:
     """0, for none, needs no unit."""
     if not isinstance(value, bool) and str(value) == "0":
@@ -78,6 +86,7 @@ SeedsText = Annotated[Any, _title("whole number, or a list of them")]
 Parameter = Annotated[str | int, PlainValidator(parameter), _title("value", "4", "10ms")]
 CongestionText = Annotated[str, PlainValidator(_word), _title("congestion control", "cubic")]
 NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "left[1-10]", "[left1, right2]")]
+AfterText = Annotated[tuple[str, ...], PlainValidator(_steps), _title("steps", "first", "[first, second]")]
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
@@ -136,6 +145,9 @@ class Step(Socket):
         default_factory=at_once,
         description="when its first member starts, from T0; a law draws it for each member; 0s if absent",
         examples=["5s"],
+    )
+    after: AfterText = Field(
+        (), description="starts when these steps have ended, and `at` counts from then; `none`, as if absent: from T0"
     )
     offset: TimeLaw = Field(
         default_factory=at_once,

@@ -8,8 +8,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-import yaml
-
+from generator.scenario.text import dumped
 from generator.suites.application import Application, Case, Step, Traffic
 from generator.suites.pieces import BACKGROUND, LONGEST_DAY_NS, TAIL, exponential, pareto, percent, whole_seconds
 from labs.units import NS_PER_SECOND, Duration, parse_volume, time_for
@@ -23,14 +22,7 @@ WIDTH = 110  # of the lines of `about`
 
 def text(application: Application, case: Case) -> str:
     """The scenario of an application; its runs are its points × congestion controls × seeds."""
-    return yaml.dump(
-        _document(application, case, application.traffic(case)),
-        Dumper=_ScenarioDumper,
-        default_flow_style=None,
-        sort_keys=False,
-        allow_unicode=True,
-        width=float("inf"),  # a list is not broken within a name
-    )
+    return dumped(_document(application, case, application.traffic(case)))
 
 
 def _document(application: Application, case: Case, traffic: Traffic) -> dict[str, Any]:
@@ -87,18 +79,3 @@ def _background_about(case: Case) -> list[str]:
         f"(mean {BACKGROUND_FILE}, shape {TAIL}, cut at twenty means) arrive by Poisson's law, {share} of the "
         f"bottleneck each way, with {BACKGROUND_CONGESTION} whatever is tested."
     ]
-
-
-class _ScenarioDumper(yaml.SafeDumper):
-    """Writes values out where they repeat, and texts of several lines as they are."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Never `&id001`."""
-        return True
-
-
-def _string(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-_ScenarioDumper.add_representer(str, _string)

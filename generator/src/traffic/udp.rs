@@ -284,7 +284,7 @@ impl UdpFlow {
         }
         drop(state);
         self.gate.close();
-        world.running.one_ended();
+        world.running.one_ended(self.common.number);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
