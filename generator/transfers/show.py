@@ -48,7 +48,7 @@ def objectives_sheet(plans: Mapping[Strategy, TransferPlan], best: Optimum) -> S
     """f1 and f2 of each plan, and beside them what no plan can better."""
     rows = [
         [
-            TITLES[strategy],
+            strategy.upper(),
             _accepted(plan),
             seconds(plan.f1_s),
             NONE if plan.f2 is None else f"{plan.f2:.3f}",

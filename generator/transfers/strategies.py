@@ -101,6 +101,6 @@ def one_after_another(problem: Problem) -> TransferPlan:
         if in_time(transfer.end_s, request.deadline_s):
             before.append(transfer)
         else:
-            transfer = Transfer(request, why=f"it would end at {transfer.end_s:.6g} s")
+            transfer = Transfer(request, why=f"it would end at {transfer.end_s:.4g} s")
         found[request.name] = transfer
     return TransferPlan(problem, tuple(found[request.name] for request in problem.requests))

@@ -7,7 +7,6 @@ should have.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from generator.scenario.text import dumped
@@ -58,5 +57,5 @@ def _step(asked: Asked, transfer: Transfer, pacing: str | None) -> dict[str, Any
         step["at"] = str(Duration(round(transfer.start_s * NS_PER_SECOND)))
     step |= {"from": request.from_, "to": request.to}
     if pacing is not None:
-        step["pacing"] = {pacing: str(Rate(math.floor(transfer.most_bps * transfer.request.headers + 0.5)))}
+        step["pacing"] = f"{pacing} {Rate(round(transfer.most_bps * transfer.request.headers))}"
     return step | {"bulk": str(request.volume)}
