@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from generator.transfers.plan import Problem, Request, Span, Transfer, TransferPlan
 
@@ -72,6 +72,18 @@ def _open(problem: Problem, request: Request, interval: _Interval) -> bool:
     return request.release_s <= interval.begin_s and interval.end_s <= _latest_s(problem, request) * (1 + 1e-12)
 
 
+def _crossing(
+    requests: Sequence[Request], pairs: Sequence[tuple[int, int]]
+) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """For each link and interval the places of the pairs (request, interval) that may send there then, with the
+    request's number."""
+    found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    for place, (r, k) in enumerate(pairs):
+        for link in requests[r].links:
+            found[link, k].append((place, r))
+    return found
+
+
 def most_satisfied(problem: Problem) -> tuple[list[Request], int, bool]:
     """The largest set of requests that can be satisfied together, how many there are at most, and whether it is known
     that there is no larger one."""
@@ -85,22 +97,18 @@ def most_satisfied(problem: Problem) -> tuple[list[Request], int, bool]:
     rows: list[tuple[int, int, float]] = []
     low: list[float] = []
     high: list[float] = []
-    for number in range(len(requests)):
-        rows += [(len(low), len(requests) + place, 1.0) for place, (r, _) in enumerate(pairs) if r == number]
-        rows.append((len(low), number, -1.0))
-        low.append(0.0)
-        high.append(0.0)
-    for link, capacity in problem.capacity.items():
-        for index, interval in enumerate(intervals):
-            crossing = [(place, requests[r]) for place, (r, k) in enumerate(pairs) if k == index]
-            room = capacity * interval.length_s
-            rows += [
-                (len(low), len(requests) + place, each.volume_bits * each.links[link] / room)
-                for place, each in crossing
-                if link in each.links
-            ]
-            low.append(-math.inf)
-            high.append(1.0)
+    rows += [(number, number, -1.0) for number in range(len(requests))]
+    rows += [(r, len(requests) + place, 1.0) for place, (r, _) in enumerate(pairs)]
+    low += [0.0] * len(requests)
+    high += [0.0] * len(requests)
+    for (link, k), crossing in _crossing(requests, pairs).items():
+        room = problem.capacity[link] * intervals[k].length_s
+        rows += [
+            (len(low), len(requests) + place, requests[r].volume_bits * requests[r].links[link] / room)
+            for place, r in crossing
+        ]
+        low.append(-math.inf)
+        high.append(1.0)
     line, column, value = (np.array(part) for part in zip(*rows, strict=True))
     matrix = csr_array((value, (line, column)), shape=(len(low), len(requests) + len(pairs)))
     shares = [problem.alone_bps(requests[r]) * intervals[k].length_s / requests[r].volume_bits for r, k in pairs]
@@ -124,12 +132,23 @@ def shortest(problem: Problem, chosen: Sequence[Request]) -> TransferPlan:
     if not chosen:
         return TransferPlan(problem, tuple(Transfer(each, why="not satisfied") for each in problem.requests))
     intervals = _intervals(_instants(problem, chosen))
-    # The period begins in one interval and ends in the same or a later one; those that could be the shortest first.
-    ends = [(first, last) for first in range(len(intervals)) for last in range(first, len(intervals))]
-    least = {(a, b): max(intervals[b].begin_s - intervals[a].end_s, 0.0) for a, b in ends}
+    # No period is shorter than a transfer alone takes, or than a link needs for all that crosses it.
+    busy = (
+        sum(each.volume_bits * each.links.get(link, 0.0) for each in chosen) / capacity
+        for link, capacity in problem.capacity.items()
+    )
+    least_s = max([*busy, *(each.volume_bits / problem.alone_bps(each) for each in chosen)])
+    # It begins in one interval and ends in the same or a later one, which together have room for that; those that could
+    # be the shortest first.
+    ends = [
+        (max(intervals[last].begin_s - intervals[first].end_s, least_s), first, last)
+        for first in range(len(intervals))
+        for last in range(first, len(intervals))
+        if (intervals[last].end_s - intervals[first].begin_s) * (1 + 1e-9) >= least_s
+    ]
     shortest_s, found = math.inf, None
-    for first, last in sorted(ends, key=lambda pair: least[pair]):
-        if least[first, last] >= shortest_s:
+    for bound_s, first, last in sorted(ends):
+        if bound_s >= shortest_s * (1 - 1e-12):
             break
         tried = _within(problem, chosen, intervals, first, last)
         if tried is not None and tried[0] < shortest_s * (1 - 1e-12):
@@ -157,45 +176,44 @@ def _within(
     in s; then the volume of each request in each interval, by what all of it is.
     """
     from scipy.optimize import linprog
+    from scipy.sparse import csr_array
 
     inside = intervals[first : last + 1]
     pairs = [(r, k) for r, each in enumerate(chosen) for k, i in enumerate(inside) if _open(problem, each, i)]
     if {r for r, _ in pairs} != set(range(len(chosen))):
         return None
-    size = 2 + len(pairs)
-    equal = np.zeros((len(chosen), size))
-    for place, (r, _) in enumerate(pairs):
-        equal[r, 2 + place] = 1.0
-    # Each row: what is sent ≤ rate × the length of the interval, of which `begin` and `end` cut off a part.
-    rows: list[NDArray[np.float64]] = []
+    # How long each pair takes at the full rate of its request, in s.
+    takes_s = [chosen[r].volume_bits / problem.alone_bps(chosen[r]) for r, _ in pairs]
+    rows: list[tuple[int, int, float]] = []
     room: list[float] = []
 
-    def within(k: int, sent: dict[int, float]) -> None:
-        """Σ sent[place]·x[place], in s at the full rate, fits in the interval k."""
-        row = np.zeros(size)
-        for place, seconds in sent.items():
-            row[2 + place] = seconds
-        row[0] = 1.0 if k == 0 else 0.0
+    def within(k: int, sent: Sequence[tuple[int, float]]) -> None:
+        """What is sent, by place the time that all of it would take, fits in the interval k, of which the period's
+        begin and end cut off a part."""
+        rows.extend((len(room), 2 + place, seconds) for place, seconds in sent)
+        if k == 0:
+            rows.append((len(room), 0, 1.0))
         ends_here = k == len(inside) - 1
-        row[1] = -1.0 if ends_here else 0.0
-        rows.append(row)
+        if ends_here:
+            rows.append((len(room), 1, -1.0))
         room.append(0.0 if ends_here else inside[k].length_s)
 
-    for place, (r, k) in enumerate(pairs):
-        within(k, {place: chosen[r].volume_bits / problem.alone_bps(chosen[r])})
-    for link, capacity in problem.capacity.items():
-        for k in range(len(inside)):
-            sent = {
-                place: chosen[r].volume_bits * chosen[r].links[link] / capacity
-                for place, (r, at) in enumerate(pairs)
-                if at == k and link in chosen[r].links
-            }
-            if sent:
-                within(k, sent)
+    for place, (_, k) in enumerate(pairs):
+        if k in (0, len(inside) - 1):  # else it is a bound
+            within(k, [(place, takes_s[place])])
+    for (link, k), crossing in _crossing(chosen, pairs).items():
+        capacity = problem.capacity[link]
+        within(k, [(place, chosen[r].volume_bits * chosen[r].links[link] / capacity) for place, r in crossing])
+    line, column, value = (np.array(part) for part in zip(*rows, strict=True))
+    size = 2 + len(pairs)
+    fits = csr_array((value, (line, column)), shape=(len(room), size))
+    places = np.arange(2, size)
+    whole = csr_array((np.ones(len(pairs)), (np.array([r for r, _ in pairs]), places)), shape=(len(chosen), size))
     cost = np.zeros(size)
     cost[0], cost[1] = -1.0, 1.0
-    bounds = [(0.0, inside[0].length_s), (0.0, inside[-1].length_s), *((0.0, 1.0) for _ in pairs)]
-    done = linprog(cost, np.array(rows), np.array(room), equal, np.ones(len(chosen)), bounds, method="highs")
+    most = (min(inside[k].length_s / takes_s[place], 1.0) for place, (_, k) in enumerate(pairs))
+    bounds = [(0.0, inside[0].length_s), (0.0, inside[-1].length_s), *((0.0, share) for share in most)]
+    done = linprog(cost, fits, np.array(room), whole, np.ones(len(chosen)), bounds, method="highs")
     if done.status != 0 or done.x is None:
         return None
     begin_s, end_s = inside[0].begin_s + float(done.x[0]), inside[-1].begin_s + float(done.x[1])
