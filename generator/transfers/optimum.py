@@ -175,7 +175,7 @@ def _within(
     Variables: how late the period begins after the first interval's begin, how late it ends after the last one's begin,
     in s; then the volume of each request in each interval, by what all of it is.
     """
-    from scipy.optimize import linprog
+    from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
     inside = intervals[first : last + 1]
@@ -212,8 +212,11 @@ def _within(
     cost = np.zeros(size)
     cost[0], cost[1] = -1.0, 1.0
     most = (min(inside[k].length_s / takes_s[place], 1.0) for place, (_, k) in enumerate(pairs))
-    bounds = [(0.0, inside[0].length_s), (0.0, inside[-1].length_s), *((0.0, share) for share in most)]
-    done = linprog(cost, fits, np.array(room), whole, np.ones(len(chosen)), bounds, method="highs")
+    done = milp(  # without an integer among the variables
+        cost,
+        bounds=Bounds(0.0, np.array([inside[0].length_s, inside[-1].length_s, *most])),
+        constraints=[LinearConstraint(fits, -math.inf, np.array(room)), LinearConstraint(whole, 1.0, 1.0)],
+    )
     if done.status != 0 or done.x is None:
         return None
     begin_s, end_s = inside[0].begin_s + float(done.x[0]), inside[-1].begin_s + float(done.x[1])
