@@ -17,9 +17,9 @@ import click
 
 from generator import scenario as scenarios
 from generator.engine import cli as running
-from generator.engine import engine
-from generator.engine.engine import Prepared
+from generator.engine import engine, preparation
 from generator.engine.experiment import Experiment
+from generator.engine.preparation import Prepared
 from generator.scenario import Scenario
 from generator.transfers import optimum, reading, seen, show, strategies, writing
 from generator.transfers.plan import TransferPlan
@@ -177,9 +177,11 @@ def _prepared(
         for strategy, scenario in scenario_of.items():
             runtime = "virtual" if virtual else context.runtime
             facts = running.facts_of(scenario, None, None, {}, None, runtime, called)
-            jobs = engine.jobs(scenario.runs(), virtual)
+            jobs = preparation.jobs(scenario.runs(), virtual)
             directory = rundir.make(scenario.name)
-            result[strategy] = engine.prepare(jobs, facts, virtual=virtual, directory=directory, unverified=unverified)
+            result[strategy] = preparation.prepare(
+                jobs, facts, virtual=virtual, directory=directory, unverified=unverified
+            )
     except BaseException:
         for prepared in result.values():
             prepared.drop()
