@@ -3,7 +3,7 @@
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; FILE for trace; those of HSTTS are in docs/hstts.md.
+# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; FILE for trace and transfers; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -61,6 +61,8 @@ archive: setup ## an experiment for others: RO-Crate with reproduce.sh; RUN=resu
 	@$(EWAN) archive $(if $(call given,RUN),'$(RUN)') $(call option,LICENCE,licence) $(call option,AUTHOR,author,$(subst ','\'',$(AUTHOR))) $(OPTS)
 hstts: setup ## test suite of transport protocols; APP=TU|WM|PP|BU|PA|all RTT= RATE= CC= CG= R= … PROFILE=quick|paper
 	@$(EWAN) hstts $(HSTTS_OPTIONS)
+transfers: setup ## bulk transfers planned as TS1 and TS2 of the eWAN paper; FILE=requests.yaml RUNTIME= (OPTS=--run: run them)
+	@$(EWAN) transfers '$(FILE)' $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
 report: setup ## HTML report and figures of an experiment; RUN=results/… FIGURE="goodput by buffer" (FLENT=DIR: files for flent)
 	@$(EWAN) report $(if $(call given,RUN),'$(RUN)') $(call option,FIGURE,figure) $(call option,FLENT,flent) $(OPTS)
 export: setup ## results for papers and programs; RUN=results/… LATEX=DIR CSV=DIR PARQUET=DIR FLENT=DIR; a scenario: NXE=FILE.xml NS2=FILE.tcl NS3=FILE.cc

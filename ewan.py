@@ -27,6 +27,7 @@ COMMANDS = {
     "archive": "generator.engine.crate.cli:archive_command",
     "hstts": "generator.suites.cli:hstts_command",
     "paper": "generator.papers.cli:paper_command",
+    "transfers": "generator.transfers.cli:transfers_command",
     "tag": "generator.engine.tag:tag_command",
     "report": "analysis.cli:report_command",
     "export": "analysis.cli:export_command",

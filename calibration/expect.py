@@ -32,7 +32,7 @@ from labs.forwarding import Forwarding
 from labs.plan import End, Hop, Interface, Link, Pair, Plan
 from labs.stages import DelayTable, Direction, DropTail, Psp
 from labs.stages.delay import nominal_ns
-from labs.stages.egress import paced
+from labs.stages.egress import card_of, paced
 from labs.units import PPB
 
 DIRECTIONS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
@@ -153,10 +153,10 @@ def _rate_bps(interface: Interface) -> int:
 
 def _exit(interface: Interface) -> HostExit:
     """What the psp of a sending interface adds; nothing where it has none."""
-    egress = interface.egress
-    if not isinstance(egress, Psp):
+    card = card_of(interface.egress)
+    if not isinstance(card, Psp):
         return HostExit()
-    return HostExit(egress.rate_bps, card_framing(egress), egress.dither_ns)
+    return HostExit(card.rate_bps, card_framing(card), card.dither_ns)
 
 
 def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> ProbeEnds:

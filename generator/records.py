@@ -102,9 +102,15 @@ def flow_rows(
         if (index := flow.get("request")) is None:
             continue
         work = request["flows"][index]["work"] if request else {}
-        for record in by_flow.get(index, [{"part": 0, "error": "it left no record"}]):
+        for record in by_flow.get(index, [{"part": 0, "error": _unstarted(flow)}]):
             rows.append(flow_row(flow, record, work))
     return rows
+
+
+def _unstarted(flow: Mapping[str, Any]) -> str:
+    if after := flow.get("after"):
+        return f"did not start: {', '.join(after)} had not ended"
+    return "it left no record"
 
 
 def flow_row(flow: Mapping[str, Any], record: Mapping[str, Any], work: Mapping[str, Any]) -> Row:

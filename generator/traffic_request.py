@@ -16,6 +16,7 @@ from typing import Any, Literal
 import orjson
 
 from labs.plan import Plan
+from labs.runtime.program import Command
 from labs.units import NS_PER_SECOND
 
 Clock = Literal["live", "virtual"]
@@ -78,6 +79,15 @@ def request(plan: Plan, flows: Sequence[Mapping[str, Any]], clock: Clock, longes
         "longest_ns": longest_ns,
         "flows": list(flows),
     }
+
+
+def between(flows: Sequence[Mapping[str, Any]], commands: Sequence[Command]) -> dict[str, list[int]]:
+    """Steps of flows that commands wait for, and the other way round; nothing where none are."""
+    of_flows, of_commands = ({flow.get("step") for flow in flows}, {each.step for each in commands if not each.service})
+    told = {step for each in commands for step in each.after if step in of_flows}
+    elsewhere = {step for flow in flows for step in flow.get("after", ()) if step in of_commands}
+    pairs = (("told", told), ("elsewhere", elsewhere))
+    return {key: sorted(steps) for key, steps in pairs if steps}
 
 
 def end(lab: str, node: str, address: str) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 In: a type and data as a JSON parser gives it. Out: a value of that type, or a ValueError that names the place in the
 data: an unknown or missing key, an unknown kind, a value of the wrong type. A union of dataclasses is told apart by
-the key `kind`, which is a literal in each of them. A dataclass with `SPARSE: ClassVar[bool] = True` may lack keys: its
-defaults hold then. The readers are made once for each type.
+the key `kind`, which is a literal in each of them. A dataclass with `SPARSE: ClassVar[bool] = True` may lack keys that
+have defaults. The readers are made once for each type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -50,6 +50,9 @@ def _reader(kind: Any) -> _Reader:
         return _of_literal(parts)
     if origin in (dict, Mapping):
         return _of_mapping(parts[1])
+    words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    if words:  # a word of a list, or nothing
+        return _of_literal((*words, None)) if NoneType in parts else _of_literal(tuple(words))
     tagged = [part for part in parts if is_dataclass(part)]
     return _of_union(tagged, frozenset(parts) - frozenset(tagged)) if tagged else _of_plain(frozenset(parts or (kind,)))
 
@@ -60,13 +63,18 @@ def _of_dataclass(kind: Any) -> _Reader:
     readers = [(field.name, _reader(hints[field.name])) for field in fields(kind) if field.init]
     fixed = [(field.name, _reader(hints[field.name])) for field in fields(kind) if not field.init]
     sparse = getattr(kind, "SPARSE", False)
+    needed = {
+        field.name
+        for field in fields(kind)
+        if not sparse or (field.default is MISSING and field.default_factory is MISSING)
+    }
     by_keyword = sparse or any(field.kw_only for field in fields(kind))
 
     def read(data: Any) -> Any:
         if not isinstance(data, dict):
             raise _WrongDataError("is no object")
-        if data.keys() != names and not (sparse and data.keys() < names):
-            key = sorted(data.keys() - names or names - data.keys())[0]
+        if not needed <= data.keys() <= names:
+            key = sorted(data.keys() - names or needed - data.keys())[0]
             raise _WrongDataError(f"has {'an unknown' if key in data else 'no'} key {key!r}")
         values = []
         name = ""

@@ -80,6 +80,7 @@ COMMANDS = (
     "generator.engine.tag",
     "generator.suites.cli",
     "generator.papers.cli",
+    "generator.transfers.cli",
     "calibration.cli",
     "calibration.calibrate_cli",
     "calibration.host.cli",

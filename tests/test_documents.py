@@ -17,6 +17,7 @@ import pytest
 
 from ewan import COMMANDS
 from generator.scenario import parse as parse_scenario
+from generator.transfers.reading import parse as requests_of
 from labs.commands.group import imported
 from labs.compile import HostFacts, compile
 from labs.spec import parse
@@ -171,12 +172,15 @@ BLOCKS = [(path, line, text) for path in DOCUMENTS for line, text in yaml_blocks
 
 @pytest.mark.parametrize(("path", "line", "text"), BLOCKS, ids=[f"{path.name}:{line}" for path, line, _ in BLOCKS])
 def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, tmp_path: Path) -> None:
-    """Whole labs compile, whole scenarios give runs; a piece of a lab is right where it belongs."""
+    """Whole labs compile, whole scenarios give runs, requests of transfers are read; a piece of a lab is right where it
+    belongs."""
     file = tmp_path / f"block.{'scenario' if 'steps:' in text else 'lab'}.yaml"
     for trace in (ROOT / "labs/library").glob("*.csv"):
         shutil.copy(trace, tmp_path)
     if "steps:" in text:
         assert list(parse_scenario(text, file).runs().scheduled(HostFacts((0, 1), (), "virtual"), "virtual"))
+    elif "requests:" in text:
+        assert requests_of(text, file, HostFacts((0, 1), (), "virtual")).problem.requests
     else:
         whole = text if "topology" in text else f"topology: dumbbell\n{text}"
         assert compile(parse(whole, file), HostFacts((0, 1), (), "live")).nodes

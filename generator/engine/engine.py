@@ -282,7 +282,8 @@ class Engine:
             same = first[point]
             run = self._repeat(same.parameters, number, seed)
             plan = compile_spec(run.spec, facts)
-            more = job(run, plan, run.schedule(plan, clock(virtual)), same.demand)
+            schedule = run.schedule(plan, clock(virtual))
+            more = job(run, schedule.plan, schedule, same.demand)
             more.entry.certificate, more.entry.verified = same.certificate, same.verified
             self._experiment.add(more)
             self._experiment.save_run(more.entry)

@@ -79,6 +79,7 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
     if len(entries) <= flow["command"]:
         return {"flows": [{**row, "error": f"{tool.name}: did not run"}]}
     entry = entries[flow["command"]]
+    row["scheduled_ns"] = entry["at_ns"]
     if entry["error"] is not None or entry["started_ns"] is None:
         return {"flows": [{**row, "error": entry["error"] or f"{tool.name}: was not started"}]}
     return tool.rows(

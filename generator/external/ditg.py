@@ -86,6 +86,7 @@ def commands(transfer: Transfer) -> Made:
         ),
         client=1,
         tool={"name": "ditg", "server": number, "log": log},
+        port=FIRST_PORT + number,
     )
 
 

@@ -77,6 +77,7 @@ def commands(transfer: Transfer) -> Made:
         ),
         client=1,
         tool={"name": "iperf3", "server": transfer.number},
+        port=port,
     )
 
 

@@ -44,11 +44,13 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with."""
+    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with;
+    `port`: of the sink, by which its data are found."""
 
     commands: tuple[Command, ...]
     client: int
     tool: dict[str, Any] = field(default_factory=dict)
+    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from generator.nxe import script, vocabulary
 from generator.nxe.sites import describe, ranges
 from generator.scenario import ScenarioRun
 from generator.scenario.fields import ScenarioDescription, Socket, Step
-from generator.scenario.patterns import PatternError, members
+from labs.spec.patterns import PatternError, members
 from labs.plan import Plan
 
 _LEFT_OUT = ("capture", "stop", "normalise", "compare", "beside", "metrics", "figures", "scales")

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from generator.scenario import entries
-from generator.scenario.fields import Kind, Step
+from generator.scenario.fields import Step
 from generator.scenario.flow_paths import partners
 from generator.scenario.flows import FlowSettings, packet_interval
+from generator.scenario.kinds import Kind
 from generator.scenario.laws import drawn_mean, mean, share_above
 from generator.scenario.network import Network, Way
 from generator.scenario.windows import FIRST_WINDOW, Bottleneck, Cross, Stream, deliver
@@ -50,6 +51,8 @@ class Asked:
     start_ns: int
     stop_ns: int | None
     ranks: tuple[str, ...] = ()
+    paced_bps: int | None = None
+    """What its source is held to."""
 
 
 @dataclass(slots=True)
@@ -215,9 +218,13 @@ class _Counter:
             rtt_s=self._network.rtt_s(each.source, each.sink),
             congestion=each.settings.congestion or "cubic",
             packets=packets,
-            line_pps=self._network.pps(first) / each.settings.streams,
+            line_pps=min(self._network.pps(first), self._paced_pps(each, first)) / each.settings.streams,
             most_window=window,
         )
+
+    def _paced_pps(self, each: Asked, first: Hop) -> float:
+        """Full packets a second that leave a source that is paced."""
+        return math.inf if each.paced_bps is None else each.paced_bps / BITS_PER_BYTE / self._network.framed(first)
 
     def _cross(self, hop: Hop, at: Bottleneck) -> list[Cross]:
         """What else crosses a bottleneck."""

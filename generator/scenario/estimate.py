@@ -45,14 +45,16 @@ def load(
     sink: str,
     start_ns: int,
     stop_ns: int | None,
+    paced_bps: int | None = None,
 ) -> FlowDemand:
-    """What one transfer of a step asks of the links on its path."""
+    """What one transfer of a step asks of the links on its path; `paced_bps`: what its source is held to."""
     rtt_ns = forwarding.rtt_ns(source, sink)
     amount, pause_ns = _demand(step, rtt_ns)
     counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))
     # What is counted of requests are the answers.
     path = forwarding.path(*((sink, source) if step.kind == "requests" else (source, sink)))
     rate = path.bottleneck_bps or NS_PER_SECOND
+    rate = rate if paced_bps is None or step.kind == "requests" else min(rate, paced_bps)
     window = _window_bytes(settings)
     if window is not None and rtt_ns:
         rate = max(1, min(rate, mean_rate_bps(window, rtt_ns)))
@@ -105,6 +107,16 @@ def expected_ns(forwarding: Forwarding, loads: Sequence[FlowDemand]) -> int:
         volume, rate_bps = sum(each.bytes for each in those if each.stop_ns is None), forwarding.rate_bps(hop)
         if volume and rate_bps:
             ends.append(min(each.start_ns for each in those) + time_for(volume, rate_bps))
+    return max(ends)
+
+
+def latest_ns(loads: Sequence[FlowDemand], begin_ns: int) -> int:
+    """About when the last of the transfers of a step ends, for steps that start after it: at its stop, if it has one,
+    else as it would alone on its path."""
+    ends = [begin_ns]
+    for each in loads:
+        alone = each.start_ns + each.pause_ns + (time_for(each.bytes, each.rate_bps) if each.bytes else 0)
+        ends.append(alone if each.stop_ns is None else each.stop_ns)
     return max(ends)
 
 

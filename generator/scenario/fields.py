@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from generator.scenario.laws import DAY_NS, SizeLaw, TimeLaw, TimeText, VolumeText, constant
+from generator.scenario.kinds import (
+    KINDS,
+    Arrivals,
+    Bulk,
+    Kind,
+    Messages,
+    Requests,
+    Udp,
+    at_once,
+)
+from generator.scenario.laws import DAY_NS, TimeLaw, TimeText, VolumeText
 from generator.scenario.published import FigureText, Metric, PublishedText
 from generator.scenario.repeating import Stop
 from labs.record.quantities import Role
-from labs.spec.fields import Direction, Model
-from labs.spec.values import Count, Name, RateText
+from labs.spec.fields import Direction, Model, Pacing
+from labs.spec.values import Count, Name
 from labs.units import Duration, Size, UnitError
 
 MOST_FLOWS = 16_384  # of a run; generator/src/traffic/request.rs
@@ -47,6 +57,14 @@ def _nodes(value: object) -> tuple[str, ...]:
     raise ValueError('write names of nodes or a role, like "left[1-10]"')
 
 
+def _steps(value: object) -> tuple[str, ...]:
+    written = value if isinstance(value, (list, tuple)) else [value]
+    names = [name for name in written if isinstance(name, str) and name]
+    if names and len(names) == len(written):
+        return () if names == ["none"] else tuple(dict.fromkeys(names))
+    raise ValueError('write the name of a step, several as "[first, second]", or "none"')
+
+
 def _interval(value: object) -> Duration:
     """0, for none, needs no unit."""
     if not isinstance(value, bool) and str(value) == "0":
@@ -68,6 +86,7 @@ SeedsText = Annotated[Any, _title("whole number, or a list of them")]
 Parameter = Annotated[str | int, PlainValidator(parameter), _title("value", "4", "10ms")]
 CongestionText = Annotated[str, PlainValidator(_word), _title("congestion control", "cubic")]
 NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "left[1-10]", "[left1, right2]")]
+AfterText = Annotated[tuple[str, ...], PlainValidator(_steps), _title("steps", "first", "[first, second]")]
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
@@ -101,11 +120,12 @@ class Socket(Model):
     dscp: Annotated[int, Count(0, 63)] | None = Field(None, description="DSCP; 0 if absent", examples=[46])
     ecn: bool | None = Field(None, description="explicit congestion notification; false if absent")
     nodelay: bool | None = Field(None, description="without Nagle's algorithm; false if absent")
-
-
-def _at_once() -> TimeLaw:
-    law: TimeLaw = constant(Duration(0))
-    return law
+    pacing: Pacing | None = Field(
+        None,
+        description="the rate of what each member's `from` sends, all its connections together, at its host's exit; as "
+        "the lab says of its host if absent",
+        examples=["{psp: 400Mbit/s}", "none"],
+    )
 
 
 class Repeat(Model):
@@ -115,90 +135,6 @@ class Repeat(Model):
     every: TimeLaw = Field(description="from one start to the next, a duration or a law", examples=["10s"])
 
 
-class Bulk(Model):
-    """A transfer of a volume, or of as much as fits in the step's time."""
-
-    volume: VolumeText | None = Field(
-        None, description="what each member sends, all its streams together; as much as fits in `for` if absent"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _volume(cls, value: Any) -> Any:
-        return {} if value is None else value if isinstance(value, dict) else {"volume": value}
-
-
-class Arrivals(Model):
-    """TCP connections that arrive at random times, each of which sends a random volume."""
-
-    count: Annotated[int, Count(1, 10_000_000)] | None = Field(
-        None, description="how many; as many as arrive in `for` if absent", examples=[3000]
-    )
-    interval: TimeLaw = Field(description="from one to the next", examples=["{exponential: {mean: 100ms}}"])
-    size: SizeLaw = Field(description="of each", examples=["{pareto: {mean: 100kB, shape: 1.3}}"])
-
-
-class Requests(Model):
-    """A session: request, response, thinking, and again."""
-
-    count: Annotated[int, Count(1, 10_000_000)] | None = Field(
-        None, description="requests of a session; as many as fit in `for` if absent", examples=[100]
-    )
-    request: SizeLaw = Field(description="from client (`from`) to server (`to`)", examples=["300B"])
-    response: SizeLaw = Field(description="the answer", examples=["{pareto: {mean: 12kB, shape: 1.2}}"])
-    think: TimeLaw = Field(
-        default_factory=_at_once,
-        description="from an answer to the next request; none if absent",
-        examples=["{exponential: {mean: 1s}}"],
-    )
-    new_connection: bool = Field(False, description="a connection for each request; one for all if absent")
-
-
-class Udp(Model):
-    """A stream of packets at exact times."""
-
-    count: Annotated[int, Count(1, 2**40)] | None = Field(
-        None, description="packets; as many as fit in `for` if absent", examples=[1000]
-    )
-    size: SizeLaw = Field(description="UDP payload of a packet, at least 24B", examples=["1470B"])
-    rate: RateText | None = Field(
-        None,
-        description="of UDP payload, while it sends, at constant intervals; this or `interval`",
-        examples=["8Mbit/s"],
-    )
-    interval: TimeLaw | None = Field(
-        None, description="from a packet to the next; this or `rate`", examples=["{exponential: {mean: 1ms}}"]
-    )
-    on: TimeLaw | None = Field(
-        None, description="packets are sent in periods this long only, with `off` between them; always if absent",
-        examples=["{exponential: {mean: 500ms}}"],
-    )  # fmt: skip
-    off: TimeLaw | None = Field(None, description="see `on`", examples=["{exponential: {mean: 500ms}}"])
-
-
-Pattern = Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"]
-"""Who exchanges with whom; generator/src/traffic/messages/pattern.rs."""
-
-
-class Messages(Model):
-    """Message passing between ranks."""
-
-    pattern: Pattern = Field(
-        description="ping-pong: of ranks 1 and 2, 3 and 4 …; all-to-all: everybody sends to everybody; "
-        "neighbour-exchange: each with both neighbours in a ring; barrier: 1 byte, until all are there"
-    )
-    iterations: Annotated[int, Count(1, 10_000_000)] = Field(description="how often", examples=[100])
-    size: SizeLaw | None = Field(None, description="of a message; not for barrier", examples=["10kB"])
-    compute: TimeLaw = Field(
-        default_factory=_at_once, description="what a rank computes before each exchange; 0 if absent", examples=["1ms"]
-    )
-
-
-Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "messages", "run"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Of steps; each is a key of `Step`."""
-
-
 class Step(Socket):
     """One key of `steps`: who sends what to whom, when and how."""
 
@@ -206,12 +142,15 @@ class Step(Socket):
     name: Name = Field(description="in tables and in the names of its flows", examples=["forward"])
     role: Role | None = Field(None, description="what metrics count it as; load if absent")
     at: TimeLaw = Field(
-        default_factory=_at_once,
+        default_factory=at_once,
         description="when its first member starts, from T0; a law draws it for each member; 0s if absent",
         examples=["5s"],
     )
+    after: AfterText = Field(
+        (), description="starts when these steps have ended, and `at` counts from then; `none`, as if absent: from T0"
+    )
     offset: TimeLaw = Field(
-        default_factory=_at_once,
+        default_factory=at_once,
         description="from one member's start to the next's, a duration or a law; 0s if absent",
         examples=["1s", "{exponential: {mean: 1s}}"],
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from generator.scenario.fields import Pattern, Step
+from generator.scenario.fields import Step
+from generator.scenario.kinds import Pattern
 from labs.forwarding import Forwarding
 from labs.plan import Hop
 from labs.record.paths import CrossedLink, CrossedPath

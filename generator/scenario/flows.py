@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from generator.scenario.fields import LEAST_UDP, MOST_UDP, Kind, Socket, Step
+from generator.scenario.fields import LEAST_UDP, MOST_UDP, Socket, Step
+from generator.scenario.kinds import Kind
 from generator.scenario.laws import Either, amount, document, least, mean, number_or
+from labs.spec.fields import Pacing
 from labs.spec.source import DescriptionError, Path
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Size
 
@@ -38,8 +40,20 @@ FOREIGN: dict[Kind, tuple[str, ...]] = {
     "arrivals": ("ranks", "on", "streams"),
     "requests": ("ranks", "on", "streams"),
     "udp": ("ranks", "on", "streams", *_TCP),
-    "messages": (*_SENDS, "on"),
-    "run": (*_SENDS, "ranks", "for_", "role", "generator", "ecn", "dscp", "send_buffer", "receive_buffer", *_TCP),
+    "messages": (*_SENDS, "on", "pacing"),
+    "run": (
+        *_SENDS,
+        "pacing",
+        "ranks",
+        "for_",
+        "role",
+        "generator",
+        "ecn",
+        "dscp",
+        "send_buffer",
+        "receive_buffer",
+        *_TCP,
+    ),
 }
 
 
@@ -51,6 +65,8 @@ class FlowSettings:
     congestion: str | None
     streams: int
     socket: dict[str, Any]
+    pacing: Pacing | None = None
+    """What the step or `defaults` say; None: nothing."""
 
 
 def settings(step: Step, defaults: Socket) -> FlowSettings:
@@ -75,7 +91,7 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
         "ecn": said("ecn") or False,
         "nodelay": said("nodelay") or False,
     }
-    return FlowSettings(said("generator") or "ewan", congestion, said("streams") or 1, socket)
+    return FlowSettings(said("generator") or "ewan", congestion, said("streams") or 1, socket, said("pacing"))
 
 
 def check(step: Step, error: Error) -> None:

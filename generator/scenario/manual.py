@@ -1,4 +1,4 @@
-"""The page about scenarios, made from the models in `generator.scenario.fields` and `laws`.
+"""The page about scenarios, made from the models in `generator.scenario.fields`, `kinds` and `laws`.
 
 Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with the default, and an example.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 import textwrap
 
 from generator import external
-from generator.scenario import fields, laws, repeating
+from generator.scenario import fields, kinds, laws, repeating
 from labs.record.metrics import METRICS
-from labs.spec.fields import Direction, Model
+from labs.spec.fields import Direction, Model, Pacing
 from labs.spec.manual import section
 
 _INTRODUCTION = """# Scenarios
 
-Made from the models in `generator/scenario/fields.py`; do not edit.
+Made from the models in `generator/scenario/fields.py` and `kinds.py`; do not edit.
 
 A scenario is a YAML file (`NAME.scenario.yaml`): a lab, what is sent over it and when, and the parameters that are
 varied. `ewan run FILE` runs all of it; `ewan run NAME` takes `NAME.scenario.yaml` of the current directory, else that
@@ -66,6 +66,13 @@ again as `repeat` says. `at`, `offset` and `every` may be laws; they are drawn f
 Where other tools' servers must listen first, or packets are captured, all of the schedule begins as much as 100 ms
 later.
 
+**One after the other.** A step with `after: first`, or `after: [first, second]`, starts when those steps have ended, in
+either clock: the programs that send and run know it, nobody looks on from outside. A step has ended with the last of
+its members, of all rounds and streams, however they ended; a flow ends with its last byte at the receiver, a command
+with its process. `at` counts from then: `{after: first, at: 2s}` leaves a pause. `after: none` is T0 again, for sweeps.
+Commands and flows may wait for each other. A circle is refused, and so is waiting for a service. What still waits when
+the run's time is over is an error of its flow.
+
 **Laws.** `10ms` alone is constant; else `{exponential: {mean: 10ms}}` and so on, see below. The generator draws from
 streams of its own for each flow, seeded by the run's seed and the flow's number: a flow added at the end changes none.
 
@@ -85,12 +92,20 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         fields.Socket,
     ),
     ("Sockets: `defaults`, and each step", fields.Socket, "", None),
+    (
+        "`pacing`",
+        Pacing,
+        "`none`, `psp 400Mbit/s` (a kind and its rate, so that a sweep can go over them), or exactly one of `psp`, "
+        "`tbf` and `fq` with its settings. Not of `messages` and `run`, whose hosts are paced in the lab; see "
+        "[pacing.md](pacing.md).",
+        None,
+    ),
     ("`repeat`", fields.Repeat, "", None),
-    ("`bulk` and `bidirectional`", fields.Bulk, "The volume alone, `bulk: 30Gbit`, says the same.", None),
-    ("`arrivals`", fields.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
-    ("`requests`", fields.Requests, "", None),
-    ("`udp`", fields.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
-    ("`messages`", fields.Messages, "", None),
+    ("`bulk` and `bidirectional`", kinds.Bulk, "The volume alone, `bulk: 30Gbit`, says the same.", None),
+    ("`arrivals`", kinds.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
+    ("`requests`", kinds.Requests, "", None),
+    ("`udp`", kinds.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
+    ("`messages`", kinds.Messages, "", None),
     ("`events`", fields.Event, "And the settings of a link, as `ewan set` takes them (not `framing`).", Direction),
     (
         "`capture`",

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from generator.scenario.fields import parameter
-from generator.scenario.patterns import split
 from labs import shell
+from labs.spec.patterns import split
 from labs.spec.source import DescriptionError, Path, Place, Places, read_yaml, scalar, spell
 from labs.wording import nearest
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path as File
 from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import ValidationError
@@ -122,7 +123,7 @@ class Runs(Sequence[ScenarioRun]):
                 have = f"{point + 1} of {len(self.points)} points have {work} nodes, flows, commands and values"
                 message = f"{have} in all runs: write fewer points, seeds or steps, for at most {MOST_WORK}"
                 raise self._places.error(("sweep",), message)
-            yield run, plan, schedule
+            yield run, schedule.plan, schedule
 
 
 def document_of(
@@ -137,14 +138,19 @@ def document_of(
 
 
 def _lab(scenario: Scenario, lab: Any, places: Places) -> Spec:
-    """A lab written out, or another file's, or one of the library."""
-    folder = scenario.file.parent
+    return lab_of(scenario.file, scenario.name, lab, places)
+
+
+def lab_of(beside: File, name: str, lab: Any, places: Places) -> Spec:
+    """What the key `lab` of a file means: a lab written out, which is called `name` unless it says its own, another
+    file's, relative to this one, or one of the library."""
+    folder = beside.parent
     if isinstance(lab, dict):
         if not lab:
             raise places.error(("lab",), 'is empty: write at least "{topology: dumbbell}"')
         inner = Places(places.file, {path[1:]: place for path, place in places.known.items() if path[:1] == ("lab",)})
         raw = copy.deepcopy(lab)
-        raw.setdefault("name", scenario.name)
+        raw.setdefault("name", name)
         return specs.from_data(raw, inner, folder)
     if not isinstance(lab, str):
         raise places.error(("lab",), 'write a lab description, or the path or name of one, like "dumbbell"')

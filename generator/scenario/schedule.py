@@ -7,21 +7,22 @@ which flow is what, for tables and analysis. Pure and deterministic: what is dra
 from __future__ import annotations
 
 import functools
-import itertools
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from generator import external, traffic_request
-from generator.scenario import captures, demand, estimate, flows
+from generator.scenario import captures, demand, estimate, flows, order
 from generator.scenario.events import events
 from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
 from generator.scenario.flow_paths import FlowPaths
 from generator.scenario.laws import draw
-from generator.scenario.patterns import PatternError, members
+from generator.scenario.order import Turn
+from generator.scenario.pacing import Classes
+from generator.scenario.participants import Member, participants
 from generator.scenario.runs import ScenarioRun
+from labs.compile.pacing import PacingError
 from labs.forwarding import Forwarding
 from labs.plan import Plan
 from labs.record import disturbances, paths
@@ -29,6 +30,7 @@ from labs.record.bounds import RELEASE_P99_NS
 from labs.record.demand import Demand
 from labs.runtime.program import Command, DisturbanceWatch, Program
 from labs.shell import argv
+from labs.spec.patterns import PatternError, members
 from labs.spec.source import Path
 from labs.units import Duration
 
@@ -38,18 +40,18 @@ WATCHED = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)
 
 Clock = Literal["live", "virtual"]
 
-Member = tuple[str, str, str, tuple[str, ...]]
-"""Name, source, sink and ranks."""
-
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`document` is schedule.json: the flows by their number in the tables, and what each command is.
+    """`plan` is the lab's, with the classes that pace the run's flows.
+
+    `document` is schedule.json: the flows by their number in the tables, and what each command is.
 
     Its `paths` are the links, with directions, that the flows' payload crosses from each source to each sink.
     `demand` counts, which takes longer than all the rest.
     """
 
+    plan: Plan
     program: Program
     document: dict[str, Any]
     demand: Callable[[], Demand]
@@ -57,7 +59,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One member of a step, in one of its rounds; `sink` is empty for a command, `members` are ranks."""
+    """One member of a step, in one of its rounds; `sink` is empty for a command, `members` are ranks.
+
+    `at_ns` counts from T0, or from the end of the steps that the step waits for.
+    """
 
     source: str
     sink: str
@@ -92,16 +97,17 @@ class _Scheduler:
         self._addresses = traffic_request.addresses_of(plan)
         self._forwarding = Forwarding(plan)
         self._paths = FlowPaths(self._forwarding)
+        self._classes = Classes(plan, self._forwarding, virtual=clock == "virtual")
         self._parts = _Parts()
         self._flows = self._exchanges = 0
+        self._ordered = any(step.after for step in run.document.steps)
 
     def schedule(self) -> Schedule:
         steps, places = self._document.steps, self._run.places
         flows.check_buffers(self._document.defaults, lambda path, message: places.error(("defaults", *path), message))
         starts = [self._starts(index, step) for index, step in enumerate(steps)]
         begin_ns = self._begin(starts)
-        for index, (step, members_of) in enumerate(zip(steps, starts, strict=True)):
-            self._add(index, step, [replace(start, at_ns=start.at_ns + begin_ns) for start in members_of])
+        turns = self._turns(starts, begin_ns)
         parts = self._parts
         if not parts.requests and not parts.commands:
             raise self._run.places.error(("steps",), "nothing is sent: write a step with at least one member")
@@ -109,7 +115,7 @@ class _Scheduler:
             self._tell(captures.STEP, command, None, captures.STEP)
         expected_ns = estimate.expected_ns(self._forwarding, parts.loads)
         longest_ns = self._longest(expected_ns, begin_ns)
-        self._check_ends(starts, longest_ns - begin_ns)
+        self._check_ends(turns, starts, begin_ns, longest_ns)
         program = Program(
             commands=tuple(parts.commands),
             longest_ns=longest_ns,
@@ -135,12 +141,31 @@ class _Scheduler:
             "commands": parts.told,
         }
         return Schedule(
-            program, document, functools.partial(demand.of, self._plan, self._forwarding, parts.asked, program)
+            self._classes.plan(),
+            program,
+            document,
+            functools.partial(demand.of, self._plan, self._forwarding, parts.asked, program),
         )
+
+    def _turns(self, starts: Sequence[Sequence[Start]], begin_ns: int) -> dict[int, Turn]:
+        """All that the steps do, each after those that it waits for."""
+        steps = self._document.steps
+        in_order = order.sequence(steps, self._error)
+        waited = order.waited(steps, in_order, {index for index, those in enumerate(starts) if not those})
+        turns: dict[int, Turn] = {}
+        ends: dict[int, int] = {}
+        for index in in_order:
+            after = waited[index]
+            turns[index] = turn = Turn(index, after, max((ends[each] for each in after), default=begin_ns))
+            known = len(self._parts.loads)
+            self._add(turn, steps[index], starts[index])
+            ends[index] = estimate.latest_ns(self._parts.loads[known:], turn.begin_ns)
+        return turns
 
     def _request(self, longest_ns: int) -> dict[str, Any]:
         return {
             **traffic_request.request(self._plan, self._parts.requests, self._clock, longest_ns),
+            **traffic_request.between(self._parts.requests, self._parts.commands),
             "sample_ns": self._document.sample.ns,
             "series_ns": self._document.series.ns,
         }
@@ -158,7 +183,8 @@ class _Scheduler:
         result: list[Start] = []
         stream = random.Random(f"{self._run.seed} {step.name}")
         before_ns = 0
-        members_of = self._members(step, error)
+        any_node = step.kind == "run"
+        members_of = participants(step, lambda key, text: self._nodes(text, key, error, any_node=any_node), error)
         self._count(step, members_of, error)
         for number, (name, source, sink, ranks) in enumerate(members_of):
             if number:
@@ -190,34 +216,6 @@ class _Scheduler:
             what = "arrivals, requests and iterations of ranks"
             raise error((), f"brings them to {self._exchanges} {what}: write at most {MOST_EXCHANGES} in all")
 
-    def _members(self, step: Step, error: flows.Error) -> list[Member]:
-        """Name, source, sink and ranks of each member."""
-        if step.kind == "run":
-            nodes = self._nodes(step.on, "on", error, any_node=True)
-            return [(f"{step.name} on {node}", node, "", ()) for node in nodes]
-        if step.kind == "messages":
-            ranks = self._nodes(step.ranks, "ranks", error)
-            if ranks and len(ranks) < 2:
-                raise error(("ranks",), "is one node alone: write at least two")
-            if len(set(ranks)) < len(ranks):
-                raise error(("ranks",), "names a node twice: write each once")
-            if step.work.pattern == "ping-pong" and len(ranks) % 2:
-                raise error(("ranks",), f"are {len(ranks)}, and ping-pong goes in twos: write an even number")
-            return [(step.name, ranks[0], ranks[1], tuple(ranks))] if ranks else []
-        sources, sinks = self._nodes(step.from_, "from", error), self._nodes(step.to, "to", error)
-        count = max(len(sources), len(sinks)) if sources and sinks else 0
-        if (not sources) != (not sinks) or len({1, count, len(sources), len(sinks)} - {0}) > (2 if count > 1 else 1):
-            message = f"{len(sources)} send to {len(sinks)}: write as many as send, or one of either"
-            raise error(("to",), message)
-        ends = list(zip(_stretched(sources, count), _stretched(sinks, count), strict=True))
-        times = Counter(ends)
-        for source, sink in ends:
-            if source == sink:
-                raise error(("to",), f"{source} sends to itself: write another node")
-            if times[source, sink] > 1:
-                raise error(("to",), f'{source} sends to {sink} twice: write "streams: 2", or a step for each')
-        return [(f"{step.name} {source} to {sink}", source, sink, ()) for source, sink in ends]
-
     def _nodes(self, written: Any, key: str, error: flows.Error, *, any_node: bool = False) -> list[str]:
         """Names of nodes, of hosts alone unless `any_node`."""
         known = [node.name for node in self._plan.nodes if any_node or node.name in self._addresses]
@@ -238,11 +236,11 @@ class _Scheduler:
 
     # What
 
-    def _add(self, index: int, step: Step, starts: Sequence[Start]) -> None:
+    def _add(self, turn: Turn, step: Step, starts: Sequence[Start]) -> None:
         """All that a step sends or runs."""
-        error = self._error(index)
+        error = self._error(turn.number)
         if step.kind == "run":
-            self._add_commands(step, starts, error)
+            self._add_commands(turn, step, starts, error)
             return
         settings = flows.settings(step, self._document.defaults)
         works = flows.works(step, settings.streams, error)
@@ -254,23 +252,40 @@ class _Scheduler:
                 raise error((key,), f"{settings.generator} {why}")
         for start in starts:
             self._paths.add(step, start.source, start.sink, start.members)
-            stop_ns = None if step.for_ is None else start.at_ns + step.for_.ns
-            described = [self._describe(step, start, settings, volume) for _, volume in works]
+            described = [self._describe(turn, step, start, settings, volume) for _, volume in works]
             for number, flow in enumerate(described):
                 flow["name"] += f" stream {number + 1}" if len(described) > 1 else ""
             self._parts.transfers += 1
-            ends = (start.source, start.sink)
-            self._parts.asked.append(demand.Asked(step, settings, *ends, start.at_ns, stop_ns, start.members))
-            self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, start.at_ns, stop_ns))
+            ends, start_ns = (start.source, start.sink), turn.begin_ns + start.at_ns
+            times = start_ns, None if step.for_ is None else start_ns + step.for_.ns
+            paced_bps = None if start.members else self._classes.rate_bps(*ends, settings.pacing)
+            self._parts.asked.append(demand.Asked(step, settings, *ends, *times, start.members, paced_bps))
+            self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, *times, paced_bps))
+            if paced_bps is not None:
+                for flow in described:
+                    flow["paced_bps"] = paced_bps
             if settings.generator != "ewan":
-                self._add_external(step, start, settings, stop_ns, described)
+                self._add_external(turn, step, start, settings, described, error)
                 continue
+            paced = self._paced(start, settings, error)
             for (work, _), flow in zip(works, described, strict=True):
                 flow["request"] = len(self._parts.requests)
                 self._parts.described.append(flow)
-                self._parts.requests.append(self._flow(start, flow["name"], stop_ns, settings, work))
+                self._parts.requests.append(self._flow(turn, step, start, flow["name"], paced, work))
 
-    def _describe(self, step: Step, start: Start, settings: flows.FlowSettings, volume: int | None) -> dict[str, Any]:
+    def _paced(self, start: Start, settings: flows.FlowSettings, error: flows.Error) -> flows.FlowSettings:
+        """The settings with the class that one member's sockets name, if its step says how it is paced."""
+        if settings.pacing is None or start.members:
+            return settings
+        try:
+            number = self._classes.own(start.source, start.sink, settings.pacing, settings.streams)
+        except PacingError as wrong:
+            raise error(("pacing",), str(wrong)) from None
+        return replace(settings, socket={**settings.socket, "class": number})
+
+    def _describe(
+        self, turn: Turn, step: Step, start: Start, settings: flows.FlowSettings, volume: int | None
+    ) -> dict[str, Any]:
         both = step.kind == "bidirectional"
         flow: dict[str, Any] = {
             "name": start.name,
@@ -282,16 +297,23 @@ class _Scheduler:
             "source": start.source,
             "sink": start.sink,
             "congestion": settings.congestion,
-            "scheduled_ns": start.at_ns,
+            "scheduled_ns": None if turn.after else turn.counted(start.at_ns),
             "volume_bytes": volume,
         }
+        flow |= {"after": self._names(turn.after)} if turn.after else {}
         flow |= {"members": list(start.members)} if start.members else {}
         return flow | ({"bidirectional": True} if both else {})
 
+    def _names(self, steps: Sequence[int]) -> list[str]:
+        return [self._document.steps[number].name for number in steps]
+
     def _flow(
-        self, start: Start, name: str, stop_ns: int | None, settings: flows.FlowSettings, work: dict[str, Any]
+        self, turn: Turn, step: Step, start: Start, name: str, settings: flows.FlowSettings, work: dict[str, Any]
     ) -> dict[str, Any]:
-        flow: dict[str, Any] = {"name": name, "start_ns": start.at_ns, "stop_ns": stop_ns, "socket": settings.socket}
+        start_ns = turn.counted(start.at_ns)
+        stop_ns = None if step.for_ is None else start_ns + step.for_.ns
+        flow: dict[str, Any] = {"name": name, "start_ns": start_ns, "stop_ns": stop_ns, "socket": settings.socket}
+        flow |= {"step": turn.number, "after": list(turn.after)} if self._ordered else {}
         if start.members:
             return {**flow, "work": {**work, "ranks": [self._end(name) for name in start.members]}}
         return {**flow, "from": self._end(start.source), "to": self._end(start.sink), "work": work}
@@ -301,11 +323,12 @@ class _Scheduler:
 
     def _add_external(
         self,
+        turn: Turn,
         step: Step,
         start: Start,
         settings: flows.FlowSettings,
-        stop_ns: int | None,
         described: list[dict[str, Any]],
+        error: flows.Error,
     ) -> None:
         address = self._addresses[start.sink]
         transfer = external.Transfer(
@@ -314,29 +337,44 @@ class _Scheduler:
             source=start.source,
             sink=start.sink,
             address=address,
-            at_ns=start.at_ns,
-            for_ns=None if stop_ns is None else stop_ns - start.at_ns,
+            at_ns=turn.counted(start.at_ns),
+            for_ns=None if step.for_ is None else step.for_.ns,
             number=len(self._parts.commands),
             series_ns=self._document.series.ns,
             seed=self._run.seed,
         )
         made = external.commands(settings.generator, transfer)
+        if settings.pacing is not None:
+            protocol: Literal["tcp", "udp"] = "udp" if step.kind == "udp" else "tcp"
+            try:
+                self._classes.found(
+                    start.source, start.sink, settings.pacing, settings.streams, (address, protocol, made.port)
+                )
+            except PacingError as wrong:
+                raise error(("pacing",), str(wrong)) from None
         for command in made.commands:
             client = command is made.commands[made.client]
-            self._tell(step.name, command, settings.generator, "client" if client else "server")
+            # A server listens from the beginning on: when its client comes is not known before.
+            timed = self._timed(command, turn) if client else replace(command, at_ns=0) if turn.after else command
+            self._tell(step.name, timed, settings.generator, "client" if client else "server")
         for stream, flow in enumerate(described):
             flow["command"] = transfer.number + made.client
             flow["tool"] = {**made.tool, "stream": stream}
             self._parts.external.append(flow)
 
-    def _add_commands(self, step: Step, starts: Sequence[Start], error: flows.Error) -> None:
+    def _add_commands(self, turn: Turn, step: Step, starts: Sequence[Start], error: flows.Error) -> None:
         try:
             words = argv(step.run or "")
         except ValueError as wrong:
             raise error(("run",), str(wrong)) from None
         for start in starts:
-            self._tell(step.name, Command(start.source, words, start.at_ns, step.service), None, "command")
-            self._parts.loads.append(estimate.FlowDemand(start.at_ns))
+            command = Command(start.source, words, turn.counted(start.at_ns), step.service)
+            self._tell(step.name, self._timed(command, turn), None, "command")
+            self._parts.loads.append(estimate.FlowDemand(turn.begin_ns + start.at_ns))
+
+    def _timed(self, command: Command, turn: Turn) -> Command:
+        """A command that waits, and that others may wait for."""
+        return replace(command, step=turn.number, after=turn.after) if self._ordered else command
 
     def _tell(self, step: str, command: Command, tool: str | None, part: str) -> None:
         self._parts.told.append(
@@ -344,11 +382,12 @@ class _Scheduler:
                 "index": len(self._parts.commands),
                 "step": step,
                 "node": command.node,
-                "at_ns": command.at_ns,
+                "at_ns": None if command.after else command.at_ns,
                 "service": command.service,
                 "tool": tool,
                 "part": part,
             }
+            | ({"after": self._names(command.after)} if command.after else {})
         )
         self._parts.commands.append(command)
 
@@ -361,15 +400,14 @@ class _Scheduler:
             raise self._run.places.error(("longest",), 'is no time at all: write a duration like "60s"')
         return begin_ns + self._document.longest.ns
 
-    def _check_ends(self, starts: Sequence[Sequence[Start]], longest_ns: int) -> None:
+    def _check_ends(
+        self, turns: Mapping[int, Turn], starts: Sequence[Sequence[Start]], begin_ns: int, longest_ns: int
+    ) -> None:
         """Nothing starts when all is over."""
+        longest_ns -= begin_ns
         for index, of_step in enumerate(starts):
-            last = max((start.at_ns for start in of_step), default=0)
+            last = turns[index].begin_ns - begin_ns + max((start.at_ns for start in of_step), default=0)
             if last >= longest_ns:
                 late = f"its last member starts at {Duration(last)}, and all ends at {Duration(longest_ns)}"
                 path: Path = ("at",) if ("steps", index, "at") in self._run.places.known else ()
                 raise self._error(index)(path, f'{late}: write a larger "longest:"')
-
-
-def _stretched(names: Sequence[str], count: int) -> list[str]:
-    return list(itertools.islice(itertools.cycle(names), count)) if len(names) == 1 else list(names[:count])

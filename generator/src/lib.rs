@@ -7,6 +7,7 @@ pub mod probe;
 mod process;
 pub mod reading;
 mod socket;
+pub use socket::CLASSES;
 pub mod table;
 mod tcp_info;
 pub mod traffic;

@@ -47,7 +47,14 @@ pub struct Options {
     /// TCP: negotiated with the first packet; UDP: packets are sent as ECT(0).
     pub ecn: bool,
     pub nodelay: bool,
+    /// Of the sender's queueing discipline, which paces it (labs/node/src/qdisc/sources.rs).
+    pub class: Option<u16>,
 }
+
+/// The major number of the queueing discipline whose classes sockets name.
+pub const CLASSES: u32 = 0x0002_0000;
+/// The class that is not paced. Where there is none of that number, packets take the way of all others.
+pub const UNPACED: u16 = 1;
 
 /// ECT(0), RFC 3168.
 const CAPABLE: u8 = 0b10;
@@ -111,7 +118,13 @@ impl Options {
     /// Of a UDP socket.
     pub fn set_udp(&self, socket: &UdpSocket, v6: bool) -> Result<(), String> {
         self.set_buffers(socket.as_fd())?;
-        self.mark(socket.as_fd(), v6, self.dscp << 2 | if self.ecn { CAPABLE } else { 0 })
+        self.mark(socket.as_fd(), v6, self.dscp << 2 | if self.ecn { CAPABLE } else { 0 })?;
+        self.name_class(socket.as_fd())
+    }
+
+    /// After `mark`, which sets the same option by itself.
+    fn name_class(&self, fd: BorrowedFd) -> Result<(), String> {
+        self.class.map_or(Ok(()), |class| name_class(fd, class))
     }
 
     fn set_buffers(&self, fd: BorrowedFd) -> Result<(), String> {
@@ -133,6 +146,11 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// All that the socket sends is of this class.
+pub fn name_class(fd: BorrowedFd, class: u16) -> Result<(), String> {
+    Ok(set(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &(CLASSES | u32::from(class)), "SO_PRIORITY")?)
 }
 
 fn set_buffer(socket: BorrowedFd, option: libc::c_int, bytes: u64, what: &str) -> Result<(), String> {
@@ -200,6 +218,7 @@ impl Namespaces {
     pub fn udp_for_probes(&self, end: &Endpoint, buffer_bytes: usize) -> Result<UdpSocket, String> {
         let socket = self.udp(end, buffer_bytes)?;
         let fd = socket.as_fd();
+        name_class(fd, UNPACED)?;
         // RECVERR: a full queue of the own interface is told (ENOBUFS), not counted as a loss of the link.
         // PROBE: never fragment, never believe a path MTU.
         match end.address {
@@ -229,6 +248,7 @@ impl Namespaces {
     /// both ends together must be unused.
     pub fn tcp(&self, end: &Endpoint, options: &Options) -> Result<OwnedFd, String> {
         let fd = self.tcp_socket(end, options)?;
+        options.name_class(fd.as_fd())?;
         set(&fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1i32, "IP_BIND_ADDRESS_NO_PORT")?;
         let from = SockaddrStorage::from(SocketAddr::new(end.address, 0));
         bind(fd.as_raw_fd(), &from).map_err(|error| format!("bind {}: {error}", end.address))?;

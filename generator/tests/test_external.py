@@ -20,8 +20,9 @@ import pytest
 from generator import external, scenario
 from generator.rows import Rows
 from generator.scenario import Schedule
-from generator.scenario.fields import GENERATOR, KINDS, Step
+from generator.scenario.fields import GENERATOR, Step
 from generator.scenario.flows import FOREIGN
+from generator.scenario.kinds import KINDS
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.record.tables import TABLES

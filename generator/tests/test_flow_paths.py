@@ -10,8 +10,8 @@ import pytest
 
 from analysis import load
 from analysis.rundata import RunData
-from generator.scenario.fields import Pattern
 from generator.scenario.flow_paths import partners
+from generator.scenario.kinds import Pattern
 from generator.tests.scenarios import parse, planned
 from labs.record import paths
 from labs.record.experiment import checksum

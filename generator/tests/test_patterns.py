@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from generator.scenario.laws import SizeLaw, TimeLaw, document, draw, mean
-from generator.scenario.patterns import PatternError, expand, members
+from labs.spec.patterns import PatternError, expand, members
 
 NODES = {f"{side}{number}": True for side in ("left", "right") for number in range(1, 13)}
 

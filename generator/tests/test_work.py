@@ -9,9 +9,9 @@ import pytest
 
 from generator import scenario
 from generator.scenario import DescriptionError
-from generator.scenario.patterns import PatternError, expand, members
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
+from labs.spec.patterns import PatternError, expand, members
 
 FACTS = HostFacts((0, 1), (), "virtual")
 AT_ONCE_S = 5  # of CPU; each takes a fraction of it

@@ -34,6 +34,33 @@ fn bulk_flows_end_with_their_last_byte_or_in_time() {
 }
 
 #[test]
+fn a_flow_starts_when_the_steps_that_it_waits_for_have_ended() {
+    let pair = Pair::new("after");
+    pair.rate("a", "100mbit", 300_000);
+    let of = |step: u32, after: &[u32], more: Value| {
+        let mut keys = json!({"step": step, "after": after});
+        keys.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        pair.flow(bulk(Some(500_000)), keys)
+    };
+    // The first step has two flows, of which the second one starts late; the last one waits 50 ms more.
+    let last = of(2, &[1], json!({"start_ns": 50 * MS, "stop_ns": 70 * MS}));
+    let flows = [of(1, &[0], json!({})), of(0, &[], json!({})), of(0, &[], json!({"start_ns": 100 * MS})), last];
+    let results = pair.run(&flows, json!({}));
+    let [second, first, late, last] = &results.records[..] else { panic!("{:?}", results.records) };
+    assert!(number(first, "ended_ns") < number(late, "ended_ns"), "{first} {late}");
+    // Known when the receiver has its last byte, told a moment later.
+    let waited = number(second, "scheduled_ns") - number(late, "ended_ns");
+    assert!((0.0..5e6).contains(&waited), "{waited} ns after the end of {late}: {second}");
+    assert!(number(second, "started_ns") >= number(second, "scheduled_ns"), "{second}");
+    assert!(number(second, "completion_ns") > 40e6, "500 kB at 100 Mbit/s: {second}");
+    let pause = number(last, "scheduled_ns") - number(second, "ended_ns");
+    assert!((50e6..55e6).contains(&pause), "{pause} ns: {last}");
+    // 20 ms after that it is stopped: 250 kB at most, and what was on its way.
+    assert!(last["completion_ns"].is_null() && number(last, "received_bytes") < 300e3, "{last}");
+    assert_eq!(results.binned_bytes(0, 0), 500_000);
+}
+
+#[test]
 fn both_ends_of_a_bidirectional_flow_send_on_one_connection() {
     let pair = Pair::new("both");
     pair.rate("b", "20mbit", 300_000);

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import sysctls
+from labs.compile import pacing, sysctls
 from labs.compile.crossings import Crossings
 from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
@@ -44,16 +44,16 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     spinners, host_cpus = place(spec, host.cpus, own, chosen=host.clock == "live")
     of_kinds = _sysctls(lab, wired, numbering.with_v6)
     description, wanted = spec.description, spec.description.containers
+    nodes = [
+        _node(machine, found, running.get(machine.name), of_kinds[machine.kind]) for machine in wired.machines.values()
+    ]
     return Plan(
         lab=description.name or description.topology.kind,
         topology=description.topology.kind,
         seed=description.seed,
         routing=description.routing,
         containers=Containers(wanted.management or wanted.dashboards, wanted.dashboards, wanted.ovs_bridge),
-        nodes=tuple(
-            _node(machine, found, running.get(machine.name), of_kinds[machine.kind])
-            for machine in wired.machines.values()
-        ),
+        nodes=pacing.hosts(spec, nodes, virtual=host.clock == "virtual"),
         wires=tuple(wired.wires),
         links=tuple(wired.links),
         spinners=spinners,

@@ -15,7 +15,7 @@ import yaml
 
 from labs.plan import Interface, Node, Plan, digest
 from labs.render import dashboards
-from labs.stages import Bare, Fifo, Psp, Tbf
+from labs.stages import Bare, Fifo, Psp, Sources, Tbf
 from labs.units import Duration, Rate
 
 PREFIX = "ewan"
@@ -148,7 +148,7 @@ def _limit(port: str, interface: Interface, mark: str) -> list[str]:
             return [keep, f"{root}{stab} tbf {numbers}"]
         case Fifo(limit_packets):
             return [keep, f"{root} pfifo limit {limit_packets}"]
-        case Bare() | Psp():  # psp is of the virtual clock, which has no containers
+        case Bare() | Psp() | Sources():  # psp is of the virtual clock, which has no containers; sources are hosts
             return []
         case _:
             assert_never(egress)

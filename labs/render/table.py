@@ -14,7 +14,7 @@ from labs.stages import delay as delays
 from labs.stages import loss as losses
 from labs.stages import queue as queues
 from labs.stages.direction import framing_words, impairment_words
-from labs.stages.egress import limit_words, paced
+from labs.stages.egress import card_of, limit_words, paced
 from labs.units import Duration, Rate, about
 
 Sheet = tuple[str, list[str], list[list[str]]]
@@ -41,7 +41,7 @@ def nodes(plan: Plan) -> list[list[str]]:
 
 def _kind(node: Node) -> str:
     """With a host's processing time in the virtual clock, which is uniform below that."""
-    dithers = (port.egress.dither_ns for port in node.interfaces if isinstance(port.egress, Psp))
+    dithers = (card.dither_ns for port in node.interfaces if isinstance(card := card_of(port.egress), Psp))
     dither_ns = max(dithers, default=0)
     return f"{node.kind}, dither {Duration(dither_ns)}" if dither_ns else node.kind
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import orjson
 
@@ -20,12 +20,24 @@ FORMAT = "ewan-program/1"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program and its arguments in a node, `at_ns` after T0; a service is ended when all others have ended."""
+    """A program and its arguments in a node, `at_ns` after T0; a service is ended when all others have ended.
 
+    `step`: the number of the step that it is of. `after`: steps that must have ended; `at_ns` counts from then.
+    """
+
+    SPARSE: ClassVar[bool] = True
     node: str
     argv: tuple[str, ...]
     at_ns: int = 0
     service: bool = False
+    step: int | None = None
+    after: tuple[int, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """As the program says it; what is absent is left out."""
+        data: dict[str, Any] = {"node": self.node, "argv": self.argv, "at_ns": self.at_ns, "service": self.service}
+        data |= {} if self.step is None else {"step": self.step}
+        return data | ({"after": self.after} if self.after else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,7 @@ class Program:
         document: dict[str, Any] = {
             "format": FORMAT,
             "probe": self.probe,
-            "commands": self.commands,
+            "commands": [command.to_data() for command in self.commands],
             "longest_ns": self.longest_ns,
         }
         if self.prepare:

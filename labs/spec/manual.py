@@ -122,6 +122,13 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "`correlation`, `loss`, `buffer`. "
         "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
     ),
+    ("`hosts.NAME`", fields.Host, "A name, or several as one: `left[1-4]`, `left1,right2`."),
+    (
+        "`pacing`",
+        fields.HostPacing,
+        "`none`, `psp 400Mbit/s` (a kind and its rate), or exactly one of `psp`, `tbf` and `fq` with its settings; see "
+        "[pacing.md](pacing.md).",
+    ),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]
 _TOPOLOGIES: list[type[fields.Model]] = [

@@ -1,4 +1,5 @@
-"""The root queueing discipline of a host's, router's or switch's interface: a network card's rate and queue.
+"""The root queueing discipline of a host's, router's or switch's interface: a network card's rate and queue, and what
+paces the sources behind it.
 
 Sizes in bytes, times in ns. `overhead_bytes` is what the framing adds to an Ethernet frame without its FCS.
 """
@@ -51,20 +52,106 @@ class Psp:
     seed: int
 
 
-Egress = Bare | Fifo | Tbf | Psp
+Card = Bare | Fifo | Tbf | Psp
+
+
+@dataclass(frozen=True, slots=True)
+class NoPacer:
+    """Packets join the card's queue as they come."""
+
+    kind: Literal["none"] = field(default="none", init=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PspPacer:
+    """Packets leave evenly spaced, none before its time; a packet counts as in `Psp`."""
+
+    kind: Literal["psp"] = field(default="psp", init=False)
+    minimum_bytes: int
+    overhead_bytes: int
+    rate_bps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TbfPacer:
+    """A token bucket; a packet counts as at the card."""
+
+    burst_bytes: int
+    kind: Literal["tbf"] = field(default="tbf", init=False)
+    rate_bps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FqPacer:
+    """The kernel's fq: so much of each connection; a packet counts as at the card."""
+
+    kind: Literal["fq"] = field(default="fq", init=False)
+    rate_bps: int
+
+
+Pacer = NoPacer | PspPacer | TbfPacer | FqPacer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Packets to an address, of a protocol and to a port if they are given (both or neither)."""
+
+    address: str
+    port: int | None = None
+    protocol: Literal["tcp", "udp"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacedClass:
+    """Packets that are paced together: those whose socket names the class (SO_PRIORITY), or that a filter finds."""
+
+    filters: tuple[Filter, ...]
+    pacer: Pacer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """A card, and before it the classes of what is paced; they are numbered from 1, and the first is not paced.
+
+    `default` is the class of what names none and no filter finds. `sorter` is the queueing discipline that has the
+    classes. In each class `limit_packets` may wait, or `limit_bytes` where there is no such limit. A card without a
+    rate counts packets by `overhead_bytes` and `minimum_bytes`.
+    """
+
+    card: Card
+    classes: tuple[PacedClass, ...]
+    default: int
+    kind: Literal["sources"] = field(default="sources", init=False)
+    limit_bytes: int
+    limit_packets: int | None
+    minimum_bytes: int
+    overhead_bytes: int
+    sorter: Literal["prio", "psp"]
+
+
+UNPACED = 1
+"""The class of what is not paced."""
+
+Egress = Card | Sources
+
+
+def card_of(egress: Egress) -> Card:
+    """The card behind whatever paces its sources."""
+    return egress.card if isinstance(egress, Sources) else egress
 
 
 def paced(egress: Egress) -> Tbf | Psp | None:
-    """The egress if it has a rate; None where packets leave at once."""
-    match egress:
+    """The card if it has a rate; None where packets leave at once. What paces its sources is not asked."""
+    card = card_of(egress)
+    match card:
         case Tbf():
-            return egress
+            return card
         case Psp():
-            return egress if egress.rate_bps else None
+            return card if card.rate_bps else None
         case Bare() | Fifo():
             return None
         case _:
-            assert_never(egress)
+            assert_never(card)
 
 
 def limit_words(card: Tbf | Psp) -> str:

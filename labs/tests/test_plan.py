@@ -88,7 +88,8 @@ def test_what_is_no_egress_is_refused_with_its_place() -> None:
     data["nodes"][1]["interfaces"][0]["egress"] = {"kind": "hfsc"}
     with pytest.raises(ValueError) as refusal:
         from_json(orjson.dumps(data))
-    assert str(refusal.value) == "plan.nodes[1].interfaces[0].egress.kind is 'hfsc': one of none, fifo, tbf, psp"
+    where = "plan.nodes[1].interfaces[0].egress.kind"
+    assert str(refusal.value) == f"{where} is 'hfsc': one of none, fifo, tbf, psp, sources"
 
 
 def _plans() -> dict[str, Plan]:

@@ -19,7 +19,7 @@ from labs.compile import HostFacts, compile
 from labs.compile.settings import _has_card
 from labs.plan import Interface
 from labs.spec import fields, manual, parse
-from labs.stages import NO_AGGREGATE, NO_HARQ, Change, ConstantDelay, Direction, DropTail, NoLoss, Queue
+from labs.stages import NO_AGGREGATE, NO_HARQ, Change, ConstantDelay, Direction, DropTail, NoLoss, PacedClass, Queue
 from labs.stages.change import words
 from labs.typed import KIND, kinds
 
@@ -146,7 +146,8 @@ def test_rust_has_the_same_kinds_and_keys_of_stages() -> None:
 def listed() -> dict[str, Any]:
     """By the name of a stage its keys; or its kinds, each with its keys."""
     found: dict[str, Any] = {"change": _keys(Change), "direction": _keys(Direction)}
-    for name, hint in [*_nested(Direction), ("egress", get_type_hints(Interface)["egress"])]:
+    of_sources = [("egress", get_type_hints(Interface)["egress"]), ("pacer", get_type_hints(PacedClass)["pacer"])]
+    for name, hint in [*_nested(Direction), *of_sources]:
         found[name] = (
             _keys(hint)
             if dataclasses.is_dataclass(hint)

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread;
@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use serde::Serialize;
 
 use super::request::Tcp;
-use crate::socket::{forget_when_closed, Namespaces, Options};
+use crate::socket::{forget_when_closed, name_class, Namespaces, Options, UNPACED};
 use crate::tcp_info::Info;
 
 #[derive(Serialize)]
@@ -64,6 +64,7 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
     let connect_ns = begun.elapsed().as_nanos() as u64;
     // The handshake is done, so this returns at once.
     let (sink, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
+    name_class(sink.as_fd(), UNPACED)?;
 
     let received = Arc::new(AtomicU64::new(0));
     let reader = {
@@ -106,8 +107,9 @@ pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
 }
 
 fn dial(namespaces: &Namespaces, probe: &Tcp, to: SocketAddr) -> Result<TcpStream, String> {
-    let fd =
-        namespaces.tcp(&probe.from, &Options { congestion: Some(probe.congestion.clone()), ..Options::default() })?;
+    let congestion = Some(probe.congestion.clone());
+    let options = Options { congestion, class: Some(UNPACED), ..Options::default() };
+    let fd = namespaces.tcp(&probe.from, &options)?;
     let limit = |timeout: TimeVal| {
         setsockopt(&fd, sockopt::SendTimeout, &timeout).map_err(|error| format!("SO_SNDTIMEO: {error}"))
     };

@@ -130,7 +130,7 @@ impl ArrivalsFlow {
         if state.over && state.active.is_empty() && !state.ended {
             state.ended = true;
             drop(state);
-            world.running.one_ended();
+            world.running.one_ended(self.common.number);
         }
     }
 

@@ -34,7 +34,9 @@ struct BulkFlow(Arc<Transfer>);
 pub fn new(common: Common, ends: Ends, work: &Bulk) -> Arc<dyn Flow> {
     let start_ns = common.start_ns;
     let load = Load { kind: "bulk", part: 0, start_ns, bytes: work.bytes, bidirectional: work.bidirectional };
-    let transfer = Transfer::new(Arc::new(common), Arc::new(ends), load, |world| world.running.one_ended());
+    let number = common.number;
+    let done = move |world: &World| world.running.one_ended(number);
+    let transfer = Transfer::new(Arc::new(common), Arc::new(ends), load, done);
     Arc::new(BulkFlow(transfer))
 }
 

@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ewan_timers::clock::monotonic_ns;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::getppid;
 
 use super::records::{self, Answer, Record};
 use super::request::FlowRequest;
+use super::steps::StepEnd;
 use super::watch::Watch;
 use super::{Ending, Filling, Flow, Request, Running, Woken, World, LAUNCH_NS, LEAD_NS};
 use crate::process;
@@ -25,10 +28,17 @@ const READY_NS: i64 = 2_000_000;
 
 pub struct Conductor {
     world: Arc<World>,
+    requests: Vec<FlowRequest>,
+    seed: u64,
     flows: Vec<Arc<dyn Flow>>,
-    stops: Vec<Option<u64>>,
+    /// Flows whose start is not known yet: they wait for steps.
+    waiting: BTreeSet<usize>,
     /// When to launch which flow, soonest first, from T0.
     launches: VecDeque<(i64, usize)>,
+    /// When to stop which flow, soonest first, from T0.
+    stops: BTreeSet<(u64, usize)>,
+    /// Steps whose ends are told.
+    told: BTreeSet<u32>,
     watch: Watch,
     out: PathBuf,
 }
@@ -43,20 +53,34 @@ impl Conductor {
         let watch = Watch::create(&request, out)?;
         let exchanges = Table::create(&out.join("exchanges.csv"))?;
         let flows = request.make();
-        let launches = launches(&request.flows);
+        let (waiting, known): (BTreeSet<_>, BTreeSet<_>) =
+            (0..flows.len()).partition(|&index| !request.flows[index].after.is_empty());
+        let launches = launches(&request.flows, known.iter().copied());
         let needed = launches.front().map_or(0, |&(first, _)| -first.min(0));
+        let begin_ns = begin_ns.unwrap_or_else(|| monotonic_ns() + READY_NS + needed);
         let world = Arc::new(World {
             namespaces,
             clock: request.clock,
-            begin_ns: begin_ns.unwrap_or_else(|| monotonic_ns() + READY_NS + needed),
+            begin_ns,
             series_ns: request.series_ns,
             longest_ns: request.longest_ns,
             filling: Filling::new()?,
-            running: Running::new(flows.len()),
+            running: Running::new(&request.flows, begin_ns),
             exchanges,
         });
-        let stops = request.flows.iter().map(|flow| flow.stop_ns).collect();
-        Ok(Self { world, flows, stops, launches, watch, out: out.to_owned() })
+        let stops = known.iter().filter_map(|&index| request.flows[index].stop_ns.map(|stop_ns| (stop_ns, index)));
+        Ok(Self {
+            world,
+            flows,
+            waiting,
+            launches,
+            stops: stops.collect(),
+            told: request.told.into_iter().collect(),
+            requests: request.flows,
+            seed: request.seed,
+            watch,
+            out: out.to_owned(),
+        })
     }
 
     pub fn world(&self) -> Arc<World> {
@@ -69,7 +93,7 @@ impl Conductor {
         let ending = match &woken {
             Woken::Interrupted => Ending::Failed("interrupted".into()),
             Woken::Failed(error) => Ending::Failed(error.clone()),
-            Woken::NoneLeft | Woken::InTime => Ending::Stopped,
+            Woken::NoneLeft | Woken::InTime | Woken::StepsEnded(_) => Ending::Stopped,
         };
         let now_ns = self.world.now_ns();
         self.flows.iter().for_each(|flow| flow.end(&self.world, ending.clone(), now_ns));
@@ -84,17 +108,17 @@ impl Conductor {
     /// Why it came to its end: `InTime` for the longest time there is.
     fn lead(&mut self) -> Woken {
         let world = self.world.clone();
-        let mut ends: Vec<(u64, usize)> =
-            self.stops.iter().zip(0..).filter_map(|(&stop, index)| stop.map(|stop_ns| (stop_ns, index))).collect();
-        // Soonest last.
-        ends.sort_unstable_by(|one, other| other.cmp(one));
         loop {
             let launch_at = self.launches.front().map_or(i64::MAX, |&(at, _)| at);
-            let end_at = ends.last().map_or(u64::MAX, |&(at, _)| at);
+            let end_at = self.stops.first().map_or(u64::MAX, |&(at, _)| at);
             let then = self.watch.next_ns().min(end_at).min(world.longest_ns);
             let next = launch_at.min(then as i64);
             match world.running.wait_until(world.begin_ns + next) {
                 Woken::InTime => {}
+                Woken::StepsEnded(steps) => {
+                    self.steps_ended(&steps);
+                    continue;
+                }
                 woken => return woken,
             }
             if launch_at == next {
@@ -104,7 +128,8 @@ impl Conductor {
             if let Err(error) = self.watch.look(&self.flows, then, world.now_ns() as u64) {
                 return Woken::Failed(error);
             }
-            while let Some((_, index)) = ends.pop_if(|(at, _)| *at <= then) {
+            while let Some(&(_, index)) = self.stops.first().filter(|(at, _)| *at <= then) {
+                self.stops.pop_first();
                 self.flows[index].end(&world, Ending::InTime, world.now_ns());
             }
             if then >= world.longest_ns {
@@ -113,17 +138,39 @@ impl Conductor {
         }
     }
 
+    /// Tells of steps that ended, and lets flows that waited for them come.
+    fn steps_ended(&mut self, steps: &[StepEnd]) {
+        for (step, at_ns) in steps.iter().filter(|(step, _)| self.told.contains(step)) {
+            tell(*step, *at_ns);
+        }
+        let running = &self.world.running;
+        let begun =
+            self.waiting.iter().filter_map(|&index| Some((index, running.all_ended(&self.requests[index].after)?)));
+        let begun: Vec<_> = begun.collect();
+        for &(index, begin_ns) in &begun {
+            self.waiting.remove(&index);
+            let request = self.requests[index].clone().begun(begin_ns.max(0) as u64);
+            self.flows[index] = request.make(index as u32, self.seed);
+            self.stops.extend(request.stop_ns.map(|stop_ns| (stop_ns, index)));
+            self.requests[index] = request;
+        }
+        let all = self.launches.iter().map(|&(_, index)| index).chain(begun.iter().map(|&(index, _)| index));
+        self.launches = launches(&self.requests, all.collect::<BTreeSet<_>>().into_iter());
+    }
+
     fn launch(&mut self) {
         let Some((_, index)) = self.launches.pop_front() else { return };
         let flow = &self.flows[index];
-        self.watch.begin(index, self.world.now_ns());
+        self.watch.begin(index, self.requests[index].start_ns, self.world.now_ns());
         if let Err(why) = flow.clone().launch(&self.world) {
             flow.end(&self.world, Ending::Failed(why), self.world.now_ns());
         }
     }
 
     fn answer(&self, interrupted: bool) -> Result<(), String> {
-        let flows: Vec<Record> = self.flows.iter().flat_map(|flow| flow.records()).collect();
+        // What still waits has no times that could be told.
+        let begun = (0..self.flows.len()).filter(|index| !self.waiting.contains(index));
+        let flows: Vec<Record> = begun.flat_map(|index| self.flows[index].records()).collect();
         let path = self.out.join("traffic.json");
         let say = |error: std::io::Error| format!("{}: {error}", path.display());
         let mut file = BufWriter::new(File::create(&path).map_err(say)?);
@@ -133,10 +180,10 @@ impl Conductor {
     }
 }
 
-/// When to launch which flow: `LEAD_NS` before its start, or so much sooner that those which start after it, launched one
-/// by one, all have their lead.
-fn launches(flows: &[FlowRequest]) -> VecDeque<(i64, usize)> {
-    let mut order: Vec<usize> = (0..flows.len()).collect();
+/// When to launch which of the flows `which`: `LEAD_NS` before its start, or so much sooner that those which start after
+/// it, launched one by one, all have their lead. What starts sooner than that is launched at once.
+fn launches(flows: &[FlowRequest], which: impl Iterator<Item = usize>) -> VecDeque<(i64, usize)> {
+    let mut order: Vec<usize> = which.collect();
     order.sort_by_key(|&index| flows[index].start_ns);
     let mut launches = VecDeque::with_capacity(flows.len());
     let mut next = i64::MAX;
@@ -147,6 +194,14 @@ fn launches(flows: &[FlowRequest]) -> VecDeque<(i64, usize)> {
         launches.push_front((next, index));
     }
     launches
+}
+
+/// Tells whoever started this process that a step ended. One that is gone needs no telling: its end is ours.
+fn tell(step: u32, at_ns: i64) {
+    let mut out = std::io::stdout();
+    if writeln!(out, "{step} {at_ns}").and_then(|()| out.flush()).is_ok() {
+        let _ = kill(getppid(), Signal::SIGCHLD);
+    }
 }
 
 /// Opens a socket in every place and with every congestion control that flows will want.
@@ -185,6 +240,6 @@ mod tests {
         let (lead, each) = (LEAD_NS as i64, LAUNCH_NS as i64);
         let last = second as i64 + 1 - lead - each;
         let expected = [(-lead - each, 2), (last - 2 * each, 0), (last - each, 1), (last, 3)];
-        assert_eq!(launches(&request.flows), expected);
+        assert_eq!(launches(&request.flows, 0..4), expected);
     }
 }

@@ -142,7 +142,7 @@ impl Flow for Group {
             // Wakes a thread in accept(2).
             let _ = shutdown(listener.as_raw_fd(), Shutdown::Both);
         }
-        world.running.one_ended();
+        world.running.one_ended(self.common.number);
     }
 
     fn ended(&self) -> bool {

@@ -27,6 +27,7 @@ mod messages;
 mod records;
 mod request;
 mod requests;
+mod steps;
 mod transfer;
 mod udp;
 mod watch;
@@ -34,7 +35,9 @@ mod watch;
 pub use bytes::{take, Filling};
 pub use command::run;
 pub use records::{Exchange, Record, UdpRecord};
+use request::FlowRequest;
 pub use request::Request;
+use steps::{StepEnd, Steps};
 
 /// How long before its start a flow is launched, so that its threads are there when it comes.
 pub const LEAD_NS: u64 = 20_000_000;
@@ -115,7 +118,7 @@ pub trait Flow: Send + Sync {
 
     /// The first call counts, and takes the flow's last figures: its threads come out of the kernel soon and close its
     /// sockets without waiting for what is on its way. A flow that ends, by itself too, calls
-    /// `world.running.one_ended()` exactly once.
+    /// `world.running.one_ended` exactly once.
     fn end(&self, world: &World, ending: Ending, at_ns: i64);
 
     fn ended(&self) -> bool;
@@ -194,15 +197,21 @@ pub struct Ends {
     pub to: Endpoint,
 }
 
-/// How many flows have not ended, and whether all are to end now; whoever ends the last one wakes the conductor.
+/// How many flows have not ended, which steps have, and whether all are to end now; whoever ends the last one, or a step,
+/// wakes the conductor.
 pub struct Running {
     state: Mutex<State>,
     changed: Condvar,
+    /// T0 on CLOCK_MONOTONIC.
+    begin_ns: i64,
 }
 
 #[derive(Default)]
 struct State {
     flows: usize,
+    steps: Steps,
+    /// Steps whose end the conductor has not been told.
+    news: Vec<StepEnd>,
     interrupted: bool,
     error: Option<String>,
 }
@@ -212,6 +221,8 @@ struct State {
 pub(crate) enum Woken {
     /// It is time.
     InTime,
+    /// Steps ended: flows may have waited for them.
+    StepsEnded(Vec<StepEnd>),
     NoneLeft,
     Interrupted,
     /// Results cannot be kept.
@@ -219,16 +230,33 @@ pub(crate) enum Woken {
 }
 
 impl Running {
-    pub(crate) fn new(flows: usize) -> Self {
-        Self { state: Mutex::new(State { flows, ..State::default() }), changed: Condvar::new() }
+    pub(crate) fn new(flows: &[FlowRequest], begin_ns: i64) -> Self {
+        let state = State { flows: flows.len(), steps: Steps::new(flows), ..State::default() };
+        Self { state: Mutex::new(state), changed: Condvar::new(), begin_ns }
     }
 
-    pub fn one_ended(&self) {
+    /// `flow`: its place in the request.
+    pub fn one_ended(&self, flow: u32) {
         let mut state = self.lock();
         state.flows -= 1;
-        if state.flows == 0 {
+        let ended = state.steps.flow_ended(flow, monotonic_ns() - self.begin_ns);
+        state.news.extend(ended);
+        if state.flows == 0 || ended.is_some() {
             self.changed.notify_all();
         }
+    }
+
+    /// A step that others carry out ended so long after T0.
+    pub(crate) fn step_ended(&self, step: u32, at_ns: i64) {
+        let mut state = self.lock();
+        let ended = state.steps.step_ended(step, at_ns);
+        state.news.push(ended);
+        self.changed.notify_all();
+    }
+
+    /// When the last of these steps ended, in ns from T0; none: one of them has not.
+    pub(crate) fn all_ended(&self, steps: &[u32]) -> Option<i64> {
+        self.lock().steps.all_ended(steps)
     }
 
     pub(crate) fn interrupt(&self) {
@@ -241,7 +269,7 @@ impl Running {
         self.changed.notify_all();
     }
 
-    /// Until `at_ns` on CLOCK_MONOTONIC, or until none is left, or all are to end.
+    /// Until `at_ns` on CLOCK_MONOTONIC, or until a step ends, none is left, or all are to end.
     ///
     /// Not `wait_timeout_while`: that goes on waiting for nothing at the very instant it was to end at, and in the virtual
     /// clock this instant lasts until somebody sleeps.
@@ -252,6 +280,8 @@ impl Running {
                 return Woken::Failed(error.clone());
             } else if state.interrupted {
                 return Woken::Interrupted;
+            } else if !state.news.is_empty() {
+                return Woken::StepsEnded(std::mem::take(&mut state.news));
             } else if state.flows == 0 {
                 return Woken::NoneLeft;
             }

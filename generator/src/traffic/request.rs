@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand_core::RngCore;
 use serde::Deserialize;
 
-use super::{arrivals, bulk, law, messages, requests, udp, Common, Ends, Flow};
+use super::{arrivals, bulk, law, messages, requests, steps, udp, Common, Ends, Flow};
 use crate::clock::Clock;
 use crate::socket::{Endpoint, Options};
 
@@ -34,6 +34,13 @@ pub struct Request {
     pub series_ns: u64,
     /// From T0; what still runs then is ended.
     pub longest_ns: u64,
+    /// Steps whose ends are told on standard output, a line each: number and ns from T0. Whoever started this process is
+    /// sent SIGCHLD for each.
+    #[serde(default)]
+    pub told: Vec<u32>,
+    /// Steps that others carry out, whose ends come as such lines on standard input.
+    #[serde(default)]
+    pub elsewhere: Vec<u32>,
     pub flows: Vec<FlowRequest>,
 }
 
@@ -45,6 +52,12 @@ pub struct FlowRequest {
     pub from: Option<Endpoint>,
     #[serde(default)]
     pub to: Option<Endpoint>,
+    /// The step that it is of; none: nobody waits for it.
+    #[serde(default)]
+    pub step: Option<u32>,
+    /// It waits until these steps have ended: its times count from then, not from T0.
+    #[serde(default)]
+    pub after: Vec<u32>,
     #[serde(default)]
     pub start_ns: u64,
     #[serde(default)]
@@ -112,9 +125,10 @@ impl Request {
         for flow in &self.flows {
             flow.check(self.longest_ns).map_err(|what| format!("flow {:?}: {what}", flow.name))?;
         }
-        Ok(())
+        steps::check(&self.flows, &self.elsewhere)
     }
 
+    /// One that waits is made anew when its times are known.
     pub(super) fn make(&self) -> Vec<Arc<dyn Flow>> {
         self.flows.iter().zip(0..).map(|(flow, number)| flow.make(number, self.seed)).collect()
     }
@@ -162,7 +176,14 @@ impl FlowRequest {
         }
     }
 
-    fn make(&self, number: u32, seed: u64) -> Arc<dyn Flow> {
+    /// With its times counted from T0, where those that it waits for ended `begin_ns` after that.
+    pub(super) fn begun(self, begin_ns: u64) -> Self {
+        let start_ns = self.start_ns.saturating_add(begin_ns);
+        let stop_ns = self.stop_ns.map(|stop_ns| stop_ns.saturating_add(begin_ns));
+        Self { start_ns, stop_ns, after: Vec::new(), ..self }
+    }
+
+    pub(super) fn make(&self, number: u32, seed: u64) -> Arc<dyn Flow> {
         let common = Common {
             number,
             start_ns: self.start_ns,

@@ -128,7 +128,7 @@ impl Flow for Session {
             // Wakes a thread in accept(2).
             let _ = nix::sys::socket::shutdown(listener.as_raw_fd(), nix::sys::socket::Shutdown::Both);
         }
-        world.running.one_ended();
+        world.running.one_ended(self.common.number);
     }
 
     fn ended(&self) -> bool {

@@ -251,7 +251,10 @@ impl UdpFlow {
             state.volume_bytes = rest_bytes.map(|rest| state.sent_bytes + rest);
         }
         let mut now = over;
-        while let Some(next) = self.lock().look_again(over, now) {
+        loop {
+            // In a statement of its own: what a loop asks for lasts through the loop, and others ask for the lock too.
+            let next = self.lock().look_again(over, now);
+            let Some(next) = next else { break };
             if !self.gate.sleep_until(world, next) {
                 return;
             }
@@ -281,7 +284,7 @@ impl UdpFlow {
         }
         drop(state);
         self.gate.close();
-        world.running.one_ended();
+        world.running.one_ended(self.common.number);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -15,8 +15,8 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Watch {
     series: Table<Seen>,
     goodput: Table<Goodput>,
-    /// Of each flow in the request: when it starts, and how often its senders are looked at; 0: never.
-    asked: Vec<(u64, u64)>,
+    /// Of each flow in the request: how often its senders are looked at; 0: never.
+    asked: Vec<u64>,
     samples: BTreeMap<u64, Looks>,
     bins: Looks,
     /// What the parts of the flows in `bins` had received.
@@ -51,7 +51,7 @@ impl Looks {
 
 impl Watch {
     pub fn create(request: &Request, out: &Path) -> Result<Self, String> {
-        let asked = request.flows.iter().map(|flow| (flow.start_ns, flow.sample_ns.unwrap_or(request.sample_ns)));
+        let asked = request.flows.iter().map(|flow| flow.sample_ns.unwrap_or(request.sample_ns));
         Ok(Self {
             series: Table::create(&out.join("series.csv"))?,
             goodput: Table::create(&out.join("goodput.csv"))?,
@@ -69,8 +69,8 @@ impl Watch {
     }
 
     /// From the launch of a flow on, which in the live clock may come after its start.
-    pub fn begin(&mut self, index: usize, now_ns: i64) {
-        let (start_ns, every_ns) = self.asked[index];
+    pub fn begin(&mut self, index: usize, start_ns: u64, now_ns: i64) {
+        let every_ns = self.asked[index];
         let after_ns = start_ns.max(now_ns.max(0) as u64);
         if every_ns > 0 {
             self.samples.entry(every_ns).or_insert_with(|| Looks::new(every_ns)).begin(index, after_ns);

@@ -146,7 +146,7 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
         let (interface, index) = (port.interface, port.index);
         let at = format!("{name}:{}", interface.name);
         let wrong = |error: String| format!("{at}: {error}");
-        qdisc::egress(batch, index, interface.mtu, &interface.egress, &at);
+        qdisc::egress(batch, index, interface.mtu, &interface.egress, &at)?;
         requests::up(batch, index, format!("{at}: bringing the interface up"));
         for text in &interface.addresses {
             let (address, length) = prefix(text).map_err(wrong)?;

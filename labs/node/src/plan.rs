@@ -143,6 +143,74 @@ pub enum Egress {
         dither_ns: u64,
         seed: u64,
     },
+    /// A host's card, and before it the classes of what is paced (labs/stages/egress.py).
+    Sources {
+        /// Any of the kinds above.
+        card: Box<Egress>,
+        /// Numbered from 1; the first is not paced.
+        classes: Vec<PacedClass>,
+        /// The class of what names none and no filter finds.
+        default: u32,
+        sorter: Sorter,
+        /// Of each class; if set, packets hold in place of bytes.
+        limit_bytes: u32,
+        limit_packets: Option<u32>,
+        /// As in `Psp`, where the card does not say how packets count.
+        overhead_bytes: i32,
+        minimum_bytes: u32,
+    },
+}
+
+/// The queueing discipline that has the classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sorter {
+    /// Of any kernel; 16 classes at most.
+    Prio,
+    Psp,
+}
+
+/// Packets that are paced together: those whose socket names the class, or that a filter finds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PacedClass {
+    pub filters: Vec<Filter>,
+    pub pacer: Pacer,
+}
+
+/// Packets to an address, and to a port of a protocol if both are given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    pub address: String,
+    pub port: Option<u16>,
+    pub protocol: Option<Protocol>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    Tcp,
+    Udp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Pacer {
+    None {},
+    Psp {
+        rate_bps: u64,
+        overhead_bytes: i32,
+        minimum_bytes: u32,
+    },
+    Tbf {
+        rate_bps: u64,
+        burst_bytes: u32,
+    },
+    /// Of each connection.
+    Fq {
+        rate_bps: u64,
+    },
 }
 
 /// What emulates a link.

@@ -9,7 +9,7 @@ use ewan_emulator::model::Change;
 use serde::de::DeserializeOwned;
 use serde_json::{json, Value};
 
-use super::Egress;
+use super::{Egress, Pacer};
 
 type Keys = BTreeSet<String>;
 type Kinds = BTreeMap<String, Keys>;
@@ -46,6 +46,7 @@ fn python_has_the_same_kinds_and_keys_of_stages() {
         ("framing", json!(keys::<Framing>())),
         ("harq", json!(keys::<Harq>())),
         ("loss", json!(kinds::<Loss>())),
+        ("pacer", json!(kinds::<Pacer>())),
         ("queue", json!(keys::<Queue>())),
         ("trace", json!(kinds::<Trace>())),
     ]

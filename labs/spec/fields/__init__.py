@@ -9,6 +9,7 @@ from labs.spec.fields.displace import Displace
 from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, Switch
 from labs.spec.fields.loss import GilbertElliott, Loss, Markov
 from labs.spec.fields.model import Model, OneOf
+from labs.spec.fields.pacing import Host, HostPacing, Pacing
 from labs.spec.fields.queue import (
     Codel,
     DropTail,
@@ -63,6 +64,8 @@ __all__ = [
     "GraphLink",
     "Grid",
     "Harq",
+    "Host",
+    "HostPacing",
     "Link",
     "Loss",
     "Markov",
@@ -70,6 +73,7 @@ __all__ = [
     "Model",
     "OneOf",
     "OvsPort",
+    "Pacing",
     "ParkingLot",
     "Pie",
     "Police",

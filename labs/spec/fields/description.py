@@ -8,6 +8,7 @@ from pydantic import Field
 
 from labs.spec.fields.link import AccessLink, Link
 from labs.spec.fields.model import Model
+from labs.spec.fields.pacing import Host
 from labs.spec.fields.topology import Topology
 from labs.spec.values import Count, DitherText, Ip, Mtu, Name, RttText, Seed
 
@@ -53,6 +54,11 @@ class Description(Model):
     wan: Link = Field(Link(), description="settings of every wide-area link", examples=["{rate: 1Gbit/s}"])
     access: AccessLink = Field(AccessLink(), description="settings of every access link; `forward` goes from the host")
     links: dict[str, Link] = Field({}, description="settings of single links by name", examples=["{core: {loss: 1%}}"])
+    hosts: dict[str, Host] = Field(
+        {},
+        description="settings of hosts by name, or of several: `left[1-4]`",
+        examples=["{left1: {pacing: {psp: 400Mbit/s}}}"],
+    )
     mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")
     ip: Ip = Field("dual", description="IPv4, IPv6 or both; dual if absent")
     seed: Seed = Field(1, description="of everything random; 1 if absent")

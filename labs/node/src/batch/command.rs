@@ -15,6 +15,7 @@ use nix::sys::wait::{waitid, waitpid, Id, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::steps::Steps;
 use super::Surroundings;
 use crate::exec::{self, Place};
 use crate::plan::Plan;
@@ -33,10 +34,16 @@ const ENVIRONMENT: [(&str, &str); 4] = [
 pub struct Command {
     pub node: String,
     pub argv: Vec<String>,
-    /// From T0.
+    /// From T0, or from the end of the steps that it comes after.
     pub at_ns: u64,
     /// Ended when all others have come to their end; nobody waits for it.
     pub service: bool,
+    /// The step that it is of; none: nobody waits for it.
+    #[serde(default)]
+    pub step: Option<u32>,
+    /// It waits until these steps have ended.
+    #[serde(default)]
+    pub after: Vec<u32>,
 }
 
 /// What the rest relies on, a queueing discipline changed with tc for one: when it fails, nothing else is run.
@@ -91,7 +98,8 @@ pub fn release(child: Pid) {
 pub struct Entry {
     node: String,
     argv: Vec<String>,
-    pub at_ns: u64,
+    /// From T0; none: steps that it waits for have not ended.
+    pub at_ns: Option<u64>,
     pub service: bool,
     started_ns: Option<i64>,
     ended_ns: Option<i64>,
@@ -107,6 +115,13 @@ pub struct Entry {
     /// The directory that it was told of as EWAN_OUT; not there where it put nothing into it.
     files: String,
     #[serde(skip)]
+    pub step: Option<u32>,
+    #[serde(skip)]
+    after: Vec<u32>,
+    /// From the end of those.
+    #[serde(skip)]
+    later_ns: u64,
+    #[serde(skip)]
     pub process: Option<Pid>,
     #[serde(skip)]
     prepared: Option<std::process::Command>,
@@ -120,8 +135,11 @@ impl Entry {
             prepared: Some(prepare(&command.node, &command.argv, plan, around, &name)?),
             node: command.node.clone(),
             argv: command.argv.clone(),
-            at_ns: command.at_ns,
+            at_ns: command.after.is_empty().then_some(command.at_ns),
             service: command.service,
+            step: command.step,
+            after: command.after.clone(),
+            later_ns: command.at_ns,
             started_ns: None,
             ended_ns: None,
             status: None,
@@ -135,8 +153,18 @@ impl Entry {
         })
     }
 
-    pub fn waits(&self) -> bool {
-        self.prepared.is_some()
+    /// When it is to start, in ns from T0, if that is known and it has not.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.at_ns.filter(|_| self.prepared.is_some())
+    }
+
+    /// Looks whether the steps that it waits for have ended; true when its start became known by that.
+    pub fn begins(&mut self, steps: &Steps) -> bool {
+        if self.at_ns.is_some() {
+            return false;
+        }
+        self.at_ns = steps.all_ended(&self.after).map(|ns| self.later_ns.saturating_add(ns.max(0) as u64));
+        self.at_ns.is_some()
     }
 
     pub fn start(&mut self, out: &Path, now: impl Fn() -> i64) {
@@ -157,6 +185,11 @@ impl Entry {
             _ => return,
         }
         self.ended_ns = Some(now_ns);
+    }
+
+    /// When it ended, or could not be started; none: neither.
+    pub fn end_ns(&self, now_ns: i64) -> Option<i64> {
+        self.ended_ns.or_else(|| self.error.as_ref().map(|_| now_ns))
     }
 
     pub fn over(&self) -> bool {

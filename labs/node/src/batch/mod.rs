@@ -15,6 +15,7 @@ mod command;
 mod disturbances;
 mod events;
 mod probe;
+mod steps;
 mod timetable;
 mod traffic;
 mod watch;
@@ -90,6 +91,8 @@ impl Program {
         if let Some((node, _)) = all.find(|(_, argv)| argv.is_empty()) {
             return Err(format!("{}: node {node}: a command without words", path.display()));
         }
+        steps::check(&program.commands, program.traffic.as_ref())
+            .map_err(|why| format!("{}: {why}", path.display()))?;
         Ok(program)
     }
 

@@ -4,7 +4,7 @@
 //! links. One thread waits for whatever comes next: a start, an end, a change, a look, a signal. It alone works when a command is started, for the child runs code
 //! of ours before it becomes the command.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use serde_json::json;
 use super::command::{self, Entry};
 use super::disturbances::{Disturbances, Lab, Offset};
 use super::events::Events;
+use super::steps::Steps;
 use super::traffic::{self, Traffic};
 use super::watch::Watch;
 use super::{write, Program, Surroundings};
@@ -45,6 +46,7 @@ pub struct Timetable<'a> {
     begin_unix_ns: i64,
     longest_ns: u64,
     entries: Vec<Entry>,
+    steps: Steps,
     traffic: Option<Traffic>,
     links: Option<Links<'a>>,
     /// Number and heading of those that follow a trace, which begins at T0.
@@ -88,6 +90,7 @@ impl<'a> Timetable<'a> {
             begin_unix_ns: begin_ns + Offset::read().ns,
             longest_ns: program.longest_ns,
             entries,
+            steps: Steps::default(),
             traffic: traffic.transpose()?,
             links,
             traced,
@@ -145,6 +148,9 @@ impl<'a> Timetable<'a> {
             if let Err(error) = self.due() {
                 return End::Failed(error);
             }
+            if self.steps_end() {
+                continue;
+            }
             let traffic = self.traffic.as_ref().is_some_and(Traffic::runs);
             if !traffic && self.entries.iter().all(|entry| entry.service || entry.over()) {
                 return End::Over;
@@ -189,8 +195,8 @@ impl<'a> Timetable<'a> {
                 events.follow(now)?;
             }
         }
-        for entry in self.entries.iter_mut().filter(|entry| entry.waits()) {
-            if entry.at_ns as i64 <= now() {
+        for entry in &mut self.entries {
+            if entry.due_ns().is_some_and(|due_ns| due_ns as i64 <= now()) {
                 entry.start(self.out, now);
             }
         }
@@ -201,9 +207,30 @@ impl<'a> Timetable<'a> {
         Ok(())
     }
 
+    /// Which steps have ended: tells the traffic, and lets commands come that waited for them; true when one did.
+    fn steps_end(&mut self) -> bool {
+        let now_ns = self.now_ns();
+        for (step, at_ns) in self.traffic.iter_mut().flat_map(Traffic::told) {
+            self.steps.end(step, at_ns);
+        }
+        let mut ends: BTreeMap<u32, Option<i64>> = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| !entry.service) {
+            let Some(step) = entry.step else { continue };
+            let end = entry.end_ns(now_ns);
+            ends.entry(step).and_modify(|last| *last = last.zip(end).map(|(one, other)| one.max(other))).or_insert(end);
+        }
+        for (step, end) in ends {
+            if let Some(at_ns) = end.filter(|at_ns| self.steps.end(step, *at_ns)) {
+                self.traffic.iter_mut().for_each(|traffic| traffic.tell(step, at_ns));
+            }
+        }
+        let begun = self.entries.iter_mut().map(|entry| entry.begins(&self.steps));
+        begun.fold(false, |any, one| any | one)
+    }
+
     /// When the next thing is due.
     fn next_ns(&self) -> u64 {
-        let starts = self.entries.iter().filter(|entry| entry.waits()).map(|entry| entry.at_ns);
+        let starts = self.entries.iter().filter_map(Entry::due_ns);
         let looks = self.watch.iter().map(Watch::due_ns);
         let changes = self.events.iter().filter_map(Events::due_ns);
         let again = self.events.iter().filter_map(|events| events.again_ns(self.now_ns()));

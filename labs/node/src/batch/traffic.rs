@@ -1,22 +1,26 @@
 //! The traffic of a program: `ewan-node traffic` beside the commands, with the same T0.
 //!
-//! In: a request (generator/src/traffic) and T0. Out: what that process writes into DIR/traffic, with the request beside
-//! it, and one line when it fails.
+//! In: a request (generator/src/traffic), T0, and steps of commands that ended. Out: what that process writes into
+//! DIR/traffic, with the request beside it, steps of its own that ended, and one line when it fails.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
 use ewan_generator::traffic::{LAUNCH_NS, LEAD_NS};
 use ewan_system::signals::Signals;
+use ewan_system::socket::set_nonblocking;
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use serde_json::Value;
+
+use super::steps;
 
 /// From its start until it launches the first flow: it reads the request and tries each flow's ends.
 const STARTS: Duration = Duration::from_millis(100);
@@ -35,6 +39,13 @@ pub struct Traffic {
     /// What it says when it fails: in memory, for a full disk may be why.
     said: File,
     ended: Option<Result<(), String>>,
+    /// Steps whose ends it must be told, and where.
+    elsewhere: BTreeSet<u32>,
+    ears: Option<ChildStdin>,
+    /// Where it tells of the ends of its own steps, if it is asked to; read as far as there is something.
+    tells: Option<ChildStdout>,
+    /// A line that is not whole yet.
+    begun: String,
 }
 
 impl Traffic {
@@ -51,7 +62,9 @@ impl Traffic {
         let mut command = std::process::Command::new("/proc/self/exe");
         command.arg0("ewan-node").arg("traffic").arg("--request").arg(&file).arg("--out").arg(&directory);
         command.args(["--begin-ns", &begin_ns.to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(words).process_group(0);
+        let (told, elsewhere) = steps::exchanged(request);
+        let pipe = |needed: bool| if needed { Stdio::piped() } else { Stdio::null() };
+        command.stdin(pipe(!elsewhere.is_empty())).stdout(pipe(!told.is_empty())).stderr(words).process_group(0);
         let parent = nix::unistd::getpid();
         let enter = move || {
             Signals::unblock();
@@ -64,8 +77,33 @@ impl Traffic {
         };
         // SAFETY: system calls only.
         unsafe { command.pre_exec(enter) };
-        let child = command.spawn().map_err(|error| say(&error))?;
-        Ok(Traffic { process: Pid::from_raw(child.id() as i32), said, ended: None })
+        let mut child = command.spawn().map_err(|error| say(&error))?;
+        let (ears, tells) = (child.stdin.take(), child.stdout.take());
+        if let Some(tells) = &tells {
+            set_nonblocking(tells, true).map_err(|error| say(&error))?;
+        }
+        let process = Pid::from_raw(child.id() as i32);
+        Ok(Traffic { process, said, ended: None, elsewhere, ears, tells, begun: String::new() })
+    }
+
+    /// The steps that it has told of since the last call, with when they ended, in ns from T0.
+    pub fn told(&mut self) -> Vec<(u32, i64)> {
+        let mut piece = [0; 4096];
+        while let Some(Ok(length @ 1..)) = self.tells.as_mut().map(|tells| tells.read(&mut piece)) {
+            self.begun.push_str(&String::from_utf8_lossy(&piece[..length]));
+        }
+        let whole = self.begun.rfind('\n').map_or(0, |end| end + 1);
+        let lines: String = self.begun.drain(..whole).collect();
+        let step =
+            |line: &str| line.split_once(' ').and_then(|(step, at_ns)| Some((step.parse().ok()?, at_ns.parse().ok()?)));
+        lines.lines().filter_map(step).collect()
+    }
+
+    /// A step of commands ended. What has ended itself hears nothing.
+    pub fn tell(&mut self, step: u32, at_ns: i64) {
+        if let Some(ears) = self.ears.as_mut().filter(|_| self.elsewhere.contains(&step)) {
+            let _ = writeln!(ears, "{step} {at_ns}").and_then(|()| ears.flush());
+        }
     }
 
     pub fn process(&self) -> Pid {

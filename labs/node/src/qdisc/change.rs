@@ -151,7 +151,7 @@ pub fn requests(
                 });
             });
         } else {
-            psp_class(batch, 0, rate, &class(then, sizes), &what);
+            psp_class(batch, 0, rate, FIRST, &class(then, sizes), &what);
         }
     }
     if now.queue != then.queue {

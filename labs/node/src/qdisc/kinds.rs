@@ -4,8 +4,12 @@
 //! linux/pkt_sched.h, linux/pkt_cls.h and linux/tc_act/tc_mirred.h; psp's are its own (emulator/kernel/psp).
 //! A size table at the root makes every qdisc below count what the link's framing counts.
 
+use std::net::IpAddr;
+
 use ewan_emulator::config::{Delay, Direction, Discipline, Loss, Ppb, ONE_PPB};
 use ewan_system::netlink::{Attributes, Batch};
+
+use crate::plan::Protocol;
 
 use super::{fifo_request, narrow, request, Place, CREATE, TCA_OPTIONS};
 
@@ -236,17 +240,26 @@ pub struct Class {
     pub minimum_bytes: u32,
     pub dither_ns: u64,
     pub seed: u64,
+    pub departure: Departure,
 }
 
-/// psp in timer mode; what no filter claims goes to class `first`.
-pub fn psp(options: &mut Attributes, first: u32) {
+/// When a packet leaves a class of psp that has a rate.
+#[derive(Clone, Copy)]
+pub enum Departure {
+    /// With its first bit: a packet alone does not wait.
+    Start = 0,
+    /// With its last bit, as at the far end of a real link.
+    End = 1,
+}
+
+/// psp in timer mode; what no filter claims goes to class `rest`.
+pub fn psp(options: &mut Attributes, rest: u32) {
     const TCA_PSP_MODE: u16 = 1;
     const TCA_PSP_DEFAULT: u16 = 2;
     const TIMER: u8 = 0;
-    options.bytes(TCA_PSP_MODE, &[TIMER]).u32(TCA_PSP_DEFAULT, first);
+    options.bytes(TCA_PSP_MODE, &[TIMER]).u32(TCA_PSP_DEFAULT, rest);
 }
 
-/// A packet leaves when its last bit has been sent, as at the far end of a real link.
 pub fn psp_class(options: &mut Attributes, class: &Class) {
     const TCA_PSP_RATE64: u16 = 4;
     const TCA_PSP_OVERHEAD: u16 = 5;
@@ -254,12 +267,11 @@ pub fn psp_class(options: &mut Attributes, class: &Class) {
     const TCA_PSP_DEPARTURE: u16 = 7;
     const TCA_PSP_DITHER64: u16 = 8;
     const TCA_PSP_SEED64: u16 = 9;
-    const END: u8 = 1;
     options
         .u64(TCA_PSP_RATE64, class.rate_bps)
         .bytes(TCA_PSP_OVERHEAD, &class.overhead_bytes.to_ne_bytes())
         .u32(TCA_PSP_MPU, class.minimum_bytes)
-        .bytes(TCA_PSP_DEPARTURE, &[END]);
+        .bytes(TCA_PSP_DEPARTURE, &[class.departure as u8]);
     if class.dither_ns > 0 {
         options.u64(TCA_PSP_DITHER64, class.dither_ns).u64(TCA_PSP_SEED64, class.seed);
     }
@@ -283,6 +295,54 @@ pub fn tbf(options: &mut Attributes, rate_bps: u64, burst_bytes: u32, limit_byte
     options.bytes(TCA_TBF_PARMS, &parms).u32(TCA_TBF_BURST, burst_bytes);
     if bytes_per_second > u64::from(u32::MAX) - 1 {
         options.u64(TCA_TBF_RATE64, bytes_per_second);
+    }
+}
+
+/// Fair queueing (net/sched/sch_fq.c) with at most a rate of each connection, in bytes per second, 32 bits.
+pub fn fq(options: &mut Attributes, rate_bps: u64, limit_packets: u32) {
+    const TCA_FQ_PLIMIT: u16 = 1;
+    const TCA_FQ_FLOW_PLIMIT: u16 = 2;
+    const TCA_FQ_FLOW_MAX_RATE: u16 = 7;
+    options
+        .u32(TCA_FQ_PLIMIT, limit_packets)
+        .u32(TCA_FQ_FLOW_PLIMIT, limit_packets)
+        .u32(TCA_FQ_FLOW_MAX_RATE, narrow(rate_bps / 8));
+}
+
+/// struct tc_prio_qopt: as many bands as there are classes; what names no class goes to class `rest`.
+pub fn prio(classes: usize, rest: u32) -> [u8; 20] {
+    let mut bytes = [rest.saturating_sub(1) as u8; 20];
+    bytes[..4].copy_from_slice(&(classes as u32).to_ne_bytes());
+    bytes
+}
+
+/// What a filter looks for (net/sched/cls_flower.c): a destination, and a port there. The port is in network order.
+pub fn flower(options: &mut Attributes, address: IpAddr, port: Option<(Protocol, u16)>, class: u32) {
+    const TCA_FLOWER_CLASSID: u16 = 1;
+    const TCA_FLOWER_KEY_ETH_TYPE: u16 = 8;
+    const TCA_FLOWER_KEY_IP_PROTO: u16 = 9;
+    const TCA_FLOWER_KEY_IPV4_DST: u16 = 12;
+    const TCA_FLOWER_KEY_IPV6_DST: u16 = 16;
+    const TCA_FLOWER_KEY_TCP_DST: u16 = 19;
+    const TCA_FLOWER_KEY_UDP_DST: u16 = 21;
+    options.u32(TCA_FLOWER_CLASSID, class).bytes(TCA_FLOWER_KEY_ETH_TYPE, &ethertype(address).to_be_bytes());
+    match address {
+        IpAddr::V4(address) => options.bytes(TCA_FLOWER_KEY_IPV4_DST, &address.octets()),
+        IpAddr::V6(address) => options.bytes(TCA_FLOWER_KEY_IPV6_DST, &address.octets()),
+    };
+    if let Some((protocol, port)) = port {
+        let (number, key) = match protocol {
+            Protocol::Tcp => (libc::IPPROTO_TCP, TCA_FLOWER_KEY_TCP_DST),
+            Protocol::Udp => (libc::IPPROTO_UDP, TCA_FLOWER_KEY_UDP_DST),
+        };
+        options.bytes(TCA_FLOWER_KEY_IP_PROTO, &[number as u8]).bytes(key, &port.to_be_bytes());
+    }
+}
+
+pub fn ethertype(address: IpAddr) -> u16 {
+    match address {
+        IpAddr::V4(_) => libc::ETH_P_IP as u16,
+        IpAddr::V6(_) => libc::ETH_P_IPV6 as u16,
     }
 }
 

@@ -10,11 +10,12 @@ mod change;
 mod kinds;
 mod live;
 mod model;
+mod sources;
 mod statistics;
 
 use ewan_emulator::config::Direction;
 use ewan_system::netlink::{Attributes, Batch};
-use kinds::Class;
+use kinds::{Class, Departure};
 
 use crate::plan::{Backend, Egress, Link};
 
@@ -66,9 +67,10 @@ fn request(batch: &mut Batch, flags: i32, place: Place, kind: &str, what: String
 }
 
 /// The root queueing discipline of an interface, if the plan asks for one.
-pub fn egress(batch: &mut Batch, index: u32, mtu: u32, egress: &Egress, at: &str) {
+pub fn egress(batch: &mut Batch, index: u32, mtu: u32, egress: &Egress, at: &str) -> Result<(), String> {
     let root = Place { index, parent: TC_H_ROOT, handle: ROOT };
     match *egress {
+        Egress::Sources { .. } => sources::make(batch, root, mtu, egress, at)?,
         Egress::None {} => {}
         Egress::Fifo { limit_packets } => {
             add(batch, root, "pfifo", format!("{at}: queue of {limit_packets} packets"), |body| {
@@ -85,14 +87,20 @@ pub fn egress(batch: &mut Batch, index: u32, mtu: u32, egress: &Egress, at: &str
             batch.needs("the queueing discipline tbf (CONFIG_NET_SCH_TBF)");
         }
         Egress::Psp { rate_bps, overhead_bytes, minimum_bytes, limit_bytes, limit_packets, dither_ns, seed } => {
-            let class = Class { rate_bps, overhead_bytes, minimum_bytes, dither_ns, seed };
-            let what = format!("{at}: rate of {rate_bps} bit/s, processing time below {dither_ns} ns");
-            let sizes = Some(kinds::Sizes { overhead_bytes, minimum_bytes, mtu });
-            psp(batch, root, &class, sizes, &what);
+            let class = Class { rate_bps, overhead_bytes, minimum_bytes, dither_ns, seed, departure: Departure::End };
+            card(batch, root, &class, mtu, at);
             let below = Place { index, parent: ROOT | FIRST, handle: RATE };
             fifo(batch, below, limit_packets.map(u64::from), u64::from(limit_bytes), at);
         }
     }
+    Ok(())
+}
+
+/// A card of psp, without what waits below it.
+fn card(batch: &mut Batch, root: Place, class: &Class, mtu: u32, at: &str) {
+    let &Class { rate_bps, overhead_bytes, minimum_bytes, dither_ns, .. } = class;
+    let what = format!("{at}: rate of {rate_bps} bit/s, processing time below {dither_ns} ns");
+    psp(batch, root, class, Some(kinds::Sizes { overhead_bytes, minimum_bytes, mtu }), &what);
 }
 
 /// A token bucket at the root of an interface, made or changed, for what measures its timer.
@@ -106,18 +114,23 @@ pub fn token_bucket(batch: &mut Batch, index: u32, rate_bps: u64, burst_bytes: u
 
 /// psp with one class, which all packets take.
 fn psp(batch: &mut Batch, place: Place, class: &Class, sizes: Option<kinds::Sizes>, what: &str) {
+    psp_root(batch, place, FIRST, sizes, what);
+    batch.needs("psp (build it from emulator/kernel/psp): write emulator: user");
+    psp_class(batch, CREATE, place, FIRST, class, what);
+}
+
+/// psp without its classes; packets that name none go to class `rest`.
+fn psp_root(batch: &mut Batch, place: Place, rest: u32, sizes: Option<kinds::Sizes>, what: &str) {
     add(batch, place, "psp", what.to_owned(), |body| {
         if let Some(sizes) = sizes {
             body.nested(TCA_STAB, &[], |table| kinds::sizes(table, sizes));
         }
-        body.nested(TCA_OPTIONS, &[], |options| kinds::psp(options, FIRST));
+        body.nested(TCA_OPTIONS, &[], |options| kinds::psp(options, rest));
     });
-    batch.needs("psp (build it from emulator/kernel/psp): write emulator: user");
-    psp_class(batch, CREATE, place, class, what);
 }
 
-fn psp_class(batch: &mut Batch, flags: i32, place: Place, class: &Class, what: &str) {
-    let inner = Place { parent: place.handle, handle: place.handle | FIRST, ..place };
+fn psp_class(batch: &mut Batch, flags: i32, place: Place, number: u32, class: &Class, what: &str) {
+    let inner = Place { parent: place.handle, handle: place.handle | number, ..place };
     batch.add(libc::RTM_NEWTCLASS, flags, &tcmsg(inner, 0), what.to_owned(), |body| {
         body.text(TCA_KIND, "psp").nested(TCA_OPTIONS, &[], |options| kinds::psp_class(options, class));
     });
@@ -195,6 +208,7 @@ fn class(direction: &Direction, sizes: kinds::Sizes) -> Class {
         minimum_bytes: sizes.minimum_bytes,
         dither_ns: 0,
         seed: 0,
+        departure: Departure::End,
     }
 }
 

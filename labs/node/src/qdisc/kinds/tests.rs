@@ -77,7 +77,14 @@ fn gilbert_elliott_gives_netem_what_passes_in_the_bad_state() {
 
 #[test]
 fn psp_is_told_the_rate_in_bits_and_the_overhead_with_its_sign() {
-    let class = Class { rate_bps: 40_000_000_001, overhead_bytes: -14, minimum_bytes: 0, dither_ns: 123_040, seed: 9 };
+    let class = Class {
+        rate_bps: 40_000_000_001,
+        overhead_bytes: -14,
+        minimum_bytes: 0,
+        dither_ns: 123_040,
+        seed: 9,
+        departure: Departure::End,
+    };
     let options = written(|options| psp_class(options, &class));
     let expected = [
         (4, 40_000_000_001u64.to_ne_bytes().to_vec()),

@@ -1,0 +1,106 @@
+"""What a step sends: the keys of each kind of traffic as pydantic models.
+
+Comes in: plain data below a step's key `bulk`, `udp` and so on. Goes out: typed values.
+`generator.scenario.fields` has the step itself.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from generator.scenario.laws import SizeLaw, TimeLaw, VolumeText, constant
+from labs.spec.fields import Model
+from labs.spec.values import Count, RateText
+from labs.units import Duration
+
+
+def at_once() -> TimeLaw:
+    """No time at all."""
+    law: TimeLaw = constant(Duration(0))
+    return law
+
+
+class Bulk(Model):
+    """A transfer of a volume, or of as much as fits in the step's time."""
+
+    volume: VolumeText | None = Field(
+        None, description="what each member sends, all its streams together; as much as fits in `for` if absent"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _volume(cls, value: Any) -> Any:
+        return {} if value is None else value if isinstance(value, dict) else {"volume": value}
+
+
+class Arrivals(Model):
+    """TCP connections that arrive at random times, each of which sends a random volume."""
+
+    count: Annotated[int, Count(1, 10_000_000)] | None = Field(
+        None, description="how many; as many as arrive in `for` if absent", examples=[3000]
+    )
+    interval: TimeLaw = Field(description="from one to the next", examples=["{exponential: {mean: 100ms}}"])
+    size: SizeLaw = Field(description="of each", examples=["{pareto: {mean: 100kB, shape: 1.3}}"])
+
+
+class Requests(Model):
+    """A session: request, response, thinking, and again."""
+
+    count: Annotated[int, Count(1, 10_000_000)] | None = Field(
+        None, description="requests of a session; as many as fit in `for` if absent", examples=[100]
+    )
+    request: SizeLaw = Field(description="from client (`from`) to server (`to`)", examples=["300B"])
+    response: SizeLaw = Field(description="the answer", examples=["{pareto: {mean: 12kB, shape: 1.2}}"])
+    think: TimeLaw = Field(
+        default_factory=at_once,
+        description="from an answer to the next request; none if absent",
+        examples=["{exponential: {mean: 1s}}"],
+    )
+    new_connection: bool = Field(False, description="a connection for each request; one for all if absent")
+
+
+class Udp(Model):
+    """A stream of packets at exact times."""
+
+    count: Annotated[int, Count(1, 2**40)] | None = Field(
+        None, description="packets; as many as fit in `for` if absent", examples=[1000]
+    )
+    size: SizeLaw = Field(description="UDP payload of a packet, at least 24B", examples=["1470B"])
+    rate: RateText | None = Field(
+        None,
+        description="of UDP payload, while it sends, at constant intervals; this or `interval`",
+        examples=["8Mbit/s"],
+    )
+    interval: TimeLaw | None = Field(
+        None, description="from a packet to the next; this or `rate`", examples=["{exponential: {mean: 1ms}}"]
+    )
+    on: TimeLaw | None = Field(
+        None, description="packets are sent in periods this long only, with `off` between them; always if absent",
+        examples=["{exponential: {mean: 500ms}}"],
+    )  # fmt: skip
+    off: TimeLaw | None = Field(None, description="see `on`", examples=["{exponential: {mean: 500ms}}"])
+
+
+Pattern = Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"]
+"""Who exchanges with whom; generator/src/traffic/messages/pattern.rs."""
+
+
+class Messages(Model):
+    """Message passing between ranks."""
+
+    pattern: Pattern = Field(
+        description="ping-pong: of ranks 1 and 2, 3 and 4 …; all-to-all: everybody sends to everybody; "
+        "neighbour-exchange: each with both neighbours in a ring; barrier: 1 byte, until all are there"
+    )
+    iterations: Annotated[int, Count(1, 10_000_000)] = Field(description="how often", examples=[100])
+    size: SizeLaw | None = Field(None, description="of a message; not for barrier", examples=["10kB"])
+    compute: TimeLaw = Field(
+        default_factory=at_once, description="what a rank computes before each exchange; 0 if absent", examples=["1ms"]
+    )
+
+
+Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "messages", "run"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Of steps; each is a key of `Step`."""

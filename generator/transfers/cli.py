@@ -1,0 +1,189 @@
+"""The command `transfers`: requests for bulk transfers, planned by the services of the eWAN paper, and run.
+
+In: a file of requests. Out: a table of each plan and of f1 and f2 beside the best that is possible; with --run an
+experiment of each plan, and what was promised beside what was seen. Exit status 0 when all was planned (and run), 1
+when a run did not complete, 2 for what the user can put right. Requests that are refused are a result.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from generator import scenario as scenarios
+from generator.engine import cli as running
+from generator.engine import engine, preparation
+from generator.engine.experiment import Experiment
+from generator.engine.preparation import Prepared
+from generator.scenario import Scenario
+from generator.transfers import optimum, reading, seen, show, strategies, writing
+from generator.transfers.plan import TransferPlan
+from generator.transfers.reading import Asked
+from generator.transfers.strategies import STRATEGIES, Strategy
+from labs import host, rundir
+from labs.commands.errors import Incomplete, Refused, guarded
+from labs.commands.options import json_option, pass_context, runtime_option
+from labs.commands.privileges import as_root, is_virtual
+from labs.context import Context
+from labs.wording import nearest
+
+PACING = ("psp", "tbf", "fq", "none")
+
+
+@click.command("transfers")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--service", "services", default="ts1,ts2", show_default=True, metavar="NAMES", help="ts1 all at once, ts2 in turn"
+)
+@click.option("--run", "run", is_flag=True, help="run each plan, and compare what was promised with what was seen")
+@click.option("--show", "only_shown", is_flag=True, help="print the scenario of each plan and run nothing")
+@click.option(
+    "--pacing",
+    type=click.Choice(PACING),
+    default=PACING[0],
+    show_default=True,
+    help="what holds sources to their rates; none: TCP alone shares",
+)
+@runtime_option
+@click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
+@running.label_options
+@json_option
+@guarded
+@pass_context
+def transfers_command(
+    context: Context,
+    /,
+    file: Path,
+    services: str,
+    run: bool,
+    only_shown: bool,
+    pacing: str,
+    unverified: bool,
+    label: str | None,
+    tags: tuple[str, ...],
+    note: str | None,
+    as_json: bool,
+) -> None:
+    """Plan bulk transfers as the transfer services of the eWAN paper do, and run the plans.
+
+    FILE has a lab, and requests with a volume, a time window and a largest rate (docs/transfers.md). TS1 starts every
+    transfer when it is released; TS2 gives each its path to itself, one after the other, and refuses what would end
+    after its deadline.
+
+    \b
+    ewan transfers requests.yaml
+    ewan transfers requests.yaml --run --runtime virtual
+    ewan transfers requests.yaml --service ts2 --show > my.scenario.yaml
+    """
+    wanted = _services(services)
+    virtual = is_virtual(context)
+    asked = reading.load(file, host.virtual_facts() if virtual else host.facts())
+    plans = {strategy: strategies.plan(asked.problem, strategy) for strategy in wanted}
+    word = None if pacing == "none" else pacing
+    if only_shown:
+        texts = [writing.text(asked, plan, strategy, word) for strategy, plan in plans.items() if plan.accepted]
+        click.echo("---\n".join(texts), nl=False)
+        return
+    best = optimum.best(asked.problem)
+    document = show.document(asked.problem, plans, best)
+    if not as_json:
+        for strategy, plan in plans.items():
+            context.reporter.console.print(show.plan_sheet(plan, strategy))
+            context.reporter.console.print()
+        context.reporter.console.print(show.objectives_sheet(plans, best))
+    failed = False
+    if run:
+        called = running.labels_of(label, tags, note)
+        if not virtual:
+            as_root(context)
+        failed = _run(context, asked, plans, word, unverified, called, document, as_json)
+    if as_json:
+        context.reporter.emit(document)
+    sys.exit(1 if failed else 0)
+
+
+def _services(text: str) -> list[Strategy]:
+    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in STRATEGIES:
+            raise Refused(f'--service "{name}": there is no such service, {nearest(name, STRATEGIES)}')
+    return cast(list[Strategy], names)
+
+
+def _run(
+    context: Context,
+    asked: Asked,
+    plans: Mapping[Strategy, TransferPlan],
+    pacing: str | None,
+    unverified: bool,
+    called: Mapping[str, Any],
+    document: dict[str, Any],
+    as_json: bool,
+) -> bool:
+    """Runs each plan, says what was seen, and adds it to the document; whether one did not complete."""
+    virtual = is_virtual(context)
+    scenario_of: dict[Strategy, Scenario] = {}
+    for strategy, plan in plans.items():
+        if not plan.accepted:
+            context.reporter.note(f"{strategy} accepts no request: there is nothing to run")
+            continue
+        file = asked.file.parent / f"{writing.name_of(asked, strategy)}.scenario.yaml"
+        scenario_of[strategy] = scenarios.parse(writing.text(asked, plan, strategy, pacing), file)
+    prepared = _prepared(context, scenario_of, virtual, unverified, called)
+    failed = False
+    waiting = dict(prepared)
+    parts = running.parts_of(click.get_current_context())
+    try:
+        for strategy, each in prepared.items():
+            directory = each.experiment.directory
+            del waiting[strategy]
+            try:
+                work = functools.partial(engine.run, each, parts=parts, context=context)
+                status = running.status_of(context, directory, work)
+            except Incomplete as error:
+                error.show()
+                return True
+            failed |= bool(status)
+            experiment = Experiment.load(directory)
+            found = seen.compared(plans[strategy], experiment.place(experiment.runs[0]))
+            document["plans"][strategy]["run"] = {"directory": str(directory), "seen": show.seen_data(found)}
+            if not as_json:
+                context.reporter.console.print()
+                context.reporter.console.print(show.seen_sheet(found, strategy))
+                report = directory / "report.html"
+                where = f"{experiment.document.status}  report: {report}"
+                context.reporter.console.print(where, soft_wrap=True, markup=False)
+    finally:
+        for each in waiting.values():
+            each.drop()
+    return failed
+
+
+def _prepared(
+    context: Context,
+    scenario_of: Mapping[Strategy, Scenario],
+    virtual: bool,
+    unverified: bool,
+    called: Mapping[str, Any],
+) -> dict[Strategy, Prepared]:
+    """Each plan's experiment, checked whole and not begun; nothing is left where one of them cannot begin."""
+    result: dict[Strategy, Prepared] = {}
+    try:
+        for strategy, scenario in scenario_of.items():
+            runtime = "virtual" if virtual else context.runtime
+            facts = running.facts_of(scenario, None, None, {}, None, runtime, called)
+            jobs = preparation.jobs(scenario.runs(), virtual)
+            directory = rundir.make(scenario.name)
+            result[strategy] = preparation.prepare(
+                jobs, facts, virtual=virtual, directory=directory, unverified=unverified
+            )
+    except BaseException:
+        for prepared in result.values():
+            prepared.drop()
+        raise
+    return result

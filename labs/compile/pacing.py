@@ -1,0 +1,207 @@
+"""What paces the sources behind an interface's card: classes, and how packets find theirs.
+
+Comes in: interfaces as the compiler or a plan has them, and pacing as somebody wrote it. Goes out: the same interfaces
+with `Sources` as their egress. A flow of ours names its class on its socket; for other programs and for destinations a
+filter finds it. The first class is not paced: probes name it, so that a verification measures links whatever paces the
+hosts.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
+from labs.plan import Interface, Node
+from labs.spec import Spec, fields
+from labs.spec.patterns import PatternError, members
+from labs.spec.source import Path
+from labs.stages import (
+    Card,
+    Egress,
+    Fifo,
+    Filter,
+    FqPacer,
+    Framing,
+    NoPacer,
+    PacedClass,
+    Pacer,
+    Psp,
+    PspPacer,
+    Sources,
+    Tbf,
+    TbfPacer,
+)
+from labs.stages.egress import UNPACED, card_of
+from labs.units import NS_PER_MS, Rate, Size, bytes_in
+
+MOST_PRIO = 16
+"""Bands of the queueing discipline prio."""
+MOST_CLASSES = 65_000
+"""Of one interface: a class and what is in it have numbers of 16 bits."""
+MOST_FQ = Rate.parse("34Gbit/s")
+"""The kernel's fq has the rate of a connection in bytes per second, in 32 bits."""
+BURST_NS = NS_PER_MS
+"""What a token bucket passes at once if nobody says: the packets of a clock's tick of 1 ms, as tc-tbf(8) advises."""
+BURST_PACKETS = 4
+_NOT = PacedClass(filters=(), pacer=NoPacer())
+
+
+class PacingError(ValueError):
+    """What a source cannot do and what to write instead, in one line."""
+
+
+def pacer(pacing: fields.Pacing, egress: Egress, mtu: int, connections: int = 1) -> Pacer:
+    """What holds packets to the rate before the card of `egress`; of fq each of the connections has its share."""
+    bps = pacing.rate_bps
+    if bps is None:
+        return NoPacer()
+    framing = FRAMING[pacing.framing or "wire"]
+    if pacing.psp is not None:
+        return PspPacer(
+            rate_bps=bps,
+            overhead_bytes=framing.overhead_bytes - ETHERNET_HEADER,
+            minimum_bytes=framing.minimum_bytes,
+        )
+    counted, meant = framed(_counting(card_of(egress)), mtu), framed(framing, mtu)
+    here_bps = bps * counted // meant
+    if pacing.tbf is not None:
+        least = BURST_PACKETS * counted
+        burst = max(bytes_in(here_bps, BURST_NS), least) if pacing.burst is None else pacing.burst.bytes
+        if burst < counted:
+            raise PacingError(f"a burst of {Size(burst)} holds less than one packet of {Size(counted)}: write more")
+        return TbfPacer(rate_bps=here_bps, burst_bytes=burst)
+    if bps > MOST_FQ.bps:
+        raise PacingError(f'fq holds a connection to {MOST_FQ} at most: write a lower rate, or "psp {Rate(bps)}"')
+    return FqPacer(rate_bps=max(here_bps // connections, 8))
+
+
+def _counting(card: Card) -> Framing:
+    """What a packet's length counts where it waits for the card."""
+    match card:
+        case Psp():
+            return Framing(card.overhead_bytes + ETHERNET_HEADER, card.minimum_bytes)
+        case Tbf():  # it adds what its framing adds by itself
+            return Framing(ETHERNET_HEADER, 0)
+        case _:
+            return FRAMING["wire"]
+
+
+def with_classes(interface: Interface, classes: Sequence[PacedClass], virtual: bool, default: int = 0) -> Interface:
+    """The interface with more classes; they are numbered from `next_class` on. `default` 0: as it is."""
+    old = interface.egress
+    if isinstance(old, Sources):
+        egress = replace(old, classes=(*old.classes, *classes), default=default or old.default)
+    else:
+        card = card_of(old)
+        packets, size = _limits(card, interface.mtu)
+        counting = _counting(card)
+        egress = Sources(
+            card=card,
+            classes=(_NOT, *classes),
+            default=default or UNPACED,
+            limit_packets=packets,
+            limit_bytes=size,
+            overhead_bytes=counting.overhead_bytes - ETHERNET_HEADER,
+            minimum_bytes=counting.minimum_bytes,
+            sorter="psp",
+        )
+    # A kernel without psp can sort by prio, as long as its bands suffice and nothing else needs psp.
+    prio = not virtual and len(egress.classes) <= MOST_PRIO
+    prio = prio and not any(isinstance(each.pacer, PspPacer) for each in egress.classes)
+    return replace(interface, egress=replace(egress, sorter="prio" if prio else "psp"))
+
+
+def next_class(egress: Egress) -> int:
+    """The number of the next class of an interface."""
+    return len(egress.classes) + 1 if isinstance(egress, Sources) else UNPACED + 1
+
+
+def _limits(card: Card, mtu: int) -> tuple[int | None, int]:
+    """Packets, or else bytes, that may wait before a card."""
+    match card:
+        case Fifo(packets):
+            return packets, packets * framed(FRAMING["wire"], mtu)
+        case Psp():
+            return card.limit_packets, card.limit_bytes
+        case Tbf():
+            return None, card.limit_bytes
+        case _:
+            raise AssertionError("a host's interface has a card")
+
+
+def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
+    """The nodes, hosts paced as the description says; DescriptionError where it cannot be."""
+    written = spec.description.hosts
+    if not written:
+        return tuple(nodes)
+    known = {node.name: node for node in nodes if node.kind == "host"}
+    of: dict[str, str] = {}
+    for pattern in written:
+        for name in _names(spec, ("hosts", pattern), pattern, known):
+            if name in of:
+                raise spec.error(("hosts", pattern), f'says of {name} what "{of[name]}" says too: write it once')
+            of[name] = pattern
+    addresses = {name: addresses_of(node) for name, node in known.items()}
+    result = []
+    for node in nodes:
+        pacings = written[of[node.name]].pacing if node.name in of else ()
+        if pacings:
+            node = _paced(spec, node, ("hosts", of[node.name], "pacing"), pacings, addresses, virtual)
+        result.append(node)
+    return tuple(result)
+
+
+def _paced(
+    spec: Spec,
+    node: Node,
+    path: Path,
+    pacings: Iterable[fields.HostPacing],
+    addresses: Mapping[str, Sequence[str]],
+    virtual: bool,
+) -> Node:
+    """A host with the classes that are written at `path`."""
+    found: dict[str, int] = {}
+    interfaces = list(node.interfaces)
+    classes: list[list[PacedClass]] = [[] for _ in interfaces]
+    default = UNPACED
+    for index, pacing in enumerate(pacings):
+        here: Path = (*path, index)
+        if pacing.rate_bps is None:
+            continue
+        sinks: list[str | None] = [None] if pacing.to is None else []
+        for name in _names(spec, (*here, "to"), pacing.to, addresses) if pacing.to is not None else ():
+            if name == node.name:
+                raise spec.error((*here, "to"), f"{name} sends nothing to itself: write another host")
+            sinks.append(name)
+        for sink in sinks:
+            shown = sink or "all others"
+            if shown in found:
+                raise spec.error(here, f"says how {node.name} sends to {shown} a second time: write it once")
+            found[shown] = index
+            filters = () if sink is None else tuple(Filter(address=each) for each in addresses[sink])
+            for interface, those in zip(interfaces, classes, strict=True):
+                try:
+                    those.append(PacedClass(filters=filters, pacer=pacer(pacing, interface.egress, interface.mtu)))
+                except PacingError as error:
+                    raise spec.error(here, str(error)) from None
+            if sink is None:
+                default = UNPACED + len(found)
+    if not found:
+        return node
+    paced = (with_classes(port, those, virtual, default) for port, those in zip(interfaces, classes, strict=True))
+    return replace(node, interfaces=tuple(paced))
+
+
+def _names(spec: Spec, path: Path, pattern: str | Sequence[str], known: Collection[str]) -> list[str]:
+    """The hosts that a pattern names."""
+    try:
+        return members(pattern, {}, known)
+    except PatternError as error:
+        raise spec.error(path, str(error)) from None
+
+
+def addresses_of(node: Node) -> tuple[str, ...]:
+    """All addresses of a node, without their prefix lengths."""
+    return tuple(str(ipaddress.ip_interface(text).ip) for port in node.interfaces for text in port.addresses)

@@ -1,0 +1,129 @@
+"""The keys of pacing at the source: of a host, of its packets to some destinations, of a flow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+
+from labs.spec.fields.model import Model
+from labs.spec.values import DepthText, RateText
+
+KINDS = ("psp", "tbf", "fq")
+_EXAMPLE = 'write "psp 400Mbit/s", "{psp: 400Mbit/s}", "{tbf: 490Mbit/s, burst: 100kB}", "{fq: 400Mbit/s}" or "none"'
+_NO_GAPS = (
+    "gap packets need a port that sends at the rate of its line and a switch that discards PAUSE frames; a lab's hosts "
+    'are on veth pairs, which have neither: write "timer", or leave it out'
+)
+_OWN: dict[str, str] = {"burst": "tbf", "gap": "psp"}
+"""Keys that one kind alone has."""
+
+
+def _names(value: object) -> tuple[str, ...]:
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    if texts and all(isinstance(text, str) and text for text in texts):
+        return tuple(texts)
+    raise ValueError('write names of hosts, like "right1" or "right[1-10]"')
+
+
+NamesText = Annotated[
+    tuple[str, ...],
+    PlainValidator(_names),
+    WithJsonSchema({"type": "string", "title": "hosts", "examples": ["right1", "right[1-10]"]}),
+]
+
+
+class Pacing(Model):
+    """How fast a source sends, and what holds it to that; nothing of it: it is not paced.
+
+    A kind and its rate may be one text, `psp 400Mbit/s`, so that a sweep can go over them.
+    """
+
+    what: ClassVar[str] = "key of pacing"
+    psp: RateText | None = Field(
+        None, description="exact: each packet leaves when its time has come, evenly spaced", examples=["400Mbit/s"]
+    )
+    tbf: RateText | None = Field(
+        None, description="a token bucket, which passes `burst` at once after a pause", examples=["490Mbit/s"]
+    )
+    fq: RateText | None = Field(
+        None,
+        description="the kernel's fq: each connection has this rate at most, in pieces of two packets; to 34Gbit/s",
+        examples=["400Mbit/s"],
+    )
+    burst: DepthText | None = Field(
+        None, description="of `tbf`; what the rate sends in 1 ms, 4 packets at least, if absent", examples=["100kB"]
+    )
+    framing: Literal["wire", "ethernet", "ip"] | None = Field(
+        None,
+        description="what a packet's length counts beyond IP, as of a link; exact for all packets with `psp`, for full "
+        "ones with `tbf` and `fq`; wire if absent",
+    )
+    gap: Literal["timer", "packets"] | None = Field(
+        None,
+        description="what `psp` waits by: timer; packets are refused, as the ports of a lab cannot; timer if absent",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _words(cls, value: Any) -> Any:
+        if value == "none":
+            return {}
+        if isinstance(value, str):
+            kind, _, rate = value.strip().partition(" ")
+            value = {kind: rate.strip()} if kind in KINDS else None
+        if not isinstance(value, dict) or not value:
+            raise ValueError(_EXAMPLE)
+        return value
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Pacing:
+        said = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(said) > 1 or (not said and self.model_fields_set & Pacing.model_fields.keys()):
+            raise ValueError(f"write exactly one of {', '.join(KINDS)}: {_EXAMPLE}")
+        for key, kind in _OWN.items():
+            if getattr(self, key) is not None and kind not in said:
+                raise ValueError(f'"{key}:" is of {kind}: leave it out')
+        if self.gap == "packets":
+            raise ValueError(_NO_GAPS)
+        return self
+
+    @property
+    def rate_bps(self) -> int | None:
+        """What it is held to; None: it is not paced."""
+        rate = self.psp or self.tbf or self.fq
+        return None if rate is None else rate.bps
+
+
+class HostPacing(Pacing):
+    """Of all that a host sends, or of what it sends to some hosts."""
+
+    to: NamesText | None = Field(
+        None, description="of packets to these hosts, each of which has the rate; of all others if absent"
+    )
+
+    @model_validator(mode="after")
+    def _of_something(self) -> HostPacing:
+        if self.to is not None and self.rate_bps is None:
+            raise ValueError(f"says no rate: {_EXAMPLE}")
+        return self
+
+
+class Host(Model):
+    """The settings of hosts."""
+
+    what: ClassVar[str] = "key of a host"
+    pacing: tuple[HostPacing, ...] = Field(
+        (),
+        description="the rate of what it sends, at its own exit; a list, where it differs between destinations; none "
+        "if absent",
+        examples=["{psp: 400Mbit/s}", "[{psp: 100Mbit/s, to: right1}, {psp: 400Mbit/s}]"],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one(cls, value: Any) -> Any:
+        """One pacing stands for a list of it alone."""
+        if isinstance(value, dict) and "pacing" in value and not isinstance(value["pacing"], (list, tuple)):
+            return {**value, "pacing": [value["pacing"]]}
+        return value
