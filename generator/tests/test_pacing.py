@@ -9,7 +9,7 @@ import pytest
 from generator.scenario import DescriptionError, Schedule
 from generator.tests.scenarios import flows, only, parse, planned
 from labs.plan import Interface, from_json, to_json
-from labs.stages import Filter, FqPacer, PspPacer, Sources, TbfPacer
+from labs.stages import FqPacer, PspPacer, Sources, TbfPacer
 from labs.stages.egress import UNPACED
 from labs.units import NS_PER_SECOND
 
@@ -85,7 +85,7 @@ def test_packets_of_other_programs_are_found_by_the_port_that_they_go_to(step: s
     made = scheduled(f"steps: [{{name: a, from: left1, to: right1, for: 2s, pacing: psp 5Mbit/s, {step}}}]")
     ((found,),) = (each.filters for each in egress(made, "left1").classes[1:])
     client = " ".join(made.program.commands[-1].argv)
-    assert found == Filter(address=found.address, protocol=protocol, port=found.port)
+    assert (found.protocol, found.address.count(".")) == (protocol, 3)
     assert found.address in client and f"p {found.port} " in client
     assert from_json(to_json(made.plan)) == made.plan
 
