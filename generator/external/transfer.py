@@ -54,7 +54,8 @@ class Made:
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
-    `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none."""
+    `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the
+    output of the command that `tool["server"]` numbers."""
 
     flow: dict[str, Any]
     row: Row
@@ -63,13 +64,15 @@ class Output:
     directory: Path
     started_ns: int
     series_ns: int
+    server: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool. `programs`: those that must be there, each with its Debian package; `about`: for the manual, what it
     does and what it does not tell; `obstacle`: None where it can do all of a step; `rows`: what did not work has an
-    `error`."""
+    `error`; `remedy`: what to do where a program is missing, if it is not to install the package; `lead_ns`: how long
+    before a transfer its commands start."""
 
     name: str
     programs: Mapping[str, str]
@@ -77,3 +80,5 @@ class Tool:
     obstacle: Callable[[Step, FlowSettings], Obstacle | None]
     commands: Callable[[Transfer], Made]
     rows: Callable[[Output], Rows]
+    remedy: str = ""
+    lead_ns: int = LEAD_NS

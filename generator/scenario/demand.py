@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import assert_never
 
 from generator.scenario import entries
@@ -92,7 +93,7 @@ class _Counter:
         for each in self._asked:
             self._other(each)
         for command in self._program.commands:
-            if command.argv[0] not in ("iperf3", "ITGSend", "ITGRecv"):
+            if PurePath(command.argv[0]).name not in ("iperf3", "ITGSend", "ITGRecv", "ewan-udt"):
                 self._command(command)
         count, lasts_s = self._count, max(self._end_ns / NS_PER_SECOND, 1e-3)
         packets = sum(each.packets * each.way.receives for each in count.sent)
@@ -250,10 +251,13 @@ class _Counter:
         for ends, sends in (((each.source, each.sink), True), ((each.sink, each.source), both)):
             self._send(*ends, packets * sends, full)
             self._send(*ends, acks * (both or not sends) + CONNECTION_PACKETS / 2 * streams)
-        if each.settings.generator == "iperf3":
-            self._count.entries += 2 * entries.IPERF3 + entries.IPERF3_SEGMENT * packets * (1 + both)
-        else:
-            self._count.flows += streams * (1 + both)
+        match each.settings.generator:
+            case "iperf3":
+                self._count.entries += 2 * entries.IPERF3 + entries.IPERF3_SEGMENT * packets * (1 + both)
+            case "udt":
+                self._count.entries += 2 * entries.UDT + entries.UDT_PACKET * packets
+            case _:
+                self._count.flows += streams * (1 + both)
 
     # What is not bulk
 

@@ -71,7 +71,9 @@ NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
-GENERATOR = Literal["ewan", "iperf3", "ditg"]
+GENERATOR = Literal["ewan", "iperf3", "ditg", "udt"]
+NO_TCP = ("udt",)
+"""Generators whose bulk is not TCP: they have a congestion control of their own."""
 
 
 class Socket(Model):
@@ -81,7 +83,8 @@ class Socket(Model):
         None, description="congestion control of all TCP senders; cubic if absent", examples=["bic"]
     )
     generator: GENERATOR | None = Field(
-        None, description="who sends: our own, iperf3 (bulk, bidirectional, udp) or D-ITG (udp); ewan if absent"
+        None,
+        description="who sends: our own, iperf3 (bulk, bidirectional, udp), D-ITG (udp) or UDT (bulk); ewan if absent",
     )
     streams: Annotated[int, Count(1, 1000)] | None = Field(
         None, description="parallel connections of each transfer, which share its volume; 1 if absent", examples=[4]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from generator.scenario.fields import LEAST_UDP, MOST_UDP, Kind, Socket, Step
+from generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Kind, Socket, Step
 from generator.scenario.laws import Either, amount, document, least, mean, number_or
 from labs.spec.source import DescriptionError, Path
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Size
@@ -64,7 +64,9 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
         value: Size | None = said(key)
         return None if value is None else value.bytes
 
-    congestion = None if step.kind in ("udp", "run") else said("congestion") or DEFAULT_CONGESTION
+    generator = said("generator") or "ewan"
+    tcp = step.kind not in ("udp", "run") and generator not in NO_TCP
+    congestion = said("congestion") or DEFAULT_CONGESTION if tcp else None
     socket = {
         "congestion": congestion,
         "send_buffer_bytes": size("send_buffer"),
@@ -75,7 +77,7 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
         "ecn": said("ecn") or False,
         "nodelay": said("nodelay") or False,
     }
-    return FlowSettings(said("generator") or "ewan", congestion, said("streams") or 1, socket)
+    return FlowSettings(generator, congestion, said("streams") or 1, socket)
 
 
 def check(step: Step, error: Error) -> None:

@@ -228,13 +228,13 @@ class _Scheduler:
 
     def _begin(self, starts: Sequence[Sequence[Start]]) -> int:
         """How long after T0 the schedule begins: at once, unless servers or captures must be listening by then."""
-        first = [
-            start.at_ns
+        least_ns = external.LEAD_NS if self._document.capture else 0
+        leads = [
+            max(least_ns, external.lead_ns(flows.settings(step, self._document.defaults).generator)) - start.at_ns
             for step, of_step in zip(self._document.steps, starts, strict=True)
-            if self._document.capture or flows.settings(step, self._document.defaults).generator != "ewan"
             for start in of_step
         ]
-        return max(0, external.LEAD_NS - min(first, default=external.LEAD_NS))
+        return max(0, *leads, 0)
 
     # What
 
