@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel udt images setup-containerlab lab batch run rerun archive hstts report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
+.PHONY: help setup install uninstall kernel mpi udt images setup-containerlab lab batch run rerun archive hstts report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -42,6 +42,9 @@ uninstall: ## remove the launcher that make install wrote (PREFIX=)
 	@./launcher.sh uninstall $(if $(call given,PREFIX),'$(PREFIX)')
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
+mpi: ## the ranks of `generator: openmpi`, built once with Debian's libopenmpi-dev
+	@./setup.sh mpi
+	@generator/mpi/build.sh >/dev/null
 udt: ## the sender and receiver of `generator: udt`, built once with Debian's libudt-dev
 	@./setup.sh udt
 	@generator/udt/build.sh >/dev/null
@@ -106,6 +109,7 @@ test: ## every test
 	@./setup.sh tests
 	@images/kernel/build.sh >/dev/null
 	@generator/udt/build.sh >/dev/null
+	@generator/mpi/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null
 	@.venv/bin/python -m calibration.link_model

@@ -1,4 +1,4 @@
-"""External generators: iperf3, D-ITG and UDT drive the same scenario as our own; their results go to the same tables.
+"""External generators: iperf3, D-ITG, UDT and Open MPI drive the scenario of our own, into the same tables.
 
 Comes in: a step of a scenario; after the run its schedule's document and directory. Goes out: commands for nodes, what
 a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py), with null for what a tool does not say.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import polars as pl
 
-from generator.external import ditg, iperf3, udt
+from generator.external import ditg, iperf3, openmpi, udt
 from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from generator.rows import Row, Rows, frame_of
 
@@ -35,8 +35,10 @@ __all__ = [
     "rows",
 ]
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (iperf3.TOOL, ditg.TOOL, udt.TOOL)}
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (iperf3.TOOL, ditg.TOOL, udt.TOOL, openmpi.TOOL)}
 """By the scenario's word for it (`generator:`); all but `ewan`, which is our own."""
+TABLES = ("flows", "series", "goodput", "exchanges")
+"""That a tool may give rows of."""
 _OWN = "ewan"
 _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
 
@@ -77,7 +79,7 @@ def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
     `document` is schedule.json, `directory` has commands.json and commands/. ValueError for a tool that gives a row of
     another table, or one with a key that is no column of its table: the tool's module is wrong then.
     """
-    result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in ("flows", "series", "goodput")}
+    result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in TABLES}
     flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
     path = directory / "commands.json"
     entries = orjson.loads(path.read_bytes())["commands"] if flows and path.exists() else []

@@ -28,7 +28,8 @@ Obstacle = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One member of a step; `number` is that of its first command, which ports and files of logs are named by."""
+    """One member of a step; `number` is that of its first command, which ports and files of logs are named by.
+    `members`: the nodes of ranks, of which source and sink are the first two."""
 
     step: Step
     settings: FlowSettings
@@ -40,15 +41,18 @@ class Transfer:
     number: int
     series_ns: int
     seed: int
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with."""
+    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with;
+    `node_congestion`: nodes whose own congestion control the client sets, for all that says none itself."""
 
     commands: tuple[Command, ...]
     client: int
     tool: dict[str, Any] = field(default_factory=dict)
+    node_congestion: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

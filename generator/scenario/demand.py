@@ -34,6 +34,7 @@ IPV4_UDP_BYTES = 28
 SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
 PIGGYBACK = 2
 """Where both ends send, about every other ACK still goes alone."""
+RECORD_BYTES = 8_000  # D-ITG over TCP
 ACK_BYTES = 90
 """With its framing."""
 CONNECTION_PACKETS = 7
@@ -254,6 +255,9 @@ class _Counter:
         match each.settings.generator:
             case "iperf3":
                 self._count.entries += 2 * entries.IPERF3 + entries.IPERF3_SEGMENT * packets * (1 + both)
+            case "ditg":
+                records = packets * self._segment(each) / RECORD_BYTES
+                self._count.entries += 2 * entries.DITG + entries.DITG_DATAGRAM * records
             case "udt":
                 self._count.entries += 2 * entries.UDT + entries.UDT_PACKET * packets
             case _:
@@ -340,6 +344,9 @@ class _Counter:
             self._send(ranks[sender], ranks[receiver], work.iterations * segments + CONNECTION_PACKETS / 2, size)
             self._send(ranks[receiver], ranks[sender], work.iterations * acks)
         messages = len(pairs) * work.iterations
+        if each.settings.generator == "openmpi":
+            self._count.entries += len(ranks) * (entries.MPI + entries.MPI_ITERATION * work.iterations)
+            return
         self._count.entries += entries.MESSAGE * messages + entries.ITERATION * len(ranks) * work.iterations
         self._count.flows += len(ranks)
 

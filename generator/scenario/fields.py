@@ -71,7 +71,7 @@ NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
-GENERATOR = Literal["ewan", "iperf3", "ditg", "udt"]
+GENERATOR = Literal["ewan", "iperf3", "ditg", "udt", "openmpi"]
 NO_TCP = ("udt",)
 """Generators whose bulk is not TCP: they have a congestion control of their own."""
 
@@ -84,7 +84,7 @@ class Socket(Model):
     )
     generator: GENERATOR | None = Field(
         None,
-        description="who sends: our own, iperf3 (bulk, bidirectional, udp), D-ITG (udp) or UDT (bulk); ewan if absent",
+        description="who sends: our own (ewan, if absent), iperf3, D-ITG (`ditg`), UDT or Open MPI; see above",
     )
     streams: Annotated[int, Count(1, 1000)] | None = Field(
         None, description="parallel connections of each transfer, which share its volume; 1 if absent", examples=[4]

@@ -94,6 +94,7 @@ class _Scheduler:
         self._paths = FlowPaths(self._forwarding)
         self._parts = _Parts()
         self._flows = self._exchanges = 0
+        self._node_congestion: dict[str, str] = {}
 
     def schedule(self) -> Schedule:
         steps, places = self._document.steps, self._run.places
@@ -263,7 +264,7 @@ class _Scheduler:
             self._parts.asked.append(demand.Asked(step, settings, *ends, start.at_ns, stop_ns, start.members))
             self._parts.loads.append(estimate.load(self._forwarding, step, settings, *ends, start.at_ns, stop_ns))
             if settings.generator != "ewan":
-                self._add_external(step, start, settings, stop_ns, described)
+                self._add_external(step, start, settings, stop_ns, described, error)
                 continue
             for (work, _), flow in zip(works, described, strict=True):
                 flow["request"] = len(self._parts.requests)
@@ -306,6 +307,7 @@ class _Scheduler:
         settings: flows.FlowSettings,
         stop_ns: int | None,
         described: list[dict[str, Any]],
+        error: flows.Error,
     ) -> None:
         address = self._addresses[start.sink]
         transfer = external.Transfer(
@@ -319,8 +321,14 @@ class _Scheduler:
             number=len(self._parts.commands),
             series_ns=self._document.series.ns,
             seed=self._run.seed,
+            members=start.members,
         )
         made = external.commands(settings.generator, transfer)
+        for node, congestion in made.node_congestion.items():
+            other = self._node_congestion.setdefault(node, congestion)
+            if other != congestion:
+                message = f"{settings.generator} sets it for all of {node}, where another step has {other}"
+                raise error(("congestion",), f"{message}: write the same in both")
         for command in made.commands:
             client = command is made.commands[made.client]
             self._tell(step.name, command, settings.generator, "client" if client else "server")
