@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: help setup install uninstall kernel mpi udt images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -42,6 +42,12 @@ uninstall: ## remove the launcher that make install wrote (PREFIX=)
 	@./launcher.sh uninstall $(if $(call given,PREFIX),'$(PREFIX)')
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
+mpi: ## the ranks of `generator: openmpi`, built once with Debian's libopenmpi-dev
+	@./setup.sh mpi
+	@generator/mpi/build.sh >/dev/null
+udt: ## the sender and receiver of `generator: udt`, built once with Debian's libudt-dev
+	@./setup.sh udt
+	@generator/udt/build.sh >/dev/null
 images: ## container images of the nodes, from Debian packages; KIND="host router switch emulator" (RELOCK=1: newer ones)
 	@./setup.sh images
 	@images/build-images.sh $(if $(call given,KIND),$(KIND)) >/dev/null
@@ -105,6 +111,8 @@ check: setup ## tests that need no lab: pure Python and Rust, the models of both
 test: ## every test
 	@./setup.sh tests
 	@images/kernel/build.sh >/dev/null
+	@generator/udt/build.sh >/dev/null
+	@generator/mpi/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null
 	@.venv/bin/python -m calibration.link_model

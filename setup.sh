@@ -1,8 +1,8 @@
 #!/bin/sh
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
-# nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is. Called by
-# make.
+# nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
+# udt` and `mpi` install what generator/udt and generator/mpi are built with. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -30,12 +30,15 @@ useful="iperf3:iperf3"
     clang:clang clang:libbpf-dev bpftool:bpftool"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
+case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
+case ${1-} in tests | mpi) tools="$tools mpirun:openmpi-bin mpicc:libopenmpi-dev" ;; esac
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.
 [ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"
 # The packages of those of "program:package …" that are not there.
 missing_of() {
     for tool in $1; do
-        command -v "${tool%%:*}" >/dev/null || [ -x "/usr/sbin/${tool%%:*}" ] || printf ' %s' "${tool#*:}"
+        name=${tool%%:*}
+        command -v "$name" >/dev/null || [ -e "/${name#/}" ] || [ -x "/usr/sbin/$name" ] || printf ' %s' "${tool#*:}"
     done
 }
 # As root, or by sudo where it may ask for a password or needs none. Offline: services that come with a package (Docker,

@@ -26,7 +26,7 @@ from labs.units import about
 
 # What programs find as their PATH in both clocks (labs/node/src/batch).
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PACKAGES = external.packages() | {
+PACKAGES = {
     "ITGLog": "d-itg",
     "ping": "iputils-ping",
     "ip": "iproute2",
@@ -116,7 +116,8 @@ def tools(wanted: Needs) -> None:
     for program, why in wanted.programs.items():
         if program != OURSELVES and shutil.which(program, path=SEARCHED) is None:
             package = PACKAGES.get(Path(program).name)
-            remedy = f"install the package {package}" if package else "install it, or write its whole path"
+            otherwise = f"install the package {package}" if package else "install it, or write its whole path"
+            remedy = external.remedies().get(program, otherwise)
             raise LabError(f"{program}, which {why}, is not on this machine: {remedy}")
 
 

@@ -82,6 +82,10 @@ def traffic(run: ScenarioRun, schedule: Schedule, mtu: int, known: Sequence[str]
         if described["generator"] != "ewan":
             message = f'{simulator} sends by itself: leave "generator: {described["generator"]}" out'
             raise error(step, "generator", message)
+        if described.get("after"):
+            raise error(step, "after", f'{simulator} is told of times alone: write "at:" instead')
+        if "paced_bps" in described:
+            raise error(step, "pacing", f"{simulator} is told of no pacing: leave it out, of the step and of the host")
         flow = _flow(
             described, asked[described["request"]], mtu, lambda key, text, s=step: error(s, key, text), simulator
         )

@@ -1,4 +1,4 @@
-"""External generators: iperf3 and D-ITG drive the same scenario as our own, and their results go to the same tables.
+"""External generators: iperf3, D-ITG, UDT and Open MPI drive the scenario of our own, into the same tables.
 
 Comes in: a step of a scenario; after the run its schedule's document and directory. Goes out: commands for nodes, what
 a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py), with null for what a tool does not say.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import polars as pl
 
-from generator.external import ditg, iperf3
+from generator.external import ditg, iperf3, openmpi, udt
 from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from generator.rows import Row, Rows, frame_of
 
@@ -21,10 +21,24 @@ if TYPE_CHECKING:
     from generator.scenario.fields import Step
     from generator.scenario.flows import FlowSettings
 
-__all__ = ["LEAD_NS", "TOOLS", "Made", "Tool", "Transfer", "commands", "obstacle", "packages", "programs", "rows"]
+__all__ = [
+    "LEAD_NS",
+    "TOOLS",
+    "Made",
+    "Tool",
+    "Transfer",
+    "commands",
+    "lead_ns",
+    "obstacle",
+    "programs",
+    "remedies",
+    "rows",
+]
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (iperf3.TOOL, ditg.TOOL)}
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (iperf3.TOOL, ditg.TOOL, udt.TOOL, openmpi.TOOL)}
 """By the scenario's word for it (`generator:`); all but `ewan`, which is our own."""
+TABLES = ("flows", "series", "goodput", "exchanges")
+"""That a tool may give rows of."""
 _OWN = "ewan"
 _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
 
@@ -39,9 +53,18 @@ def commands(generator: str, transfer: Transfer) -> Made:
     return TOOLS[generator].commands(transfer)
 
 
-def packages() -> dict[str, str]:
-    """The Debian package of each program of all tools."""
-    return {program: package for tool in TOOLS.values() for program, package in tool.programs.items()}
+def lead_ns(generator: str) -> int:
+    """How long before its first transfer a schedule must have begun for `generator`."""
+    return 0 if generator == _OWN else TOOLS[generator].lead_ns
+
+
+def remedies() -> dict[str, str]:
+    """What to do where a program of a tool is missing, by the program."""
+    return {
+        program: tool.remedy or f"install the package {package}"
+        for tool in TOOLS.values()
+        for program, package in tool.programs.items()
+    }
 
 
 def programs(document: dict[str, Any]) -> tuple[str, ...]:
@@ -56,7 +79,7 @@ def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
     `document` is schedule.json, `directory` has commands.json and commands/. ValueError for a tool that gives a row of
     another table, or one with a key that is no column of its table: the tool's module is wrong then.
     """
-    result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in ("flows", "series", "goodput")}
+    result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in TABLES}
     flows = [flow for flow in document["flows"] if flow["generator"] != _OWN]
     path = directory / "commands.json"
     entries = orjson.loads(path.read_bytes())["commands"] if flows and path.exists() else []
@@ -78,7 +101,7 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
     tool = TOOLS[flow["generator"]]
     if len(entries) <= flow["command"]:
         return {"flows": [{**row, "error": f"{tool.name}: did not run"}]}
-    entry = entries[flow["command"]]
+    entry, server = entries[flow["command"]], flow["tool"].get("server")
     row["scheduled_ns"] = entry["at_ns"]
     if entry["error"] is not None or entry["started_ns"] is None:
         return {"flows": [{**row, "error": entry["error"] or f"{tool.name}: was not started"}]}
@@ -91,5 +114,6 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
             directory=directory / entry["files"],
             started_ns=entry["started_ns"],
             series_ns=series_ns,
+            server=None if server is None else directory / entries[server]["out"],
         )
     )

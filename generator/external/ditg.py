@@ -1,10 +1,13 @@
-"""D-ITG as a generator of UDP: ITGRecv at the sink, ITGSend at the source, ITGDec afterwards for the receiver's log.
+"""D-ITG as a generator of UDP and of bulk TCP: ITGRecv at the sink, ITGSend at the source, then ITGDec for the log.
 
 Comes in: a transfer; later the log of its packets. Goes out: commands; rows of flows and goodput.
 The log has the times of sending and of arrival of each packet that came, in microseconds; what was lost after the last
-of them nobody knows. As measured, version 2.8.1 sends every 10.01 ms for 10 ms; it stamps the first packet of a burst
-before the silence that goes before it, so that largest delay and jitter of on/off streams tell of the silence; and its
-Weibull laws do not do what they say (a mean of 1.8 ms for 5), so they are refused.
+of them nobody knows. Over TCP these are records of one size, which the receiver times when it has read them whole; it
+ends at the sender's word, which overtakes what is on its way (10 % of 1 MB at 10 Mbit/s and 20 ms): no volumes. D-ITG
+has no word for a congestion control: the sender's node gets it as what its TCP takes where nothing else is said.
+As measured, version 2.8.1 sends every 10.01 ms for 10 ms; it stamps the first packet of a burst before the silence that
+goes before it, so that largest delay and jitter of on/off streams tell of the silence; and its Weibull laws do not do
+what they say (a mean of 1.8 ms for 5), so they are refused.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ FIRST_SIGNALLING_PORT, FIRST_PORT = 9000, 20_000
 US_NS = scale("time")["us"]
 DAY_S = 86_400
 QUARTER_NS = 900 * NS_PER_SECOND
+RECORD_BYTES = 8_000
+RECORDS_PER_SECOND = 500_000  # more than any path here takes: TCP decides
+CONGESTION_FILE = "/proc/sys/net/ipv4/tcp_congestion_control"
 JITTER_GAIN = 16  # RFC 3550, section 6.4.1
 # Reciprocals of the golden and of the plastic ratio: multiples of either are far apart in their fractional parts.
 GOLDEN_SHARE, PLASTIC_SHARE = 0.6180339887498949, 0.7548776662466927
@@ -38,13 +44,15 @@ _LINE = re.compile(r"Seq>\s*(\d+).*txTime>(\d+):(\d+):(\d+)\.(\d{6}) rxTime>(\d+
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
     """The key of a step that D-ITG cannot do, with what to write instead; None where it can do all."""
     kind, work = step.kind, step.work
-    if kind != "udp":
-        return kind, f'sends only udp here, not {kind}: write "generator: ewan" or iperf3'
+    if kind not in ("udp", "bulk"):
+        return kind, f'sends only udp and bulk here, not {kind}: write "generator: ewan" or iperf3'
     if settings.socket["ecn"]:
         return "ecn", 'does not set ECN: write "generator: ewan"'
     for key in ("send_buffer", "receive_buffer"):
         if settings.socket[f"{key}_bytes"] is not None:
             return key, 'sets no socket buffers: leave it out, or write "generator: ewan"'
+    if kind == "bulk":
+        return _bulk_obstacle(work, settings)
     for name in ("size", "interval", "on", "off"):
         law = getattr(work, name)
         if law is None:
@@ -60,25 +68,41 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     return None
 
 
+def _bulk_obstacle(work: Any, settings: Any) -> Obstacle | None:
+    """Of a bulk transfer."""
+    if settings.streams > 1:
+        return "streams", 'makes one connection: write a step for each, or "generator: iperf3"'
+    for key in ("window", "mss"):
+        if settings.socket[f"{key}_bytes"] is not None:
+            return key, 'sets none: leave it out, or write "generator: iperf3"'
+    if work.volume is not None:
+        return "bulk", 'does not read what is on its way when all is sent: write "for: 10s", or "generator: iperf3"'
+    return None
+
+
 def commands(transfer: Transfer) -> Made:
     """A receiver for each transfer; the log is its packets', in the directory of the sender's files."""
-    work, number = transfer.step.work, transfer.number
+    number = transfer.number
     signalling, log = str(FIRST_SIGNALLING_PORT + number), f"ditg-{number + 1}.log"
-    words = ["ITGSend", "-a", transfer.address, "-Sdp", signalling, "-rp", str(FIRST_PORT + number), "-T", "UDP"]
-    words += _interval(transfer.step) + _size(work.size)
-    if work.on is not None:
-        words += ["-B", *_period(work.on), *_period(work.off)]
-    if work.count is not None:
-        words += ["-z", str(work.count)]
+    words = ["ITGSend", "-a", transfer.address, "-Sdp", signalling, "-rp", str(FIRST_PORT + number)]
+    bulk = transfer.step.kind == "bulk"
+    words += _tcp(transfer) if bulk else _udp(transfer)
+    count = None if bulk else transfer.step.work.count
+    if count is not None:
+        words += ["-z", str(count)]
     if transfer.for_ns is not None:
         words += ["-t", str(round(transfer.for_ns / NS_PER_MS))]
-    elif work.count is not None:
+    elif count is not None:
         words += ["-t", str(DAY_S * NS_PER_SECOND // NS_PER_MS)]
     if transfer.settings.socket["dscp"]:
         words += ["-b", str(transfer.settings.socket["dscp"] << 2)]
     words += ["-s", _seed(transfer)]
     # The first line of its output is the time of day at its start, which the log's times are related to.
     script = f'date +%s.%N; exec {" ".join(words)} -x "$EWAN_OUT/{log}"'
+    congestion = transfer.settings.congestion if bulk else None
+    if congestion is not None:
+        refused = f"echo 'this node may not make {congestion} its own congestion control' >&2; exit 1"
+        script = f"{{ echo {congestion} >{CONGESTION_FILE}; }} 2>/dev/null || {{ {refused}; }}; {script}"
     return Made(
         (
             Command(transfer.sink, ("ITGRecv", "-Sp", signalling), max(0, transfer.at_ns - LEAD_NS), service=True),
@@ -87,7 +111,21 @@ def commands(transfer: Transfer) -> Made:
         client=1,
         tool={"name": "ditg", "server": number, "log": log},
         port=FIRST_PORT + number,
+        node_congestion={} if congestion is None else {transfer.source: congestion},
     )
+
+
+def _udp(transfer: Transfer) -> list[str]:
+    """Words of a stream of packets."""
+    work = transfer.step.work
+    words = ["-T", "UDP", *_interval(transfer.step), *_size(work.size)]
+    return words if work.on is None else [*words, "-B", *_period(work.on), *_period(work.off)]
+
+
+def _tcp(transfer: Transfer) -> list[str]:
+    """Words of a connection that sends as fast as it may."""
+    words = ["-T", "TCP", "-C", str(RECORDS_PER_SECOND), "-c", str(RECORD_BYTES)]
+    return [*words, "-D"] if transfer.settings.socket["nodelay"] else words
 
 
 def _seed(transfer: Transfer) -> str:
@@ -207,6 +245,11 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int)
         "ended_ns": last_ns,
         "received_bytes": received,
         "goodput_bps": received * BITS_PER_BYTE * NS_PER_SECOND / (last_ns - first_ns) if last_ns > first_ns else None,
+    }
+    datagrams = row["kind"] == "udp"
+    if not datagrams:
+        return {"flows": [flow], "goodput": _goodput(row["flow"], datagrams, sent, series_ns)}
+    flow |= {
         "sent_packets": max(numbers),
         "received_packets": len(numbers),
         "lost_packets": max(numbers) - len(numbers),
@@ -219,7 +262,7 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int)
         "delay_max_ns": delays[-1],
         "jitter_ns": _jitter([got_ns - sent_ns for _, sent_ns, got_ns, _ in sent]),
     }
-    return {"flows": [flow], "goodput": _goodput(row["flow"], row["kind"] == "udp", sent, series_ns)}
+    return {"flows": [flow], "goodput": _goodput(row["flow"], datagrams, sent, series_ns)}
 
 
 def _of_day(hours: int, minutes: int, seconds: int, micro: int) -> int:
@@ -269,9 +312,12 @@ def _goodput(flow: int, datagrams: bool, sent: list[tuple[int, int, int, int]], 
 TOOL = Tool(
     name="ditg",
     programs={"ITGSend": "d-itg", "ITGRecv": "d-itg", "ITGDec": "d-itg"},
-    about="`udp` with constant, uniform, exponential, normal, Pareto and gamma laws (ITGSend, ITGRecv and ITGDec must "
-    "be installed). It knows nothing of packets that were lost after the last that arrived, and it stamps the first "
-    "packet of a burst before the silence that goes before it, which its delays and jitter show.",
+    about="`udp` with constant, uniform, exponential, normal, Pareto and gamma laws, and `bulk` over one connection "
+    "(ITGSend, ITGRecv and ITGDec must be installed). Of UDP it knows nothing of packets that were lost after the last "
+    "that arrived, and it stamps the first packet of a burst before the silence that goes before it, which its delays "
+    "and jitter show. Of TCP it tells what was read and when, in records of 8 kB, and nothing of segments or "
+    "windows, nor of what is on its way when the sender ends, so that it takes no volume; `congestion` becomes the "
+    "setting of the sending node, so it is one for all that D-ITG sends from there.",
     obstacle=obstacle,
     commands=commands,
     rows=rows,

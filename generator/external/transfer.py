@@ -28,7 +28,8 @@ Obstacle = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One member of a step; `number` is that of its first command, which ports and files of logs are named by."""
+    """One member of a step; `number` is that of its first command, which ports and files of logs are named by.
+    `members`: the nodes of ranks, of which source and sink are the first two."""
 
     step: Step
     settings: FlowSettings
@@ -40,23 +41,27 @@ class Transfer:
     number: int
     series_ns: int
     seed: int
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
     """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with;
-    `port`: of the sink, by which its data are found."""
+    `port`: of the sink, by which its data are found; `node_congestion`: nodes whose own congestion control the client
+    sets, for all that says none itself."""
 
     commands: tuple[Command, ...]
     client: int
     tool: dict[str, Any] = field(default_factory=dict)
     port: int | None = None
+    node_congestion: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
-    `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none."""
+    `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the
+    output of the command that `tool["server"]` numbers."""
 
     flow: dict[str, Any]
     row: Row
@@ -65,13 +70,15 @@ class Output:
     directory: Path
     started_ns: int
     series_ns: int
+    server: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool. `programs`: those that must be there, each with its Debian package; `about`: for the manual, what it
     does and what it does not tell; `obstacle`: None where it can do all of a step; `rows`: what did not work has an
-    `error`."""
+    `error`; `remedy`: what to do where a program is missing, if it is not to install the package; `lead_ns`: how long
+    before a transfer its commands start."""
 
     name: str
     programs: Mapping[str, str]
@@ -79,3 +86,5 @@ class Tool:
     obstacle: Callable[[Step, FlowSettings], Obstacle | None]
     commands: Callable[[Transfer], Made]
     rows: Callable[[Output], Rows]
+    remedy: str = ""
+    lead_ns: int = LEAD_NS

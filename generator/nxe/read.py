@@ -17,9 +17,9 @@ from generator.nxe.links import Topology, topology
 from generator.nxe.places import Written
 from generator.nxe.tree import Element
 from generator.scenario import Scenario
-from labs.spec.patterns import PatternError, expand
 from labs.reading import read_text
 from labs.spec import DescriptionError
+from labs.spec.patterns import PatternError, expand
 from labs.spec.source import Path, scalar
 
 ENDING = ".xml"

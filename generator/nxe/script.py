@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from generator.scenario.fields import Kind, Socket, Step
+from generator.scenario.fields import Socket, Step
 from generator.scenario.flows import FOREIGN
+from generator.scenario.kinds import Kind
 from generator.scenario.laws import Law
 from labs.spec.source import scalar
 from labs.wording import nearest

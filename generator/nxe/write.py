@@ -15,8 +15,8 @@ from generator.nxe import script, vocabulary
 from generator.nxe.sites import describe, ranges
 from generator.scenario import ScenarioRun
 from generator.scenario.fields import ScenarioDescription, Socket, Step
-from labs.spec.patterns import PatternError, members
 from labs.plan import Plan
+from labs.spec.patterns import PatternError, members
 
 _LEFT_OUT = ("capture", "stop", "normalise", "compare", "beside", "metrics", "figures", "scales")
 """Keys that decide what is looked at, not what is sent."""
@@ -119,6 +119,8 @@ def _refuse_unknown(run: ScenarioRun, index: int, step: Step, defaults: Socket) 
     """Settings of sockets without an option, those of the step and those of `defaults`."""
     if step.service:
         raise run.places.error(("steps", index, "service"), "NXE ends no command when others have ended: leave it out")
+    if step.after:
+        raise run.places.error(("steps", index, "after"), 'NXE starts steps at their times: write "at:" instead')
     for key in set(Socket.model_fields) - set(script.SOCKET.values()):
         for of, path in ((step, ("steps", index, key)), (defaults, ("defaults", key))):
             if getattr(of, key) is not None:

@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import assert_never
 
 from generator.scenario import entries
@@ -34,6 +35,7 @@ IPV4_UDP_BYTES = 28
 SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
 PIGGYBACK = 2
 """Where both ends send, about every other ACK still goes alone."""
+RECORD_BYTES = 8_000  # D-ITG over TCP
 ACK_BYTES = 90
 """With its framing."""
 CONNECTION_PACKETS = 7
@@ -95,7 +97,7 @@ class _Counter:
         for each in self._asked:
             self._other(each)
         for command in self._program.commands:
-            if command.argv[0] not in ("iperf3", "ITGSend", "ITGRecv"):
+            if PurePath(command.argv[0]).name not in ("iperf3", "ITGSend", "ITGRecv", "ewan-udt"):
                 self._command(command)
         count, lasts_s = self._count, max(self._end_ns / NS_PER_SECOND, 1e-3)
         packets = sum(each.packets * each.way.receives for each in count.sent)
@@ -257,10 +259,16 @@ class _Counter:
         for ends, sends in (((each.source, each.sink), True), ((each.sink, each.source), both)):
             self._send(*ends, packets * sends, full)
             self._send(*ends, acks * (both or not sends) + CONNECTION_PACKETS / 2 * streams)
-        if each.settings.generator == "iperf3":
-            self._count.entries += 2 * entries.IPERF3 + entries.IPERF3_SEGMENT * packets * (1 + both)
-        else:
-            self._count.flows += streams * (1 + both)
+        match each.settings.generator:
+            case "iperf3":
+                self._count.entries += 2 * entries.IPERF3 + entries.IPERF3_SEGMENT * packets * (1 + both)
+            case "ditg":
+                records = packets * self._segment(each) / RECORD_BYTES
+                self._count.entries += 2 * entries.DITG + entries.DITG_DATAGRAM * records
+            case "udt":
+                self._count.entries += 2 * entries.UDT + entries.UDT_PACKET * packets
+            case _:
+                self._count.flows += streams * (1 + both)
 
     # What is not bulk
 
@@ -343,6 +351,9 @@ class _Counter:
             self._send(ranks[sender], ranks[receiver], work.iterations * segments + CONNECTION_PACKETS / 2, size)
             self._send(ranks[receiver], ranks[sender], work.iterations * acks)
         messages = len(pairs) * work.iterations
+        if each.settings.generator == "openmpi":
+            self._count.entries += len(ranks) * (entries.MPI + entries.MPI_ITERATION * work.iterations)
+            return
         self._count.entries += entries.MESSAGE * messages + entries.ITERATION * len(ranks) * work.iterations
         self._count.flows += len(ranks)
 

@@ -23,6 +23,10 @@ IPERF3_DATAGRAM = 22
 IPERF3_SECOND = 8_200  # of UDP: a timer of 1 ms
 DITG = 7_000  # each end: its start
 DITG_DATAGRAM = 18
+MPI = 40_000  # a rank with its daemon: its start
+MPI_ITERATION = 200  # of a rank, which polls
+UDT = 7_000  # each end: its start
+UDT_PACKET = 44  # both ends, reads of the clock included, each of which enters the kernel
 PING = 38
 WAIT = 217
 """A program that reads the clock until its time has come, instead of sleeping: the kernel then lets time pass (patch 2

@@ -90,7 +90,9 @@ AfterText = Annotated[tuple[str, ...], PlainValidator(_steps), _title("steps", "
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
-GENERATOR = Literal["ewan", "iperf3", "ditg"]
+GENERATOR = Literal["ewan", "iperf3", "ditg", "udt", "openmpi"]
+NO_TCP = ("udt",)
+"""Generators whose bulk is not TCP: they have a congestion control of their own."""
 
 
 class Socket(Model):
@@ -100,7 +102,8 @@ class Socket(Model):
         None, description="congestion control of all TCP senders; cubic if absent", examples=["bic"]
     )
     generator: GENERATOR | None = Field(
-        None, description="who sends: our own, iperf3 (bulk, bidirectional, udp) or D-ITG (udp); ewan if absent"
+        None,
+        description="who sends: our own (ewan, if absent), iperf3, D-ITG (`ditg`), UDT or Open MPI; see above",
     )
     streams: Annotated[int, Count(1, 1000)] | None = Field(
         None, description="parallel connections of each transfer, which share its volume; 1 if absent", examples=[4]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from generator.scenario.fields import LEAST_UDP, MOST_UDP, Socket, Step
+from generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Socket, Step
 from generator.scenario.kinds import Kind
 from generator.scenario.laws import Either, amount, document, least, mean, number_or
 from labs.spec.fields import Pacing
@@ -80,7 +80,9 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
         value: Size | None = said(key)
         return None if value is None else value.bytes
 
-    congestion = None if step.kind in ("udp", "run") else said("congestion") or DEFAULT_CONGESTION
+    generator = said("generator") or "ewan"
+    tcp = step.kind not in ("udp", "run") and generator not in NO_TCP
+    congestion = said("congestion") or DEFAULT_CONGESTION if tcp else None
     socket = {
         "congestion": congestion,
         "send_buffer_bytes": size("send_buffer"),
@@ -91,7 +93,7 @@ def settings(step: Step, defaults: Socket) -> FlowSettings:
         "ecn": said("ecn") or False,
         "nodelay": said("nodelay") or False,
     }
-    return FlowSettings(said("generator") or "ewan", congestion, said("streams") or 1, socket, said("pacing"))
+    return FlowSettings(generator, congestion, said("streams") or 1, socket, said("pacing"))
 
 
 def check(step: Step, error: Error) -> None:

@@ -101,6 +101,7 @@ class _Scheduler:
         self._parts = _Parts()
         self._flows = self._exchanges = 0
         self._ordered = any(step.after for step in run.document.steps)
+        self._node_congestion: dict[str, str] = {}
 
     def schedule(self) -> Schedule:
         steps, places = self._document.steps, self._run.places
@@ -226,13 +227,13 @@ class _Scheduler:
 
     def _begin(self, starts: Sequence[Sequence[Start]]) -> int:
         """How long after T0 the schedule begins: at once, unless servers or captures must be listening by then."""
-        first = [
-            start.at_ns
+        least_ns = external.LEAD_NS if self._document.capture else 0
+        leads = [
+            max(least_ns, external.lead_ns(flows.settings(step, self._document.defaults).generator)) - start.at_ns
             for step, of_step in zip(self._document.steps, starts, strict=True)
-            if self._document.capture or flows.settings(step, self._document.defaults).generator != "ewan"
             for start in of_step
         ]
-        return max(0, external.LEAD_NS - min(first, default=external.LEAD_NS))
+        return max(0, *leads, 0)
 
     # What
 
@@ -342,6 +343,7 @@ class _Scheduler:
             number=len(self._parts.commands),
             series_ns=self._document.series.ns,
             seed=self._run.seed,
+            members=start.members,
         )
         made = external.commands(settings.generator, transfer)
         if settings.pacing is not None:
@@ -352,6 +354,11 @@ class _Scheduler:
                 )
             except PacingError as wrong:
                 raise error(("pacing",), str(wrong)) from None
+        for node, congestion in made.node_congestion.items():
+            other = self._node_congestion.setdefault(node, congestion)
+            if other != congestion:
+                message = f"{settings.generator} sets it for all of {node}, where another step has {other}"
+                raise error(("congestion",), f"{message}: write the same in both")
         for command in made.commands:
             client = command is made.commands[made.client]
             # A server listens from the beginning on: when its client comes is not known before.

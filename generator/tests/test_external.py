@@ -26,6 +26,7 @@ from generator.scenario.kinds import KINDS
 from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.record.tables import TABLES
+from labs.spec.source import DescriptionError
 from labs.units import NS_PER_MS
 
 TOOLS = Path(__file__).parent / "tools"
@@ -190,7 +191,12 @@ def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:
 def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
     """A kind that is new is nobody's until it says so."""
     assert set(FOREIGN) == set(KINDS)
-    does = {"iperf3": {"bulk", "bidirectional", "udp"}, "ditg": {"udp"}}
+    does = {
+        "iperf3": {"bulk", "bidirectional", "udp"},
+        "ditg": {"bulk", "udp"},
+        "udt": {"bulk"},
+        "openmpi": {"messages"},
+    }
     for name, tool in external.TOOLS.items():
         for kind in KINDS:
             step = SimpleNamespace(kind=kind, work=SimpleNamespace(), for_=None)
@@ -202,6 +208,40 @@ def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
 def test_the_programs_that_must_be_there_are_those_of_the_tools(schedule: Schedule) -> None:
     assert external.programs(schedule.document) == ("iperf3", "ITGSend", "ITGRecv", "ITGDec")
     assert external.programs({"flows": [{"generator": "ewan"}]}) == ()
+
+
+def ditg_of(words: str) -> tuple[str, ...]:
+    """The command of a step's sender."""
+    text = f"lab: dumbbell\nsteps: [{{generator: ditg, name: a, from: left1, to: right1, {words}}}]\n"
+    (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
+    return run.schedule(compile_spec(run.spec, FACTS), "virtual").program.commands[1].argv
+
+
+def test_ditg_sends_tcp_with_the_congestion_control_of_its_node() -> None:
+    script = ditg_of("congestion: bic, nodelay: true, for: 2s, bulk: ")[2]
+    assert script.startswith("{ echo bic >/proc/sys/net/ipv4/tcp_congestion_control; }")
+    assert " -T TCP -C 500000 -c 8000 -D -t 2000 " in script
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("bulk: 1MB", 'ditg does not read what is on its way when all is sent: write "for: 10s"'),
+        ("for: 1s, streams: 2, bulk: ", "ditg makes one connection"),
+        ("for: 1s, window: 64kB, bulk: ", "ditg sets none"),
+    ],
+)
+def test_what_ditg_does_not_do_over_tcp_is_refused(words: str, message: str) -> None:
+    with pytest.raises(DescriptionError, match=re.escape(message)):
+        ditg_of(words)
+
+
+def test_a_node_has_one_congestion_control_for_all_that_ditg_sends() -> None:
+    step = "generator: ditg, from: left1, to: right1, for: 1s, bulk: "
+    text = f"lab: dumbbell\nsteps: [{{name: a, congestion: bic, {step}}}, {{name: b, congestion: reno, {step}}}]\n"
+    (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
+    with pytest.raises(DescriptionError, match="sets it for all of left1, where another step has bic"):
+        run.schedule(compile_spec(run.spec, FACTS), "virtual")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ COLUMNS: dict[str, Table] = {
             "role": Column(_WORD, "load, reverse, background or cross: what metrics count it as"),
             "transfer": Column(_WHOLE, "parallel streams of one transfer share this number"),
             "kind": Column(_WORD, "bulk, arrivals, requests, messages or udp"),
-            "generator": Column(_WORD, "ewan, iperf3 or ditg"),
+            "generator": Column(_WORD, "ewan, iperf3, ditg, udt or openmpi"),
             "source": Column(_WORD, "the sending node"),
             "sink": Column(_WORD, "the receiving node; null for members of a group"),
             "congestion": Column(_WORD, "the congestion control"),
