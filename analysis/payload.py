@@ -64,16 +64,22 @@ def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, Came]:
     own = goodput.join(flows.select(FLOW), on=FLOW, how="semi")
     told = arrivals.distinct(own, flows).select(*FLOW, "time_ns", "bin_ns", size="distinct_bytes")
     others = own.filter(~TOLD).sort(*FLOW, "time_ns").select(*FLOW, "time_ns", "bin_ns", size="delivered_bytes")
+    rows = pl.concat([told, others])
+    columns = {name: rows[name].to_numpy() for name in ("time_ns", "bin_ns")}
+    sizes = rows["size"].fill_null(0).to_numpy()
     found: dict[Key, Came] = {}
-    for (flow, part), rows in pl.concat([told, others]).group_by(*FLOW, maintain_order=True):
-        ends, widths = rows["time_ns"].to_numpy(), rows["bin_ns"].to_numpy()
-        sums = np.cumsum(rows["size"].fill_null(0).to_numpy()).astype(np.float64)
+    first = 0
+    for flow, part, count in rows.group_by(*FLOW, maintain_order=True).len().iter_rows():
+        own_rows = slice(first, first + count)
+        ends, widths = columns["time_ns"][own_rows], columns["bin_ns"][own_rows]
+        sums = np.cumsum(sizes[own_rows]).astype(np.float64)
         # What lies between two bins is a time in which nothing came.
         moments = np.stack([ends - widths, ends], axis=1).ravel()
         steps = np.stack([np.concatenate(([0.0], sums[:-1])), sums], axis=1).ravel()
-        found[int(str(flow)), int(str(part))] = Came(np.maximum.accumulate(moments), steps)
-    columns = flows.select(*FLOW, "started_ns", "ended_ns", "received_bytes").drop_nulls()
-    for flow, part, begin, end, size in columns.iter_rows():
+        found[flow, part] = Came(np.maximum.accumulate(moments), steps)
+        first += count
+    whole = flows.select(*FLOW, "started_ns", "ended_ns", "received_bytes").drop_nulls()
+    for flow, part, begin, end, size in whole.iter_rows():
         if (flow, part) not in found and size:
             found[flow, part] = Came(np.array([begin, max(end, begin + 1)]), np.array([0.0, float(size)]))
     return found

@@ -29,6 +29,8 @@ def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:
     document = run.document
     if document.events:
         raise run.places.error(("events",), 'NXE has no changes of links: leave "events:" out')
+    if run.spec.description.hosts:
+        raise run.spec.error(("hosts",), 'NXE has no settings of hosts: leave "hosts:" out of the lab')
     lab = network(plan)
     root = Element(vocabulary.ROOT)
     for left in _notes(run, document):

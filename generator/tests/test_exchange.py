@@ -120,3 +120,16 @@ def test_a_sweep_is_a_file_for_each_point_and_nothing_is_left_by_a_refusal(tmp_p
     assert not (tmp_path / "other").exists()
     with pytest.raises(DescriptionError, match=r"--ns3 .*: write the path of a file that ends in \.cc"):
         exports.write("ns3", file, tmp_path / "x.cpp")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("after: first, bulk: 1MB", "is told of times alone"),
+        ("pacing: {psp: 10Mbit/s}, bulk: 1MB", "is told of no pacing"),
+    ],
+)
+def test_what_simulators_are_not_told_of_is_refused_at_its_step(words: str, says: str) -> None:
+    first = "steps:\n  - {name: first, from: left1, to: right1, bulk: 1MB}\n"
+    with pytest.raises(DescriptionError, match=says):
+        made(LAB + CARDS + first + f"  - {{name: second, from: left2, to: right2, {words}}}\n")

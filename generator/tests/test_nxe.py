@@ -166,6 +166,9 @@ def round_trip(run: ScenarioRun) -> ScenarioRun:
 
 NOT_IN_XML = {
     "rtt-change": "no changes of links",
+    **dict.fromkeys(
+        ("paced-bottleneck", "paced-congestion", "paced-reno", "paced-sources", "transfer-service"), "no option for it"
+    ),
 }
 """Scenarios of the library that NXE cannot say, and why."""
 
