@@ -102,7 +102,8 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
     if len(entries) <= flow["command"]:
         return {"flows": [{**row, "error": f"{tool.name}: did not run"}]}
     entry, server = entries[flow["command"]], flow["tool"].get("server")
-    row["scheduled_ns"] = entry["at_ns"]
+    if flow["scheduled_ns"] is None:  # its turn came when other steps had ended
+        row["scheduled_ns"] = entry["at_ns"]
     if entry["error"] is not None or entry["started_ns"] is None:
         return {"flows": [{**row, "error": entry["error"] or f"{tool.name}: was not started"}]}
     return tool.rows(

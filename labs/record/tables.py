@@ -35,9 +35,13 @@ def unit(column: str) -> str:
     return UNITS.get(column.rsplit("_", 1)[-1], "") if "_" in column or column in UNITS else ""
 
 
-@functools.cache
 def empty(table: str) -> pl.DataFrame:
-    """A table of this name without rows."""
+    """A table of this name without rows; the caller's own, who may add some."""
+    return _empty(table).clone()
+
+
+@functools.cache
+def _empty(table: str) -> pl.DataFrame:
     return pl.DataFrame(schema=TABLES[table])
 
 
