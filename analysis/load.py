@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +225,17 @@ def experiment(directory: Path) -> ExperimentResults:
         raise LoadError(f"{path}: not readable ({error})") from None
     except DocumentError as error:
         raise LoadError(str(error)) from None
+
+
+def experiment_once(directory: Path) -> ExperimentResults:
+    """The same, of a process that does several parts of one experiment: it is read once, unless it changes."""
+    files = [directory / DOCUMENT, directory / journal.JOURNAL]
+    return _once(directory, tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists()))
+
+
+@lru_cache(maxsize=1)
+def _once(directory: Path, state: tuple[tuple[int, int], ...]) -> ExperimentResults:
+    return experiment(directory)
 
 
 def _json(directory: Path, name: str, files: Mapping[str, str]) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ STATES = {
     "incomplete": "This experiment is incomplete: it was interrupted, or runs failed. What was measured is below.",
     "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
 }
-LONGEST_EMBEDDED = 160_000
+LONGEST_EMBEDDED = 120_000
 """Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
 
 

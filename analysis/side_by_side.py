@@ -21,21 +21,33 @@ Found = TypeVar("Found")
 Item = TypeVar("Item")
 
 FEWEST_RUNS = 48
+PARTS = 4
+"""For each CPU: the last of them are done while others have still to do."""
 
 
 def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) -> list[Found]:
-    """`function` of each, in order; what it raises is raised. All that goes in and comes out can be pickled."""
-    if runs >= FEWEST_RUNS and len(given) > 1 and cpus() > 1:
-        try:
-            return list(_workers().map(function, given))
-        except BrokenProcessPool:
-            _workers.cache_clear()  # one was killed, perhaps for want of memory: one process needs less
-    return [function(one) for one in given]
+    """`function` of each, in order; what it raises is raised. All that goes in and comes out can be pickled.
+
+    This process does its part: from the end of the list on, what no other one has begun.
+    """
+    if runs < FEWEST_RUNS or len(given) < 2 or cpus() < 2:
+        return [function(one) for one in given]
+    found: dict[int, Found] = {}
+    try:
+        others = [_workers().submit(function, one) for one in given]
+        for index in reversed(range(len(given))):
+            if others[index].cancel():
+                found[index] = function(given[index])
+        found |= {index: other.result() for index, other in enumerate(others) if not other.cancelled()}
+    except BrokenProcessPool:
+        _workers.cache_clear()  # one was killed, perhaps for want of memory: one process needs less
+        found |= {index: function(one) for index, one in enumerate(given) if index not in found}
+    return [found[index] for index in range(len(given))]
 
 
 def shares(items: Sequence[Item], runs: int) -> list[Sequence[Item]]:
-    """The items in as many parts as are worked on side by side, each part from all over them."""
-    parts = cpus() if runs >= FEWEST_RUNS else 1
+    """The items in parts for `each`, each part from all over them; in one part where it would not be shared out."""
+    parts = PARTS * cpus() if runs >= FEWEST_RUNS and cpus() > 1 else 1
     return [items[first::parts] for first in range(parts)]
 
 
@@ -47,7 +59,7 @@ def cpus() -> int:
 @cache
 def _workers() -> ProcessPoolExecutor:
     """Kept until this process ends. Not forked: the threads of polars would not be there."""
-    return ProcessPoolExecutor(cpus(), multiprocessing.get_context("spawn"), _begin)
+    return ProcessPoolExecutor(cpus() - 1, multiprocessing.get_context("spawn"), _begin)
 
 
 def _begin() -> None:

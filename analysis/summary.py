@@ -134,7 +134,7 @@ def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -
 
 def _of_part(directory: Path, also: Sequence[Quantity], numbers: Collection[int]) -> list[dict[str, Any]]:
     chosen = set(numbers)
-    return [of_run(run, also) for run in load.experiment(directory).runs if run.number in chosen]
+    return [of_run(run, also) for run in load.experiment_once(directory).runs if run.number in chosen]
 
 
 def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:

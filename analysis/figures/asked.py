@@ -112,7 +112,7 @@ def _gather(
 def _gather_part(
     directory: Path, found: Mapping[str, Any], specs: Sequence[FigureSpec], numbers: Collection[int]
 ) -> list[Gathered | str]:
-    return _gather(load.experiment(directory), found, specs, numbers)
+    return _gather(load.experiment_once(directory), found, specs, numbers)
 
 
 def _together(parts: Iterable[Gathered | str]) -> Gathered | str:
@@ -154,7 +154,7 @@ def _draw_alone(
     kinds: Sequence[str],
     given: tuple[FigureSpec, Gathered | str],
 ) -> Drawing | str:
-    return _draw(load.experiment(directory), found, look, kinds, given)
+    return _draw(load.experiment_once(directory), found, look, kinds, given)
 
 
 def _values(experiment: ExperimentResults) -> dict[str, list[Any]]:

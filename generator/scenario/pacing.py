@@ -35,8 +35,8 @@ class Classes:
         """What packets from one host to another are held to, by a flow's own pacing, else by its host's; None: free."""
         if pacing is not None:
             return pacing.rate_bps
-        egress = self._ports[self._end(source, sink)].egress
-        return host_rate_bps(egress, self._addresses[sink])
+        # No host's words name a router: what is sent to one is of the host's rest.
+        return host_rate_bps(self._ports[self._end(source, sink)].egress, self._addresses.get(sink, ()))
 
     def own(self, source: str, sink: str, pacing: fields.Pacing, connections: int) -> int:
         """The class that a flow's sockets name. PacingError for what cannot be."""

@@ -54,7 +54,7 @@ REFUSED = [
      'iperf3 knows no requests: write "generator: ewan"'),
     ("steps: [{name: a, generator: iperf3, from: left1, to: right1, for: 1.5s, bulk: }]", "iperf3 counts whole"),
     ("steps: [{name: a, generator: iperf3, from: left1, to: right1, ecn: true, bulk: 1MB}]", "iperf3 does not set ECN"),
-    ("steps: [{name: a, generator: ditg, from: left1, to: right1, bulk: 1MB}]", "ditg sends only udp here, not bulk"),
+    ("steps: [{name: a, generator: ditg, from: left1, to: right1, bulk: 1MB}]", "ditg does not read what"),
     ("steps: [{name: a, generator: ditg, from: left1, to: right1, for: 1s, "
      "udp: {size: 1kB, interval: {weibull: {mean: 1ms, shape: 2}}}}]", "ditg has no weibull law that holds"),
     # events
