@@ -147,7 +147,7 @@ class Results:
         return drawing
 
     def _values(self, run: load.RunResults, quantity: Quantity) -> Mapping[str, float]:
-        found = dict(metrics.computed([quantity], RunData(run.table, run.paths)))
+        found = dict(metrics.computed([quantity], RunData.read(run)))
         run.forget()
         return found
 

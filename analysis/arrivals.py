@@ -25,9 +25,9 @@ TOLD = pl.col("arrived_bytes").is_not_null().all().over(FLOW) & (
 def shown(goodput: pl.DataFrame) -> pl.DataFrame:
     """With `bytes`, the payload per bin that is shown of each flow, and `series`: what that is. Arrivals where they are
     told, else what was delivered in order."""
-    return goodput.with_columns(
-        bytes=pl.when(TOLD).then("arrived_bytes").otherwise("delivered_bytes"),
-        series=pl.when(TOLD).then(pl.lit(ARRIVED)).otherwise(pl.lit(DELIVERED)),
+    told = pl.col("series") == ARRIVED
+    return goodput.with_columns(series=pl.when(TOLD).then(pl.lit(ARRIVED)).otherwise(pl.lit(DELIVERED))).with_columns(
+        bytes=pl.when(told).then("arrived_bytes").otherwise("delivered_bytes")
     )
 
 

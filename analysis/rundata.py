@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analysis import flows, network, payload, slowdowns
 from analysis.arrivals import TOLD
-from analysis.load import Link
+from analysis.load import Link, RunResults
 from analysis.network import Ends, LinkUse, Losses, Watched, Ways
 from analysis.payload import Came, Key, Together
 from analysis.slowdowns import Transfer
@@ -33,7 +33,7 @@ _COLUMNS_OF_COMMANDS: Mapping[Kind, str] = {"step": "step", "source": "node"}
 class RunData:
     """`table` gives a table of labs/record/columns.py by its name.
 
-    `paths` are all of `load.RunResults`, as far as they are known. `selection` None: the load.
+    `paths` are all of `RunResults`, as far as they are known. `selection` None: the load.
     """
 
     table: Callable[[str], pl.DataFrame]
@@ -41,6 +41,11 @@ class RunData:
     selection: Selection | None = None
     whole: RunData | None = None
     """The same run, which keeps what does not depend on whose flows are asked for; None: itself."""
+
+    @classmethod
+    def read(cls, run: RunResults) -> RunData:
+        """A run of an experiment, with all its flows; its tables are read when they are asked for."""
+        return cls(run.table, run.paths)
 
     def of(self, selection: Selection | None) -> RunData:
         """The same run, seen from other flows."""

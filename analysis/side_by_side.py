@@ -30,7 +30,7 @@ def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) 
 
     This process does its part: from the end of the list on, what no other one has begun.
     """
-    if runs < FEWEST_RUNS or len(given) < 2 or cpus() < 2:
+    if not shared(runs) or len(given) < 2:
         return [function(one) for one in given]
     found: dict[int, Found] = {}
     try:
@@ -47,8 +47,13 @@ def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) 
 
 def shares(items: Sequence[Item], runs: int) -> list[Sequence[Item]]:
     """The items in parts for `each`, each part from all over them; in one part where it would not be shared out."""
-    parts = PARTS * cpus() if runs >= FEWEST_RUNS and cpus() > 1 else 1
+    parts = PARTS * cpus() if shared(runs) else 1
     return [items[first::parts] for first in range(parts)]
+
+
+def shared(runs: int) -> bool:
+    """Whether work on so many runs is shared out."""
+    return runs >= FEWEST_RUNS and cpus() > 1
 
 
 def cpus() -> int:

@@ -139,7 +139,7 @@ def _of_part(directory: Path, also: Sequence[Quantity], numbers: Collection[int]
 
 def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:
     """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
-    data = RunData(run.table, run.paths)
+    data = RunData.read(run)
     values, at, uses = metrics.of_run(data, also), data.bottleneck, data.uses
     by_step = steps(data)
     touched = disturbed.of_run(run, data.ways)

@@ -75,6 +75,8 @@ COMMANDS = (
     "labs.commands",
     "generator.cli",
     "generator.engine.cli",
+    "generator.engine.ending",
+    "generator.engine.several",
     "generator.engine.crate.cli",
     "generator.engine.rerun",
     "generator.engine.tag",

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from analysis import disturbed
 from analysis.figures import against, asked, bars, scales
-from analysis.figures.asked import Drawn
+from analysis.figures.asked import Drawn, Job
 from analysis.figures.request import FigureError, Request
 from analysis.figures.style import PAGE, Drawing, Style
 from analysis.load import ExperimentResults
@@ -46,24 +47,28 @@ def draw(
 ) -> Drawn:
     """The usual ones, then the wishes; `refused` are of these alone. LoadError where a table is damaged."""
     wanted = [name for name in experiment.document.metrics if quantities.metric_of(name)]
-    first = [
-        bars.normalised(found["points"], found["normalise"], experiment.varied, wanted, look, kinds),
-        _sweep(experiment, found, wanted, look, kinds),
-    ]
+    first: list[Job] = [partial(_bars, found, wanted, look, kinds), partial(_sweep, found, wanted, look, kinds)]
     own = list(wishes)
-    done = asked.draw(experiment, found, [*USUAL, *own], look, kinds)
-    usual = [drawing for drawing in done[: len(USUAL)] if isinstance(drawing, Drawing)]
-    touched = disturbed.footnote((run["number"] for run in found["runs"]), found)
-    marked = [replace(drawing, caption=drawing.caption + touched) for drawing in first[:1] if drawing is not None]
-    asked_for = [drawing for drawing in done[len(USUAL) :] if isinstance(drawing, Drawing)]
+    done = asked.draw_all(experiment, [*first, *asked.jobs(experiment, found, [*USUAL, *own], look, kinds)])
+    asked_for = zip(own, done[len(first) + len(USUAL) :], strict=True)
     return Drawn(
-        [*marked, *filter(None, first[1:]), *usual, *asked_for],
-        {spec.line: each for spec, each in zip(own, done[len(USUAL) :], strict=True) if isinstance(each, str)},
+        [each for each in done if isinstance(each, Drawing)],
+        {spec.line: each for spec, each in asked_for if isinstance(each, str)},
     )
 
 
+def _bars(
+    found: Mapping[str, Any], wanted: Sequence[str], look: Style, kinds: Sequence[str], experiment: ExperimentResults
+) -> Drawing | None:
+    drawing = bars.normalised(found["points"], found["normalise"], experiment.varied, wanted, look, kinds)
+    if drawing is None:
+        return None
+    touched = disturbed.footnote((run["number"] for run in found["runs"]), found)
+    return replace(drawing, caption=drawing.caption + touched)
+
+
 def _sweep(
-    experiment: ExperimentResults, found: Mapping[str, Any], wanted: Sequence[str], look: Style, kinds: Sequence[str]
+    found: Mapping[str, Any], wanted: Sequence[str], look: Style, kinds: Sequence[str], experiment: ExperimentResults
 ) -> Drawing | None:
     """Up to four metrics against the numeric parameter with the most values; a line for each choice of the others."""
     points = [point for point in found["points"] if point["runs"]]

@@ -7,6 +7,7 @@ once for all figures that need them. Of many runs both reading and drawing are s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -41,8 +42,29 @@ class Made(Protocol):
         """Of what was gathered of runs, by their numbers; FigureError where it cannot be drawn."""
 
 
-_OF_METRICS: dict[str, Callable[[Request], Drawing]] = {"metric": against.draw, "map": maps.draw, "phase": phase.draw}
-_OF_RUNS: dict[str, Callable[[Request], Made]] = {
+@dataclass(frozen=True, slots=True)
+class OfSummary:
+    """A figure that is made of metrics alone: no tables of runs are read for it."""
+
+    drawing: Callable[[Request], Drawing]
+    request: Request
+
+    def wants(self, run: RunResults) -> bool:
+        """Of none."""
+        return False
+
+    def gather(self, run: RunResults, data: RunData) -> None:
+        """Nothing."""
+
+    def draw(self, gathered: Mapping[int, Any]) -> Drawing:
+        """Of the summary."""
+        return self.drawing(self.request)
+
+
+_KINDS: dict[str, Callable[[Request], Made]] = {
+    "metric": partial(OfSummary, against.draw),
+    "map": partial(OfSummary, maps.draw),
+    "phase": partial(OfSummary, phase.draw),
     "time": OverTime,
     "flow chart": FlowChart,
     "cdf": Spread,
@@ -50,6 +72,10 @@ _OF_RUNS: dict[str, Callable[[Request], Made]] = {
     "box": Spread,
     "timeline": Timeline,
 }
+
+
+Job = Callable[[ExperimentResults], Drawing | str | None]
+"""The making of one figure, which can be sent to another process; a text: why there is none."""
 
 
 class Drawn(NamedTuple):
@@ -67,52 +93,75 @@ def draw(
     kinds: Sequence[str] = (),
 ) -> list[Drawing | str]:
     """Each figure, in order, or why it cannot be drawn. LoadError where a table is damaged."""
+    done = draw_all(experiment, jobs(experiment, found, specs, look, kinds))
+    return [each for each in done if each is not None]
+
+
+def draw_all(experiment: ExperimentResults, wanted: Sequence[Job]) -> list[Drawing | str | None]:
+    """Each figure, in order; of many runs by several processes."""
+    runs = sum(run.measured for run in experiment.runs)
+    if side_by_side.shared(runs):
+        return side_by_side.each(partial(_draw_alone, experiment.directory), wanted, runs)
+    return [job(experiment) for job in wanted]
+
+
+def jobs(
+    experiment: ExperimentResults,
+    found: Mapping[str, Any],
+    specs: Iterable[FigureSpec],
+    look: Style = PAGE,
+    kinds: Sequence[str] = (),
+) -> list[Job]:
+    """Of each figure what is left to do when the tables of all runs have been read."""
     wanted = list(specs)
     numbers = [run.number for run in experiment.runs if run.measured]
-    if len(side_by_side.shares(numbers, len(numbers))) < 2:
-        gathered = _gather(experiment, found, wanted, numbers)
-        return [_draw(experiment, found, look, kinds, each) for each in zip(wanted, gathered, strict=True)]
-    parts = side_by_side.each(
-        partial(_gather_part, experiment.directory, found, wanted),
-        side_by_side.shares(numbers, len(numbers)),
-        len(numbers),
-    )
-    together = [_together(of_parts) for of_parts in zip(*parts, strict=True)]
-    given = list(zip(wanted, together, strict=True))
-    return side_by_side.each(partial(_draw_alone, experiment.directory, found, look, kinds), given, len(numbers))
+    if not side_by_side.shared(len(numbers)):
+        made = [_made(experiment, found, look, kinds, spec) for spec in wanted]
+        return [partial(_drawn, *each) for each in zip(made, _gather(experiment, made, numbers), strict=True)]
+    parts = side_by_side.shares(numbers, len(numbers))
+    of_parts = side_by_side.each(partial(_gather_part, experiment.directory, found, wanted), parts, len(numbers))
+    return [
+        partial(_make_and_draw, found, look, kinds, spec, _together(gathered))
+        for spec, *gathered in zip(wanted, *of_parts, strict=True)
+    ]
+
+
+def _made(
+    experiment: ExperimentResults, found: Mapping[str, Any], look: Style, kinds: Sequence[str], spec: FigureSpec
+) -> Made | str:
+    """A figure of nothing yet, or why it cannot be drawn."""
+    try:
+        figures.check(spec, _values(experiment))
+        return _KINDS[spec.kind](Request(experiment, found, spec, look, kinds))
+    except ValueError as error:
+        return str(error)
 
 
 def _gather(
-    experiment: ExperimentResults, found: Mapping[str, Any], specs: Sequence[FigureSpec], numbers: Collection[int]
+    experiment: ExperimentResults, made: Sequence[Made | str], numbers: Collection[int]
 ) -> list[Gathered | str]:
     """Of each figure what it needs of these runs, or why it cannot be drawn."""
-    made: dict[int, tuple[Made, Gathered]] = {}
-    result: list[Gathered | str] = [{} for _ in specs]
-    for index, spec in enumerate(specs):
-        try:
-            figures.check(spec, _values(experiment))
-            if (maker := _OF_RUNS.get(spec.kind)) is not None:
-                made[index] = maker(Request(experiment, found, spec)), {}
-        except ValueError as error:
-            result[index] = str(error)
-    for run in experiment.runs if made else ():
+    result: list[Gathered | str] = [each if isinstance(each, str) else {} for each in made]
+    for run in experiment.runs:
         if run.number not in numbers:
             continue
-        data = RunData(run.table, run.paths)
-        for index, (figure, gathered) in made.items():
+        data: RunData | None = None
+        for index, (each, gathered) in enumerate(zip(made, result, strict=True)):
             try:
-                if not isinstance(result[index], str) and figure.wants(run):
-                    gathered[run.number] = figure.gather(run, data)
+                if not isinstance(each, str) and not isinstance(gathered, str) and each.wants(run):
+                    data = data or RunData.read(run)
+                    gathered[run.number] = each.gather(run, data)
             except FigureError as error:
                 result[index] = str(error)
         run.forget()
-    return [each if isinstance(each, str) or index not in made else made[index][1] for index, each in enumerate(result)]
+    return result
 
 
 def _gather_part(
     directory: Path, found: Mapping[str, Any], specs: Sequence[FigureSpec], numbers: Collection[int]
 ) -> list[Gathered | str]:
-    return _gather(load.experiment_once(directory), found, specs, numbers)
+    experiment = load.experiment_once(directory)
+    return _gather(experiment, [_made(experiment, found, PAGE, (), spec) for spec in specs], numbers)
 
 
 def _together(parts: Iterable[Gathered | str]) -> Gathered | str:
@@ -125,21 +174,13 @@ def _together(parts: Iterable[Gathered | str]) -> Gathered | str:
     return dict(sorted(every.items()))
 
 
-def _draw(
-    experiment: ExperimentResults,
-    found: Mapping[str, Any],
-    look: Style,
-    kinds: Sequence[str],
-    given: tuple[FigureSpec, Gathered | str],
-) -> Drawing | str:
-    spec, gathered = given
+def _drawn(made: Made | str, gathered: Gathered | str, experiment: ExperimentResults) -> Drawing | str:
+    if isinstance(made, str):
+        return made
     if isinstance(gathered, str):
         return gathered
-    request = Request(experiment, found, spec, look, kinds)
     try:
-        if (maker := _OF_RUNS.get(spec.kind)) is not None:
-            return maker(request).draw(gathered)
-        return _OF_METRICS[spec.kind](request)
+        return made.draw(gathered)
     except FigureError as error:
         return str(error)
     finally:
@@ -147,14 +188,19 @@ def _draw(
             run.forget()
 
 
-def _draw_alone(
-    directory: Path,
+def _make_and_draw(
     found: Mapping[str, Any],
     look: Style,
     kinds: Sequence[str],
-    given: tuple[FigureSpec, Gathered | str],
+    spec: FigureSpec,
+    gathered: Gathered | str,
+    experiment: ExperimentResults,
 ) -> Drawing | str:
-    return _draw(load.experiment_once(directory), found, look, kinds, given)
+    return _drawn(_made(experiment, found, look, kinds, spec), gathered, experiment)
+
+
+def _draw_alone(directory: Path, job: Job) -> Drawing | str | None:
+    return job(load.experiment_once(directory))
 
 
 def _values(experiment: ExperimentResults) -> dict[str, list[Any]]:

@@ -73,7 +73,7 @@ class OverTime:
     def _first(self) -> RunData:
         """The run that tells how long windows are, and how many flows there are to show."""
         run = self.request.runs[min(self._numbers)]
-        return RunData(run.table, run.paths)
+        return RunData.read(run)
 
     @cached_property
     def wanted(self) -> Wanted:
@@ -106,7 +106,7 @@ class OverTime:
 
     def _of_each_point(self) -> list[RunData]:
         runs = [self.request.runs[place.point["runs"][0]] for place in self.request.layout.places]
-        return [RunData(run.table, run.paths) for run in runs]
+        return [RunData.read(run) for run in runs]
 
     def _length_ns(self, table: str) -> int:
         """A window: as many as can be seen, none shorter than what is between two samples."""

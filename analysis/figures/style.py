@@ -160,6 +160,8 @@ def sheet(
         axes = list(grid.flat)
         for spare in axes[panels:]:
             spare.remove()
+        for spine in (spine for axis in axes[:panels] for spine in axis.spines.values()):
+            spine.set_in_layout(False)
         if panels % columns and sharex:
             for axis in axes[panels - columns : panels]:
                 axis.tick_params(labelbottom=True)
@@ -176,8 +178,12 @@ def outer_labels(axes: Sequence[Axes], x: str, y: str, most_columns: int = 2) ->
     for number, axis in enumerate(axes):
         if number % columns == 0:
             axis.set_ylabel(y)
+        else:
+            axis.yaxis.set_label_coords(0, 0)
         if number + columns >= len(axes):
             axis.set_xlabel(x)
+        else:
+            axis.xaxis.set_label_coords(0, 0)
 
 
 def title(axis: Axes, words: str, columns: int) -> None:
@@ -247,7 +253,8 @@ def settle(figure: Figure) -> None:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-        figure.set_layout_engine("none")
+        # Not "none", which leaves an engine that makes savefig draw everything twice.
+        figure.set_layout_engine(None)
 
 
 def svg(figure: Figure) -> str:

@@ -31,6 +31,7 @@ from labs.ownership import give_back
 from labs.record import host_facts
 from labs.record.experiment import checksum_once
 from labs.runtime.binary import node_binary
+from labs.writing import write
 
 KIND = "host"
 """The folder in the cache."""
@@ -110,16 +111,10 @@ def load(context: Context) -> HostCalibration | None:
 def save(context: Context, calibration: HostCalibration) -> Path:
     """Keeps a measurement in place of an older one of the same host. OSError where it cannot be written."""
     place = path(context)
-    new = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        new.write_bytes(to_json(calibration))
-        give_back([new], context.environment)
-        new.replace(place)
-    finally:
-        new.unlink(missing_ok=True)
+    write(place, to_json(calibration))
     preferred = place.with_name(Path(host.PREFERRED).name)
-    preferred.write_text(f"{envelope.preferred(calibration.links)} {os.uname().release}\n")
-    give_back([preferred], context.environment)
+    write(preferred, f"{envelope.preferred(calibration.links)} {os.uname().release}\n")
+    give_back([place, preferred], context.environment)
     known = sorted(place.parent.glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
     for old in known[MOST_KEPT:]:
         old.unlink(missing_ok=True)

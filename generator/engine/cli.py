@@ -8,26 +8,24 @@ or was refused by the verification, 2 for what the user can put right.
 from __future__ import annotations
 
 import shlex
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 import orjson
 
 from generator import nxe
-from generator.engine import engine, preparation, show, source, verification
+from generator.engine import ending, engine, preparation, show, source
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
 from generator.scenario import Scenario, Stop
 from labs import rundir
-from labs.commands.errors import Incomplete, Refused, guarded
+from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
 from labs.commands.options import Function, json_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
@@ -169,7 +167,7 @@ def experiment(
             context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
         return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of)
 
-    status = status_of(context, directory, work)
+    status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
 
@@ -194,7 +192,7 @@ def go_on(
     def work() -> int:
         return engine.resume(directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat)
 
-    status = status_of(context, directory, work)
+    status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
 
@@ -263,36 +261,6 @@ def circumstances() -> dict[str, Any]:
         "commit": shown.stdout.strip() or None,
         "command": shlex.join(["ewan", *sys.argv[1:]]),
     }
-
-
-def status_of(context: Context, directory: Path, work: Callable[[], int]) -> int:
-    """The exit status of work in an experiment's directory; whatever ends it early is one line."""
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGHUP)}
-    resume = f"ewan run --resume {directory} goes on"
-    try:
-        status = work()
-    except KeyboardInterrupt:
-        if not directory.exists():
-            raise Refused("interrupted: nothing was run") from None
-        raise Refused(f"interrupted: what has ended is in {directory}: {resume}") from None
-    except rundir.DiskFullError as error:
-        if not directory.exists():
-            raise
-        raise Incomplete(f"{error}: what was measured is kept: {resume}") from None
-    except verification.UnverifiedLabError as error:
-        raise Incomplete(str(error)) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if directory.exists():
-            rundir.give_back(directory)
-    if status:
-        context.reporter.tell(f"not complete: {resume} and runs what is missing once more")
-    return status
 
 
 def shown(context: Context, directory: Path, as_json: bool, every: bool = False) -> None:

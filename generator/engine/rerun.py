@@ -16,7 +16,8 @@ import click
 import orjson
 
 from generator.engine import compare, engine, originals, preparation
-from generator.engine.cli import circumstances, parts_of, status_of
+from generator.engine.cli import circumstances, parts_of
+from generator.engine.ending import status_of
 from generator.engine.experiment import Experiment, Job
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS

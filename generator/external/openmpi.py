@@ -33,7 +33,9 @@ begun=$("$program" now) || exit
 echo "$begun"
 first=${nodes%%,*}
 space=$(ip netns identify $$)
-agent=$(mktemp /tmp/ewan-mpi-XXXXXX) || exit
+agent=$(mktemp -t ewan-mpi-XXXXXX) || exit
+trap 'rm -f "$agent"' EXIT
+trap 'exit 143' INT TERM
 cat >"$agent" <<END
 #!/bin/sh
 node=\$1; shift
@@ -46,9 +48,6 @@ chmod +x "$agent"
 export program
 "$agent" "$first" mpirun --allow-run-as-root --bind-to none --mca plm rsh --mca plm_rsh_agent "$agent" \
     --mca btl tcp,self -x EWAN_OUT --host "$nodes" -np "$ranks" '"$program"' run "$@" $((begun + after))
-status=$?
-rm -f "$agent"
-exit $status
 """
 
 

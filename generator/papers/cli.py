@@ -18,7 +18,7 @@ import click
 import orjson
 
 from generator.engine import cli as running
-from generator.engine import engine, forecast, preparation, reservation
+from generator.engine import ending, engine, forecast, preparation, reservation
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Parts, Wall
 from generator.papers import experiments, ledger, targets, verdicts
@@ -132,7 +132,7 @@ class Runner:
         ):
             directory = Path(before.directory)
             if Experiment.load(directory).document.status != "complete":
-                status = running.status_of(
+                status = ending.status_of(
                     self.context, directory, lambda: engine.resume(directory, parts=self.parts, context=self.context)
                 )
                 return Done(str(directory), "incomplete" if status else "complete")
@@ -152,7 +152,7 @@ class Runner:
             )
             return engine.run(prepared, parts=self.parts, context=self.context)
 
-        status = running.status_of(self.context, directory, work)
+        status = ending.status_of(self.context, directory, work)
         return Done(str(directory), "incomplete" if status else "complete")
 
     def _measured(self, wanted: Wanted) -> Done:

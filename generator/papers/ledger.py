@@ -15,6 +15,7 @@ import orjson
 
 from generator.papers.verdicts import Outcome
 from labs import rundir
+from labs.writing import write
 
 FORMAT = "ewan-papers/1"
 FOLDER = rundir.RESULTS / "papers"
@@ -49,9 +50,7 @@ class Ledger:
         del data["path"]
         with rundir.kept(FOLDER):
             FOLDER.mkdir(parents=True, exist_ok=True)
-            new = self.path.with_name(f".{self.path.name}")
-            new.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-            new.replace(self.path)
+            write(self.path, orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         rundir.give_back(FOLDER)
 
     def end(self, outcomes: Sequence[Outcome]) -> None:

@@ -6,10 +6,8 @@ report for each application, one table of all of them against the reference, and
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +15,18 @@ import click
 
 from generator import scenario as scenarios
 from generator.engine import cli as running
-from generator.engine import engine, preparation
-from generator.engine.parts import Facts, Parts
+from generator.engine import engine, several
+from generator.engine.experiment import Experiment
+from generator.engine.parts import Parts
 from generator.engine.preparation import Prepared
-from generator.scenario import Runs, Scenario
+from generator.engine.several import Planned
 from generator.suites import hstts, overview
 from generator.suites.applications import APPLICATIONS
 from generator.suites.hstts import Built, SuiteRequest
 from generator.suites.overview import Suite
 from generator.suites.parameters import RANGES
 from generator.suites.profiles import PROFILES
-from labs import rundir
-from labs.commands.errors import Incomplete, Refused, guarded
+from labs.commands.errors import Refused, guarded
 from labs.commands.options import Function, json_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
@@ -124,22 +122,12 @@ def hstts_command(
     planned = [_planned(each, built, running.values_set(settings), runtime, called) for each in built]
     if not virtual:
         as_root(context)
-    experiments = _prepared(planned, virtual, unverified)
-    places, failed = _run(context, experiments, running.parts_of(click.get_current_context()), as_json, every)
+    experiments = several.prepared(planned, virtual, unverified)
+    places, complete = _run(context, experiments, running.parts_of(click.get_current_context()), as_json, every)
     if missing := [app for app in experiments if app not in places]:
         context.reporter.tell(f"not begun, and their directories removed: {', '.join(missing)}")
     conclude(context, Suite(places, controls, normalise, limit.ns, swept), as_json)
-    sys.exit(1 if failed else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """An application's experiment, which has no directory yet."""
-
-    app: str
-    scenario: Scenario
-    runs: Runs
-    facts: Facts
+    sys.exit(0 if complete else 1)
 
 
 def _planned(
@@ -154,53 +142,27 @@ def _planned(
     scenario = known[one.app]
     own = {key: value for key, value in settings.items() if key in scenario.parameters}
     facts = running.facts_of(scenario, None, None, own, None, runtime, called)
-    return Planned(one.app, scenario, scenario.runs(own), facts)
-
-
-def _prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> dict[str, Prepared]:
-    """Each application's experiment, checked whole and not begun; nothing is left where one of them cannot begin."""
-    result: dict[str, Prepared] = {}
-    try:
-        for each in planned:
-            directory = rundir.make(each.scenario.name)
-            jobs = preparation.jobs(each.runs, virtual)
-            result[each.app] = preparation.prepare(
-                jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified
-            )
-    except BaseException:
-        for prepared in result.values():
-            prepared.drop()
-        raise
-    return result
+    return Planned(one.app, scenario.name, scenario.runs(own), facts)
 
 
 def _run(
     context: Context, experiments: Mapping[str, Prepared], parts: Parts, as_json: bool, every: bool
 ) -> tuple[dict[str, Path], bool]:
-    """One after the other: each application's directory, and whether anything is missing."""
+    """One after the other: the directory of each application that was begun, and whether all are complete."""
     places: dict[str, Path] = {}
-    waiting = dict(experiments)
-    failed = False
-    try:
-        for app, prepared in experiments.items():
-            directory, document = prepared.experiment.directory, prepared.experiment.document
-            length = engine.counted(len(prepared.experiment.runs), "run")
-            context.reporter.messages.print(f"[bold]{document.title}[/]: {length}", soft_wrap=True)
-            places[app] = directory
-            del waiting[app]
-            try:
-                work = functools.partial(engine.run, prepared, parts=parts, context=context)
-                failed |= bool(running.status_of(context, directory, work))
-            except Incomplete as error:
-                error.show()
-                return places, True
-            if not as_json:
-                running.shown(context, directory, as_json=False, every=every)
-                context.reporter.console.print()
-    finally:
-        for prepared in waiting.values():
-            prepared.drop()
-    return places, failed
+
+    def begins(app: str, experiment: Experiment) -> None:
+        places[app] = experiment.directory
+        length = engine.counted(len(experiment.runs), "run")
+        context.reporter.messages.print(f"[bold]{experiment.document.title}[/]: {length}", soft_wrap=True)
+
+    def ended(_: str, experiment: Experiment) -> None:
+        if not as_json:
+            running.shown(context, experiment.directory, as_json=False, every=every)
+            context.reporter.console.print()
+
+    complete = several.run(context, experiments, parts, begins=begins, ended=ended)
+    return places, complete
 
 
 def conclude(context: Context, suite: Suite, as_json: bool) -> None:

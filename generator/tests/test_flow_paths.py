@@ -104,6 +104,6 @@ def test_the_analysis_reads_the_loads_paths(tmp_path: Path) -> None:
     (tmp_path / "schedule.json").write_bytes(orjson.dumps({"paths": paths.to_data(PATHS)}))
     files = {"schedule.json": checksum(tmp_path / "schedule.json")}
     run = load.RunResults(1, "one", {}, 1, "complete", None, tmp_path, None, None, tmp_path, files)
-    data = RunData(run.table, run.paths)
+    data = RunData.read(run)
     assert data.ways == {("b", "a"): (("core", "forward"), ("b-r1", "backward"))}
     assert data.rates_bps == {("core", "forward"): 10}

@@ -7,7 +7,6 @@ when a run did not complete, 2 for what the user can put right. Requests that ar
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,16 +16,15 @@ import click
 
 from generator import scenario as scenarios
 from generator.engine import cli as running
-from generator.engine import engine, preparation
+from generator.engine import several
 from generator.engine.experiment import Experiment
-from generator.engine.preparation import Prepared
-from generator.scenario import Scenario
+from generator.engine.several import Planned
 from generator.transfers import optimum, reading, seen, show, strategies, writing
 from generator.transfers.plan import TransferPlan
 from generator.transfers.reading import Asked
 from generator.transfers.strategies import STRATEGIES, Strategy
-from labs import host, rundir
-from labs.commands.errors import Incomplete, Refused, guarded
+from labs import host
+from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
@@ -96,15 +94,15 @@ def transfers_command(
             context.reporter.console.print(show.plan_sheet(plan, strategy))
             context.reporter.console.print()
         context.reporter.console.print(show.objectives_sheet(plans, best))
-    failed = False
+    complete = True
     if run:
         called = running.labels_of(label, tags, note)
         if not virtual:
             as_root(context)
-        failed = _run(context, asked, plans, word, unverified, called, document, as_json)
+        complete = _run(context, asked, plans, word, unverified, called, document, as_json)
     if as_json:
         context.reporter.emit(document)
-    sys.exit(1 if failed else 0)
+    sys.exit(0 if complete else 1)
 
 
 def _services(text: str) -> list[Strategy]:
@@ -125,65 +123,30 @@ def _run(
     document: dict[str, Any],
     as_json: bool,
 ) -> bool:
-    """Runs each plan, says what was seen, and adds it to the document; whether one did not complete."""
+    """Runs each plan, says what was seen, and adds it to the document; whether all of them are complete."""
     virtual = is_virtual(context)
-    scenario_of: dict[Strategy, Scenario] = {}
+    planned = []
     for strategy, plan in plans.items():
         if not plan.accepted:
             context.reporter.note(f"{strategy} accepts no request: there is nothing to run")
             continue
         file = asked.file.parent / f"{writing.name_of(asked, strategy)}.scenario.yaml"
-        scenario_of[strategy] = scenarios.parse(writing.text(asked, plan, strategy, pacing), file)
-    prepared = _prepared(context, scenario_of, virtual, unverified, called)
-    failed = False
-    waiting = dict(prepared)
+        scenario = scenarios.parse(writing.text(asked, plan, strategy, pacing), file)
+        runtime = "virtual" if virtual else context.runtime
+        facts = running.facts_of(scenario, None, None, {}, None, runtime, called)
+        planned.append(Planned(strategy, scenario.name, scenario.runs(), facts))
+
+    def ended(name: str, experiment: Experiment) -> None:
+        strategy = cast(Strategy, name)
+        directory = experiment.directory
+        found = seen.compared(plans[strategy], experiment.place(experiment.runs[0]))
+        document["plans"][strategy]["run"] = {"directory": str(directory), "seen": show.seen_data(found)}
+        if not as_json:
+            context.reporter.console.print()
+            context.reporter.console.print(show.seen_sheet(found, strategy))
+            where = f"{experiment.document.status}  report: {directory / 'report.html'}"
+            context.reporter.console.print(where, soft_wrap=True, markup=False)
+
     parts = running.parts_of(click.get_current_context())
-    try:
-        for strategy, each in prepared.items():
-            directory = each.experiment.directory
-            del waiting[strategy]
-            try:
-                work = functools.partial(engine.run, each, parts=parts, context=context)
-                status = running.status_of(context, directory, work)
-            except Incomplete as error:
-                error.show()
-                return True
-            failed |= bool(status)
-            experiment = Experiment.load(directory)
-            found = seen.compared(plans[strategy], experiment.place(experiment.runs[0]))
-            document["plans"][strategy]["run"] = {"directory": str(directory), "seen": show.seen_data(found)}
-            if not as_json:
-                context.reporter.console.print()
-                context.reporter.console.print(show.seen_sheet(found, strategy))
-                report = directory / "report.html"
-                where = f"{experiment.document.status}  report: {report}"
-                context.reporter.console.print(where, soft_wrap=True, markup=False)
-    finally:
-        for each in waiting.values():
-            each.drop()
-    return failed
-
-
-def _prepared(
-    context: Context,
-    scenario_of: Mapping[Strategy, Scenario],
-    virtual: bool,
-    unverified: bool,
-    called: Mapping[str, Any],
-) -> dict[Strategy, Prepared]:
-    """Each plan's experiment, checked whole and not begun; nothing is left where one of them cannot begin."""
-    result: dict[Strategy, Prepared] = {}
-    try:
-        for strategy, scenario in scenario_of.items():
-            runtime = "virtual" if virtual else context.runtime
-            facts = running.facts_of(scenario, None, None, {}, None, runtime, called)
-            jobs = preparation.jobs(scenario.runs(), virtual)
-            directory = rundir.make(scenario.name)
-            result[strategy] = preparation.prepare(
-                jobs, facts, virtual=virtual, directory=directory, unverified=unverified
-            )
-    except BaseException:
-        for prepared in result.values():
-            prepared.drop()
-        raise
-    return result
+    experiments = several.prepared(planned, virtual, unverified)
+    return several.run(context, experiments, parts, ended=ended)

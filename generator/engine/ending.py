@@ -1,0 +1,47 @@
+"""How work on an experiment ends for the person who asked for it, whatever ends it early.
+
+In: an experiment's directory, work that gives an exit status. Out: that status, or one line of what is kept and how to
+go on.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from generator.engine import verification
+from labs import rundir
+from labs.commands.errors import Incomplete, Refused
+from labs.context import Context
+
+
+def status_of(context: Context, directory: Path, work: Callable[[], int]) -> int:
+    """The exit status of work in an experiment's directory; whatever ends it early is one line."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGHUP)}
+    resume = f"ewan run --resume {directory} goes on"
+    try:
+        status = work()
+    except KeyboardInterrupt:
+        if not directory.exists():
+            raise Refused("interrupted: nothing was run") from None
+        raise Refused(f"interrupted: what has ended is in {directory}: {resume}") from None
+    except rundir.DiskFullError as error:
+        if not directory.exists():
+            raise
+        raise Incomplete(f"{error}: what was measured is kept: {resume}") from None
+    except verification.UnverifiedLabError as error:
+        raise Incomplete(str(error)) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if directory.exists():
+            rundir.give_back(directory)
+    if status:
+        context.reporter.tell(f"not complete: {resume} and runs what is missing once more")
+    return status

@@ -1,0 +1,81 @@
+"""Several experiments of one command: all are checked whole before the first begins, and run one after the other.
+
+In: scenarios' runs with their facts, by name. Out: experiments that can begin, and what became of each. Of those that
+never began nothing is left.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from generator.engine import engine, preparation
+from generator.engine.ending import status_of
+from generator.engine.experiment import Experiment
+from generator.engine.parts import Facts, Parts
+from generator.engine.preparation import Prepared
+from generator.scenario import Runs
+from labs import rundir
+from labs.commands.errors import Incomplete
+from labs.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An experiment that has no directory yet; `folder` is what its directory is named after."""
+
+    name: str
+    folder: str
+    runs: Runs
+    facts: Facts
+
+
+def prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> dict[str, Prepared]:
+    """Each experiment by its name, checked whole and not begun. Where one of them cannot begin, none is left."""
+    result: dict[str, Prepared] = {}
+    try:
+        for each in planned:
+            jobs = preparation.jobs(each.runs, virtual)
+            directory = rundir.make(each.folder)
+            result[each.name] = preparation.prepare(
+                jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified
+            )
+    except BaseException:
+        for begun in result.values():
+            begun.drop()
+        raise
+    return result
+
+
+def run(
+    context: Context,
+    experiments: Mapping[str, Prepared],
+    parts: Parts,
+    *,
+    ended: Callable[[str, Experiment], None],
+    begins: Callable[[str, Experiment], None] = lambda name, experiment: None,
+) -> bool:
+    """One after the other; whether all of them are complete. `ended` is not called of one that could not go on.
+
+    One that cannot go on ends them all: what has not begun is dropped.
+    """
+    complete = True
+    waiting = dict(experiments)
+    try:
+        for name, each in experiments.items():
+            directory = each.experiment.directory
+            begins(name, each.experiment)
+            del waiting[name]
+            try:
+                work = functools.partial(engine.run, each, parts=parts, context=context)
+                status = status_of(context, directory, work)
+            except Incomplete as error:
+                error.show()
+                return False
+            complete &= not status
+            ended(name, Experiment.load(directory))
+    finally:
+        for each in waiting.values():
+            each.drop()
+    return complete
