@@ -14,7 +14,7 @@ from typing import get_args
 import click
 from rich.markup import escape
 
-from analysis import export, flent, listing, load, report, summary
+from analysis import export, flent, listing, load, reference, report, summary
 from analysis import latex as tables_latex
 from analysis.figures import asked
 from analysis.figures.request import FigureError
@@ -78,6 +78,13 @@ def report_command(
 )
 @click.option("--parquet", metavar="DIR", type=click.Path(path_type=Path), help="each table, of all runs together")
 @click.option("--flent", "flents", metavar="DIR", type=click.Path(path_type=Path), help="a file for flent for each run")
+@click.option(
+    "--reference",
+    "small",
+    metavar="FILE.csv",
+    type=click.Path(path_type=Path),
+    help="a small table of the scenario's metrics, with the archive's SHA-256",
+)
 @click.option("--nxe", metavar="FILE.xml", type=click.Path(path_type=Path), help="the experiment in NXE's XML")
 @click.option(
     "--ns2", metavar="FILE.tcl", type=click.Path(path_type=Path), help="the experiment for the simulator ns-2"
@@ -94,6 +101,7 @@ def export_command(
     csv: Path | None,
     parquet: Path | None,
     flents: Path | None,
+    small: Path | None,
     nxe: Path | None,
     ns2: Path | None,
     ns3: Path | None,
@@ -112,16 +120,16 @@ def export_command(
     """
     others = {"nxe": nxe, "ns2": ns2, "ns3": ns3}
     if any(others.values()):
-        if latex or csv or parquet or flents:
+        if latex or csv or parquet or flents or small:
             raise Refused("results and an experiment for others are written by two commands: leave one out")
         _export_experiment(context, run or ended_last(), others, scale, settings)
         return
     if scale or settings:
         raise Refused("--scale and --set are of --nxe, --ns2 and --ns3: leave them out")
-    if not (latex or csv or parquet or flents):
+    if not (latex or csv or parquet or flents or small):
         raise Refused(
             "what is to be written, and where? write one of --latex, --csv, --parquet and --flent with a directory, or "
-            "of --nxe, --ns2 and --ns3 with a file"
+            "of --reference, --nxe, --ns2 and --ns3 with a file"
         )
     directory = run or ended_last()
     written: list[tuple[str, Path, list[Path]]] = []
@@ -137,6 +145,9 @@ def export_command(
             written.append(("Parquet", parquet, export.write_frames(parquet, experiment)))
         if flents:
             written.append(("for flent", flents, flent.write(experiment, flents)))
+        if small:
+            texts = {small.name: reference.text(experiment, found)}
+            written.append(("reference", small.parent, export.write(small.parent, texts)))
     except load.LoadError as error:
         raise Refused(str(error)) from None
     except OSError as error:

@@ -37,9 +37,9 @@ def points(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
         row.append("; ".join(point.get("beyond", {})))
         for metric in metrics:
             value = point["metrics"].get(metric) or {}
-            row += [_value(metric, value.get(key)) for key in ("mean", *BOUNDS)] + [value.get("n")]
+            row += [in_seconds(metric, value.get(key)) for key in ("mean", *BOUNDS)] + [value.get("n")]
         rows.append(row)
-    return _csv(heads, rows)
+    return table(heads, rows)
 
 
 def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
@@ -50,9 +50,9 @@ def runs(experiment: load.ExperimentResults, found: Mapping[str, Any]) -> str:
     rows = []
     for run in experiment.runs:
         values = known.get(run.number, {})
-        own = [_value(metric, values.get(metric, {}).get("value")) for metric in metrics]
+        own = [in_seconds(metric, values.get(metric, {}).get("value")) for metric in metrics]
         rows.append([run.number, run.seed, run.status, *(run.parameters.get(name) for name in names), *own])
-    return _csv(["run", "seed", "status", *names, *map(_head, metrics)], rows)
+    return table(["run", "seed", "status", *names, *map(_head, metrics)], rows)
 
 
 def frames(experiment: load.ExperimentResults) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -94,13 +94,15 @@ def _head(metric: str, bound: str = "") -> str:
     return metric + (f", {bound}" if bound else "") + (f" ({unit})" if unit else "")
 
 
-def _value(metric: str, value: float | None) -> float | None:
+def in_seconds(metric: str, value: float | None) -> float | None:
+    """Times, which are kept in ns, in s; all else as it is."""
     return value / NS_PER_SECOND if value is not None and summary.unit(metric) == "ns" else value
 
 
-def _csv(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """CSV with a head."""
     text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(heads)
-    table.writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(rows)
     return text.getvalue()

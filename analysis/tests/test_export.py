@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -103,6 +105,24 @@ def test_points_and_runs_as_csv_are_those_of_the_summary(place: Path, tmp_path: 
     ]
     times = [run["metrics"]["mean completion time"]["value"] / 1e9 for run in found["runs"]]
     assert [float(row["mean completion time (s)"]) for row in runs] == times
+
+
+def test_a_reference_is_small_and_leads_back_to_its_archive(place: Path, tmp_path: Path) -> None:
+    file = tmp_path / "small.csv"
+    answer = export(str(place), "--reference", str(file))
+    assert answer.exit_code == 2 and "has 0 archives" in answer.stderr and not file.exists()
+    shutil.copytree(place, tmp_path / "run")
+    (tmp_path / "run/all.tar.zst").write_bytes(b"")
+    assert export(str(tmp_path / "run"), "--reference", str(file)).exit_code == 0
+    lines = file.read_text().splitlines()
+    assert f"# archive: all.tar.zst {hashlib.sha256().hexdigest()}" in lines
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    found = summary.found(place)
+    named = load.experiment(place).document.metrics
+    there = [(point, metric) for point in found["points"] for metric in named if metric in point["metrics"]]
+    assert [(row["rtt"], row["metric"]) for row in rows] == [(at["parameters"]["rtt"], name) for at, name in there]
+    times = [at["metrics"][name]["mean"] / 1e9 for at, name in there if name == "mean completion time"]
+    assert [float(row["mean"]) for row in rows if row["unit"] == "s"][: len(times)] == pytest.approx(times, rel=1e-5)
 
 
 def test_parquet_has_all_runs_with_their_parameters(place: Path, tmp_path: Path) -> None:
