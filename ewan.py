@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "generator.engine.cli:run_command",
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
+    "advise": "generator.advice.cli:advise_command",
     "hstts": "generator.suites.cli:hstts_command",
     "paper": "generator.papers.cli:paper_command",
     "transfers": "generator.transfers.cli:transfers_command",
@@ -73,6 +74,9 @@ PARTS = {
 }
 EXPORTS = {"write": "generator.exports:write"}
 
+ADVICE = {"compare": "analysis.comparisons:of"}
+"""What ranks protocols."""
+
 METERS = {"bursts": "calibration.bursts:points"}
 """What targets of papers measure without a scenario."""
 
@@ -98,7 +102,15 @@ def main(context: click.Context) -> None:
     """
     interrupt.heeded()
     context.obj = Context.of(os.environ)
-    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES, "ewan.exports": EXPORTS, "ewan.meters": METERS})
+    context.meta.update(
+        {
+            "ewan.parts": PARTS,
+            "ewan.pages": PAGES,
+            "ewan.exports": EXPORTS,
+            "ewan.meters": METERS,
+            "ewan.advice": ADVICE,
+        }
+    )
 
 
 def load(directory: str | os.PathLike[str]) -> Results:
