@@ -225,6 +225,9 @@ def show(context: Context, found: Characterisation) -> None:
     beside = f"; beside it {', '.join(found.load)}" if found.load else ""
     note = f"rates and sizes: of IP packets of {found.mtu_bytes} B; RTT: of {found.packet_bytes} B{beside}"
     context.reporter.console.print(note, soft_wrap=True, markup=False)
+    for name, way in found.ways().items():
+        for doubt in way.doubts:
+            context.reporter.warn(f"{ARROWS[name]} {doubt}")
 
 
 def _row(way: str, words: str, each: Estimate) -> list[str]:

@@ -79,37 +79,39 @@ def characterise(asked: Asked, send: Send) -> Characterisation:
 
 def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dict[str, Way]:
     (bursts,) = (_of(each) for each in send([plan.back_to_back(asked.ways, mtu, about, asked.loads)]))
-    capacities, bases = {}, {}
-    for way in asked.ways:
-        trains = _trains(way, bursts)
-        capacities[way] = estimators.capacity(trains, mtu, asked.instrument)
-        heads = [train.packets[0].delay_ns for train in trains if train.packets]
-        bases[way] = estimators.least(heads, 1, asked.instrument)
+    trains = {way: _trains(way, bursts) for way in asked.ways}
+    capacities = {way: estimators.capacity(each, mtu, asked.instrument) for way, each in trains.items()}
     rates = {way: found.value or about[way] for way, found in capacities.items()}
     filled = _filled(asked, send, mtu, rates)
-    buffers = {
-        way: estimators.buffer(full, bases[way], capacities[way], mtu, asked.instrument)
+    bases = {way: _base(each, asked.instrument) for way, each in trains.items()}
+    rooms = {
+        way: estimators.buffer(full, bases[way], capacities[way], mtu, asked.instrument).size.value
         for way, full in filled.packets.items()
     }
-    rooms = {way: found.size.value for way, found in buffers.items()}
     last = [plan.stretched(way, ends, mtu, rates[way], rooms[way], asked.loads) for way, ends in asked.ways.items()]
     forward, backward, lost = (_of(each) for each in send([*last, plan.losses(asked.ways, rates, asked.loads)]))
     stretched = {"forward": forward, "backward": backward}
     result = {}
     for way in asked.ways:
-        size, wait = buffers[way].size, buffers[way].wait
+        slower = _trains(way, stretched[way])
+        base = _base([*trains[way], *slower], asked.instrument)
+        held = estimators.buffer(filled.packets[way], base, capacities[way], mtu, asked.instrument)
+        size, wait = held.size, held.wait
         if filled.growing[way]:
             why = f"not filled by {plan.OVERLOAD:g} × the capacity for {filled.lasting_ns / SECOND:g} s"
             size, wait = (dataclasses.replace(each, value=None, components={}, note=why) for each in (size, wait))
+        cross = estimators.cross(slower, mtu, capacities[way], asked.instrument)
+        offered = plan.OVERLOAD * rates[way]
+        doubt = estimators.doubt(filled.packets[way], mtu, offered, rates[way], cross.value or 0.0)
         told = lost[way]
         dropped = max(told["lost_packets"] - told["socket_drops_packets"], 0)
-        cross = estimators.cross(_trains(way, stretched[way]), mtu, capacities[way], asked.instrument)
         result[way] = Way(
             capacity=_estimate(capacities[way], "bit/s"),
             buffer=_estimate(size, "bytes"),
             buffer_time=_estimate(wait, "ns"),
             loss=_estimate(estimators.loss(dropped, told["sent_packets"]), "ppb"),
             cross=_estimate(cross, "bit/s"),
+            doubts=tuple(text for text in (doubt, held.doubt) if text),
         )
     return result
 
@@ -156,6 +158,11 @@ def _packets(stream: Mapping[str, Any]) -> tuple[Packet, ...]:
 def _trains(way: str, streams: Mapping[str, Mapping[str, Any]]) -> list[Train]:
     own = (stream for name, stream in streams.items() if name.split()[0] == way)
     return [Train(stream["sent_packets"], _packets(stream)) for stream in own]
+
+
+def _base(trains: Sequence[Train], instrument: Instrument | None) -> Found:
+    """The delay of a full packet that nowhere waited: the least of trains' first packets."""
+    return estimators.least([train.packets[0].delay_ns for train in trains if train.packets], 1, instrument)
 
 
 def _estimate(found: Found, unit: Unit) -> Estimate:

@@ -101,7 +101,7 @@ def matched(packets: tuple[Packet, ...], late: list[float], sent: list[float]) -
 def test_a_wait_that_varies_is_told() -> None:
     packets = [Packet(n * OWN, BASE + (n % 100) * OWN) for n in range(400)]
     found = estimators.buffer(packets, BASE_DELAY, RATE, SIZE, None)
-    assert "varies" in found.size.note
+    assert "varies" in found.doubt
     assert estimators.buffer(packets, BASE_DELAY, Found(None, {}, "why"), SIZE, None).size.note == "why"
 
 
@@ -109,6 +109,21 @@ def test_a_wait_grows_until_the_buffer_is_full() -> None:
     sent = [n * OWN / 2 for n in range(1000)]
     assert estimators.growing(served(sent), OWN)
     assert not estimators.growing(served(sent, limit=40), OWN)
+
+
+def test_a_load_that_gets_another_share_through_is_told() -> None:
+    sent = [n * OWN / 2 for n in range(2000)]
+    full = served(sent, limit=40)[500:]
+    assert estimators.doubt(full, SIZE, 2 * C, C, 0.0) == ""
+    assert estimators.doubt(full, SIZE, 2 * C, 1.1 * C, 0.0) == ""
+    assert "got 100 Mbit/s through, not 150 Mbit/s" in estimators.doubt(full, SIZE, 2 * C, 1.5 * C, 0.0)
+    assert estimators.doubt(full[:1], SIZE, 2 * C, C, 0.0) == ""
+
+
+def test_packets_that_arrive_at_once_tell_no_capacity() -> None:
+    at_once = Train(8, tuple(Packet(float(n), 100.0 - n) for n in range(8)))
+    found = estimators.capacity([at_once] * 40, SIZE, None)
+    assert found.value is None and "at once" in found.note
 
 
 def test_loss_has_wilsons_interval() -> None:
@@ -239,4 +254,5 @@ def test_a_path_of_known_truth_is_found(cross: str, tmp_path: Path) -> None:
     assert found.forward.capacity.truth == pytest.approx(100e6 * 1500 / 1538)
     assert found.forward.cross.truth == (20e6 if cross else 0)
     assert found.backward.cross.truth == 0
+    assert not found.forward.doubts and not found.backward.doubts
     assert found.load == ((f"left2 right2 {cross}",) if cross else ())
