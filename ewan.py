@@ -73,6 +73,7 @@ EXPORTS = {"write": "generator.exports:write"}
 
 METERS = {"bursts": "calibration.bursts:points"}
 """What targets of papers measure without a scenario."""
+PAPERS = {"page": "analysis.papers:write"}
 
 
 @click.group(
@@ -96,7 +97,15 @@ def main(context: click.Context) -> None:
     """
     interrupt.heeded()
     context.obj = Context.of(os.environ)
-    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES, "ewan.exports": EXPORTS, "ewan.meters": METERS})
+    context.meta.update(
+        {
+            "ewan.parts": PARTS,
+            "ewan.pages": PAGES,
+            "ewan.exports": EXPORTS,
+            "ewan.meters": METERS,
+            "ewan.papers": PAPERS,
+        }
+    )
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

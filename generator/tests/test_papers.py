@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from generator.papers import experiments, ledger, shapes, targets, verdicts
+from generator.papers.experiments import Wanted
 from generator.papers.ledger import Done, Ledger
 from generator.papers.targets import ENDING, SCALES, Target
-from labs.record import quantities
+from labs.record import figures, quantities
 from labs.spec import DescriptionError
 
 GBIT = 1e9
@@ -165,9 +166,28 @@ def test_equal_experiments_are_one() -> None:
     assert experiments.wanted(first, "quick")["main"].key != experiments.wanted(first, "full")["main"].key
 
 
+def test_a_measurement_has_no_picture(tmp_path: Path) -> None:
+    text = (targets.FOLDER / f"ewan-figures-5-6{ENDING}").read_text()
+    file = tmp_path / f"mine{ENDING}"
+    file.write_text(text + "picture: goodput over time\n")
+    with pytest.raises(DescriptionError, match="picture"):
+        targets.read(file)
+
+
 def test_an_unknown_target_has_a_nearest() -> None:
     with pytest.raises(DescriptionError, match='write "nxe-table-4"'):
         targets.find("nxe-table4")
+
+
+def _picture_can_be_drawn(target: Target, first: Wanted) -> None:
+    picture = target.description.picture
+    if picture is not None:
+        assert first.scenario is not None
+        values: dict[str, list[Any]] = {}
+        for run in first.scenario.runs(first.settings, first.scale, first.seeds):
+            for key, value in run.parameters.items():
+                values.setdefault(key, []).append(value)
+        figures.check(picture, values)
 
 
 @pytest.mark.parametrize("name", targets.known())
@@ -179,6 +199,7 @@ def test_every_target_can_be_run(name: str) -> None:
         for each in wanted.values():
             if each.scenario is not None:
                 assert len(each.scenario.runs(each.settings, each.scale, each.seeds)) > 0
+        _picture_can_be_drawn(own, wanted[own.first])
     for number in own.description.numbers:
         scenario = experiments.wanted(own, "quick")[number.of or own.first].scenario
         assert scenario is not None
