@@ -107,6 +107,24 @@ def test_a_heat_map_and_a_phase_plot_have_every_point(experiment: Any, found: An
     assert "ellipses: one standard deviation over seeds, n = 3" in drawing.caption
 
 
+def test_a_heat_map_of_harm_has_what_each_seed_loses_of_what_it_has_alone(experiment: Any, found: Any) -> None:
+    for metric, sign in (("aggregate goodput", 1), ("mean queueing delay", -1)):  # more is better, less is better
+        drawing = draw(experiment, found, f"{metric} by buffer and congestion, harm against 2BDP")
+        told = rows(drawing)
+        runs: dict[tuple[str, ...], list[float]] = {}
+        for run in found["runs"]:
+            runs.setdefault(tuple(map(str, run["parameters"].values())), []).append(run["metrics"][metric]["value"])
+        assert len(told) == len(POINTS) - 2 and {row["buffer"] for row in told} == {"0.5BDP", "1BDP"}
+        for row in told:
+            own, alone = runs[row["congestion"], row["buffer"]], runs[row["congestion"], "2BDP"]
+            lost = [
+                sign * (solo - value) / (solo if sign > 0 else value) for value, solo in zip(own, alone, strict=True)
+            ]
+            assert float(row["mean"]) == pytest.approx(sum(lost) / 3, rel=1e-6) and row["unit"] == "share"
+            assert float(row["low"]) <= float(row["mean"]) <= float(row["high"]) <= 1
+        assert f"What is lost of the {metric} at buffer = 2BDP, seed by seed" in drawing.caption
+
+
 def test_the_ellipse_is_that_of_the_covariance() -> None:
     angle = np.radians(30)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

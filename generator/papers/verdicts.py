@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from generator.papers import shapes
+from generator.papers.shapes import within
 from generator.papers.targets import Curve, Number, Target, share
+from labs.record.independent import independent
 from labs.units.shown import NONE, with_interval, written
 
 Word = Literal["agrees", "differs, because", "differs", "shape holds", "shape differs, because", "shape differs", "–"]
@@ -23,6 +25,8 @@ ENOUGH = 0.5
 """The part of a difference that is gone in the experiment that explains it."""
 TELLING = 2
 """An interval of at most so many tolerances each way tells something; a wider one agrees with too much."""
+_PUBLISHED = ("metric", "source", "when", "than", "paper")
+"""The keys of a row of `beside` that are the published value's."""
 _WORST: Sequence[Word] = (
     "–",
     "differs",
@@ -74,7 +78,8 @@ def judge(target: Target, found: Summaries) -> Outcome:
 
 def _number(target: Target, number: Number, found: Summaries) -> list[Row]:
     summary = found.get(number.of or target.first)
-    rows = [_of_beside(number, each, found) for each in _chosen(number, summary)]
+    chosen = _chosen(number, summary)
+    rows = [_of_beside(number, each, _point(each, chosen), found) for each in chosen]
     what = f"{number.metric}{_at(number.when)}"
     return rows or [Row(what, NONE, "not measured", "–", "", {"metric": number.metric})]
 
@@ -91,7 +96,14 @@ def _chosen(number: Number, summary: Mapping[str, Any] | None) -> list[Mapping[s
     ]
 
 
-def _of_beside(number: Number, each: Mapping[str, Any], found: Summaries) -> Row:
+def _point(each: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The parameters that tell a value's point from those of other rows: what the published value is for, and what
+    else varies among the points that it is held against."""
+    same = [row["parameters"] for row in chosen if all(row[key] == each[key] for key in _PUBLISHED)]
+    return {**each["when"], **{name: each["parameters"].get(name) for name in independent(same, each["when"])}}
+
+
+def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any], found: Summaries) -> Row:
     agrees = _agrees(number, each)
     verdict: Word = "agrees" if agrees else "differs"
     why = number.why
@@ -103,7 +115,7 @@ def _of_beside(number: Number, each: Mapping[str, Any], found: Summaries) -> Row
         why = f"beyond {number.within}: {number.why}"
     than = f", more than at{_at(each['than'])}" if each.get("than") else ""
     return Row(
-        f"{each['metric']}{_at(each['when'])}{than}",
+        f"{each['metric']}{_at(point)}{than}",
         written(each["paper"], each["unit"]),
         with_interval(each["here"], each["low"], each["high"], each["unit"]),
         verdict,
@@ -115,16 +127,22 @@ def _of_beside(number: Number, each: Mapping[str, Any], found: Summaries) -> Row
 def _agrees(number: Number, each: Mapping[str, Any]) -> bool:
     low, high, paper, here = each["low"], each["high"], each["paper"], each["here"]
     tolerance = share(number.within) * (1.0 if each["unit"] == "share" else abs(paper))
-    if low is not None and high is not None and low <= paper <= high and (high - low) / 2 <= TELLING * tolerance:
-        return True
-    return bool(abs(here - paper) <= tolerance)
+    if low is not None and high is not None and low <= paper <= high:
+        return within(here - paper, tolerance) or within((high - low) / 2, TELLING * tolerance)
+    return within(here - paper, tolerance)
 
 
 def _same(each: Mapping[str, Any], summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The same published value beside what another experiment measured."""
-    same = ("metric", "source", "when", "than", "paper")
-    rows = (summary or {}).get("beside", ())
-    return next((row for row in rows if row["here"] is not None and all(row[key] == each[key] for key in same)), None)
+    """The same published value beside what another experiment measured, at the same point where it has several."""
+    rows = [
+        row
+        for row in (summary or {}).get("beside", ())
+        if row["here"] is not None and all(row[key] == each[key] for key in _PUBLISHED)
+    ]
+    own = each["parameters"]
+    return max(
+        rows, key=lambda row: sum(own.get(name) == value for name, value in row["parameters"].items()), default=None
+    )
 
 
 def _explained(number: Number, each: Mapping[str, Any], shown: Mapping[str, Any] | None) -> tuple[str, bool]:

@@ -109,6 +109,9 @@ def target(folder: Path, text: str = TARGET) -> Target:
     return targets.read(file)
 
 
+ANYWHERE = TARGET.replace("when: {streams: 1}, ", "")
+
+
 def beside(here: float, half: float | None = None) -> dict[str, Any]:
     """A published 8 Gbit/s, and what was measured."""
     low, high = (None, None) if half is None else ((here - half) * GBIT, (here + half) * GBIT)
@@ -141,6 +144,39 @@ def test_a_difference_is_explained_by_the_experiment_that_shows_it(
     assert outcome.verdict == verdict if main else "–"
     if main:
         assert outcome.rows[1].verdict == "shape holds"
+
+
+@pytest.mark.parametrize(
+    ("paper", "here", "tolerance", "agrees"),
+    [(0.99, 1.0, "1%", True), (0.99, 1.0001, "1%", False), (0.98, 1.0, "2%", True), (0.98, 1.0001, "2%", False)],
+)
+def test_a_tolerance_includes_its_bound(
+    tmp_path: Path, paper: float, here: float, tolerance: str, agrees: bool
+) -> None:
+    """1 − 0.99 and 1 − 0.98 are more than 0.01 and 0.02 in binary."""
+    own = {**beside(8), "paper": paper, "here": here, "unit": "share"}
+    text = ANYWHERE.replace("within: 1%", f"within: {tolerance}")
+    outcome = verdicts.judge(target(tmp_path, text), {"main": {"points": [], "beside": [own]}, "other": None})
+    assert (outcome.rows[0].verdict == "agrees") == agrees
+
+
+def test_a_value_for_several_points_says_of_which_each_row_is(tmp_path: Path) -> None:
+    """Without `when` a row is named by what varies; what follows from that, or is the same everywhere, is left out."""
+    points = [{"cc": cc, "m": 3, "cg": cg, "n": 10 * cg} for cc in ("reno", "bic") for cg in (1, 2)]
+    rows = [{**beside(8.07), "when": {}, "parameters": each} for each in points]
+    rows.append({**beside(8.07), "source": "T", "when": {"cg": 2}, "parameters": points[1]})
+    outcome = verdicts.judge(target(tmp_path, ANYWHERE), {"main": {"points": [], "beside": rows}, "other": None})
+    names = [row.what.removeprefix("aggregate goodput ") for row in outcome.rows[:5]]
+    assert names == ["cc=reno cg=1", "cc=reno cg=2", "cc=bic cg=1", "cc=bic cg=2", "cg=2"]
+
+
+def test_a_difference_is_explained_at_its_own_point(tmp_path: Path) -> None:
+    def rows(*found: float) -> dict[str, Any]:
+        each = zip(("reno", "bic"), found, strict=True)
+        return {"points": [], "beside": [{**beside(here), "when": {}, "parameters": {"cc": cc}} for cc, here in each]}
+
+    outcome = verdicts.judge(target(tmp_path, ANYWHERE), {"main": rows(9, 9), "other": rows(9, 8.07)})
+    assert [row.verdict for row in outcome.rows[:2]] == ["differs", "differs, because"]
 
 
 @pytest.mark.parametrize(
