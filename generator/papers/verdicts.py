@@ -2,7 +2,8 @@
 
 In: a target, and the summary of each of its experiments. Out: a row for each number and each shape, with a verdict, and
 the verdict of the target. A number agrees where ours is within the target's tolerance, or the paper's is within our
-interval and that is narrow enough to tell. A difference is explained when the experiment that the target names for it
+interval. Where the paper's is within an interval that is too wide to tell, it is neither said to agree nor to differ. A
+difference is explained when the experiment that the target names for it
 shows it: there the number agrees, or at least half of the difference is gone; there the shape holds.
 """
 
@@ -18,19 +19,29 @@ from generator.papers.targets import Curve, Number, Target, share
 from labs.record.independent import independent
 from labs.units.shown import NONE, with_interval, written
 
-Word = Literal["agrees", "differs, because", "differs", "shape holds", "shape differs, because", "shape differs", "–"]
+Word = Literal[
+    "agrees",
+    "differs, because",
+    "differs",
+    "too uncertain",
+    "shape holds",
+    "shape differs, because",
+    "shape differs",
+    "–",
+]
 Summaries = Mapping[str, Mapping[str, Any] | None]
 """By experiment: points and `beside` as in summary.json; None where nothing was measured."""
 ENOUGH = 0.5
 """The part of a difference that is gone in the experiment that explains it."""
 TELLING = 2
-"""An interval of at most so many tolerances each way tells something; a wider one agrees with too much."""
+"""An interval of at most so many tolerances each way tells something; a wider one would agree with too much."""
 _PUBLISHED = ("metric", "source", "when", "than", "paper")
 """The keys of a row of `beside` that are the published value's."""
 _WORST: Sequence[Word] = (
     "–",
     "differs",
     "shape differs",
+    "too uncertain",
     "differs, because",
     "shape differs, because",
     "agrees",
@@ -104,14 +115,14 @@ def _point(each: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> Mapp
 
 
 def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any], found: Summaries) -> Row:
-    agrees = _agrees(number, each)
-    verdict: Word = "agrees" if agrees else "differs"
-    why = number.why
-    if not agrees and number.because is not None and number.shown_by is not None:
+    verdict, why = _agreement(number, each), number.why
+    if verdict == "too uncertain":
+        why = f"its interval takes in the paper's number, and much else: more seeds; {number.why}"
+    elif verdict == "differs" and number.because is not None and number.shown_by is not None:
         shown = _same(each, found.get(number.shown_by))
         why, explained = _explained(number, each, shown)
         verdict = "differs, because" if explained else "differs"
-    elif not agrees:
+    elif verdict == "differs":
         why = f"beyond {number.within}: {number.why}"
     than = f", more than at{_at(each['than'])}" if each.get("than") else ""
     return Row(
@@ -124,12 +135,12 @@ def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any]
     )
 
 
-def _agrees(number: Number, each: Mapping[str, Any]) -> bool:
+def _agreement(number: Number, each: Mapping[str, Any]) -> Word:
     low, high, paper, here = each["low"], each["high"], each["paper"], each["here"]
     tolerance = share(number.within) * (1.0 if each["unit"] == "share" else abs(paper))
     if low is not None and high is not None and low <= paper <= high:
-        return within(here - paper, tolerance) or within((high - low) / 2, TELLING * tolerance)
-    return within(here - paper, tolerance)
+        return "agrees" if within((high - low) / 2, TELLING * tolerance) else "too uncertain"
+    return "agrees" if within(here - paper, tolerance) else "differs"
 
 
 def _same(each: Mapping[str, Any], summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -150,7 +161,7 @@ def _explained(number: Number, each: Mapping[str, Any], shown: Mapping[str, Any]
     if shown is None:
         return f"{number.because} ({number.shown_by}: not measured)", False
     left = abs(shown["here"] - shown["paper"])
-    explained = _agrees(number, shown) or left <= ENOUGH * abs(each["here"] - each["paper"])
+    explained = _agreement(number, shown) == "agrees" or left <= ENOUGH * abs(each["here"] - each["paper"])
     value = with_interval(shown["here"], shown["low"], shown["high"], shown["unit"])
     return f"{number.because} ({number.shown_by}: {value}{'' if explained else ', which does not show it'})", explained
 

@@ -129,7 +129,9 @@ def summary(here: float, half: float | None = None) -> dict[str, Any]:
         (summary(8.07), None, "agrees"),  # within 1 %
         (summary(8.2), None, "differs"),
         (summary(8.12, 0.15), None, "agrees"),  # the paper's is within the interval
-        (summary(8.2, 0.3), None, "differs"),  # which is too wide to tell
+        (summary(8.2, 0.3), None, "too uncertain"),
+        (summary(8.01, 0.3), None, "too uncertain"),
+        (summary(8.2, 0.1), None, "differs"),
         (summary(9), summary(8.07), "differs, because"),
         (summary(9), summary(8.4), "differs, because"),  # 60 % of the difference are gone
         (summary(9), summary(8.6), "differs"),
