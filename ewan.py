@@ -43,6 +43,7 @@ COMMANDS = {
     "verify": "calibration.cli:verify_command",
     "certificate": "calibration.cli:certificate_command",
     "calibrate": "calibration.calibrate_cli:calibrate_command",
+    "characterise": "calibration.advice.cli:characterise_command",
     "envelope": "calibration.host.cli:envelope_command",
     "set": "labs.commands.set:set_command",
     "trace": "labs.commands.trace:trace_command",
@@ -59,6 +60,7 @@ PAGES = {
     "scenario.md": "generator.scenario.manual:markdown",
     "metrics.md": "labs.record.manual:markdown",
     "certificate.schema.json": "labs.record.schema:certificate_schema",
+    "characterisation.schema.json": "labs.record.characterisation:schema",
 }
 PARTS = {
     "certify": "calibration.certificates:certify",

@@ -84,6 +84,7 @@ COMMANDS = (
     "generator.papers.cli",
     "generator.transfers.cli",
     "calibration.cli",
+    "calibration.advice.cli",
     "calibration.calibrate_cli",
     "calibration.host.cli",
     "calibration.bench",
