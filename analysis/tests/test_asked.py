@@ -67,6 +67,16 @@ def test_a_metric_against_a_parameter_has_the_summary_s_numbers(experiment: Any,
     assert "Scenario synthetic, runs 1–18, seeds 1–3." in drawing.caption
 
 
+def test_points_that_do_not_have_a_metric_have_no_panel(experiment: Any, found: Any) -> None:
+    """Runs without a load flow have no goodput: an empty panel of a shared axis has no limits."""
+    some = copy.deepcopy(found)
+    for point in some["points"]:
+        if point["parameters"]["congestion"] == "reno":
+            del point["metrics"]["aggregate goodput"]
+    (drawing,) = asked.draw(experiment, some, [figures.parse("goodput by buffer, facets congestion, bars")])
+    assert isinstance(drawing, Drawing) and {row["congestion"] for row in rows(drawing)} == {"cubic"}
+
+
 def test_points_of_all_runs_are_each_run(experiment: Any, found: Any) -> None:
     told = rows(draw(experiment, found, "goodput by buffer, points all"))
     values = {run["number"]: run["metrics"]["aggregate goodput"]["value"] for run in found["runs"]}
