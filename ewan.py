@@ -73,10 +73,8 @@ PARTS = {
     "wall": "calibration.host.measurement:wall_of",
 }
 EXPORTS = {"write": "generator.exports:write"}
-
 ADVICE = {"compare": "analysis.comparisons:of"}
-"""What ranks protocols."""
-
+PAPERS = {"page": "analysis.papers:write"}
 METERS = {"bursts": "calibration.bursts:points"}
 """What targets of papers measure without a scenario."""
 
@@ -109,6 +107,7 @@ def main(context: click.Context) -> None:
             "ewan.exports": EXPORTS,
             "ewan.meters": METERS,
             "ewan.advice": ADVICE,
+            "ewan.papers": PAPERS,
         }
     )
 

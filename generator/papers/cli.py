@@ -1,8 +1,8 @@
 """The command `paper`: experiments of papers, run again in the virtual clock, each with a verdict.
 
 In: names of targets, a scale. Out: experiments' directories; on standard output a table of what the papers say beside
-what was measured, and the same as JSON in results/papers/. A call that was interrupted goes on when it is made again.
-Exit status 0 when all was measured, whatever the verdicts are.
+what was measured; the same in results/papers/, as a page with pictures and as JSON. A call that was interrupted goes
+on when it is made again. Exit status 0 when all was measured, whatever the verdicts are.
 """
 
 from __future__ import annotations
@@ -78,11 +78,13 @@ def paper_command(
         context.reporter.tell(f"{number} of {len(chosen)}: {target.name}")
         found = {name: runner.found(target, each) for name, each in asked[target.name].items()}
         outcomes.append(verdicts.judge(target, found))
-    book.end(outcomes)
+    told = [described(*each, asked, book) for each in zip(chosen, outcomes, strict=True)]
+    book.end(told)
+    page = composed(click.get_current_context(), "papers")["page"](book.path)
     if as_json:
-        context.reporter.emit({"ledger": str(book.path), "outcomes": [each.to_data() for each in outcomes]})
+        context.reporter.emit({"ledger": str(book.path), "page": str(page), "outcomes": told})
     else:
-        shown(context, outcomes, book)
+        shown(context, outcomes, book, page)
     sys.exit(0 if all(each.status == "complete" for each in book.experiments.values()) else 1)
 
 
@@ -192,7 +194,21 @@ def needed(wanted: Wanted, wall: Wall) -> str:
     return several.needed(runs, wall)
 
 
-def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger) -> None:
+def described(
+    target: Target, outcome: Outcome, asked: Mapping[str, Mapping[str, Wanted]], book: Ledger
+) -> dict[str, Any]:
+    """An outcome with what a page of it tells beside: the target's words, its picture, where each experiment is."""
+    places = {name: book.experiments.get(each.key) for name, each in asked[target.name].items()}
+    return {
+        **outcome.to_data(),
+        "about": target.description.about,
+        "scaled": target.description.scaled,
+        "picture": experiments.plain(target.raw.get("picture")),
+        "experiments": {name: None if done is None else done.directory for name, done in places.items()},
+    }
+
+
+def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger, page: Path) -> None:
     """The table: a line for each number and each shape."""
     rows = [
         [each.name if at == 0 else "", row.what, row.paper, row.here, row.verdict, row.why]
@@ -204,7 +220,7 @@ def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger) -> None:
     context.reporter.console.print(
         f"\n{len(outcomes)} target{'s' * (len(outcomes) != 1)}: {verdicts.counted(outcomes)}"
     )
-    context.reporter.console.print(f"{book.path}", soft_wrap=True)
+    context.reporter.console.print(f"{page}", soft_wrap=True)
     for each in book.experiments.values():
         if each.error:
             context.reporter.console.print(f"not measured: {each.error}", soft_wrap=True, markup=False)

@@ -33,6 +33,8 @@ OWN = {
     ROOT / "emulator/kernel/ewan/pkt_sch_ewan.h": "include/uapi/linux/pkt_sch_ewan.h",
     ROOT / "emulator/kernel/tcp/tcp_fast.c": "net/ipv4/tcp_fast.c",
     ROOT / "emulator/kernel/tcp/tcp_ghstcp.c": "net/ipv4/tcp_ghstcp.c",
+    ROOT / "emulator/kernel/tcp/tcp_bbr3.c": "net/ipv4/tcp_bbr3.c",
+    ROOT / "emulator/kernel/tcp/tcp_prague.c": "net/ipv4/tcp_prague.c",
 }
 # The link's model, one object that Rust's compiler makes.
 MODEL = ROOT / "emulator/kernel/ewan"
