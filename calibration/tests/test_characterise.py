@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from calibration.advice import estimators, plan
+from calibration.advice import estimators, measure, plan
 from calibration.advice.estimators import Found, Packet, Train
 from calibration.path import PathEnd
 from calibration.uncertainty import Instrument, expanded
 from ewan import main
+from labs.errors import UserError
 from labs.record.characterisation import Characterisation, Estimate, from_json, to_json
 from labs.units import NS_PER_MS
 
@@ -40,7 +43,11 @@ def served(sent: list[float], others: list[float] = [], limit: int | None = None
 
 def trains(interval: float, packets: int, others: list[float] = [], count: int = 40) -> list[Train]:  # noqa: B006
     starts = [(k + (k * plan.GOLDEN) % 1 / 2) * 50 * NS_PER_MS for k in range(1, count + 1)]
-    return [Train(packets, served([start + n * interval for n in range(packets)], others)) for start in starts]
+    near = [[at for at in others if abs(at - start) < 25 * NS_PER_MS] for start in starts]
+    return [
+        Train(packets, served([start + n * interval for n in range(packets)], own))
+        for start, own in zip(starts, near, strict=True)
+    ]
 
 
 RATE = Found(C, {})
@@ -170,6 +177,93 @@ def test_others_send_from_the_beginning_to_the_end() -> None:
     assert others["packets"] * others["interval_ns"] >= own["packets"] * own["interval_ns"]
 
 
+ENDS = PathEnd("a", "/run/netns/a", "10.0.0.1"), PathEnd("b", "/run/netns/b", "10.0.0.2")
+
+
+@dataclasses.dataclass
+class Simulated:
+    """A path of one queue each way, as probes see it: it answers requests as `ewan-node probe` does."""
+
+    limit: int = 60
+    own_ns: float = OWN
+    loads: int = 0
+    largest: int = 1500
+    dead: bool = False
+
+    def send(self, probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [self.result(probe) for probe in probes]
+
+    def result(self, probe: dict[str, Any]) -> dict[str, Any]:
+        self.loads += probe["kind"] == "saturate"
+        echo = probe["kind"] == "rtt"
+        streams = [self.stream(each, echo) for each in probe["streams"]]
+        return {"kind": probe["kind"], "name": probe["name"], "streams": streams}
+
+    def stream(self, asked: dict[str, Any], echo: bool) -> dict[str, Any]:
+        """Of all streams alone: trains of one probe do not meet."""
+        own = self.own_ns * asked["packet_bytes"] / SIZE
+        free, arrivals = 0.0, list[tuple[float, float]]()
+        for number in range(asked["packets"]):
+            at = asked.get("start_ns", 0) + number * asked["interval_ns"]
+            if self.dead or math.ceil((free - at) / own) > self.limit or asked["packet_bytes"] > self.largest:
+                continue
+            free = max(free, at) + own
+            delay = free - at + (2 * BASE + own if echo else BASE)
+            arrivals.append((at + delay, delay))
+        lost = asked["packets"] - len(arrivals)
+        return {
+            "name": asked["name"],
+            "sent_packets": asked["packets"],
+            "received_packets": len(arrivals),
+            "lost_packets": lost,
+            "socket_drops_packets": 0,
+            "delays_ns": [delay for _, delay in arrivals],
+            "spacings_ns": [two - one for (one, _), (two, _) in itertools.pairwise(arrivals)],
+        }
+
+
+def asked(instrument: Instrument | None = None) -> measure.Asked:
+    return measure.Asked(*ENDS, "", "live" if instrument else "virtual", "", instrument)
+
+
+@pytest.mark.parametrize("instrument", [None, Instrument()])
+def test_a_simulated_path_is_found_by_all_steps(instrument: Instrument | None) -> None:
+    simulated = Simulated()
+    found = measure.characterise(asked(instrument), simulated.send)
+    assert simulated.loads == 2  # one of each way fills so short a buffer
+    assert found.mtu_bytes == SIZE
+    truths: list[tuple[Estimate, float]] = [(found.base_rtt, 2 * BASE + 2 * OWN * 100 / SIZE)]
+    for way in found.ways().values():
+        truths += [(way.capacity, C), (way.buffer, 60.0 * SIZE), (way.buffer_time, 60 * OWN), (way.loss, 0.0)]
+        truths += [(way.cross, 0.0)]
+        assert way.doubts == ()
+    for estimate, truth in truths:
+        assert estimate.value is not None
+        assert abs(estimate.value - truth) <= estimate.expanded + 1e-6 * truth, estimate
+    assert bool(found.instrument) == bool(instrument)
+    assert from_json(to_json(found)) == found
+
+
+def test_a_large_buffer_takes_longer_loads_and_one_that_never_fills_has_no_value() -> None:
+    large = Simulated(limit=500, own_ns=10 * OWN)
+    found = measure.characterise(asked(), large.send)
+    assert large.loads == 6  # 0.3 s, 1.2 s and 4.8 s each way
+    assert found.forward.buffer.value == pytest.approx(500 * SIZE, abs=1.2 * SIZE)
+    endless = Simulated(limit=1_000_000, own_ns=10 * OWN)
+    found = measure.characterise(asked(), endless.send)
+    assert found.forward.buffer.value is None
+    assert found.forward.buffer.note == "not filled by 2 × the capacity for 12 s"
+
+
+def test_a_path_that_answers_nothing_is_refused() -> None:
+    with pytest.raises(UserError, match="no packet of any size from a was answered by b"):
+        measure.characterise(asked(), Simulated(dead=True).send)
+    failed = [{"kind": "failed", "name": "path MTU", "error": "no such namespace"}]
+    with pytest.raises(UserError, match="probe path MTU: no such namespace"):
+        measure.characterise(asked(), lambda probes: failed * len(probes))
+    assert measure.characterise(asked(), Simulated(largest=1400).send).mtu_bytes == 1400
+
+
 def document() -> Characterisation:
     return from_json((Path(__file__).parent / "fixtures/characterisation.json").read_bytes())
 
@@ -226,6 +320,26 @@ def test_what_cannot_be_measured_is_refused_in_one_line(words: list[str], says: 
     assert says in output
     assert output.count("\n") == 1
     assert not list(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--path", "left1", "right1"], "write a node of a lab that is up, or NETNS@ADDRESS"),
+        (["nolab", "--path", "left1", "right1"], "no lab named nolab is up"),
+        (["--path", "ewan-no-such@10.0.0.1", "b@10.0.0.2"], "there is no network namespace ewan-no-such"),
+        (["--path", "@10.0.0.1", "@x"], "'x' is no IP address"),
+    ],
+)
+def test_paths_that_are_not_there_are_refused(
+    words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("EWAN_STATE", str(tmp_path / "state"))
+    status, output = called(*words, "--runtime", "netns", folder=tmp_path)
+    assert status == 2
+    assert says in output
+    assert output.count("\n") == 1
 
 
 def within(estimate: Estimate, most: float) -> None:
