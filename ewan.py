@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "generator.engine.cli:run_command",
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
+    "advise": "generator.advice.cli:advise_command",
     "hstts": "generator.suites.cli:hstts_command",
     "paper": "generator.papers.cli:paper_command",
     "transfers": "generator.transfers.cli:transfers_command",
@@ -43,6 +44,7 @@ COMMANDS = {
     "verify": "calibration.cli:verify_command",
     "certificate": "calibration.cli:certificate_command",
     "calibrate": "calibration.calibrate_cli:calibrate_command",
+    "characterise": "calibration.advice.cli:characterise_command",
     "envelope": "calibration.host.cli:envelope_command",
     "set": "labs.commands.set:set_command",
     "trace": "labs.commands.trace:trace_command",
@@ -59,6 +61,7 @@ PAGES = {
     "scenario.md": "generator.scenario.manual:markdown",
     "metrics.md": "labs.record.manual:markdown",
     "certificate.schema.json": "labs.record.schema:certificate_schema",
+    "characterisation.schema.json": "labs.record.characterisation:schema",
 }
 PARTS = {
     "certify": "calibration.certificates:certify",
@@ -70,7 +73,8 @@ PARTS = {
     "wall": "calibration.host.measurement:wall_of",
 }
 EXPORTS = {"write": "generator.exports:write"}
-
+ADVICE = {"compare": "analysis.comparisons:of"}
+PAPERS = {"page": "analysis.papers:write"}
 METERS = {"bursts": "calibration.bursts:points"}
 """What targets of papers measure without a scenario."""
 
@@ -96,7 +100,16 @@ def main(context: click.Context) -> None:
     """
     interrupt.heeded()
     context.obj = Context.of(os.environ)
-    context.meta.update({"ewan.parts": PARTS, "ewan.pages": PAGES, "ewan.exports": EXPORTS, "ewan.meters": METERS})
+    context.meta.update(
+        {
+            "ewan.parts": PARTS,
+            "ewan.pages": PAGES,
+            "ewan.exports": EXPORTS,
+            "ewan.meters": METERS,
+            "ewan.advice": ADVICE,
+            "ewan.papers": PAPERS,
+        }
+    )
 
 
 def load(directory: str | os.PathLike[str]) -> Results:

@@ -125,6 +125,12 @@ def _p99_slowdown(run: RunData) -> float | None:
     return flows.percentile(run.slowdowns, 0.99) if run.slowdowns else None
 
 
+@computes("transfer throughput")
+def _transfer_throughput(run: RunData) -> float | None:
+    time = sum(each.time_ns for each in run.transfers)
+    return sum(each.volume_bytes for each in run.transfers) * network.BYTE_NS / time if time else None
+
+
 @computes("mean goodput")
 def _mean_goodput(run: RunData) -> float | None:
     return fmean(run.goodputs) if run.goodputs else None
@@ -133,6 +139,12 @@ def _mean_goodput(run: RunData) -> float | None:
 @computes("aggregate goodput")
 def _aggregate_goodput(run: RunData) -> float | None:
     return flows.aggregate_goodput(run.load)
+
+
+@computes("deficiency")
+def _deficiency(run: RunData) -> float | None:
+    carried = flows.aggregate_goodput(run.load)
+    return None if carried is None or not run.bottleneck_bps else 1 - carried / run.bottleneck_bps
 
 
 @computes("steady goodput")

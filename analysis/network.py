@@ -156,6 +156,14 @@ def _use(at: Link, samples: Watched, times: Sequence[tuple[int, int]]) -> LinkUs
     )
 
 
+def mean_rate_bps(samples: Watched, times: Sequence[tuple[int, int]]) -> float | None:
+    """What one direction of a link was configured to carry, mean over the intervals inside of `times`; None without."""
+    inside = samples.inside(times)
+    if not inside.any():
+        return None
+    return float(np.average(samples.rates_bps[inside], weights=samples.lengths_ns[inside]))
+
+
 def _sampled_waiting(samples: Watched, inside: NDArray[np.bool_]) -> float:
     queue = samples.queue_packets
     before = np.concatenate(([0], queue[:-1]))

@@ -195,6 +195,15 @@ class RunData:
             return self.plain_bottleneck
         return None if self.slowest is None else (self.slowest.link, self.slowest.direction)
 
+    @property
+    def bottleneck_bps(self) -> float | None:
+        """The rate of that, mean over the time in which these flows were active."""
+        if self.plain_bottleneck is not None:
+            return self.rates_bps[self.plain_bottleneck]
+        if self.slowest is None:
+            return None
+        return network.mean_rate_bps(self.watched[self.slowest.link, self.slowest.direction], self.active)
+
     @cached_property
     def slowest_bps(self) -> dict[Ends, tuple[Link, int]] | None:
         """The slowest link on each way, with the highest rate that it had; None where a way has none that is known."""

@@ -16,7 +16,9 @@ from typing import Literal
 from calibration.statistic import wilson
 from labs.record import COVERAGE_FACTOR, Uncertainty
 
-Source = Literal["clock", "stack path", "probe load", "CPU stolen", "finite sample"]
+Source = Literal[
+    "clock", "stack path", "probe load", "CPU stolen", "finite sample", "capacity", "base delay", "resolution"
+]
 Components = Mapping[Source, float]
 """Standard uncertainties by source, in the unit of the value."""
 OUTSIDE_OF_INTERVAL = 1 - math.erf(COVERAGE_FACTOR / math.sqrt(2))

@@ -73,6 +73,18 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """What a host's routes tell its TCP (ip-route(8)).
+
+    `quick_acks` (`quickack`): each segment is acknowledged at once. `window_bytes` (`window`): the receive window with
+    which connections begin, by which their scaling is chosen.
+    """
+
+    quick_acks: bool
+    window_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A machine of the lab: interfaces, routes and sysctls (path below /proc/sys → value)."""
 
@@ -85,6 +97,8 @@ class Node:
     services: tuple[Service, ...]
     learned_routes: tuple[Route, ...] = ()
     """Those that the routing protocol is to find, at a router: nobody installs them. They say which paths are right."""
+    stack: Stack | None = None
+    """Of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
 
 
 @dataclass(frozen=True, slots=True)

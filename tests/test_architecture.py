@@ -74,6 +74,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 COMMANDS = (
     "labs.commands",
     "generator.cli",
+    "generator.advice.cli",
     "generator.engine.cli",
     "generator.engine.ending",
     "generator.engine.several",
@@ -84,6 +85,7 @@ COMMANDS = (
     "generator.papers.cli",
     "generator.transfers.cli",
     "calibration.cli",
+    "calibration.advice.cli",
     "calibration.calibrate_cli",
     "calibration.host.cli",
     "calibration.bench",

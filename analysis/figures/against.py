@@ -91,7 +91,15 @@ def of_several(request: Request, quantities: Sequence[Quantity]) -> Drawing:
     except scales.ScaleError as error:
         raise FigureError(f'"scale {spec.scale}": {error}') from None
     several = len(shown) > 1
-    panels = [(each, key) for each in shown for key in layout.panels]
+    # A panel of points that do not have the metric would be empty.
+    panels = [
+        (each, key)
+        for each in shown
+        for key in layout.panels
+        if any(id(place) in each.values for place in layout.of(key) if place.line in layout.lines)
+    ]
+    if not panels:
+        raise FigureError(f'"{spec.head}": none of the lines and panels that are drawn has it: write "where" for fewer')
     columns = min(request.look.columns, len(panels))
     seen = _Marks(0, 0, 0)
     with style.sheet(len(panels), 2.1 if several else 2.3, columns, sharey=not several, look=request.look) as (

@@ -52,11 +52,13 @@ def draw(request: Request) -> Drawing:
             drawn.append((place, value))
     if not drawn:
         raise FigureError(f'"{spec.head}": no run has this metric: see docs/metrics.md for what it needs')
+    harmed = f"harm to {quantity}" if spec.harm else str(quantity)
     means = [value.mean for _, value in drawn]
     per, unit_name = fitting(means, unit)
     low, high = min(means) / per, max(means) / per
     by_ratio = "loss" in quantity.metric.name and low > 0 and scales.spans_decades(means)
     norm = LogNorm(low, high) if by_ratio else Normalize(low, high if high > low else low + (abs(low) or 1))
+    digits = None if by_ratio or not any(means) else 2 - math.floor(math.log10(max(map(abs, (low, high)))))
     columns = min(request.look.columns, len(layout.panels))
     with style.sheet(len(layout.panels), 2.6, columns, look=request.look) as (figure, axes):
         image = None
@@ -73,7 +75,7 @@ def draw(request: Request) -> Drawing:
                 for (row, column), mean in np.ndenumerate(grid):
                     if not math.isnan(mean):
                         ink = style.INK if float(norm(float(mean))) > 0.55 else style.PAPER
-                        axis.text(column, row, f"{mean:.3g}", ha="center", va="center", color=ink,
+                        axis.text(column, row, _written(float(mean), digits), ha="center", va="center", color=ink,
                                   fontsize=0.85 * request.look.font)  # fmt: skip
             axis.set_xticks(list(across.places.values()), list(across.places))
             axis.set_yticks(list(up.places.values()), list(up.places))
@@ -81,11 +83,20 @@ def draw(request: Request) -> Drawing:
             style.title(axis, named(panel), columns)
         style.outer_labels(axes, spec.by[0], spec.by[1], columns)
         assert image is not None
-        bar = figure.colorbar(image, ax=axes, label=f"{quantity} ({unit_name})" if unit_name else str(quantity))
+        bar = figure.colorbar(image, ax=axes, label=f"{harmed} ({unit_name})" if unit_name else harmed)
         bar.outline.set_linewidth(0.5)
         said = f"{quantity.metric.name}: {quantity.metric.meaning}. Means over seeds."
+        if spec.harm:
+            said = f"What is lost of the {quantity} at {request.reference} = {spec.relative_to}, seed by seed " + (
+                f"(Ware et al., HotNets 2019); below 0 it gains. Of {said}"
+            )
         said += " Lines: contours." if numeric else ""
         runs = [number for place, _ in drawn for number in place.point["runs"]]
-        title = spec.title or f"{quantity} against {' and '.join(spec.by)}"
+        title = spec.title or f"{harmed} against {' and '.join(spec.by)}"
         return style.drawn(figure, spec.file, title, said + layout.left_out + " " + request.made_of(runs), rows,
                            request.kinds)  # fmt: skip
+
+
+def _written(value: float, digits: int | None) -> str:
+    """With three figures, and no more `digits` behind the point than the largest of the map; None: any number."""
+    return f"{value if digits is None else round(value, digits) + 0.0:.3g}"

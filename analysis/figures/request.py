@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from analysis import disturbed, statistics, summary
+from analysis import comparisons, disturbed, statistics, summary
 from analysis.figures import choice
 from analysis.figures.choice import Layout
 from analysis.figures.style import PAGE, Style
@@ -24,6 +24,9 @@ from labs.record.quantities import parse as parse_quantity
 
 Bounds = tuple[float | None, float | None]
 KINDS = {"t": "Student's t", "t, cut": "Student's t", "BCa": "bootstrap, BCa"}
+
+LOSABLE = (-math.inf, 1.0)
+"""Harm: no more than all can be lost, and any multiple gained."""
 
 
 class FigureError(ValueError):
@@ -81,7 +84,9 @@ class Request:
     def layout(self) -> Layout:
         """What is shown where; FigureError where no run is left."""
         normalise = self.found.get("normalise") or {}
-        found = choice.layout(self.spec, self.points, normalise.get("by"))
+        # What harm is held against loses nothing of itself.
+        own = [each for each in self.points if not (self.spec.harm and self._is_reference(each))]
+        found = choice.layout(self.spec, own, normalise.get("by"))
         if not found.places:
             wanted = f"run {self.spec.run}" if self.spec.run is not None else "these parameters"
             numbers = ", ".join(map(str, sorted(self.runs)[:8])) or "none"
@@ -98,7 +103,7 @@ class Request:
         return {run["number"]: run for run in self.found["runs"]}
 
     def value(self, quantity: Quantity, point: Mapping[str, Any]) -> Value | None:
-        """A metric at a point; divided by that of the reference where the figure is relative."""
+        """A metric at a point; divided by that of the reference where the figure is relative, or what it lost of it."""
         name = self._name(quantity, point)
         if self.spec.relative_to is not None:
             return self._relative(name, point)
@@ -121,13 +126,16 @@ class Request:
 
     @cached_property
     def reference(self) -> str:
-        """The parameter whose value others are divided by; FigureError where no parameter has it."""
+        """The parameter whose value others are held against; FigureError where no parameter has it."""
         to, of = self.spec.relative_to, self.spec.relative_of
         names = [of] if of else list(dict.fromkeys(name for point in self.points for name in point["parameters"]))
         for name in names:
             if any(str(point["parameters"].get(name)) == to for point in self.points):
                 return name
-        raise FigureError(f'"relative to {to}": no run has this value: write a value that a parameter has')
+        raise FigureError(f'"{self.spec.held} {to}": no run has this value: write a value that a parameter has')
+
+    def _is_reference(self, point: Mapping[str, Any]) -> bool:
+        return str(point["parameters"].get(self.reference)) == self.spec.relative_to
 
     def _relative(self, name: str, point: Mapping[str, Any]) -> Value | None:
         wanted = {**point["parameters"], self.reference: self.spec.relative_to}
@@ -140,17 +148,23 @@ class Request:
             return None
         seeds = {number: run.seed for number, run in self.runs.items()}
         own, base = self._each(name, point), {seeds[number]: v for number, v in self._each(name, other).items()}
-        each = {number: value / base[seeds[number]] for number, value in own.items() if base.get(seeds[number])}
+        pairs = {number: (value, base[seeds[number]]) for number, value in own.items() if base.get(seeds[number])}
+        if self.spec.harm:
+            better = self.spec.quantities[0].metric.better
+            found = {number: comparisons.harm([value], [solo], better) for number, (value, solo) in pairs.items()}
+            each, limits = {number: lost[0] for number, lost in found.items() if lost}, LOSABLE
+        else:
+            each, limits = {number: value / divisor for number, (value, divisor) in pairs.items()}, statistics.POSITIVE
         if not each:
             return None
-        mean, low, high, n, kind = statistics.interval(
-            list(each.values()), self.found["confidence"], statistics.POSITIVE
-        )
+        mean, low, high, n, kind = statistics.interval(list(each.values()), self.found["confidence"], limits)
         return Value(mean, low, high, n, each, kind or "t")
 
     def unit(self, quantity: Quantity) -> str:
         """Of what is drawn of a metric."""
-        return "ratio" if self.spec.relative_to is not None else summary.unit(str(quantity))
+        if self.spec.relative_to is not None:
+            return "share" if self.spec.harm else "ratio"
+        return summary.unit(str(quantity))
 
     def carried(self, point: Mapping[str, Any]) -> float | None:
         """bit/s of the one link that all load of a point's first run crosses; None where there is no such link."""

@@ -67,6 +67,16 @@ def test_a_metric_against_a_parameter_has_the_summary_s_numbers(experiment: Any,
     assert "Scenario synthetic, runs 1–18, seeds 1–3." in drawing.caption
 
 
+def test_points_that_do_not_have_a_metric_have_no_panel(experiment: Any, found: Any) -> None:
+    """Runs without a load flow have no goodput: an empty panel of a shared axis has no limits."""
+    some = copy.deepcopy(found)
+    for point in some["points"]:
+        if point["parameters"]["congestion"] == "reno":
+            del point["metrics"]["aggregate goodput"]
+    (drawing,) = asked.draw(experiment, some, [figures.parse("goodput by buffer, facets congestion, bars")])
+    assert isinstance(drawing, Drawing) and {row["congestion"] for row in rows(drawing)} == {"cubic"}
+
+
 def test_points_of_all_runs_are_each_run(experiment: Any, found: Any) -> None:
     told = rows(draw(experiment, found, "goodput by buffer, points all"))
     values = {run["number"]: run["metrics"]["aggregate goodput"]["value"] for run in found["runs"]}
@@ -105,6 +115,24 @@ def test_a_heat_map_and_a_phase_plot_have_every_point(experiment: Any, found: An
         for name in ("aggregate goodput", "mean queueing delay"):
             assert float(row[name]) == pytest.approx(point["metrics"][name]["mean"], rel=1e-8)
     assert "ellipses: one standard deviation over seeds, n = 3" in drawing.caption
+
+
+def test_a_heat_map_of_harm_has_what_each_seed_loses_of_what_it_has_alone(experiment: Any, found: Any) -> None:
+    for metric, sign in (("aggregate goodput", 1), ("mean queueing delay", -1)):  # more is better, less is better
+        drawing = draw(experiment, found, f"{metric} by buffer and congestion, harm against 2BDP")
+        told = rows(drawing)
+        runs: dict[tuple[str, ...], list[float]] = {}
+        for run in found["runs"]:
+            runs.setdefault(tuple(map(str, run["parameters"].values())), []).append(run["metrics"][metric]["value"])
+        assert len(told) == len(POINTS) - 2 and {row["buffer"] for row in told} == {"0.5BDP", "1BDP"}
+        for row in told:
+            own, alone = runs[row["congestion"], row["buffer"]], runs[row["congestion"], "2BDP"]
+            lost = [
+                sign * (solo - value) / (solo if sign > 0 else value) for value, solo in zip(own, alone, strict=True)
+            ]
+            assert float(row["mean"]) == pytest.approx(sum(lost) / 3, rel=1e-6) and row["unit"] == "share"
+            assert float(row["low"]) <= float(row["mean"]) <= float(row["high"]) <= 1
+        assert f"What is lost of the {metric} at buffer = 2BDP, seed by seed" in drawing.caption
 
 
 def test_the_ellipse_is_that_of_the_covariance() -> None:

@@ -94,6 +94,61 @@ def test_aggregate_goodput_counts_the_time_in_which_any_flow_was_active() -> Non
     assert aggregate_goodput(frame("flows", flows)) == 4_000_000
 
 
+def test_transfer_throughput_is_sizes_by_times_and_not_a_mean_of_rates() -> None:
+    # 1 MB in 1 s and 3 MB in 7 s: 4 MB by 8 s is 4 Mbit/s, where the mean of 8 and of 24/7 Mbit/s is 5.71.
+    flows = [
+        done(0, 1),
+        done(1, 7, volume_bytes=3_000_000, received_bytes=3_000_000),
+        done(2, 9, completion_ns=None, volume_bytes=50_000_000),  # did not complete
+        done(3, 9, completion_ns=None, volume_bytes=None),  # has no size
+        done(4, 1, role="background", step="files", volume_bytes=500_000),
+    ]
+    found = metrics.of_run(run(flows), [parse("transfer throughput of files")])
+    assert found["transfer throughput"] == 4_000_000
+    assert found["transfer throughput of files"] == 4_000_000
+    assert metrics.of_run(run([flows[0]]))["transfer throughput"] == 8_000_000
+    assert "transfer throughput" not in metrics.of_run(run(flows[2:4]))
+
+
+def watched(name: str, *rates_bps: int, size: int = 1) -> list[dict[str, Any]]:
+    """A link that was watched each second, `size` bytes sent in each."""
+    rest = {"direction": "forward", "dropped_packets": 0, "lost_packets": 0, "waited_ns": 0}
+    return [
+        {"link": name, "time_ns": n * SECOND, "rate_bps": rate, "sent_bytes": n * size, "served_packets": n, **rest}
+        for n, rate in enumerate(rates_bps, start=1)
+    ]
+
+
+def over(link: str, rate_bps: int, *, counted: str | None = None) -> list[CrossedPath]:
+    """The load's way from a to b over a link, and perhaps one that counts."""
+    hops = (CrossedLink(link, "forward", rate_bps), *([CrossedLink(counted, "forward", None)] if counted else []))
+    return [CrossedPath("a", "b", "load", hops)]
+
+
+def test_deficiency_is_what_the_aggregate_lacks_of_the_bottlenecks_rate() -> None:
+    # NXE, table 4: 9207.78 of 10000 Mbit/s lack 7.9 %.
+    load = [done(0, 1, source="a", sink="b", received_bytes=1_150_972_500)]
+    links = watched("core", 10_000_000_000, size=1_200_000_000)
+    found = metrics.of_run(RunData(run(load, links=links).table, over("core", 10_000_000_000)))
+    assert found["aggregate goodput"] == 9_207_780_000
+    assert found["deficiency"] == pytest.approx(0.0792, abs=5e-5)
+    # 3 MB in 2 s are 12 Mbit/s of a link that had 10 Mbit/s in the first second and 20 in the second.
+    load = [done(0, 2, source="a", sink="b", received_bytes=3_000_000)]
+    links = watched("core", 10_000_000, 20_000_000, 10_000_000, size=1_250_000)
+    found = metrics.of_run(RunData(run(load, links=links).table, over("core", 10_000_000)))
+    assert found["deficiency"] == pytest.approx(1 - 12 / 15)
+
+
+def test_deficiency_knows_the_rate_of_a_bottleneck_that_counts_nothing() -> None:
+    # 1 MB in 1 s over a plain link of 10 Mbit/s, in front of a link of 1 Gbit/s that is nearly empty.
+    load = [done(0, 1, source="a", sink="b")]
+    data = run(load, links=watched("core", 1_000_000_000, size=1_000_000))
+    found = metrics.of_run(RunData(data.table, over("port", 10_000_000, counted="core")))
+    assert found["deficiency"] == pytest.approx(0.2)
+    assert "utilisation" not in found
+    assert "deficiency" not in metrics.of_run(run(load)), "no link was watched: no bottleneck is known"
+
+
 def test_mean_goodput_and_fairness_are_over_flows() -> None:
     found = metrics.of_run(run([done(n, 2, goodput_bps=rate) for n, rate in enumerate((1e6 + 0.0, 2e6, 3e6))]))
     assert found["mean goodput"] == 2_000_000
@@ -212,6 +267,11 @@ def test_the_bottleneck_of_other_flows_is_on_their_own_way() -> None:
 def test_marks_and_timeouts_are_absent_where_no_table_counts_them() -> None:
     data = run([done(0, 2)])
     assert not {"marks", "timeouts"} & metrics.of_run(data).keys()
+
+
+def test_timeouts_are_those_of_all_flows_that_count_them() -> None:
+    # A generator that does not count them leaves null.
+    assert metrics.of_run(run([done(0, 2, timeouts=3), done(1, 2, timeouts=4), done(2, 2)]))["timeouts"] == 7
 
 
 def test_pings_by_the_first_replies_of_all_steps_of_one_and_of_a_node() -> None:

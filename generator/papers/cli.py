@@ -1,8 +1,8 @@
 """The command `paper`: experiments of papers, run again in the virtual clock, each with a verdict.
 
 In: names of targets, a scale. Out: experiments' directories; on standard output a table of what the papers say beside
-what was measured, and the same as JSON in results/papers/. A call that was interrupted goes on when it is made again.
-Exit status 0 when all was measured, whatever the verdicts are.
+what was measured; the same in results/papers/, as a page with pictures and as JSON. A call that was interrupted goes
+on when it is made again. Exit status 0 when all was measured, whatever the verdicts are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import click
 import orjson
 
 from generator.engine import cli as running
-from generator.engine import ending, engine, forecast, preparation, reservation
+from generator.engine import ending, engine, preparation, several
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Parts, Wall
 from generator.papers import experiments, ledger, targets, verdicts
@@ -32,7 +32,6 @@ from labs.commands.group import composed
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.errors import UserError
-from labs.runtime import cpu, memory
 from labs.sheet import Sheet, grid
 from labs.units import NS_PER_SECOND, about
 
@@ -79,11 +78,13 @@ def paper_command(
         context.reporter.tell(f"{number} of {len(chosen)}: {target.name}")
         found = {name: runner.found(target, each) for name, each in asked[target.name].items()}
         outcomes.append(verdicts.judge(target, found))
-    book.end(outcomes)
+    told = [described(*each, asked, book) for each in zip(chosen, outcomes, strict=True)]
+    book.end(told)
+    page = composed(click.get_current_context(), "papers")["page"](book.path)
     if as_json:
-        context.reporter.emit({"ledger": str(book.path), "outcomes": [each.to_data() for each in outcomes]})
+        context.reporter.emit({"ledger": str(book.path), "page": str(page), "outcomes": told})
     else:
-        shown(context, outcomes, book)
+        shown(context, outcomes, book, page)
     sys.exit(0 if all(each.status == "complete" for each in book.experiments.values()) else 1)
 
 
@@ -189,21 +190,25 @@ def planned(target: Target, wanted: Mapping[str, Wanted], wall: Wall) -> list[st
 def needed(wanted: Wanted, wall: Wall) -> str:
     """The runs of a scenario, their time in both clocks, and the memory that the largest of them may take."""
     assert wanted.scenario is not None
-    needs, entries = reservation.Needs(), []
-    for job in preparation.jobs(wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds), True):
-        needs.add(job, True)
-        entries.append(job.entry)
-    lasting = about(sum(entry.expected_ns for entry in entries), "time", 3)
-    text = f"{engine.counted(len(entries), 'run')}, {lasting} of simulated time"
-    text += f"; {forecast.Forecast(entries, wall).words(entries, len(cpu.free()))}"
-    if needs.largest is None:
-        return text
-    most, free = needs.largest[1].bytes, memory.free_memory_bytes()
-    short = f", of which there are {about(free, 'size', 2)} here: it is refused" if most > free else ""
-    return f"{text}; at most {about(most, 'size', 2)} of memory for a run{short}"
+    runs = wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds)
+    return several.needed(runs, wall)
 
 
-def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger) -> None:
+def described(
+    target: Target, outcome: Outcome, asked: Mapping[str, Mapping[str, Wanted]], book: Ledger
+) -> dict[str, Any]:
+    """An outcome with what a page of it tells beside: the target's words, its picture, where each experiment is."""
+    places = {name: book.experiments.get(each.key) for name, each in asked[target.name].items()}
+    return {
+        **outcome.to_data(),
+        "about": target.description.about,
+        "scaled": target.description.scaled,
+        "picture": experiments.plain(target.raw.get("picture")),
+        "experiments": {name: None if done is None else done.directory for name, done in places.items()},
+    }
+
+
+def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger, page: Path) -> None:
     """The table: a line for each number and each shape."""
     rows = [
         [each.name if at == 0 else "", row.what, row.paper, row.here, row.verdict, row.why]
@@ -215,7 +220,7 @@ def shown(context: Context, outcomes: Sequence[Outcome], book: Ledger) -> None:
     context.reporter.console.print(
         f"\n{len(outcomes)} target{'s' * (len(outcomes) != 1)}: {verdicts.counted(outcomes)}"
     )
-    context.reporter.console.print(f"{book.path}", soft_wrap=True)
+    context.reporter.console.print(f"{page}", soft_wrap=True)
     for each in book.experiments.values():
         if each.error:
             context.reporter.console.print(f"not measured: {each.error}", soft_wrap=True, markup=False)

@@ -92,7 +92,7 @@ def _hstts(target: Target, name: str, scale: Scale, words: Mapping[str, str | in
         controls,
         reference,
         seeds,
-        tuple(_plain(entry) for entry in target.raw["experiments"][name].get("beside") or ()),
+        tuple(plain(entry) for entry in target.raw["experiments"][name].get("beside") or ()),
     )
     try:
         (built,) = hstts.build(asked)
@@ -101,8 +101,9 @@ def _hstts(target: Target, name: str, scale: Scale, words: Mapping[str, str | in
         raise target.places.error(("experiments", name, "hstts"), str(error)) from None
 
 
-def _plain(value: Any) -> Any:
-    return {key: _plain(each) for key, each in value.items()} if isinstance(value, dict) else value
+def plain(value: Any) -> Any:
+    """What a file says, as JSON data."""
+    return {key: plain(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _key(*parts: Any) -> str:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import orjson
 
-from generator.papers.verdicts import Outcome
 from labs import rundir
 from labs.writing import write
 
@@ -53,9 +52,9 @@ class Ledger:
             write(self.path, orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         rundir.give_back(FOLDER)
 
-    def end(self, outcomes: Sequence[Outcome]) -> None:
-        """All that was asked for was tried."""
-        self.outcomes = [each.to_data() for each in outcomes]
+    def end(self, outcomes: Sequence[dict[str, Any]]) -> None:
+        """All that was asked for was tried. `outcomes`: a dict of each target, as analysis/papers.py reads it."""
+        self.outcomes = list(outcomes)
         self.status = "complete"
         self.save()
 

@@ -15,6 +15,7 @@ What else varies makes groups of points; a line holds if it holds in each group.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -209,10 +210,15 @@ def _pair(shape: Shape, group: Sequence[Point]) -> Seen | None:
         return None
     own, other = _at(first, shape.metric), _at(second, shape.metric)
     if shape.kind == "within":
-        holds = abs(own - other) <= shape.value * abs(other)
+        holds = within(own - other, shape.value * abs(other))
     else:
         holds = own > shape.factor * other if shape.kind == "more" else own < shape.factor * other
     return Seen(holds, f"{_text(first, shape.metric)} against {_text(second, shape.metric)}")
+
+
+def within(difference: float, tolerance: float) -> bool:
+    """Whether it is no more, but for the last digits of the arithmetic: 1 − 0.99 is more than 0.01 in binary."""
+    return abs(difference) <= tolerance or math.isclose(abs(difference), tolerance, rel_tol=1e-9)
 
 
 def _at(point: Point, metric: str) -> float:

@@ -17,7 +17,7 @@ from pydantic import Field, PlainValidator, ValidationError, WithJsonSchema
 from generator.papers import shapes
 from generator.papers.shapes import Shape
 from generator.scenario.fields import Beside, Parameter, Seeds, Text
-from generator.scenario.published import Metric
+from generator.scenario.published import FigureText, Metric
 from labs.record import quantities
 from labs.spec import DescriptionError, names, text_of, translate
 from labs.spec.fields import Model
@@ -109,6 +109,7 @@ class Description(Model):
     experiments: dict[str, Experiment] = Field(description="by name; the first one is the paper's")
     numbers: tuple[Number, ...] = Field((), description="published values that count")
     shapes: tuple[Curve, ...] = Field((), description="what the curves show")
+    picture: FigureText | None = Field(None, description="the first experiment, drawn as the paper has it")
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,8 @@ def _check(description: Description, places: Places) -> None:
             if (entry.because is None) != (entry.shown_by is None):
                 message = "a reason has an experiment that shows it: write both because and shown_by"
                 raise places.error((key, index), message)
+    if description.picture is not None and next(iter(known.values())).measured is not None:
+        raise places.error(("picture",), "is of runs of a scenario: a measurement has none")
     for index, curve in enumerate(description.shapes):
         if known[curve.of or next(iter(known))].measured is None:
             try:

@@ -2,7 +2,8 @@
 
 In: a target, and the summary of each of its experiments. Out: a row for each number and each shape, with a verdict, and
 the verdict of the target. A number agrees where ours is within the target's tolerance, or the paper's is within our
-interval and that is narrow enough to tell. A difference is explained when the experiment that the target names for it
+interval. Where the paper's is within an interval that is too wide to tell, it is neither said to agree nor to differ. A
+difference is explained when the experiment that the target names for it
 shows it: there the number agrees, or at least half of the difference is gone; there the shape holds.
 """
 
@@ -13,20 +14,34 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from generator.papers import shapes
+from generator.papers.shapes import within
 from generator.papers.targets import Curve, Number, Target, share
+from labs.record.independent import independent
 from labs.units.shown import NONE, with_interval, written
 
-Word = Literal["agrees", "differs, because", "differs", "shape holds", "shape differs, because", "shape differs", "–"]
+Word = Literal[
+    "agrees",
+    "differs, because",
+    "differs",
+    "too uncertain",
+    "shape holds",
+    "shape differs, because",
+    "shape differs",
+    "–",
+]
 Summaries = Mapping[str, Mapping[str, Any] | None]
 """By experiment: points and `beside` as in summary.json; None where nothing was measured."""
 ENOUGH = 0.5
 """The part of a difference that is gone in the experiment that explains it."""
 TELLING = 2
-"""An interval of at most so many tolerances each way tells something; a wider one agrees with too much."""
+"""An interval of at most so many tolerances each way tells something; a wider one would agree with too much."""
+_PUBLISHED = ("metric", "source", "when", "than", "paper")
+"""The keys of a row of `beside` that are the published value's."""
 _WORST: Sequence[Word] = (
     "–",
     "differs",
     "shape differs",
+    "too uncertain",
     "differs, because",
     "shape differs, because",
     "agrees",
@@ -74,7 +89,8 @@ def judge(target: Target, found: Summaries) -> Outcome:
 
 def _number(target: Target, number: Number, found: Summaries) -> list[Row]:
     summary = found.get(number.of or target.first)
-    rows = [_of_beside(number, each, found) for each in _chosen(number, summary)]
+    chosen = _chosen(number, summary)
+    rows = [_of_beside(number, each, _point(each, chosen), found) for each in chosen]
     what = f"{number.metric}{_at(number.when)}"
     return rows or [Row(what, NONE, "not measured", "–", "", {"metric": number.metric})]
 
@@ -91,19 +107,26 @@ def _chosen(number: Number, summary: Mapping[str, Any] | None) -> list[Mapping[s
     ]
 
 
-def _of_beside(number: Number, each: Mapping[str, Any], found: Summaries) -> Row:
-    agrees = _agrees(number, each)
-    verdict: Word = "agrees" if agrees else "differs"
-    why = number.why
-    if not agrees and number.because is not None and number.shown_by is not None:
+def _point(each: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The parameters that tell a value's point from those of other rows: what the published value is for, and what
+    else varies among the points that it is held against."""
+    same = [row["parameters"] for row in chosen if all(row[key] == each[key] for key in _PUBLISHED)]
+    return {**each["when"], **{name: each["parameters"].get(name) for name in independent(same, each["when"])}}
+
+
+def _of_beside(number: Number, each: Mapping[str, Any], point: Mapping[str, Any], found: Summaries) -> Row:
+    verdict, why = _agreement(number, each), number.why
+    if verdict == "too uncertain":
+        why = f"its interval takes in the paper's number, and much else: more seeds; {number.why}"
+    elif verdict == "differs" and number.because is not None and number.shown_by is not None:
         shown = _same(each, found.get(number.shown_by))
         why, explained = _explained(number, each, shown)
         verdict = "differs, because" if explained else "differs"
-    elif not agrees:
+    elif verdict == "differs":
         why = f"beyond {number.within}: {number.why}"
     than = f", more than at{_at(each['than'])}" if each.get("than") else ""
     return Row(
-        f"{each['metric']}{_at(each['when'])}{than}",
+        f"{each['metric']}{_at(point)}{than}",
         written(each["paper"], each["unit"]),
         with_interval(each["here"], each["low"], each["high"], each["unit"]),
         verdict,
@@ -112,19 +135,25 @@ def _of_beside(number: Number, each: Mapping[str, Any], found: Summaries) -> Row
     )
 
 
-def _agrees(number: Number, each: Mapping[str, Any]) -> bool:
+def _agreement(number: Number, each: Mapping[str, Any]) -> Word:
     low, high, paper, here = each["low"], each["high"], each["paper"], each["here"]
     tolerance = share(number.within) * (1.0 if each["unit"] == "share" else abs(paper))
-    if low is not None and high is not None and low <= paper <= high and (high - low) / 2 <= TELLING * tolerance:
-        return True
-    return bool(abs(here - paper) <= tolerance)
+    if low is not None and high is not None and low <= paper <= high:
+        return "agrees" if within((high - low) / 2, TELLING * tolerance) else "too uncertain"
+    return "agrees" if within(here - paper, tolerance) else "differs"
 
 
 def _same(each: Mapping[str, Any], summary: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The same published value beside what another experiment measured."""
-    same = ("metric", "source", "when", "than", "paper")
-    rows = (summary or {}).get("beside", ())
-    return next((row for row in rows if row["here"] is not None and all(row[key] == each[key] for key in same)), None)
+    """The same published value beside what another experiment measured, at the same point where it has several."""
+    rows = [
+        row
+        for row in (summary or {}).get("beside", ())
+        if row["here"] is not None and all(row[key] == each[key] for key in _PUBLISHED)
+    ]
+    own = each["parameters"]
+    return max(
+        rows, key=lambda row: sum(own.get(name) == value for name, value in row["parameters"].items()), default=None
+    )
 
 
 def _explained(number: Number, each: Mapping[str, Any], shown: Mapping[str, Any] | None) -> tuple[str, bool]:
@@ -132,7 +161,7 @@ def _explained(number: Number, each: Mapping[str, Any], shown: Mapping[str, Any]
     if shown is None:
         return f"{number.because} ({number.shown_by}: not measured)", False
     left = abs(shown["here"] - shown["paper"])
-    explained = _agrees(number, shown) or left <= ENOUGH * abs(each["here"] - each["paper"])
+    explained = _agreement(number, shown) == "agrees" or left <= ENOUGH * abs(each["here"] - each["paper"])
     value = with_interval(shown["here"], shown["low"], shown["high"], shown["unit"])
     return f"{number.because} ({number.shown_by}: {value}{'' if explained else ', which does not show it'})", explained
 

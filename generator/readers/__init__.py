@@ -15,17 +15,17 @@ from typing import Any
 import orjson
 import polars as pl
 
-from generator.readers import captures, files, hops, iperf3, own, ping
+from generator.readers import captures, ditg, files, hops, iperf3, own, ping
 from generator.readers.call import calls
 from generator.readers.reader import Printed, Reader, Reading
 from generator.rows import Row, Rows, frame_of
 from labs.record import tables
 from labs.record.own_tables import OwnTable
 
-READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER)
+READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER, ditg.READER)
 _READ = ("command", captures.PART)
 """Of what schedule.json tells: the commands of steps, and captures."""
-TABLES = ("pings", "hops", "intervals", "readings", "packets")
+TABLES = ("pings", "hops", "intervals", "decoded_flows", "readings", "packets")
 MOST_OUTPUT_BYTES = 256 << 20
 """Of one command that is read."""
 

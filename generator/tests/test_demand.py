@@ -20,6 +20,9 @@ from labs.record.demand import Demand
 from labs.record.experiment import Entry
 
 COUNTED = orjson.loads((Path(__file__).parent / "fixtures/counted.json").read_bytes())
+DRAWN = {"short-lived-tcp": 0.4}
+"""How far a scenario may be off whose sizes have a heavy tail: of eight seeds the packets were from 0.7 to 2.1 million
+beside Reno, and the mean of the law is what is counted."""
 FEW_PACKETS = 50_000
 """A run of fewer is over in the time of its start."""
 
@@ -37,7 +40,7 @@ def test_packets_and_entries_of_the_library_are_those_that_were_seen(name: str) 
     assert found.keys() == COUNTED[name].keys()
     for run, (packets, entries) in COUNTED[name].items():
         if packets > FEW_PACKETS:
-            assert found[run].packets == pytest.approx(packets, rel=0.3), run
+            assert found[run].packets == pytest.approx(packets, rel=DRAWN.get(name, 0.3)), run
         assert found[run].entries == pytest.approx(entries, rel=0.2), run
 
 

@@ -85,6 +85,7 @@ def test_what_is_left_out_or_differs_is_said_in_the_head() -> None:
         ("topology: ring|bulk: 1MB", "more than one path between hosts, and ns-. may choose another"),
         ("topology: dumbbell|requests: {count: 1, request: 1kB, response: 1kB}", "alone: write one of them"),
         ("topology: dumbbell|bidirectional: 1MB", r"x\.scenario\.yaml:2: .*sends one way on a connection"),
+        ("topology: dumbbell, hosts: {right1: {stack: linux}}|bulk: 1MB", 'a stack cannot be said: leave "stack:" out'),
         ("topology: dumbbell|bulk: 1MB, ecn: true", r"x\.scenario\.yaml:2: .*told of queues that drop alone"),
         ("topology: dumbbell|bulk: 1MB, congestion: dctcp", "dctcp.*has no dctcp: write one of reno, cubic"),
         ("topology: dumbbell|bulk: 1MB, for: 5s, generator: iperf3", 'leave "generator: iperf3" out'),

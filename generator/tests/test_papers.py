@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from generator.papers import experiments, ledger, shapes, targets, verdicts
+from generator.papers.experiments import Wanted
 from generator.papers.ledger import Done, Ledger
 from generator.papers.targets import ENDING, SCALES, Target
-from labs.record import quantities
+from labs.record import figures, quantities
 from labs.spec import DescriptionError
 
 GBIT = 1e9
@@ -108,6 +109,9 @@ def target(folder: Path, text: str = TARGET) -> Target:
     return targets.read(file)
 
 
+ANYWHERE = TARGET.replace("when: {streams: 1}, ", "")
+
+
 def beside(here: float, half: float | None = None) -> dict[str, Any]:
     """A published 8 Gbit/s, and what was measured."""
     low, high = (None, None) if half is None else ((here - half) * GBIT, (here + half) * GBIT)
@@ -125,7 +129,9 @@ def summary(here: float, half: float | None = None) -> dict[str, Any]:
         (summary(8.07), None, "agrees"),  # within 1 %
         (summary(8.2), None, "differs"),
         (summary(8.12, 0.15), None, "agrees"),  # the paper's is within the interval
-        (summary(8.2, 0.3), None, "differs"),  # which is too wide to tell
+        (summary(8.2, 0.3), None, "too uncertain"),
+        (summary(8.01, 0.3), None, "too uncertain"),
+        (summary(8.2, 0.1), None, "differs"),
         (summary(9), summary(8.07), "differs, because"),
         (summary(9), summary(8.4), "differs, because"),  # 60 % of the difference are gone
         (summary(9), summary(8.6), "differs"),
@@ -140,6 +146,39 @@ def test_a_difference_is_explained_by_the_experiment_that_shows_it(
     assert outcome.verdict == verdict if main else "–"
     if main:
         assert outcome.rows[1].verdict == "shape holds"
+
+
+@pytest.mark.parametrize(
+    ("paper", "here", "tolerance", "agrees"),
+    [(0.99, 1.0, "1%", True), (0.99, 1.0001, "1%", False), (0.98, 1.0, "2%", True), (0.98, 1.0001, "2%", False)],
+)
+def test_a_tolerance_includes_its_bound(
+    tmp_path: Path, paper: float, here: float, tolerance: str, agrees: bool
+) -> None:
+    """1 − 0.99 and 1 − 0.98 are more than 0.01 and 0.02 in binary."""
+    own = {**beside(8), "paper": paper, "here": here, "unit": "share"}
+    text = ANYWHERE.replace("within: 1%", f"within: {tolerance}")
+    outcome = verdicts.judge(target(tmp_path, text), {"main": {"points": [], "beside": [own]}, "other": None})
+    assert (outcome.rows[0].verdict == "agrees") == agrees
+
+
+def test_a_value_for_several_points_says_of_which_each_row_is(tmp_path: Path) -> None:
+    """Without `when` a row is named by what varies; what follows from that, or is the same everywhere, is left out."""
+    points = [{"cc": cc, "m": 3, "cg": cg, "n": 10 * cg} for cc in ("reno", "bic") for cg in (1, 2)]
+    rows = [{**beside(8.07), "when": {}, "parameters": each} for each in points]
+    rows.append({**beside(8.07), "source": "T", "when": {"cg": 2}, "parameters": points[1]})
+    outcome = verdicts.judge(target(tmp_path, ANYWHERE), {"main": {"points": [], "beside": rows}, "other": None})
+    names = [row.what.removeprefix("aggregate goodput ") for row in outcome.rows[:5]]
+    assert names == ["cc=reno cg=1", "cc=reno cg=2", "cc=bic cg=1", "cc=bic cg=2", "cg=2"]
+
+
+def test_a_difference_is_explained_at_its_own_point(tmp_path: Path) -> None:
+    def rows(*found: float) -> dict[str, Any]:
+        each = zip(("reno", "bic"), found, strict=True)
+        return {"points": [], "beside": [{**beside(here), "when": {}, "parameters": {"cc": cc}} for cc, here in each]}
+
+    outcome = verdicts.judge(target(tmp_path, ANYWHERE), {"main": rows(9, 9), "other": rows(9, 8.07)})
+    assert [row.verdict for row in outcome.rows[:2]] == ["differs", "differs, because"]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +204,28 @@ def test_equal_experiments_are_one() -> None:
     assert experiments.wanted(first, "quick")["main"].key != experiments.wanted(first, "full")["main"].key
 
 
+def test_a_measurement_has_no_picture(tmp_path: Path) -> None:
+    text = (targets.FOLDER / f"ewan-figures-5-6{ENDING}").read_text()
+    file = tmp_path / f"mine{ENDING}"
+    file.write_text(text + "picture: goodput over time\n")
+    with pytest.raises(DescriptionError, match="picture"):
+        targets.read(file)
+
+
 def test_an_unknown_target_has_a_nearest() -> None:
     with pytest.raises(DescriptionError, match='write "nxe-table-4"'):
         targets.find("nxe-table4")
+
+
+def _picture_can_be_drawn(target: Target, first: Wanted) -> None:
+    picture = target.description.picture
+    if picture is not None:
+        assert first.scenario is not None
+        values: dict[str, list[Any]] = {}
+        for run in first.scenario.runs(first.settings, first.scale, first.seeds):
+            for key, value in run.parameters.items():
+                values.setdefault(key, []).append(value)
+        figures.check(picture, values)
 
 
 @pytest.mark.parametrize("name", targets.known())
@@ -179,6 +237,7 @@ def test_every_target_can_be_run(name: str) -> None:
         for each in wanted.values():
             if each.scenario is not None:
                 assert len(each.scenario.runs(each.settings, each.scale, each.seeds)) > 0
+        _picture_can_be_drawn(own, wanted[own.first])
     for number in own.description.numbers:
         scenario = experiments.wanted(own, "quick")[number.of or own.first].scenario
         assert scenario is not None

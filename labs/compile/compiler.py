@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import pacing, sysctls
+from labs.compile import pacing, stacks, sysctls
 from labs.compile.crossings import Crossings
 from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
@@ -53,7 +53,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         seed=description.seed,
         routing=description.routing,
         containers=Containers(wanted.management or wanted.dashboards, wanted.dashboards, wanted.ovs_bridge),
-        nodes=pacing.hosts(spec, nodes, virtual=host.clock == "virtual"),
+        nodes=pacing.hosts(spec, stacks.hosts(spec, nodes), virtual=host.clock == "virtual"),
         wires=tuple(wired.wires),
         links=tuple(wired.links),
         spinners=spinners,

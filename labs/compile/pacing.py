@@ -9,13 +9,14 @@ hosts.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from labs.compile.hosts import names
+from labs.compile.hosts import written as host_settings
 from labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
 from labs.plan import Interface, Node
 from labs.spec import Spec, fields
-from labs.spec.patterns import PatternError, members
 from labs.spec.source import Path
 from labs.stages import (
     Card,
@@ -133,22 +134,15 @@ def _limits(card: Card, mtu: int) -> tuple[int | None, int]:
 
 def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
     """The nodes, hosts paced as the description says; DescriptionError where it cannot be."""
-    written = spec.description.hosts
-    if not written:
+    if not spec.description.hosts:
         return tuple(nodes)
     known = {node.name: node for node in nodes if node.kind == "host"}
-    of: dict[str, str] = {}
-    for pattern in written:
-        for name in _names(spec, ("hosts", pattern), pattern, known):
-            if name in of:
-                raise spec.error(("hosts", pattern), f'says of {name} what "{of[name]}" says too: write it once')
-            of[name] = pattern
+    of = host_settings(spec, known)
     addresses = {name: addresses_of(node) for name, node in known.items()}
     result = []
     for node in nodes:
-        pacings = written[of[node.name]].pacing if node.name in of else ()
-        if pacings:
-            node = _paced(spec, node, ("hosts", of[node.name], "pacing"), pacings, addresses, virtual)
+        if node.name in of and (pacings := of[node.name][1].pacing):
+            node = _paced(spec, node, (*of[node.name][0], "pacing"), pacings, addresses, virtual)
         result.append(node)
     return tuple(result)
 
@@ -171,7 +165,7 @@ def _paced(
         if pacing.rate_bps is None:
             continue
         sinks: list[str | None] = [None] if pacing.to is None else []
-        for name in _names(spec, (*here, "to"), pacing.to, addresses) if pacing.to is not None else ():
+        for name in names(spec, (*here, "to"), pacing.to, addresses) if pacing.to is not None else ():
             if name == node.name:
                 raise spec.error((*here, "to"), f"{name} sends nothing to itself: write another host")
             sinks.append(name)
@@ -192,14 +186,6 @@ def _paced(
         return node
     paced = (with_classes(port, those, virtual, default) for port, those in zip(interfaces, classes, strict=True))
     return replace(node, interfaces=tuple(paced))
-
-
-def _names(spec: Spec, path: Path, pattern: str | Sequence[str], known: Collection[str]) -> list[str]:
-    """The hosts that a pattern names."""
-    try:
-        return members(pattern, {}, known)
-    except PatternError as error:
-        raise spec.error(path, str(error)) from None
 
 
 def addresses_of(node: Node) -> tuple[str, ...]:

@@ -63,8 +63,10 @@ class FigureSpec:
     scale: Scale | None = None
     points: Points = "mean"
     relative_to: str | None = None
-    """A value of a parameter that others are divided by, and of which parameter, if that is said."""
+    """A value of a parameter that others are held against, and of which parameter, if that is said."""
     relative_of: str | None = None
+    harm: bool = False
+    """What others lose of what is at that value; else they are divided by it."""
     bars: bool = False
     where: tuple[tuple[str, str], ...] = ()
     run: int | None = None
@@ -96,8 +98,13 @@ class FigureSpec:
         """Each parameter that it names, with the clause that does."""
         clauses = {"by": self.by, "lines": self.lines or (), "facets": self.facets}
         clauses |= {"where": tuple(name for name, _ in self.where)}
-        clauses |= {"relative to": (self.relative_of,) if self.relative_of else ()}
+        clauses |= {self.held: (self.relative_of,) if self.relative_of else ()}
         return {name: clause for clause, names in clauses.items() for name in names}
+
+    @property
+    def held(self) -> str:
+        """The clause that says what others are held against."""
+        return "harm against" if self.harm else "relative to"
 
     @property
     def file(self) -> str:
@@ -136,7 +143,7 @@ class FigureSpec:
         parts += [f"scale {self.scale}"] * (self.scale is not None)
         parts += [f"points {self.points}"] * (self.points != "mean")
         if self.relative_to is not None:
-            parts.append(f"relative to {self.relative_to}" + (f" of {self.relative_of}" if self.relative_of else ""))
+            parts.append(f"{self.held} {self.relative_to}" + (f" of {self.relative_of}" if self.relative_of else ""))
         parts += ["bars"] * self.bars
         parts += [f"where {name}={value}" for name, value in self.where]
         parts += [f"run {self.run}"] * (self.run is not None)
@@ -231,7 +238,7 @@ def check(figure: FigureSpec, parameters: Mapping[str, Collection[Any]]) -> None
         known = {str(value): name for name in wanted for value in parameters.get(name, ())}
         if figure.relative_to not in known and not members:
             instead = nearest(figure.relative_to, known) if known else "leave it out"
-            raise ValueError(f'"relative to {figure.relative_to}": no run has this value, {instead}')
+            raise ValueError(f'"{figure.held} {figure.relative_to}": no run has this value, {instead}')
 
 
 def quantity(text: str) -> Quantity:
@@ -341,8 +348,15 @@ def _one(text: str, known: Sequence[Word]) -> Word:
 def _relative(figure: FigureSpec, text: str) -> FigureSpec:
     value, _, name = text.rpartition(" of ") if " of " in text else (text, "", "")
     if not value:
-        raise ValueError('write the value that others are divided by, like "relative to reno"')
+        raise ValueError('write the value that others are held against, like "reno", or "reno of congestion"')
     return replace(figure, relative_to=value, relative_of=name or None)
+
+
+def _harm(figure: FigureSpec, text: str) -> FigureSpec:
+    (of,) = figure.quantities
+    if of.metric.better is None:
+        raise ValueError(f"{of.metric.name} is neither better nor worse: write another metric")
+    return replace(_relative(figure, text), harm=True)
 
 
 def _where(figure: FigureSpec, text: str) -> FigureSpec:
@@ -391,6 +405,7 @@ _CLAUSES: dict[str, tuple[tuple[Kind, ...], Callable[[FigureSpec, str], FigureSp
     "scale": (("metric", "map", "box"), _scale),
     "points": (("metric",), _points),
     "relative to": (("metric",), _relative),
+    "harm against": (("map",), _harm),
     "bars": (("metric",), lambda figure, text: replace(figure, bars=_alone(text))),
     "where": (_ALL, _where),
     "run": ((*_TIMED, "cdf", "ccdf"), _run),

@@ -93,6 +93,15 @@ _ALL = (
     ),
     Metric("p99 slowdown", "ratio", "99 % of transfers had no larger one", Group.SIZES, better="less"),
     Metric(
+        "transfer throughput",
+        "bit/s",
+        "ΣSᵢ/ΣTᵢ: sizes of the transfers that completed, by the sum of their completion times (of short-lived TCP: "
+        "Kumazoe et al., PFLDnet 2006)",
+        Group.SIZES,
+        comparable=True,
+        better="more",
+    ),
+    Metric(
         "mean goodput",
         "bit/s",
         "mean over load flows of payload received per time of the flow",
@@ -119,6 +128,16 @@ _ALL = (
         Group.GOODPUT,
         comparable=True,
         better="more",
+    ),
+    Metric(
+        "deficiency",
+        "share",
+        "of the bottleneck's rate, what the aggregate goodput lacks: framing, headers and retransmissions count as "
+        "lacking too (NXE, section 4.1)",
+        Group.GOODPUT,
+        normalised=False,
+        comparable=True,
+        better="less",
     ),
     Metric(
         "steady goodput",

@@ -3,15 +3,18 @@
 
 In: a plan and a program. Out: bytes, with the arithmetic for whoever has too little. What counts is packets, and the
 threads of many flows: a link's own limits say how many packets it may hold, and TCP's buffers hold about as many again
-(sent and not acknowledged, received out of order). The memory is taken as it is touched, so a lab that fills nothing
-costs little.
+(not sent yet, sent and not acknowledged, received out of order). The project's own TCP flows all send the same page of
+zeros, so their payload takes no memory; what other programs write does. The memory is taken as it is touched, so a lab
+that fills nothing costs little.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -31,15 +34,32 @@ SERVICE_BYTES = 8 * MIB
 THREAD_BYTES = 64 << 10
 # Of a packet beyond its bytes: two `struct sk_buff` (the packet and TCP's copy of its head) and a `skb_shared_info`.
 PACKET_HEAD_BYTES = 1024
+# Of a TCP segment whose payload is a page that all share: heads, `skb_shared_info`, headers, its place in the link
+# and its part of the ACKs (measured: docs/virtual.md).
+SHARED_BYTES = 1536
 # Packets are stored in slabs of powers of two from here on.
 SMALLEST_SLAB_BYTES = 512
+SLAB_BEYOND_BYTES = 400
+"""Headroom and `skb_shared_info` lie in the same slab."""
+TCP_HEADERS_BYTES, UDP_HEADERS_BYTES = 40, 28
+# Programs that send a packet now and then.
+LIGHT_PROGRAMS = ("ping",)
 STEP_BYTES = 64 * MIB
+
+
+class _Load(NamedTuple):
+    """What may fill the links: packets of `packet_bytes` (IP), each of which takes `memory_bytes` where it is on a link
+    and in the buffers of TCP together."""
+
+    packet_bytes: int
+    memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`packets`: what all links may hold, delay lines and queues, both ways; `packet_bytes`: what one then takes;
-    `threads`: of all flows, as if they were all there at once; `services`: programs of the nodes' own."""
+    """`packets`: what all links may hold, delay lines and queues, both ways; `packet_bytes`: what one then takes, there
+    and in TCP's buffers; `threads`: of all flows, as if they were all there at once; `services`: programs of the nodes'
+    own."""
 
     nodes: int
     packets: int
@@ -51,7 +71,7 @@ class Need:
     def bytes(self) -> int:
         """Rounded up, with an eighth more for what the kernel keeps free."""
         needed = BASE_BYTES + self.nodes * NODE_BYTES + self.services * SERVICE_BYTES + self.threads * THREAD_BYTES
-        needed += 2 * self.packets * self.packet_bytes
+        needed += self.packets * self.packet_bytes
         return -(-(needed + needed // 8) // STEP_BYTES) * STEP_BYTES
 
     def arithmetic(self) -> str:
@@ -60,24 +80,56 @@ class Need:
             f"{about(BASE_BYTES, 'size')} for the system, {self.nodes} nodes × {about(NODE_BYTES, 'size')}, "
             f"{self.services} services × {about(SERVICE_BYTES, 'size')}, "
             f"{self.threads} threads of flows × {about(THREAD_BYTES, 'size')}, "
-            f"2 × {self.packets} packets on the links and in TCP's buffers × {self.packet_bytes}B, and an eighth"
+            f"{self.packets} packets on the links × {self.packet_bytes}B with what TCP's buffers hold, and an eighth"
         )
 
 
 def need(plan: Plan, program: Program | None = None) -> Need:
-    """What a lab can need at most: of the plan, and of the flows of `program`."""
+    """What a lab can need at most: of the plan, and of what `program` sends; without one, of what any program may."""
     mtu = max((interface.mtu for node in plan.nodes for interface in node.interfaces), default=1500)
-    slab = SMALLEST_SLAB_BYTES
-    while slab < mtu + 400:  # headroom and skb_shared_info lie in the same slab
-        slab *= 2
-    packets = 0
-    for link in plan.links:
-        for way in (link.forward, link.backward):
-            # Of full packets: small ones fill a link's packet count long before TCP would send that many.
-            packets += min(way.store_packets, way.store_bytes // mtu + 1)
+    ways = [way for link in plan.links for way in (link.forward, link.backward)]
+
+    def held(load: _Load) -> int:
+        # Of the load's own packets: small ones fill a link's packet count long before TCP would send that many.
+        return sum(min(way.store_packets, way.store_bytes // load.packet_bytes + 1) for way in ways)
+
+    worst = max(_loads(mtu, program), key=lambda load: held(load) * load.memory_bytes)
     services = sum(len(node.services) for node in plan.nodes)
     threads = _threads(program) if program else 0
-    return Need(len(plan.nodes), packets, slab + PACKET_HEAD_BYTES, threads, services)
+    return Need(len(plan.nodes), held(worst), worst.memory_bytes, threads, services)
+
+
+def _loads(mtu: int, program: Program | None) -> Iterator[_Load]:
+    """Each kind of packets that may fill the links."""
+    yield _Load(mtu, 2 * SHARED_BYTES)
+    copied = _slab_bytes(mtu) + PACKET_HEAD_BYTES
+    if program is None or any(PurePath(each.argv[0]).name not in LIGHT_PROGRAMS for each in program.commands):
+        yield _Load(mtu, 2 * copied)
+    if program is None:
+        return
+    if program.probe is not None:
+        yield _Load(mtu, copied)
+    for flow in (program.traffic or {}).get("flows", ()):
+        if flow["work"]["kind"] == "udp":
+            size = min(mtu, _usual(flow["work"]["size_bytes"]) + UDP_HEADERS_BYTES)
+            yield _Load(size, _slab_bytes(size) + PACKET_HEAD_BYTES)
+        elif segment := flow.get("socket", {}).get("mss_bytes"):
+            yield _Load(min(mtu, segment + TCP_HEADERS_BYTES), 2 * SHARED_BYTES)
+
+
+def _slab_bytes(packet_bytes: int) -> int:
+    """Of a packet that is in one piece."""
+    slab = SMALLEST_SLAB_BYTES
+    while slab < packet_bytes + SLAB_BEYOND_BYTES:
+        slab *= 2
+    return slab
+
+
+def _usual(law: Mapping[str, Any]) -> int:
+    """The mean of a law of sizes as a request for traffic names it."""
+    if law["law"] == "uniform":
+        return int((law["low"] + law["high"]) / 2)
+    return int(law["value"] if law["law"] == "constant" else law["mean"])
 
 
 def _threads(program: Program) -> int:

@@ -129,6 +129,12 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "`none`, `psp 400Mbit/s` (a kind and its rate), or exactly one of `psp`, `tbf` and `fq` with its settings; see "
         "[pacing.md](pacing.md).",
     ),
+    (
+        "`stack`",
+        fields.Stack,
+        f"The name of a profile ({', '.join(f'`{name}`' for name in fields.PROFILES)}), or these keys; see "
+        "[stacks.md](stacks.md).",
+    ),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]
 _TOPOLOGIES: list[type[fields.Model]] = [

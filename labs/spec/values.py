@@ -207,6 +207,26 @@ def _depth(value: object) -> Size:
     raise ValueError('write 64B to 1GiB, like "32kB"')
 
 
+_LEAST_WINDOW, _MOST_WINDOW, _MOST_SOCKET_BUFFER = 4096, 2**29, 2**31 - 2**20
+"""Bytes. The kernel holds a buffer in an int; a window takes a buffer of up to two and a half times its size."""
+
+
+def _socket_buffer(value: object) -> Size:
+    size = Size.parse(value)
+    if _LEAST_WINDOW <= size.bytes <= _MOST_SOCKET_BUFFER:
+        return size
+    raise ValueError('write 4096B to 2047MiB, like "64kB"')
+
+
+def _window(value: object) -> Size | Literal["auto"]:
+    if value == "auto":
+        return "auto"
+    size = Size.parse(value)
+    if _LEAST_WINDOW <= size.bytes <= _MOST_WINDOW:
+        return size
+    raise ValueError('write "auto", or 4096B to 512MiB, like "64KiB"')
+
+
 def _burst(value: object) -> Size | Literal["none"]:
     return "none" if value == "none" else _depth(value)
 
@@ -287,6 +307,8 @@ BlackholeText = Annotated[
     Size | Literal["none"], PlainValidator(_blackhole), _text("`none` or a size", "1400B", "none")
 ]
 DepthText = Annotated[Size, PlainValidator(_depth), _text("size", "32kB")]
+SocketBufferText = Annotated[Size, PlainValidator(_socket_buffer), _text("size", "64kB")]
+WindowText = Annotated[Size | Literal["auto"], PlainValidator(_window), _text("`auto` or a size", "64KiB", "auto")]
 BurstText = Annotated[Size | Literal["none"], PlainValidator(_burst), _text("`none` or a size", "32kB", "none")]
 RadioTimeText = Annotated[
     Duration, PlainValidator(lambda value: Duration.parse(value, _LONGEST_ROUND.ns)), _text("duration", "150us")

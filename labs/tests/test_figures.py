@@ -21,6 +21,7 @@ LINES = (
     "shares of each step over time, run 2, from 10s, to 40s",
     "queue of core backward over time, band",
     "completion time by congestion, relative to reno of congestion, bars, where rtt=10ms and loss=0.1%",
+    "goodput of own by own and other, harm against alone of other, facets rtt",
     "timeline, run 3",
     "cwnd over time, flows ends, title Windows, of two flows",
 )
@@ -74,6 +75,9 @@ def test_the_keys_of_a_scenario_say_the_same_as_a_line() -> None:
         ("fairness of cross over time", 'is of the run: write "fairness"'),
         ("goodput", "is no figure, write"),
         ("goodput by buffer, where buffer", 'write a parameter and its value, like "where buffer=1BDP"'),
+        ("goodput by buffer, harm against reno", 'a figure "aggregate goodput by buffer" has no harm against'),
+        ("goodput by a and b, harm against", "write the value that others are held against"),
+        ("marks by a and b, harm against reno", "marks is neither better nor worse: write another metric"),
         ("goodput by a and b and c", 'write one parameter after "by", or two for a heat map'),
     ],
 )
@@ -89,6 +93,10 @@ def test_what_is_wrong_is_named(line: str, error: str) -> None:
         ("goodput by bufer", '"by bufer": there is no such parameter, write "buffer"'),
         ("goodput by buffer, lines cc", '"lines cc": there is no such parameter'),
         ("goodput by buffer, where buffer=3BDP", '"where buffer=3BDP": no run has this value, write "2BDP"'),
+        (
+            "goodput by buffer and congestion, harm against ren",
+            '"harm against ren": no run has this value, write "reno"',
+        ),
         ("goodput by buffer, relative to ren", '"relative to ren": no run has this value, write "reno"'),
     ],
 )

@@ -60,6 +60,9 @@ pub struct Stream {
     /// Packets that the host could not send within 1.25 × `packets` × `interval_ns` stay unsent.
     pub interval_ns: u64,
     pub packets: u64,
+    /// When its first packet is due, from the start of the probe.
+    #[serde(default)]
+    pub start_ns: u64,
     /// Packets that go out together when the last of them is due; 0: in the live clock what is due within 0.1 ms, as
     /// each wake-up is late; in the virtual clock 1, as none is.
     #[serde(default)]
@@ -174,9 +177,9 @@ impl Stream {
         self.interval_ns.saturating_mul(self.packets)
     }
 
-    /// A host that is too slow gets a quarter more time.
+    /// From the start of the probe; a host that is too slow gets a quarter more time.
     pub fn longest_ns(&self) -> u64 {
-        self.duration_ns().saturating_add(self.duration_ns() / 4)
+        self.start_ns.saturating_add(self.duration_ns()).saturating_add(self.duration_ns() / 4)
     }
 
     /// Bytes of the UDP payload that make an IP packet of `packet_bytes`.
@@ -234,6 +237,8 @@ mod tests {
         let Probe::Delay(probe) = &request.probes[0] else { panic!("{request:?}") };
         assert_eq!(probe.streams[0].payload_bytes(), 72);
         assert_eq!(request.probes[0].longest_ns(), 1037);
+        let later = delay(r#""packet_bytes": 100, "interval_ns": 10, "packets": 3, "start_ns": 500"#).unwrap();
+        assert_eq!(later.probes[0].longest_ns(), 1537);
     }
 
     #[test]

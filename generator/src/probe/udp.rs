@@ -164,7 +164,7 @@ fn exchange(flows: &mut [Flow], probe: &Udp, clock: Clock, echo: bool) -> Result
     for (index, flow) in flows.iter_mut().enumerate() {
         // Spread over the interval, so that streams of one pace do not send in bursts.
         let stagger = (u128::from(flow.stream.interval_ns) * index as u128 / u128::from(count)) as i64;
-        flow.start_ns = begin + stagger;
+        flow.start_ns = begin + stagger + flow.stream.start_ns as i64;
         flow.give_up_ns = begin + flow.stream.longest_ns() as i64;
         due.push(Reverse((flow.start_ns, index)));
     }
@@ -229,11 +229,16 @@ fn wait_until_real(epoll: &Epoll, at_ns: i64) -> Result<bool, String> {
 }
 
 /// How long packets may wait in the sockets: in the virtual clock, where each look costs wall time, until the first is
-/// half full.
+/// half full, which one that has room for twice its stream never is.
 fn drain_every_ns(flows: &[Flow], clock: Clock) -> i64 {
     let fills = |flow: &Flow| {
-        let packets = flow.room_bytes / (flow.stream.packet_bytes + BUFFER_OVERHEAD_BYTES);
-        flow.stream.interval_ns.saturating_mul(packets as u64 / 2)
+        let packets = (flow.room_bytes / (flow.stream.packet_bytes + BUFFER_OVERHEAD_BYTES)) as u64;
+        let whole = flow.stream.packets <= packets / 2;
+        if whole {
+            u64::MAX
+        } else {
+            flow.stream.interval_ns.saturating_mul(packets / 2)
+        }
     };
     match clock {
         Clock::Live => DRAIN_EVERY_NS,

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock};
 
+use ewan_system::fault;
+use ewan_system::netlink::requests::{self, Metrics};
 use ewan_system::netlink::{Batch, Socket};
-use ewan_system::{fault, netlink::requests};
 
 use crate::ethtool::Offloads;
 use crate::kernel_files::{sysctl, Sysctl, Sysfs};
@@ -137,6 +138,10 @@ fn steer(placed: &PlacedNode, plan: &Plan) -> Result<(), String> {
 /// packets; routes last.
 pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
     let name = &placed.node.name;
+    let metrics = placed.node.stack.map_or_else(Metrics::default, |stack| Metrics {
+        quick_acks: stack.quick_acks,
+        window_bytes: stack.window_bytes,
+    });
     requests::up(batch, 1, format!("{name}: loopback"));
     if let Some((link, [a, b])) = placed.link {
         let (a, b) = (&placed.ports[a], &placed.ports[b]);
@@ -151,6 +156,10 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
         for text in &interface.addresses {
             let (address, length) = prefix(text).map_err(wrong)?;
             requests::address(batch, index, address, length, format!("{at}: address {text}"));
+            if metrics != Metrics::default() && length < if address.is_ipv4() { 32 } else { 128 } {
+                let what = format!("{at}: what the route to the network of {text} tells TCP");
+                requests::connected(batch, index, address, length, metrics, what);
+            }
         }
         for neighbour in &interface.neighbours {
             let (address, mac) = (ip(&neighbour.address).map_err(wrong)?, mac(&neighbour.mac).map_err(wrong)?);
@@ -162,7 +171,8 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
         let port = placed.ports.iter().find(|port| port.interface.name == route.interface);
         let port = port.ok_or_else(|| wrong(format!("no interface {}", route.interface)))?;
         let (to, via) = (prefix(&route.to).map_err(wrong)?, ip(&route.via).map_err(wrong)?);
-        requests::route(batch, port.index, to, via, format!("{name}: route to {} via {}", route.to, route.via));
+        let what = format!("{name}: route to {} via {}", route.to, route.via);
+        requests::route(batch, port.index, to, via, metrics, what);
     }
     Ok(())
 }

@@ -198,7 +198,7 @@ mod tests {
             let node = |name: &str| {
                 format!(
                     r#"{{"name": "{name}", "kind": "host", "interfaces": [{interface}], "routes": [],
-                        "learned_routes": [], "services": [], "sysctls": {{"{sysctl}": "1"}}}}"#
+                        "learned_routes": [], "stack": null, "services": [], "sysctls": {{"{sysctl}": "1"}}}}"#
                 )
             };
             let text = format!(

@@ -90,6 +90,18 @@ pub struct Node {
     /// Written below /proc/sys inside the node's namespace, e.g. "net/ipv4/ip_forward": "1".
     pub sysctls: BTreeMap<String, String>,
     pub services: Vec<Service>,
+    /// Of a host whose TCP differs from that of the lab's other hosts.
+    pub stack: Option<Stack>,
+}
+
+/// What a host's routes tell its TCP (ip-route(8)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stack {
+    /// `quickack`: each segment is acknowledged at once.
+    pub quick_acks: bool,
+    /// `window`: the receive window with which connections begin.
+    pub window_bytes: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -371,7 +383,7 @@ mod tests {
     /// A plan with one of everything that a node's interfaces may have.
     const SMALL: &str = r#"{"format": "ewan-plan/3", "lab": "small", "topology": "graph", "seed": 1,
         "routing": "static", "containers": {"management": false, "dashboards": false, "ovs_bridge": false},
-        "nodes": [{"name": "a", "kind": "host", "routes": [], "learned_routes": [], "sysctls": {}, "services": [], "interfaces": [{"name": "eth0",
+        "nodes": [{"name": "a", "kind": "host", "routes": [], "learned_routes": [], "stack": null, "sysctls": {}, "services": [], "interfaces": [{"name": "eth0",
             "mac": "02:00:00:00:00:01", "mtu": 1500, "addresses": ["10.0.0.1/30"], "steer": false,
             "neighbours": [], "egress": {"kind": "fifo", "limit_packets": 10}}]}],
         "wires": [], "links": [], "spinners": [], "pairs": [], "host_cpus": [0]}"#;

@@ -4,7 +4,7 @@ use super::*;
 
 fn node(services: &str) -> Node {
     let text = format!(
-        r#"{{"name": "r1", "kind": "router", "interfaces": [], "routes": [], "learned_routes": [], "sysctls": {{}}, "services": [{services}]}}"#
+        r#"{{"name": "r1", "kind": "router", "interfaces": [], "routes": [], "learned_routes": [], "stack": null, "sysctls": {{}}, "services": [{services}]}}"#
     );
     serde_json::from_str(&text).expect("a node")
 }

@@ -19,7 +19,7 @@ import pytest
 from labs import host
 from labs.compile import compile
 from labs.plan import Plan
-from labs.runtime import kernel, memory, virtual
+from labs.runtime import kernel, virtual
 from labs.runtime.base import LabError
 from labs.runtime.program import Command, Preparation, Program
 from labs.runtime.sweep import sweep
@@ -230,31 +230,6 @@ def test_a_program_that_never_waits_is_named(image: Path, tmp_path: Path) -> Non
         VirtualRuntime(BINARY, image, stall_s=2).run(lab(), program, tmp_path / "run")
     assert time.monotonic() - begun < 15
     assert guests() == []
-
-
-def test_a_lab_larger_than_the_machine_is_refused_with_the_arithmetic(runtime: VirtualRuntime, tmp_path: Path) -> None:
-    big = lab(rate="20G", rtt="1s", pairs="5")
-    wanted = memory.need(big)
-    assert wanted.packets > 2 * 20e9 / 8 / 1538, "1 s of 20 Gbit/s, both ways"
-    with pytest.raises(LabError) as refused:
-        memory.refuse(big.lab, memory.Need(wanted.nodes, wanted.packets * 1000, wanted.packet_bytes), tmp_path)
-    words = str(refused.value)
-    assert f"2 × {wanted.packets * 1000} packets" in words and "free" in words and "lower rate" in words
-
-
-def test_memory_follows_the_lab() -> None:
-    small, large = memory.need(lab()), memory.need(lab(rate="10G"))
-    assert large.packets > 50 * small.packets
-    assert small.bytes < 512 * memory.MIB < large.bytes
-
-
-def test_memory_follows_the_flows() -> None:
-    bulk = {"kind": "bulk", "bidirectional": False}
-    works = [*([bulk] * 3000), {"kind": "bulk", "bidirectional": True}, {"kind": "messages", "ranks": [{}] * 5}]
-    program = Program(traffic={"flows": [{"work": work} for work in works]})
-    none, many = memory.need(lab()), memory.need(lab(), program)
-    assert (none.threads, many.threads) == (0, 6000 + 4 + 10)
-    assert many.bytes - none.bytes > 3000 * 112 << 10, "what 1000 flows were seen to touch, thrice"
 
 
 @pytest.mark.parametrize("name", ["with blank", 'with"quote', "x" * 250])

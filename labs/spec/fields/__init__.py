@@ -6,10 +6,11 @@ Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's err
 from labs.spec.fields.bucket import Police
 from labs.spec.fields.description import ContainerPlan, CpuPlan, Description
 from labs.spec.fields.displace import Displace
+from labs.spec.fields.host import Host
 from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, Switch
 from labs.spec.fields.loss import GilbertElliott, Loss, Markov
 from labs.spec.fields.model import Model, OneOf
-from labs.spec.fields.pacing import Host, HostPacing, Pacing
+from labs.spec.fields.pacing import HostPacing, Pacing
 from labs.spec.fields.queue import (
     Codel,
     DropTail,
@@ -27,6 +28,7 @@ from labs.spec.fields.queue import (
     WeightedClass,
 )
 from labs.spec.fields.radio import Aggregate, Harq
+from labs.spec.fields.stack import PROFILES, Profile, Stack
 from labs.spec.fields.topology import (
     Chain,
     Dumbbell,
@@ -43,6 +45,7 @@ from labs.spec.fields.topology import (
 from labs.spec.fields.trace import Trace
 
 __all__ = [
+    "PROFILES",
     "AccessLink",
     "Aggregate",
     "Chain",
@@ -78,10 +81,12 @@ __all__ = [
     "Pie",
     "Police",
     "Priority",
+    "Profile",
     "Queue",
     "Red",
     "Ring",
     "Sfq",
+    "Stack",
     "Star",
     "Step",
     "Switch",

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from labs.spec.fields.host import Host
 from labs.spec.fields.link import AccessLink, Link
 from labs.spec.fields.model import Model
-from labs.spec.fields.pacing import Host
 from labs.spec.fields.topology import Topology
 from labs.spec.values import Count, DitherText, Ip, Mtu, Name, RttText, Seed
 
@@ -57,7 +57,7 @@ class Description(Model):
     hosts: dict[str, Host] = Field(
         {},
         description="settings of hosts by name, or of several: `left[1-4]`",
-        examples=["{left1: {pacing: {psp: 400Mbit/s}}}"],
+        examples=["{left1: {pacing: {psp: 400Mbit/s}}, right1: {stack: windows-xp}}"],
     )
     mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")
     ip: Ip = Field("dual", description="IPv4, IPv6 or both; dual if absent")

@@ -107,23 +107,3 @@ class HostPacing(Pacing):
         if self.to is not None and self.rate_bps is None:
             raise ValueError(f"says no rate: {_EXAMPLE}")
         return self
-
-
-class Host(Model):
-    """The settings of hosts."""
-
-    what: ClassVar[str] = "key of a host"
-    pacing: tuple[HostPacing, ...] = Field(
-        (),
-        description="the rate of what it sends, at its own exit; a list, where it differs between destinations; none "
-        "if absent",
-        examples=["{psp: 400Mbit/s}", "[{psp: 100Mbit/s, to: right1}, {psp: 400Mbit/s}]"],
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one(cls, value: Any) -> Any:
-        """One pacing stands for a list of it alone."""
-        if isinstance(value, dict) and "pacing" in value and not isinstance(value["pacing"], (list, tuple)):
-            return {**value, "pacing": [value["pacing"]]}
-        return value

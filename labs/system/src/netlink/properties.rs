@@ -55,7 +55,7 @@ fn attribute() -> impl Strategy<Value = Attribute> {
 /// Requests as a lab's are, some of them with attributes of any kind.
 fn batch() -> impl Strategy<Value = Batch> {
     let one = (
-        0..6u8,
+        0..7u8,
         any::<[u8; 6]>(),
         any::<[u32; 3]>(),
         any::<[u8; 16]>(),
@@ -70,11 +70,14 @@ fn batch() -> impl Strategy<Value = Batch> {
             let address: IpAddr = if number % 2 == 0 { v4.into() } else { octets.into() };
             let port = requests::Port { name: &name, index, mac, mtu };
             let what = name.clone();
+            let metrics =
+                requests::Metrics { quick_acks: mtu % 2 == 0, window_bytes: (number % 3 == 0).then_some(number) };
             match kind {
                 0 => requests::veth(&mut batch, &port, &port, number as i32, what),
                 1 => requests::address(&mut batch, index, address, prefix, what),
                 2 => requests::neighbour(&mut batch, index, address, mac, what),
-                3 => requests::route(&mut batch, index, (address, prefix), address, what),
+                3 => requests::route(&mut batch, index, (address, prefix), address, metrics, what),
+                5 => requests::connected(&mut batch, index, address, prefix, metrics, what),
                 4 => requests::correct(&mut batch, index, Some(mtu), Some(mac), what),
                 _ => batch
                     .add(number as u16, 0, &octets, what, |into| attributes.iter().for_each(|each| each.build(into))),

@@ -141,8 +141,63 @@ pub fn neighbour(batch: &mut Batch, index: u32, address: IpAddr, mac: [u8; 6], w
     });
 }
 
+/// What a route tells TCP: `quickack` and `window` of ip-route(8).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Metrics {
+    pub quick_acks: bool,
+    pub window_bytes: Option<u32>,
+}
+
+impl Metrics {
+    fn say(self, body: &mut Attributes) {
+        const RTA_METRICS: u16 = 8;
+        const RTAX_WINDOW: u16 = 3;
+        const RTAX_QUICKACK: u16 = 15;
+        if self == Self::default() {
+            return;
+        }
+        body.nested(RTA_METRICS, &[], |metrics| {
+            if let Some(bytes) = self.window_bytes {
+                metrics.u32(RTAX_WINDOW, bytes);
+            }
+            if self.quick_acks {
+                metrics.u32(RTAX_QUICKACK, 1);
+            }
+        });
+    }
+}
+
+/// The route that the kernel has made with an address to all that is on its link, with metrics.
+pub fn connected(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, metrics: Metrics, what: String) {
+    let (network, source) = match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32u32.saturating_sub(prefix.into())).unwrap_or(0);
+            (IpAddr::from((u32::from(v4) & mask).to_be_bytes()), Some(address))
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128u32.saturating_sub(prefix.into())).unwrap_or(0);
+            (IpAddr::from((u128::from(v6) & mask).to_be_bytes()), None)
+        }
+    };
+    let mut header = [0; 12];
+    (header[0], header[1]) = (family(network), prefix);
+    header[4] = libc::RT_TABLE_MAIN;
+    header[5] = libc::RTPROT_KERNEL;
+    header[6] = if network.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+    header[7] = libc::RTN_UNICAST;
+    batch.add(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_REPLACE, &header, what, |body| {
+        body.bytes(libc::RTA_DST, &octets(network)).u32(libc::RTA_OIF, index);
+        match source {
+            Some(source) => body.bytes(libc::RTA_PREFSRC, &octets(source)),
+            // What the kernel gives routes of IPv6 to its own links (linux/ipv6_route.h).
+            None => body.u32(libc::RTA_PRIORITY, 256),
+        };
+        metrics.say(body);
+    });
+}
+
 /// A static route; the next hop is on the interface's link whether or not an address there covers it.
-pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, what: String) {
+pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, metrics: Metrics, what: String) {
     const RTNH_F_ONLINK: u32 = 4;
     let mut header = [0; 12];
     (header[0], header[1]) = (family(to.0), to.1);
@@ -153,5 +208,6 @@ pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, what:
     header[8..12].copy_from_slice(&RTNH_F_ONLINK.to_ne_bytes());
     batch.add(libc::RTM_NEWROUTE, batch.creates(), &header, what, |body| {
         body.bytes(libc::RTA_DST, &octets(to.0)).bytes(libc::RTA_GATEWAY, &octets(via)).u32(libc::RTA_OIF, index);
+        metrics.say(body);
     });
 }

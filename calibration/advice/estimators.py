@@ -1,0 +1,271 @@
+"""From arrivals to what a path is: RTT, capacity, buffer, loss, cross traffic, each with its uncertainty. Pure.
+
+In: packets with the times of their sending and their delays, and what the instrument adds (None: nothing, as in the
+virtual clock). Out: values with standard uncertainties by source. The bottleneck is one queue that serves packets in
+their order; where it is not, the notes say what was seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+from typing import Any
+
+from calibration.expectation import BYTE_NS
+from calibration.uncertainty import (
+    Components,
+    Instrument,
+    Source,
+    enough_for,
+    proportion,
+    quantile,
+    quantile_uncertainty,
+    rectangular,
+)
+from labs.record import COVERAGE_FACTOR
+from labs.units import PPB
+from labs.units.shown import written
+
+ODDS = 19
+"""(1 − α)/α for the interval of a least value that holds with 1 − α = 95 %."""
+LEAST_TRAINS = 8
+"""So many whole trains are enough to leave those out that lost a packet."""
+CLOCK_NS = 1.0
+"""The last digit of a time."""
+FIRST_PACKETS = 2
+"""Of a train sent back to back, so many first ones may find the queue empty, where hosts hold packets back."""
+FULL_SHARE = 0.9
+"""The quantile of the wait in a full queue that says how long the queue is: a sender pauses now and then."""
+FILLING_PACKETS = 6
+"""Of a train that comes faster than it is served, so many first ones may find the queue empty."""
+LOSSY_SHARE = 0.1
+"""Trains that lose more found the queue full."""
+FITTING_SHARE = 0.2
+"""What gets through a full queue differs by less from what capacity and cross traffic say."""
+STEADY_SHARE = 0.1
+"""A queue that stays full varies by less, between the median and that quantile of its wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One that arrived: when it was sent, from any instant on, and how long it was under way (ns)."""
+
+    sent_ns: float
+    delay_ns: float
+
+    @property
+    def arrived_ns(self) -> float:
+        """On the clock of `sent_ns`."""
+        return self.sent_ns + self.delay_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An estimate with its standard uncertainties by source, in its unit; `value` None: the note says why."""
+
+    value: float | None
+    components: Components
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Packets of one size that were sent in a row; those that arrived, in order of arrival."""
+
+    sent: int
+    packets: tuple[Packet, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Nothing of it was lost."""
+        return len(self.packets) == self.sent
+
+
+def packets_of(stream: Mapping[str, Any]) -> tuple[Packet, ...]:
+    """Of a stream that answered with raw delays and spacings, in order of arrival; from the first arrival on."""
+    delays, spacings = stream["delays_ns"] or (), stream["spacings_ns"] or ()
+    arrived = itertools.accumulate(spacings, initial=0)
+    return tuple(Packet(float(at - delay), float(delay)) for at, delay in zip(arrived, delays, strict=False))
+
+
+def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None) -> Found:
+    """The least delay there is, through so many network stacks: that of a packet that nowhere waited.
+
+    The least of a sample is above it, by no more than (x₂ − x₁)(1 − α)/α with probability 1 − α (Robson and Whitlock,
+    Biometrika 51, 1964): a bias that is not corrected.
+    """
+    ordered = sorted(delays_ns)
+    if len(ordered) < 2:
+        return Found(None, {}, f"{len(ordered)} packets came back: too few")
+    above = min(ODDS * (ordered[1] - ordered[0]), quantile(ordered, 0.5) - ordered[0])
+    parts: dict[Source, float] = {"finite sample": rectangular(above), "resolution": rectangular(CLOCK_NS)}
+    if instrument is not None:
+        parts["clock"] = rectangular(instrument.clock_ppb / PPB * ordered[0])
+        parts["stack path"] = rectangular(stacks * instrument.stack_ns)
+    return Found(ordered[0], parts, f"the least of {len(ordered)}")
+
+
+def capacity(trains: Sequence[Train], packet_bytes: int, instrument: Instrument | None) -> Found:
+    """Of the bottleneck, in bit/s of IP packets of this size: by the dispersion of packets sent back to back.
+
+    Cross traffic between the packets of a train makes it longer, and cross traffic before it makes it late. Of the
+    trains, the quarter with the least sum of their first and last packet's delay says the dispersion (CapProbe: Kapoor
+    et al., SIGCOMM 2004, there of pairs), by its median.
+    """
+    known = [_queued(train) for train in trains if len(train.packets) >= 3]
+    whole = [train for train in known if train.whole]
+    chosen = whole if len(whole) >= LEAST_TRAINS else known
+    if len(chosen) < LEAST_TRAINS:
+        return Found(None, {}, f"{len(chosen)} of {len(trains)} trains arrived: too few")
+    first = sorted(chosen, key=lambda train: train.packets[0].delay_ns + train.packets[-1].delay_ns)
+    first = first[: max(len(first) // 4, enough_for(0.5))]
+    spacings = sorted(_span_ns(train) / (len(train.packets) - 1) for train in first)
+    middle, window = median(spacings), median(_span_ns(train) for train in first)
+    if middle <= 0 or window <= 0:
+        return Found(None, {}, "the packets of a train arrived at once: the path is faster than this clock tells")
+    value = packet_bytes * BYTE_NS / middle
+    relative: dict[Source, float] = {
+        "finite sample": (quantile_uncertainty(spacings, 0.5) or 0.0) / middle,
+        "resolution": math.sqrt(2) * rectangular(CLOCK_NS) / window,
+    }
+    if instrument is not None:
+        relative["clock"] = rectangular(instrument.clock_ppb / PPB)
+        relative["stack path"] = math.sqrt(2) * rectangular(instrument.instant_ns) / window
+    lossy = "" if chosen is whole else "; of trains that lost packets"
+    return Found(value, _times(relative, value), f"{len(first)} of {len(trains)} trains{lossy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """What a queue holds, in bytes of IP packets and as the time that its last packet waits (ns)."""
+
+    size: Found
+    wait: Found
+    doubt: str = ""
+    """Why it may not be one full queue."""
+
+
+def buffer(
+    full: Sequence[Packet], base: Found, rate: Found, packet_bytes: int, instrument: Instrument | None
+) -> Buffered:
+    """Of the bottleneck, by the longest wait while more comes than it carries; `full`: packets from then on.
+
+    A packet that finds the last place of a drop-tail queue waits for all others and for what is left of the one that is
+    being sent, and some senders add up to a packet's time themselves: the limit is half a packet below that quantile of
+    the wait, within ± 1 packet.
+    """
+    if rate.value is None or base.value is None or len(full) < 2 * enough_for(FULL_SHARE):
+        few = Found(None, {}, rate.note if rate.value is None else f"{len(full)} packets arrived: too few")
+        return Buffered(few, few)
+    waits = sorted(packet.delay_ns - base.value for packet in full)
+    longest, own = quantile(waits, FULL_SHARE), packet_bytes * BYTE_NS / rate.value
+    value = longest - own / 2
+    parts: dict[Source, float] = {
+        "resolution": rectangular(own),
+        "finite sample": quantile_uncertainty(waits, FULL_SHARE) or 0.0,
+        "base delay": _together(base),
+    }
+    if instrument is not None:
+        parts["stack path"] = rectangular(instrument.stack_ns)
+    middle = quantile(waits, 0.5)
+    varies = longest - middle > max(STEADY_SHARE * longest, 3 * own)
+    doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
+    size = value * rate.value / BYTE_NS
+    of_size = {**_times(parts, rate.value / BYTE_NS), "capacity": _together(rate) * value / BYTE_NS}
+    return Buffered(Found(max(size, 0.0), of_size), Found(max(value, 0.0), parts), doubt if varies else "")
+
+
+def growing(full: Sequence[Packet], packet_ns: float) -> bool:
+    """Whether the wait still grew at the end of a load: its last quarter is later than the one before it, by more than
+    two packets' time and a twentieth of what the whole load added."""
+    quarter = len(full) // 4
+    if quarter < 4:
+        return True
+    delays = [packet.delay_ns for packet in full]
+    last, before = median(delays[-quarter:]), median(delays[-2 * quarter : -quarter])
+    return last - before > max(2 * packet_ns, 0.05 * (max(delays) - min(delays)))
+
+
+def loss(lost: int, sent: int) -> Found:
+    """A share in ppb; Wilson's interval with k = 2, whose further end is U."""
+    if sent <= 0:
+        return Found(None, {}, "nothing was sent")
+    half = proportion(lost / sent, sent) * PPB
+    return Found(lost / sent * PPB, {"finite sample": half / COVERAGE_FACTOR}, f"{lost} of {sent}")
+
+
+def cross(trains: Sequence[Train], packet_bytes: int, rate: Found, instrument: Instrument | None) -> Found:
+    """What others send through the bottleneck, in bit/s: by the dispersion of trains that come at more than its
+    capacity.
+
+    From the first to the last packet of such a train the queue is never empty: what it served beside the train, which
+    is capacity × time of arrivals − the train, came while the train was sent (Melander, Björkman, Gunningberg,
+    GLOBECOM 2000).
+    """
+    sent, arrived = sum(train.sent for train in trains), sum(len(train.packets) for train in trains)
+    cut = (Train(train.sent, train.packets[FILLING_PACKETS:]) for train in trains)
+    known = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
+    if rate.value is None or len(known) < LEAST_TRAINS:
+        return Found(None, {}, rate.note if rate.value is None else f"{len(known)} trains arrived: too few")
+    each, stretched = [], []
+    for train in known:
+        served = (len(train.packets) - 1) * packet_bytes * BYTE_NS
+        each.append((rate.value * _span_ns(train) - served) / _sending_ns(train))
+        stretched.append(_span_ns(train) / _sending_ns(train))
+    mean = fmean(each)
+    parts: dict[Source, float] = {
+        "finite sample": stdev(each) / math.sqrt(len(each)),
+        # Of a train, one packet of others more or less at its ends.
+        "resolution": rectangular(packet_bytes * BYTE_NS / fmean(_sending_ns(train) for train in known) / len(known)),
+        "capacity": _together(rate) * fmean(stretched),
+    }
+    if instrument is not None:
+        window = fmean(_sending_ns(train) for train in known)
+        parts["stack path"] = rate.value * math.sqrt(2) * rectangular(instrument.instant_ns) / window
+        parts["stack path"] /= math.sqrt(len(known))
+    lossy = arrived < (1 - LOSSY_SHARE) * sent
+    note = f"{len(known)} trains" + ("; the queue was full: it may be more" if lossy else "")
+    return Found(max(mean, 0.0), parts, note)
+
+
+def doubt(full: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: float, others: float) -> str:
+    """Why capacity and cross traffic may not be what they seem; empty where a load that filled the queue got its share
+    through: a queue that serves all alike gives it capacity × load / (load + others)."""
+    arrivals = sorted(packet.arrived_ns for packet in full)
+    if len(arrivals) < 2 or arrivals[-1] <= arrivals[0]:
+        return ""
+    got = (len(arrivals) - 1) * packet_bytes * BYTE_NS / (arrivals[-1] - arrivals[0])
+    share = rate * offered_bps / (offered_bps + others)
+    if abs(got - share) <= FITTING_SHARE * share:
+        return ""
+    through = written(got, "bit/s", 3)
+    return f"a load got {through} through, not {written(share, 'bit/s', 3)}: the rate varies, or bursts have another"
+
+
+def _queued(train: Train) -> Train:
+    """The same without its first packets, where enough are left."""
+    if len(train.packets) < 3 * FIRST_PACKETS:
+        return train
+    return Train(train.sent - FIRST_PACKETS, train.packets[FIRST_PACKETS:])
+
+
+def _span_ns(train: Train) -> float:
+    """First to last arrival."""
+    return train.packets[-1].arrived_ns - train.packets[0].arrived_ns
+
+
+def _sending_ns(train: Train) -> float:
+    """First to last sending of those that arrived."""
+    return train.packets[-1].sent_ns - train.packets[0].sent_ns
+
+
+def _times(parts: Mapping[Source, float], factor: float) -> dict[Source, float]:
+    return {source: value * factor for source, value in parts.items()}
+
+
+def _together(found: Found) -> float:
+    """The standard uncertainty of independent sources."""
+    return math.hypot(*found.components.values())

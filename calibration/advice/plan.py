@@ -1,0 +1,179 @@
+"""Which packets are sent to find out what a path is. Pure.
+
+In: the ends of a path, and what is known of it so far. Out: probes for `ewan-node probe`. Trains are streams of one
+probe, each with a time of its own to start, which lies in no step with anything periodic on the path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.expectation import BYTE_NS
+from calibration.path import SIZES, PathEnd
+from calibration.probing import MS, PROBE_BYTES, SECOND
+
+ProbeRequest = dict[str, Any]
+Ways = Mapping[str, tuple[PathEnd, PathEnd]]
+"""By "forward" and "backward": who sends to whom."""
+
+DRAIN_NS = SECOND
+TRIPS, TRIP_GAP_NS = 150, 20_030_000
+FIRST_BYTES = 296
+"""Of the trains that tell about how fast the path is, before its MTU is known."""
+FIRST_TRAINS, FIRST_PACKETS, FIRST_GAP_NS = 8, 4, 150 * MS
+TRAINS, TRAIN_PACKETS = 40, 32
+AT_ONCE_NS = 1_000
+"""Between two packets that are sent back to back."""
+BATCH_PACKETS = 16
+LONGEST_TRAINS_NS = 10 * SECOND
+TRAIN_SHARE = 0.1
+"""Of the capacity that trains take: what others leave must be more, or they fill the buffer."""
+GOLDEN = (math.sqrt(5) - 1) / 2
+OVERLOAD = 2.0
+"""Times the capacity, to fill the buffer."""
+LOAD_NS, LONGEST_LOAD_NS = 300 * MS, 12 * SECOND
+"""The first load that is to fill the buffer, and the longest one."""
+LOAD_GROWS = 4
+LEAST_LOAD_PACKETS, MOST_LOAD_PACKETS = 400, 400_000
+CROSS_PACKETS = 4_000
+"""In all trains that tell of cross traffic; a train has at most a hundredth of it."""
+CROSS_ABOVE = 1.5
+"""Times the capacity at which these are sent."""
+CROSS_SHORTEST = 16
+LOSS_PACKETS, LOSS_SHARE, LONGEST_LOSS_NS = 20_000, 0.1, 10 * SECOND
+"""How many packets tell of loss, and of the capacity how much they take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What else is sent on purpose while a path of the virtual clock is measured: at a constant rate of IP packets."""
+
+    source: PathEnd
+    sink: PathEnd
+    rate_bps: int
+    packet_bytes: int
+    words: str
+
+
+def first(ways: Ways, loads: Sequence[Load]) -> list[ProbeRequest]:
+    """Sizes, to find the MTU; round trips; and short trains both ways, which tell about how fast the path is."""
+    a, b = ways["forward"]
+    sizes = [_stream(f"{size}", a, b, size, 20 * MS, 3) for size in SIZES]
+    trips = _stream("trips", a, b, PROBE_BYTES, TRIP_GAP_NS, TRIPS)
+    trains = [
+        _train(f"{way} {k}", ends, FIRST_BYTES, AT_ONCE_NS, FIRST_PACKETS, _start_ns(k, FIRST_GAP_NS))
+        for way, ends in ways.items()
+        for k in range(FIRST_TRAINS)
+    ]
+    return [
+        _probe("rtt", "path MTU", sizes),
+        beside(_probe("rtt", "round trips", [trips]), loads),
+        beside(_probe("delay", "first trains", trains), loads),
+    ]
+
+
+def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
+    """Trains both ways whose dispersion is the capacity's; `first_bps`: about what that is."""
+    streams = []
+    for way, ends in ways.items():
+        own = packet_bytes * BYTE_NS / first_bps[way]
+        packets = max(min(TRAIN_PACKETS, int(LONGEST_TRAINS_NS / TRAINS * TRAIN_SHARE / own)), 3)
+        gap = max(20 * MS, packets * own / TRAIN_SHARE)
+        streams += [
+            _train(f"{way} {k}", ends, packet_bytes, AT_ONCE_NS, packets, _start_ns(k, gap)) for k in range(TRAINS)
+        ]
+    return beside(_probe("delay", "trains", streams), loads)
+
+
+def load_ns(number: int) -> float:
+    """How long the load number `number` lasts, from 0; each is longer than the one before."""
+    return min(LOAD_NS * float(LOAD_GROWS**number), LONGEST_LOAD_NS)
+
+
+def overload(
+    way: str,
+    ends: tuple[PathEnd, PathEnd],
+    packet_bytes: int,
+    capacity_bps: float,
+    lasting_ns: float,
+    more: Sequence[Load],
+) -> ProbeRequest:
+    """More than the bottleneck carries, for so long."""
+    interval = packet_bytes * BYTE_NS / capacity_bps / OVERLOAD
+    packets = min(max(math.ceil(lasting_ns / interval), LEAST_LOAD_PACKETS), MOST_LOAD_PACKETS)
+    return beside(_probe("saturate", f"load {way}", [_stream(way, *ends, packet_bytes, interval, packets)], 4), more)
+
+
+def stretched(
+    way: str,
+    ends: tuple[PathEnd, PathEnd],
+    packet_bytes: int,
+    capacity_bps: float,
+    buffer_bytes: float | None,
+    more: Sequence[Load],
+) -> ProbeRequest:
+    """Trains that come faster than the bottleneck serves them, each shorter than its buffer."""
+    own = packet_bytes * BYTE_NS / capacity_bps
+    room = CROSS_SHORTEST if buffer_bytes is None else int(buffer_bytes / packet_bytes)
+    packets = max(min(room, CROSS_PACKETS // 100), CROSS_SHORTEST)
+    count = max(min(CROSS_PACKETS // packets, int(LONGEST_TRAINS_NS * TRAIN_SHARE / (packets * own))), 10)
+    gap = max(10 * MS, packets * own / TRAIN_SHARE)
+    streams = [
+        _train(f"{way} {k}", ends, packet_bytes, own / CROSS_ABOVE, packets, _start_ns(k, gap)) for k in range(count)
+    ]
+    return beside(_probe("delay", f"cross {way}", streams), more)
+
+
+def losses(ways: Ways, capacity_bps: Mapping[str, float], loads: Sequence[Load]) -> ProbeRequest:
+    """Many small packets both ways, which take little of the capacity."""
+    streams = []
+    for way, ends in ways.items():
+        interval = max(2 * PROBE_BYTES * BYTE_NS / capacity_bps[way] / LOSS_SHARE, 50_000)
+        packets = max(min(LOSS_PACKETS, int(LONGEST_LOSS_NS / interval)), 20)
+        streams.append({**_stream(way, *ends, PROBE_BYTES, interval, packets), "raw": False})
+    return beside(_probe("loss", "loss", streams), loads)
+
+
+def beside(probe: ProbeRequest, loads: Sequence[Load]) -> ProbeRequest:
+    """The probe with this load beside it, from its start to its end, in packets as long as `MTU` says."""
+    own = probe["streams"]
+    lasting = max(each.get("start_ns", 0) + each["interval_ns"] * each["packets"] for each in own)
+    streams = list(own)
+    for number, load in enumerate(loads):
+        interval = load.packet_bytes * BYTE_NS / load.rate_bps
+        packets = math.ceil(lasting / interval)
+        stream = _stream(f"others {number}", load.source, load.sink, load.packet_bytes, interval, packets)
+        streams.append({**stream, "raw": False})
+    return {**probe, "streams": streams}
+
+
+def _start_ns(number: int, gap_ns: float) -> int:
+    """Of a train: up to half a gap later than its turn, by a sequence that is even and has no period (Weyl)."""
+    return round((1 + number + (number * GOLDEN) % 1 / 2) * gap_ns)
+
+
+def _train(
+    name: str, ends: tuple[PathEnd, PathEnd], packet_bytes: int, interval_ns: float, packets: int, start_ns: int
+) -> dict[str, Any]:
+    batch = BATCH_PACKETS if interval_ns <= AT_ONCE_NS else 1
+    stream = _stream(name, *ends, packet_bytes, interval_ns, packets)
+    return {**stream, "batch_packets": batch, "start_ns": start_ns}
+
+
+def _stream(name: str, a: PathEnd, b: PathEnd, size: int, interval_ns: float, packets: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "from": a.data,
+        "to": b.data,
+        "packet_bytes": size,
+        "interval_ns": max(round(interval_ns), 1),
+        "packets": packets,
+        "raw": True,
+    }
+
+
+def _probe(kind: str, name: str, streams: list[dict[str, Any]], drain_s: int = 1) -> ProbeRequest:
+    return {"kind": kind, "name": name, "drain_ns": drain_s * DRAIN_NS, "streams": streams}

@@ -1,0 +1,110 @@
+"""What the virtual kernel is given: it follows the lab and what runs in it, is refused where it does not fit, and is
+what a lab with full links was measured to touch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator import traffic_request
+from labs import host
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime import memory
+from labs.runtime.base import LabError
+from labs.runtime.program import Command, Program
+from labs.runtime.tests.lab import BINARY
+from labs.runtime.virtual import VirtualRuntime
+from labs.spec import from_template
+from labs.units import NS_PER_SECOND
+
+TCP = {"kind": "bulk", "bidirectional": False}
+
+
+def lab(**overrides: str) -> Plan:
+    settings = {"name": f"me{os.getpid()}", "rtt": "100ms", "rate": "100M", "dither": "0", "ip": "4", **overrides}
+    return compile(from_template("dumbbell", settings), host.virtual_facts())
+
+
+def sends(*works: dict[str, Any], commands: tuple[Command, ...] = (), **socket: int) -> Program:
+    return Program(commands=commands, traffic={"flows": [{"work": work, "socket": socket} for work in works]})
+
+
+def udp(**law: Any) -> dict[str, Any]:
+    return {"kind": "udp", "size_bytes": law}
+
+
+def test_a_lab_larger_than_the_machine_is_refused_with_the_arithmetic(tmp_path: Path) -> None:
+    big = lab(rate="20G", rtt="1s", pairs="5")
+    wanted = memory.need(big)
+    assert wanted.packets > 2 * 20e9 / 8 / 1538, "1 s of 20 Gbit/s, both ways"
+    with pytest.raises(LabError) as refused:
+        memory.refuse(big.lab, memory.Need(wanted.nodes, wanted.packets * 1000, wanted.packet_bytes), tmp_path)
+    words = str(refused.value)
+    assert f"{wanted.packets * 1000} packets on the links × {wanted.packet_bytes}B" in words
+    assert "free" in words and "lower rate" in words
+
+
+def test_memory_follows_the_lab() -> None:
+    small, large = memory.need(lab()), memory.need(lab(rate="10G"))
+    assert large.packets > 50 * small.packets
+    assert small.bytes < 512 * memory.MIB < large.bytes
+
+
+def test_memory_follows_the_flows() -> None:
+    works: list[dict[str, Any]] = [
+        *([TCP] * 3000),
+        {"kind": "bulk", "bidirectional": True},
+        {"kind": "messages", "ranks": [{}] * 5},
+    ]
+    none, many = memory.need(lab(), Program()), memory.need(lab(), sends(*works))
+    assert (none.threads, many.threads) == (0, 6000 + 4 + 10)
+    assert many.bytes - none.bytes > 3000 * 112 << 10, "what 1000 flows were seen to touch, thrice"
+
+
+def test_858_ms_each_way_at_10_gbit_s_fit_in_16_gb() -> None:
+    """GtrcNET-10's range, with 1 BDP of buffer."""
+    longest = lab(rate="10G", rtt="1716ms", buffer="1BDP")
+    assert 13e9 < memory.need(longest, sends(TCP, commands=(Command("left1", ("/bin/ping", "right1")),))).bytes < 16e9
+    assert memory.need(longest, sends(TCP, commands=(Command("left1", ("iperf3",)),))).bytes > 25e9
+    assert memory.need(longest) == memory.need(longest, Program(commands=(Command("left1", ("iperf3",)),)))
+
+
+def test_packets_whose_payload_is_kept_count_with_it() -> None:
+    jumbo = lab(mtu="9000", rate="1G")
+    shared, kept = memory.need(jumbo, sends(TCP)), memory.need(jumbo, sends(TCP, udp(law="constant", value=8972)))
+    assert (shared.packets, shared.packet_bytes) == (kept.packets, 3072) and kept.packet_bytes == 16384 + 1024
+    assert memory.need(jumbo, Program(probe={})).packet_bytes == 16384 + 1024
+    assert memory.need(jumbo, sends(udp(law="pareto", mean=9e9, shape=1.1))).packets == shared.packets
+    small = memory.need(jumbo, sends(udp(law="uniform", low=50, high=150)))
+    assert small.packets > 50 * shared.packets and small.packet_bytes == 2048
+    segments = memory.need(jumbo, sends(TCP, mss_bytes=536))
+    assert segments.packets > 15 * shared.packets and segments.packet_bytes == 3072
+
+
+@pytest.mark.virtual
+def test_full_links_take_what_is_said(tmp_path: Path) -> None:
+    """Both directions of 1 Gbit/s × 200 ms fill their buffers: 100 000 packets on the links."""
+    plan = lab(rate="1G", rtt="400ms", buffer="1BDP", dither="auto")
+    ends = {
+        key: traffic_request.end(plan.lab, name, traffic_request.addresses_of(plan)[name])
+        for key, name in (("from", "left1"), ("to", "right1"))
+    }
+
+    def program(socket: dict[str, Any]) -> Program:
+        flow = {"name": "both", "start_ns": 0, "stop_ns": 8 * NS_PER_SECOND, **ends, "socket": socket}
+        flows = [{**flow, "work": {**TCP, "bidirectional": True, "bytes": None}}]
+        longest_ns = 9 * NS_PER_SECOND
+        return Program(traffic=traffic_request.request(plan, flows, "virtual", longest_ns), longest_ns=longest_ns)
+
+    def touched(**socket: Any) -> int:
+        place = tmp_path / str(len(socket))
+        return VirtualRuntime(BINARY).run(plan, program({"congestion": "scalable", **socket}), place).cost.touched_bytes
+
+    wanted = memory.need(plan, program({}))
+    assert wanted.packets > 100_000
+    on_links = touched() - touched(window_bytes=10_000)
+    assert 0.7 < on_links / (wanted.packets * wanted.packet_bytes) < 1

@@ -1,0 +1,37 @@
+"""The keys of hosts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from labs.spec.fields.model import Model
+from labs.spec.fields.pacing import HostPacing
+from labs.spec.fields.stack import Stack
+
+
+class Host(Model):
+    """The settings of hosts."""
+
+    what: ClassVar[str] = "key of a host"
+    pacing: tuple[HostPacing, ...] = Field(
+        (),
+        description="the rate of what it sends, at its own exit; a list, where it differs between destinations; none "
+        "if absent",
+        examples=["{psp: 400Mbit/s}", "[{psp: 100Mbit/s, to: right1}, {psp: 400Mbit/s}]"],
+    )
+
+    stack: Stack | None = Field(
+        None,
+        description="what its TCP does, or the name of a profile; as every host of a lab does it if absent",
+        examples=["windows-xp", "{window_scaling: off, sack: off}"],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one(cls, value: Any) -> Any:
+        """One pacing stands for a list of it alone."""
+        if isinstance(value, dict) and "pacing" in value and not isinstance(value["pacing"], (list, tuple)):
+            return {**value, "pacing": [value["pacing"]]}
+        return value

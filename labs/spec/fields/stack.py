@@ -1,0 +1,147 @@
+"""The keys of a host's TCP, and the profiles that have names.
+
+A profile is what the documentation of a system says of its TCP, as far as settings of Linux can imitate it. Each names
+its sources; what no setting imitates is in docs/stacks.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+
+from labs.spec.fields.model import Model
+from labs.spec.values import SocketBufferText, WindowText
+from labs.wording import nearest
+
+Switch = Literal["on", "off"]
+
+
+def _profile(value: object) -> str:
+    if isinstance(value, str) and value in PROFILES:
+        return value
+    raise ValueError(f"unknown profile, {nearest(str(value), PROFILES)}")
+
+
+ProfileName = Annotated[str, PlainValidator(_profile), WithJsonSchema({"type": "string", "title": "profile"})]
+
+
+class Stack(Model):
+    """What a host's TCP does; None: as the profile says, else as every host of a lab does it.
+
+    The name of a profile stands for it alone, so that a sweep can go over them.
+    """
+
+    what: ClassVar[str] = "key of a stack"
+    profile: ProfileName | None = Field(
+        None, description="a system's settings, which the other keys change; none if absent", examples=["windows-xp"]
+    )
+    window_scaling: Switch | None = Field(
+        None, description="RFC 7323; off: the window is 65535 bytes at most, both ways; on if absent", examples=["off"]
+    )
+    sack: Switch | None = Field(
+        None, description="selective acknowledgements (RFC 2018), of both ends; on if absent", examples=["off"]
+    )
+    timestamps: Switch | None = Field(
+        None, description="RFC 7323, 12 bytes of each segment, of both ends; on if absent", examples=["off"]
+    )
+    delayed_ack: Switch | None = Field(
+        None,
+        description="off: each segment is acknowledged at once; on: every second one, as Linux does it; on if absent",
+        examples=["off"],
+    )
+    window: WindowText | None = Field(
+        None,
+        description="the receive window has this size from the first segment on, and does not grow by itself; `auto`: "
+        "what the lab's longest path and largest queue hold; as `rmem` if absent",
+    )
+    rmem: SocketBufferText | None = Field(
+        None,
+        description="the receive buffer grows to this size by itself; about 60% of it is offered as window; four "
+        "times the BDP, 4 MiB at least, if absent",
+        examples=["6MiB"],
+    )
+    wmem: SocketBufferText | None = Field(
+        None,
+        description="the send buffer grows to this size by itself; about 45% of it is payload; four times the BDP, "
+        "4 MiB at least, if absent",
+        examples=["4MiB"],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _word(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"profile": value}
+        if not isinstance(value, dict) or not value:
+            raise ValueError('write the name of a profile, like "windows-xp", or keys, like "{sack: off}"')
+        return value
+
+    @model_validator(mode="after")
+    def _one_window(self) -> Stack:
+        if self.window is not None and self.rmem is not None:
+            raise ValueError('"window" stays, "rmem" grows: write one of them')
+        return self
+
+    def written_out(self) -> Stack:
+        """The same with the profile's own keys where nothing else is written."""
+        if self.profile is None:
+            return self
+        own = {key: getattr(self, key) for key in Stack.model_fields if getattr(self, key) is not None}
+        values = {key: value for key, value in PROFILES[self.profile].stack if value is not None}
+        if "rmem" in own:
+            values.pop("window", None)
+        if "window" in own:
+            values.pop("rmem", None)
+        return Stack.model_construct(**{**values, **own})
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A system's settings, and where they are documented."""
+
+    stack: Stack
+    about: str
+    sources: str
+
+
+def _written(**keys: str) -> Stack:
+    return Stack.model_validate(keys)
+
+
+_KB_224829 = "Microsoft, Description of Windows TCP features (KB 224829)"
+_MS_TCP = "Microsoft, TCP/IP and NBT configuration parameters (`TcpWindowSize`, `Tcp1323Opts`, `SackOpts`)"
+_BSD_TCP = "FreeBSD tcp(4) and tuning(7) (`net.inet.tcp.recvspace`, `sendspace`, `rfc1323`, `sack.enable`)"
+_JGN2 = "JGN II slides: “expand socket buffer size, set RFC1323 etc.”"
+
+PROFILES: Mapping[str, Profile] = {
+    "linux": Profile(
+        _written(rmem="6MiB", wmem="4MiB"),
+        "as a Linux host is without a word: a buffer that grows to 6 MiB",
+        "Linux, Documentation/networking/ip-sysctl (`tcp_rmem`, `tcp_wmem`; 6 MiB until Linux 6.15)",
+    ),
+    "linux-tuned": Profile(
+        _written(window_scaling="on"), "buffers for the lab's path, as every host of a lab has them", _JGN2
+    ),
+    "freebsd-5.3": Profile(
+        _written(window="64KiB", wmem="72KiB"),
+        "a window of 64 KiB that does not grow; RFC 1323 and SACK on; 32 KiB of payload in the send buffer",
+        _BSD_TCP,
+    ),
+    "freebsd-5.3-tuned": Profile(
+        _written(window="auto"), "a window for the lab's path that does not grow", f"{_BSD_TCP}; {_JGN2}"
+    ),
+    "windows-xp": Profile(
+        _written(window="17520B", window_scaling="off", timestamps="off"),
+        "12 segments of 1460 bytes, as on Ethernet of up to 100 Mbit/s; RFC 1323 off, SACK on",
+        f"{_KB_224829}; {_MS_TCP}",
+    ),
+    "windows-xp-tuned": Profile(
+        _written(window="auto"),
+        "`Tcp1323Opts` 3 and a window for the lab's path that does not grow",
+        f"{_KB_224829}; {_JGN2}",
+    ),
+}
+"""By name. The tuned ones are the receivers of the experiments on JGN II."""
