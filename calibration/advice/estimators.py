@@ -172,10 +172,12 @@ def buffer(
         parts["stack path"] = rectangular(instrument.stack_ns)
     middle = quantile(waits, 0.5)
     varies = longest - middle > max(STEADY_SHARE * longest, 3 * own)
-    doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
+    doubt = ""
+    if varies:
+        doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
     size = value * rate.value / BYTE_NS
     of_size = {**_times(parts, rate.value / BYTE_NS), "capacity": _together(rate) * value / BYTE_NS}
-    return Buffered(Found(max(size, 0.0), of_size), Found(max(value, 0.0), parts), doubt if varies else "")
+    return Buffered(Found(max(size, 0.0), of_size), Found(max(value, 0.0), parts), doubt)
 
 
 def growing(full: Sequence[Packet], packet_ns: float) -> bool:

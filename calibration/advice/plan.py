@@ -37,6 +37,8 @@ OVERLOAD = 2.0
 LOAD_NS, LONGEST_LOAD_NS = 300 * MS, 12 * SECOND
 """The first load that is to fill the buffer, and the longest one."""
 LOAD_GROWS = 4
+FULL_LOSES = 0.1
+"""Of a load that fills the buffer at least so much is lost: else the host could not send it, or nothing limits it."""
 LEAST_LOAD_PACKETS, MOST_LOAD_PACKETS = 400, 400_000
 CROSS_PACKETS = 4_000
 """In all trains that tell of cross traffic; a train has at most a hundredth of it."""

@@ -186,6 +186,8 @@ class Simulated:
 
     limit: int = 60
     own_ns: float = OWN
+    slowest_ns: float = 0.0
+    """From one packet that is sent to the next, at least, of loads."""
     loads: int = 0
     largest: int = 1500
     dead: bool = False
@@ -204,7 +206,8 @@ class Simulated:
         own = self.own_ns * asked["packet_bytes"] / SIZE
         free, arrivals = 0.0, list[tuple[float, float]]()
         for number in range(asked["packets"]):
-            at = asked.get("start_ns", 0) + number * asked["interval_ns"]
+            interval = max(asked["interval_ns"], self.slowest_ns if asked["packets"] > 1000 else 0.0)
+            at = asked.get("start_ns", 0) + number * interval
             if self.dead or math.ceil((free - at) / own) > self.limit or asked["packet_bytes"] > self.largest:
                 continue
             free = max(free, at) + own
@@ -253,6 +256,10 @@ def test_a_large_buffer_takes_longer_loads_and_one_that_never_fills_has_no_value
     found = measure.characterise(asked(), endless.send)
     assert found.forward.buffer.value is None
     assert found.forward.buffer.note == "not filled by 2 × the capacity for 12 s"
+    assert endless.loads == 8
+    slow = Simulated(slowest_ns=OWN)  # of a host
+    note = measure.characterise(asked(), slow.send).forward.buffer.note
+    assert note == "not filled: of a load of 2 × the capacity 0.0% were lost"
 
 
 def test_a_path_that_answers_nothing_is_refused() -> None:
