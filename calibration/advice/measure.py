@@ -97,7 +97,7 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
         base = _base([*trains[way], *slower], asked.instrument)
         held = estimators.buffer(filled.packets[way], base, capacities[way], mtu, asked.instrument)
         size, wait = held.size, held.wait
-        cross = estimators.cross(slower, mtu, capacities[way], asked.instrument)
+        cross = estimators.cross(slower, mtu, base, capacities[way], asked.instrument)
         doubts: tuple[str, ...] = ()
         if why := filled.lacks(way):
             size, wait = Found(None, {}, why), Found(None, {}, why)

@@ -106,7 +106,9 @@ def overload(
     """More than the bottleneck carries, for so long."""
     interval = packet_bytes * BYTE_NS / capacity_bps / OVERLOAD
     packets = min(max(math.ceil(lasting_ns / interval), LEAST_LOAD_PACKETS), MOST_LOAD_PACKETS)
-    return beside(_probe("saturate", f"load {way}", [_stream(way, *ends, packet_bytes, interval, packets)], 4), more)
+    # Two at once: a sender that paused makes up for it.
+    stream = {**_stream(way, *ends, packet_bytes, interval, packets), "batch_packets": 2}
+    return beside(_probe("saturate", f"load {way}", [stream], 4), more)
 
 
 def stretched(
