@@ -172,10 +172,12 @@ def buffer(
         parts["stack path"] = rectangular(instrument.stack_ns)
     middle = quantile(waits, 0.5)
     varies = longest - middle > max(STEADY_SHARE * longest, 3 * own)
-    doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
+    doubt = ""
+    if varies:
+        doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
     size = value * rate.value / BYTE_NS
     of_size = {**_times(parts, rate.value / BYTE_NS), "capacity": _together(rate) * value / BYTE_NS}
-    return Buffered(Found(max(size, 0.0), of_size), Found(max(value, 0.0), parts), doubt if varies else "")
+    return Buffered(Found(max(size, 0.0), of_size), Found(max(value, 0.0), parts), doubt)
 
 
 def growing(full: Sequence[Packet], packet_ns: float) -> bool:
@@ -197,19 +199,23 @@ def loss(lost: int, sent: int) -> Found:
     return Found(lost / sent * PPB, {"finite sample": half / COVERAGE_FACTOR}, f"{lost} of {sent}")
 
 
-def cross(trains: Sequence[Train], packet_bytes: int, rate: Found, instrument: Instrument | None) -> Found:
+def cross(trains: Sequence[Train], packet_bytes: int, base: Found, rate: Found, instrument: Instrument | None) -> Found:
     """What others send through the bottleneck, in bit/s: by the dispersion of trains that come at more than its
     capacity.
 
     From the first to the last packet of such a train the queue is never empty: what it served beside the train, which
     is capacity × time of arrivals − the train, came while the train was sent (Melander, Björkman, Gunningberg,
-    GLOBECOM 2000).
+    GLOBECOM 2000). A train of which a packet hardly waited is left out: its sender paused, and the queue was empty.
     """
     sent, arrived = sum(train.sent for train in trains), sum(len(train.packets) for train in trains)
     cut = (Train(train.sent, train.packets[FILLING_PACKETS:]) for train in trains)
-    known = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
-    if rate.value is None or len(known) < LEAST_TRAINS:
-        return Found(None, {}, rate.note if rate.value is None else f"{len(known)} trains arrived: too few")
+    long = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
+    if rate.value is None or base.value is None:
+        return Found(None, {}, rate.note or base.note)
+    least_ns = base.value + packet_bytes * BYTE_NS / rate.value / 2
+    known = [train for train in long if min(packet.delay_ns for packet in train.packets) > least_ns]
+    if len(known) < LEAST_TRAINS:
+        return Found(None, {}, f"{len(known)} of {len(trains)} trains kept the queue busy: too few")
     each, stretched = [], []
     for train in known:
         served = (len(train.packets) - 1) * packet_bytes * BYTE_NS

@@ -97,12 +97,14 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
         base = _base([*trains[way], *slower], asked.instrument)
         held = estimators.buffer(filled.packets[way], base, capacities[way], mtu, asked.instrument)
         size, wait = held.size, held.wait
-        if filled.growing[way]:
-            why = f"not filled by {plan.OVERLOAD:g} × the capacity for {filled.lasting_ns / SECOND:g} s"
-            size, wait = (dataclasses.replace(each, value=None, components={}, note=why) for each in (size, wait))
-        cross = estimators.cross(slower, mtu, capacities[way], asked.instrument)
-        offered = plan.OVERLOAD * rates[way]
-        doubt = estimators.doubt(filled.packets[way], mtu, offered, rates[way], cross.value or 0.0)
+        cross = estimators.cross(slower, mtu, base, capacities[way], asked.instrument)
+        doubts: tuple[str, ...] = ()
+        if why := filled.lacks(way):
+            size, wait = Found(None, {}, why), Found(None, {}, why)
+        else:
+            offered = plan.OVERLOAD * rates[way]
+            share = estimators.doubt(filled.packets[way], mtu, offered, rates[way], cross.value or 0.0)
+            doubts = tuple(text for text in (share, held.doubt) if text)
         told = lost[way]
         dropped = max(told["lost_packets"] - told["socket_drops_packets"], 0)
         result[way] = Way(
@@ -111,7 +113,7 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
             buffer_time=_estimate(wait, "ns"),
             loss=_estimate(estimators.loss(dropped, told["sent_packets"]), "ppb"),
             cross=_estimate(cross, "bit/s"),
-            doubts=tuple(text for text in (doubt, held.doubt) if text),
+            doubts=doubts,
         )
     return result
 
@@ -122,12 +124,22 @@ class _Filled:
 
     packets: dict[str, Sequence[Packet]]
     growing: dict[str, bool]
+    lost: dict[str, float]
+    """The share of the last load."""
     lasting_ns: float = 0.0
+
+    def lacks(self, way: str) -> str:
+        """Why the buffer was not filled; empty where it was."""
+        if self.growing[way]:
+            return f"not filled by {plan.OVERLOAD:g} × the capacity for {self.lasting_ns / SECOND:g} s"
+        if self.lost[way] < plan.FULL_LOSES:
+            return f"not filled: of a load of {plan.OVERLOAD:g} × the capacity {self.lost[way]:.1%} were lost"
+        return ""
 
 
 def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _Filled:
     """Loads, each longer than the one before, until the wait grows no more."""
-    filled = _Filled({}, dict.fromkeys(asked.ways, True))
+    filled = _Filled({}, dict.fromkeys(asked.ways, True), dict.fromkeys(asked.ways, 0.0))
     number = 0
     while waiting := [way for way, grows in filled.growing.items() if grows]:
         filled.lasting_ns = plan.load_ns(number)
@@ -135,7 +147,9 @@ def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _
             plan.overload(way, asked.ways[way], mtu, rates[way], filled.lasting_ns, asked.loads) for way in waiting
         ]
         for way, result in zip(waiting, send(probes), strict=True):
-            packets = sorted(_packets(_of(result)[way]), key=lambda packet: packet.sent_ns)
+            told = _of(result)[way]
+            filled.lost[way] = told["lost_packets"] / max(told["sent_packets"], 1)
+            packets = sorted(_packets(told), key=lambda packet: packet.sent_ns)
             filled.packets[way] = packets[len(packets) // 2 :]
             filled.growing[way] = estimators.growing(packets, mtu * BYTE_NS / rates[way])
         number += 1

@@ -37,6 +37,8 @@ OVERLOAD = 2.0
 LOAD_NS, LONGEST_LOAD_NS = 300 * MS, 12 * SECOND
 """The first load that is to fill the buffer, and the longest one."""
 LOAD_GROWS = 4
+FULL_LOSES = 0.1
+"""Of a load that fills the buffer at least so much is lost: else the host could not send it, or nothing limits it."""
 LEAST_LOAD_PACKETS, MOST_LOAD_PACKETS = 400, 400_000
 CROSS_PACKETS = 4_000
 """In all trains that tell of cross traffic; a train has at most a hundredth of it."""
@@ -104,7 +106,9 @@ def overload(
     """More than the bottleneck carries, for so long."""
     interval = packet_bytes * BYTE_NS / capacity_bps / OVERLOAD
     packets = min(max(math.ceil(lasting_ns / interval), LEAST_LOAD_PACKETS), MOST_LOAD_PACKETS)
-    return beside(_probe("saturate", f"load {way}", [_stream(way, *ends, packet_bytes, interval, packets)], 4), more)
+    # Two at once: a sender that paused makes up for it.
+    stream = {**_stream(way, *ends, packet_bytes, interval, packets), "batch_packets": 2}
+    return beside(_probe("saturate", f"load {way}", [stream], 4), more)
 
 
 def stretched(

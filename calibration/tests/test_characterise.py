@@ -144,17 +144,27 @@ def test_loss_has_wilsons_interval() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.8])
 def test_cross_traffic_is_what_the_queue_served_beside_the_train(share: float) -> None:
     others = [] if not share else [n * OWN / share + 7 for n in range(int(2100 * NS_PER_MS * share / OWN))]
-    found = estimators.cross(trains(OWN / plan.CROSS_ABOVE, 40, others), SIZE, RATE, None)
+    found = estimators.cross(trains(OWN / plan.CROSS_ABOVE, 40, others), SIZE, BASE_DELAY, RATE, None)
     assert found.value is not None
     assert abs(found.value - share * C) <= expanded(found.components) < 0.05 * C
 
 
 def test_an_uncertain_capacity_makes_cross_traffic_uncertain() -> None:
-    exact = estimators.cross(trains(OWN / 1.5, 40), SIZE, RATE, None)
-    vague = estimators.cross(trains(OWN / 1.5, 40), SIZE, Found(C, {"finite sample": 0.01 * C}), None)
+    exact = estimators.cross(trains(OWN / 1.5, 40), SIZE, BASE_DELAY, RATE, None)
+    vague = estimators.cross(trains(OWN / 1.5, 40), SIZE, BASE_DELAY, Found(C, {"finite sample": 0.01 * C}), None)
     assert expanded(vague.components) > 0.02 * C > expanded(exact.components)
     lossy = [Train(80, train.packets) for train in trains(OWN / 1.5, 40)]
-    assert "may be more" in estimators.cross(lossy, SIZE, RATE, None).note
+    assert "may be more" in estimators.cross(lossy, SIZE, BASE_DELAY, RATE, None).note
+
+
+def test_trains_whose_sender_paused_are_left_out() -> None:
+    good = trains(OWN / 1.5, 40)
+    paused = [n * OWN / 1.5 + (10 * OWN if n >= 20 else 0) + k * 100 * NS_PER_MS for k in range(20) for n in range(40)]
+    broken = [Train(40, served(paused[40 * k : 40 * k + 40])) for k in range(20)]
+    found = estimators.cross([*good, *broken], SIZE, BASE_DELAY, RATE, None)
+    assert found.value is not None and found.value <= expanded(found.components)
+    assert found.note == "40 trains"
+    assert estimators.cross(broken, SIZE, BASE_DELAY, RATE, None).value is None
 
 
 def test_trains_lie_in_no_step_and_end_before_the_next() -> None:
@@ -186,6 +196,8 @@ class Simulated:
 
     limit: int = 60
     own_ns: float = OWN
+    slowest_ns: float = 0.0
+    """From one packet that is sent to the next, at least, of loads."""
     loads: int = 0
     largest: int = 1500
     dead: bool = False
@@ -204,7 +216,8 @@ class Simulated:
         own = self.own_ns * asked["packet_bytes"] / SIZE
         free, arrivals = 0.0, list[tuple[float, float]]()
         for number in range(asked["packets"]):
-            at = asked.get("start_ns", 0) + number * asked["interval_ns"]
+            interval = max(asked["interval_ns"], self.slowest_ns if asked["packets"] > 1000 else 0.0)
+            at = asked.get("start_ns", 0) + number * interval
             if self.dead or math.ceil((free - at) / own) > self.limit or asked["packet_bytes"] > self.largest:
                 continue
             free = max(free, at) + own
@@ -253,6 +266,10 @@ def test_a_large_buffer_takes_longer_loads_and_one_that_never_fills_has_no_value
     found = measure.characterise(asked(), endless.send)
     assert found.forward.buffer.value is None
     assert found.forward.buffer.note == "not filled by 2 × the capacity for 12 s"
+    assert endless.loads == 8
+    slow = Simulated(slowest_ns=OWN)  # of a host
+    note = measure.characterise(asked(), slow.send).forward.buffer.note
+    assert note == "not filled: of a load of 2 × the capacity 0.0% were lost"
 
 
 def test_a_path_that_answers_nothing_is_refused() -> None:
