@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "generator.engine.cli:run_command",
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
+    "advise": "generator.advice.cli:advise_command",
     "hstts": "generator.suites.cli:hstts_command",
     "paper": "generator.papers.cli:paper_command",
     "transfers": "generator.transfers.cli:transfers_command",
@@ -72,10 +73,10 @@ PARTS = {
     "wall": "calibration.host.measurement:wall_of",
 }
 EXPORTS = {"write": "generator.exports:write"}
-
+ADVICE = {"compare": "analysis.comparisons:of"}
+PAPERS = {"page": "analysis.papers:write"}
 METERS = {"bursts": "calibration.bursts:points"}
 """What targets of papers measure without a scenario."""
-PAPERS = {"page": "analysis.papers:write"}
 
 
 @click.group(
@@ -105,6 +106,7 @@ def main(context: click.Context) -> None:
             "ewan.pages": PAGES,
             "ewan.exports": EXPORTS,
             "ewan.meters": METERS,
+            "ewan.advice": ADVICE,
             "ewan.papers": PAPERS,
         }
     )

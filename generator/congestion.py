@@ -60,6 +60,12 @@ def own(folder: Path = MODULES) -> dict[str, str]:
     return {name: source.stem for source in sources for name in _REGISTERED.findall(source.read_text())}
 
 
+def as_bpf(folder: Path = MODULES) -> dict[str, str]:
+    """Those of our own that are BPF programs, too."""
+    programs = {path.name.removesuffix(".bpf.c") for path in (folder / "bpf").glob("*.bpf.c")}
+    return {name: module for name, module in own(folder).items() if module in programs}
+
+
 def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
     """Those that this kernel lets a node's sockets have: tried as root, else by what the kernel allows to anybody."""
     listed = {name for file in ("available", "allowed") for name in _words(proc / f"tcp_{file}_congestion_control")}
@@ -93,7 +99,8 @@ def _loaded(missing: Sequence[str]) -> str:
     modules = sorted({module for name, module in own().items() if name in missing})
     if not modules:
         return ""
-    if BTF.exists():
+    only = sorted(set(modules) - set(as_bpf().values())) if BTF.exists() else []
+    if BTF.exists() and not only:
         needs = "apt install make clang bpftool libbpf-dev"
         return f"; or give this kernel ours, as root: make -C {MODULES.relative_to(ROOT)} bpf-load ({needs})"
     package = dict(_PACKAGE.findall((MODULES / "dkms.conf").read_text()))
@@ -103,7 +110,8 @@ def _loaded(missing: Sequence[str]) -> str:
         f"dkms install {name}/{version}",
         f"modprobe -a {' '.join(modules)}",
     )
-    return f"; or give this kernel ours, as root: {' && '.join(steps)}"
+    why = f" ({', '.join(only)}: no BPF program)" if only else ""
+    return f"; or give this kernel ours, as root{why}: {' && '.join(steps)}"
 
 
 def _words(path: Path) -> list[str]:

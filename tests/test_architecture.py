@@ -74,6 +74,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 COMMANDS = (
     "labs.commands",
     "generator.cli",
+    "generator.advice.cli",
     "generator.engine.cli",
     "generator.engine.ending",
     "generator.engine.several",

@@ -26,17 +26,17 @@ def make(*words: str | Path) -> None:
 @pytest.fixture
 def loaded() -> Iterator[None]:
     """As a user loads them, unless this host has them already."""
-    if set(congestion.own()) <= set(congestion.in_live(congestion.own())):
+    if set(congestion.as_bpf()) <= set(congestion.in_live(congestion.as_bpf())):
         yield
         return
     make("bpf-load")
     yield
     make("bpf-unload")
-    assert not set(congestion.own()) & set(congestion.in_live(congestion.own()))
+    assert not set(congestion.as_bpf()) & set(congestion.in_live(congestion.as_bpf()))
 
 
 def test_a_live_lab_has_them(loaded: None, ewan: Ewan, tmp_path: Path) -> None:
-    names = sorted(congestion.own())
+    names = sorted(congestion.as_bpf())
     congestion.refuse(names, virtual=False)
     lab = ("dumbbell", "--rtt", "20ms", "--rate", "20M", "--runtime", "netns")
     result = ewan("transfer", *lab, "--cc", ",".join(names), "--for", "1500ms", "--json", cwd=tmp_path)

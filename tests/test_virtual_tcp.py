@@ -28,6 +28,7 @@ SECOND = 10**9
 # All that Linux 6.12 has, and ours.
 VARIANTS = ["bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "reno"]
 VARIANTS += ["scalable", "vegas", "veno", "westwood", "yeah", "fast", "ghstcp", "ghstcp0", "hstcp"]
+VARIANTS += ["bbr3", "prague"]
 TRANSFER_BYTES = 20_000_000
 GROUP = 5
 TURN_NS = 60 * SECOND

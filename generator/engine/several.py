@@ -10,15 +10,17 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from generator.engine import engine, preparation
+from generator.engine import engine, forecast, preparation, reservation
 from generator.engine.ending import status_of
 from generator.engine.experiment import Experiment
-from generator.engine.parts import Facts, Parts
+from generator.engine.parts import Facts, Parts, Wall
 from generator.engine.preparation import Prepared
 from generator.scenario import Runs
 from labs import rundir
 from labs.commands.errors import Incomplete
 from labs.context import Context
+from labs.runtime import cpu, memory
+from labs.units import about
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +81,20 @@ def run(
         for each in waiting.values():
             each.drop()
     return complete
+
+
+def needed(runs: Runs, wall: Wall) -> str:
+    """What runs of the virtual clock need, in one line: their number, their time in both clocks, and the memory that
+    the largest of them may take."""
+    needs, entries = reservation.Needs(), []
+    for job in preparation.jobs(runs, True):
+        needs.add(job, True)
+        entries.append(job.entry)
+    lasting = about(sum(entry.expected_ns for entry in entries), "time", 3)
+    text = f"{engine.counted(len(entries), 'run')}, {lasting} of simulated time"
+    text += f"; {forecast.Forecast(entries, wall).words(entries, len(cpu.free()))}"
+    if needs.largest is None:
+        return text
+    most, free = needs.largest[1].bytes, memory.free_memory_bytes()
+    short = f", of which there are {about(free, 'size', 2)} here: it is refused" if most > free else ""
+    return f"{text}; at most {about(most, 'size', 2)} of memory for a run{short}"

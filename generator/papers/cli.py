@@ -18,7 +18,7 @@ import click
 import orjson
 
 from generator.engine import cli as running
-from generator.engine import ending, engine, forecast, preparation, reservation
+from generator.engine import ending, engine, preparation, several
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Parts, Wall
 from generator.papers import experiments, ledger, targets, verdicts
@@ -32,7 +32,6 @@ from labs.commands.group import composed
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
 from labs.errors import UserError
-from labs.runtime import cpu, memory
 from labs.sheet import Sheet, grid
 from labs.units import NS_PER_SECOND, about
 
@@ -191,18 +190,8 @@ def planned(target: Target, wanted: Mapping[str, Wanted], wall: Wall) -> list[st
 def needed(wanted: Wanted, wall: Wall) -> str:
     """The runs of a scenario, their time in both clocks, and the memory that the largest of them may take."""
     assert wanted.scenario is not None
-    needs, entries = reservation.Needs(), []
-    for job in preparation.jobs(wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds), True):
-        needs.add(job, True)
-        entries.append(job.entry)
-    lasting = about(sum(entry.expected_ns for entry in entries), "time", 3)
-    text = f"{engine.counted(len(entries), 'run')}, {lasting} of simulated time"
-    text += f"; {forecast.Forecast(entries, wall).words(entries, len(cpu.free()))}"
-    if needs.largest is None:
-        return text
-    most, free = needs.largest[1].bytes, memory.free_memory_bytes()
-    short = f", of which there are {about(free, 'size', 2)} here: it is refused" if most > free else ""
-    return f"{text}; at most {about(most, 'size', 2)} of memory for a run{short}"
+    runs = wanted.scenario.runs(wanted.settings, wanted.scale, wanted.seeds)
+    return several.needed(runs, wall)
 
 
 def described(

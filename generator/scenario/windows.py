@@ -22,8 +22,8 @@ MOST_UPDATES = 20_000
 _CUBIC_C = 0.4
 _HIGHSPEED = ("highspeed", "hstcp", "ghstcp", "ghstcp0")
 _LOW_WINDOW = {**dict.fromkeys(_HIGHSPEED, 38.0), "bic": 14.0, "scalable": 50.0}
-_BETA = {"cubic": 717 / 1024, "bic": 819 / 1024, "scalable": 0.875, "bbr": 1.0}
-_UNTOUCHED = ("bbr", "fast")
+_BETA = {"cubic": 717 / 1024, "bic": 819 / 1024, "scalable": 0.875, "bbr": 1.0, "bbr3": 1.0}
+_UNTOUCHED = ("bbr", "bbr3", "fast")
 
 
 @dataclass(slots=True)

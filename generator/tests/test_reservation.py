@@ -25,7 +25,8 @@ def test_the_virtual_kernel_has_the_congestion_controls_of_the_papers() -> None:
 
 
 def test_the_refusal_of_a_congestion_control_hints_at_the_virtual_clock() -> None:
-    missing = [name for name in congestion.in_virtual() if name not in congestion.in_live(congestion.in_virtual())]
+    linux = set(congestion.in_virtual()) - set(congestion.own())
+    missing = sorted(linux - set(congestion.in_live(linux)))
     if missing:
         with pytest.raises(LabError, match=f"{missing[0]}: this kernel lets nodes have .*reno.*--runtime virtual"):
             congestion.refuse(missing[:1], virtual=False)
@@ -37,7 +38,9 @@ def test_the_refusal_of_a_congestion_control_hints_at_the_virtual_clock() -> Non
 
 
 def test_the_names_of_our_own_congestion_controls_are_those_of_their_sources() -> None:
-    assert congestion.own() == {"fast": "tcp_fast"} | dict.fromkeys(("ghstcp", "ghstcp0", "hstcp"), "tcp_ghstcp")
+    ghstcp = dict.fromkeys(("ghstcp", "ghstcp0", "hstcp"), "tcp_ghstcp")
+    assert congestion.as_bpf() == {"bbr3": "tcp_bbr3", "fast": "tcp_fast"} | ghstcp
+    assert congestion.own() == congestion.as_bpf() | {"prague": "tcp_prague"}
     assert congestion.own().keys() <= set(congestion.in_virtual())
 
 
@@ -58,6 +61,9 @@ def test_the_refusal_of_our_own_says_how_a_kernel_gets_them(
     monkeypatch.setattr(congestion, "BTF", Path(types))
     with pytest.raises(LabError, match=f"--runtime virtual, whose kernel has them all; .* as root: {way}$"):
         congestion.refuse(["fast", "ghstcp", "hstcp"], virtual=False)
+    why = "" if types == "/nowhere" else r" \(tcp_prague: no BPF program\)"
+    with pytest.raises(LabError, match=rf"as root{why}: cp .* && modprobe -a tcp_fast tcp_prague$"):
+        congestion.refuse(["fast", "prague"], virtual=False)
     with pytest.raises(LabError, match=r"this kernel lets nodes have cubic, reno: [^;]*$"):
         congestion.refuse(["vegas"], virtual=False)
 

@@ -105,7 +105,7 @@ def test_reverse_pairs_are_as_many_as_the_level_says() -> None:
         ({"RTT": "0ms"}, 'RTT "0ms" has no BDP for a BUFFER of 1BDP: write "BUFFER=100pkt" too'),
         ({"MTU": "100"}, 'MTU "100": write the largest IP packet in bytes, from 576 to 65535'),
         ({"NS": "0"}, 'NS "0": write a whole number from 1 to 1000'),
-        ({"K": "1000000", "RATE": "1G"}, "RATE=1G K=1000000: C_a = C/K = 1000 bit/s: write what gives 8kbit/s to 100Gbit/s"),  # noqa: E501
+        ({"K": "1000000", "RATE": "1G"}, "RATE=1G K=1000000: C_a = C/K = 1000 bit/s: write what gives 8kbit/s to 1Tbit/s"),  # noqa: E501
     ],
 )  # fmt: skip
 def test_what_contradicts_itself_is_refused_with_the_arithmetic(given: dict[str, str], says: str) -> None:

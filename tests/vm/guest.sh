@@ -18,7 +18,7 @@ B() { ip netns exec b "$@"; }
 
 for module in $(cat /modules/order); do insmod /modules/$module || say failed "insmod $module"; done
 say kernel "$(uname -r)"
-loaded() { grep -c -E '^(sch_psp|tcp_fast|tcp_ghstcp) ' /proc/modules; }
+loaded() { grep -c -E '^(sch_psp|tcp_fast|tcp_ghstcp|tcp_bbr3|tcp_prague) ' /proc/modules; }
 say loaded "$(loaded)"
 say congestion "$(cat /proc/sys/net/ipv4/tcp_available_congestion_control)"
 
@@ -69,7 +69,7 @@ A tc qdisc change dev a0 parent 1:1 handle 3: bfifo limit 600000
 mtu 9000
 say tcp-jumbo "$(tcp 10.0.0.2 8)"
 mtu 1500
-for name in fast ghstcp ghstcp0 hstcp; do say tcp-$name "$(tcp 10.0.0.2 2 $name)"; done
+for name in fast ghstcp ghstcp0 hstcp bbr3 prague; do say tcp-$name "$(tcp 10.0.0.2 2 $name)"; done
 
 A tc class add dev a0 parent 1: classid 1:2 psp rate 1mbit
 A tc filter add dev a0 parent 1: protocol ip u32 match ip protocol 1 0xff flowid 1:2 || say failed filter
@@ -147,7 +147,7 @@ say lab-refused "$(echo '{"loss": {"kind": "every_nth", "n": 3}}' | ewan-node ch
 ewan-node down --state /run/ewan/vm >/dev/null || say failed "ewan-node down"
 say lab-left "$(ls /run/netns | wc -l)"
 sleep 1
-rmmod sch_psp tcp_fast tcp_ghstcp; say unloaded "$(loaded)"
+rmmod sch_psp tcp_fast tcp_ghstcp tcp_bbr3 tcp_prague; say unloaded "$(loaded)"
 say trouble "$(dmesg | grep -c -E 'WARNING|BUG|Oops|Call Trace|refcount|leak')"
 dmesg | grep -E -A12 'WARNING|BUG|Oops|Call Trace' | head -60
 say ended yes

@@ -22,7 +22,10 @@ ROOT = Path(__file__).parent.parent.parent
 WORK = ROOT / "target" / "vm"
 HERE = Path(__file__).parent
 # Ours, by their folder: what make makes, and the modules among it.
-OWN = {"psp": (("module", "tc"), ("sch_psp",)), "tcp": (("module",), ("tcp_fast", "tcp_ghstcp"))}
+OWN = {
+    "psp": (("module", "tc"), ("sch_psp",)),
+    "tcp": (("module",), ("tcp_fast", "tcp_ghstcp", "tcp_bbr3", "tcp_prague")),
+}
 # What the guest needs of the kernel beside ours, with the modules these depend on.
 MODULES = ("veth", "sch_netem", "cls_u32", "sch_ingress", "cls_matchall", "act_mirred", "sch_tbf")
 # Command → Debian package.

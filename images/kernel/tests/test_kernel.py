@@ -82,7 +82,7 @@ def test_version_and_clock_resolution(machine: Machine) -> None:
 
 def test_every_tcp_variant_is_there(machine: Machine) -> None:
     wanted = "reno bic cubic westwood htcp highspeed hybla vegas nv scalable lp veno yeah illinois dctcp cdg bbr"
-    wanted += " fast ghstcp ghstcp0 hstcp"
+    wanted += " fast ghstcp ghstcp0 hstcp bbr3 prague"
     there = value(machine.boot("facts"), "/proc/sys/net/ipv4/tcp_available_congestion_control:")
     assert set(wanted.split()) <= set(there.split())
 

@@ -4,6 +4,7 @@
 
 #include <linux/module.h>
 
+#define TCP_INIT_CWND 10
 #define ICSK_CA_PRIV_SIZE sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv)
 
 u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __ksym;
@@ -46,6 +47,11 @@ static inline u32 tcp_snd_cwnd(const struct tcp_sock *tp)
 static inline void tcp_snd_cwnd_set(struct tcp_sock *tp, u32 packets)
 {
 	tp->snd_cwnd = packets;
+}
+
+static inline u32 tcp_packets_in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
 static inline bool tcp_in_slow_start(const struct tcp_sock *tp)
