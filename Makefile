@@ -22,7 +22,7 @@ HSTTS_OPTIONS = $(call option,APP,app) $(call option,TOPO,topo) $(call option,RT
   $(call option,RATE,rate) $(call option,CC,cc) $(call option,CG,cg) $(call option,R,r) $(call option,K,k) \
   $(call option,M,m) $(call option,CA,ca) $(call option,NS,ns) $(call option,B,b) $(call option,MTU,mtu) \
   $(call option,LOSS,loss) $(call option,BUFFER,buffer) $(call option,PROFILE,profile) \
-  $(call option,NORMALISE,normalise) $(call option,CONSTRAINT,constraint) $(SETTINGS) \
+  $(call option,NORMALISE,normalise) $(call option,CONSTRAINT,constraint) $(call option,GENERATOR,generator) $(SETTINGS) \
   $(call option,SEEDS,seeds) $(call option,RUNTIME,runtime) $(TAGGED) $(CALLED) $(OPTS)
 TAGGED = $(if $(call given,TAG),$(foreach word,$(TAG),--tag '$(word)'))
 CALLED = $(call option,NAME,name,$(subst ','\'',$(NAME))) $(call option,NOTE,note,$(subst ','\'',$(NOTE)))

@@ -39,9 +39,18 @@ _SPECIAL = {
     "−": r"\ensuremath{-}",
     "\u00a0": "~",
 }
-_PREFIXES = {"": "", "k": r"\kilo", "M": r"\mega", "G": r"\giga", "m": r"\milli", "µ": r"\micro", "u": r"\micro"}
+_PREFIXES = {
+    "": "",
+    "k": r"\kilo",
+    "M": r"\mega",
+    "G": r"\giga",
+    "T": r"\tera",
+    "m": r"\milli",
+    "µ": r"\micro",
+    "u": r"\micro",
+}
 _UNITS = {
-    **{f"{short}bit/s": rf"{_PREFIXES[short]}\bit\per\second" for short in ("", "k", "M", "G")},
+    **{f"{short}bit/s": rf"{_PREFIXES[short]}\bit\per\second" for short in ("", "k", "M", "G", "T")},
     **{f"{short}B": rf"{_PREFIXES[short]}\byte" for short in ("", "k", "M", "G")},
     **{f"{short}s": rf"{_PREFIXES[short]}\second" for short in ("", "m", "µ", "u")},
     "ns": r"\nano\second",

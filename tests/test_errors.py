@@ -16,7 +16,7 @@ CASES = {
     "unknown topology": (["lab", "dumbell"], ["dumbell", "dumbbell"]),
     "ready lab misspelt": (["lab", "satelite"], ["satelite", "satellite"]),
     "rate below the range": (["lab", "dumbbell", "--rate", "1kbit/s"], ["1kbit/s", "8kbit/s"]),
-    "rate above the range": (["lab", "dumbbell", "--rate", "400Gbit/s"], ["400Gbit/s", "100Gbit/s"]),
+    "rate above the range": (["lab", "dumbbell", "--rate", "4Tbit/s"], ["4Tbit/s", "1Tbit/s"]),
     "buffer below one packet": (["lab", "dumbbell", "--buffer", "100B"], ["100B", "packet"]),
     "no pairs": (["lab", "dumbbell", "--pairs", "0"], ["0"]),
     "MTU": (["lab", "dumbbell", "--mtu", "100"], ["100", "576"]),

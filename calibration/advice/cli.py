@@ -176,10 +176,15 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
     plans = {name: labs.load(name).plan for name in names}
     nodes: dict[str, tuple[str, str]] = {}
     owners: dict[str, str] = {}
+    several: dict[str, str] = {}
     for name, plan in plans.items():
         for node, address in traffic_request.addresses_of(plan).items():
+            if node in owners:
+                several[node] = f"{owners[node]} and {name}"
             nodes[node] = traffic_request.end(name, node, address)["netns"], address
             owners[node] = name
+    if both := [text for text in words if text in several]:
+        raise Refused(f'--path "{both[0]}": labs {several[both[0]]} have such a node: name the lab that is meant')
     a, b = (path.end_of(text, nodes) for text in words)
     own = owners.get(a.name) if owners.get(a.name) == owners.get(b.name) else None
     pair = None if own is None else truth.path_of(plans[own], a.name, b.name)
@@ -225,6 +230,9 @@ def show(context: Context, found: Characterisation) -> None:
     beside = f"; beside it {', '.join(found.load)}" if found.load else ""
     note = f"rates and sizes: of IP packets of {found.mtu_bytes} B; RTT: of {found.packet_bytes} B{beside}"
     context.reporter.console.print(note, soft_wrap=True, markup=False)
+    for name, way in found.ways().items():
+        for doubt in way.doubts:
+            context.reporter.warn(f"{ARROWS[name]} {doubt}")
 
 
 def _row(way: str, words: str, each: Estimate) -> list[str]:

@@ -27,6 +27,7 @@ from calibration.uncertainty import (
 )
 from labs.record import COVERAGE_FACTOR
 from labs.units import PPB
+from labs.units.shown import written
 
 ODDS = 19
 """(1 − α)/α for the interval of a least value that holds with 1 − α = 95 %."""
@@ -34,12 +35,16 @@ LEAST_TRAINS = 8
 """So many whole trains are enough to leave those out that lost a packet."""
 CLOCK_NS = 1.0
 """The last digit of a time."""
+FIRST_PACKETS = 2
+"""Of a train sent back to back, so many first ones may find the queue empty, where hosts hold packets back."""
 FULL_SHARE = 0.9
 """The quantile of the wait in a full queue that says how long the queue is: a sender pauses now and then."""
 FILLING_PACKETS = 6
 """Of a train that comes faster than it is served, so many first ones may find the queue empty."""
 LOSSY_SHARE = 0.1
 """Trains that lose more found the queue full."""
+FITTING_SHARE = 0.2
+"""What gets through a full queue differs by less from what capacity and cross traffic say."""
 STEADY_SHARE = 0.1
 """A queue that stays full varies by less, between the median and that quantile of its wait."""
 
@@ -110,7 +115,7 @@ def capacity(trains: Sequence[Train], packet_bytes: int, instrument: Instrument 
     trains, the quarter with the least sum of their first and last packet's delay says the dispersion (CapProbe: Kapoor
     et al., SIGCOMM 2004, there of pairs), by its median.
     """
-    known = [train for train in trains if len(train.packets) >= 3]
+    known = [_queued(train) for train in trains if len(train.packets) >= 3]
     whole = [train for train in known if train.whole]
     chosen = whole if len(whole) >= LEAST_TRAINS else known
     if len(chosen) < LEAST_TRAINS:
@@ -118,8 +123,8 @@ def capacity(trains: Sequence[Train], packet_bytes: int, instrument: Instrument 
     first = sorted(chosen, key=lambda train: train.packets[0].delay_ns + train.packets[-1].delay_ns)
     first = first[: max(len(first) // 4, enough_for(0.5))]
     spacings = sorted(_span_ns(train) / (len(train.packets) - 1) for train in first)
-    middle, window = median(spacings), min(_span_ns(train) for train in first)
-    if middle <= 0:
+    middle, window = median(spacings), median(_span_ns(train) for train in first)
+    if middle <= 0 or window <= 0:
         return Found(None, {}, "the packets of a train arrived at once: the path is faster than this clock tells")
     value = packet_bytes * BYTE_NS / middle
     relative: dict[Source, float] = {
@@ -139,6 +144,8 @@ class Buffered:
 
     size: Found
     wait: Found
+    doubt: str = ""
+    """Why it may not be one full queue."""
 
 
 def buffer(
@@ -165,10 +172,12 @@ def buffer(
         parts["stack path"] = rectangular(instrument.stack_ns)
     middle = quantile(waits, 0.5)
     varies = longest - middle > max(STEADY_SHARE * longest, 3 * own)
-    note = f"the wait varies ({middle / longest:.0%} at the median): not one full queue" if varies else ""
+    doubt = ""
+    if varies:
+        doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
     size = value * rate.value / BYTE_NS
     of_size = {**_times(parts, rate.value / BYTE_NS), "capacity": _together(rate) * value / BYTE_NS}
-    return Buffered(Found(max(size, 0.0), of_size, note), Found(max(value, 0.0), parts, note))
+    return Buffered(Found(max(size, 0.0), of_size), Found(max(value, 0.0), parts), doubt)
 
 
 def growing(full: Sequence[Packet], packet_ns: float) -> bool:
@@ -190,19 +199,23 @@ def loss(lost: int, sent: int) -> Found:
     return Found(lost / sent * PPB, {"finite sample": half / COVERAGE_FACTOR}, f"{lost} of {sent}")
 
 
-def cross(trains: Sequence[Train], packet_bytes: int, rate: Found, instrument: Instrument | None) -> Found:
+def cross(trains: Sequence[Train], packet_bytes: int, base: Found, rate: Found, instrument: Instrument | None) -> Found:
     """What others send through the bottleneck, in bit/s: by the dispersion of trains that come at more than its
     capacity.
 
     From the first to the last packet of such a train the queue is never empty: what it served beside the train, which
     is capacity × time of arrivals − the train, came while the train was sent (Melander, Björkman, Gunningberg,
-    GLOBECOM 2000).
+    GLOBECOM 2000). A train of which a packet hardly waited is left out: its sender paused, and the queue was empty.
     """
     sent, arrived = sum(train.sent for train in trains), sum(len(train.packets) for train in trains)
     cut = (Train(train.sent, train.packets[FILLING_PACKETS:]) for train in trains)
-    known = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
-    if rate.value is None or len(known) < LEAST_TRAINS:
-        return Found(None, {}, rate.note if rate.value is None else f"{len(known)} trains arrived: too few")
+    long = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
+    if rate.value is None or base.value is None:
+        return Found(None, {}, rate.note or base.note)
+    least_ns = base.value + packet_bytes * BYTE_NS / rate.value / 2
+    known = [train for train in long if min(packet.delay_ns for packet in train.packets) > least_ns]
+    if len(known) < LEAST_TRAINS:
+        return Found(None, {}, f"{len(known)} of {len(trains)} trains kept the queue busy: too few")
     each, stretched = [], []
     for train in known:
         served = (len(train.packets) - 1) * packet_bytes * BYTE_NS
@@ -222,6 +235,27 @@ def cross(trains: Sequence[Train], packet_bytes: int, rate: Found, instrument: I
     lossy = arrived < (1 - LOSSY_SHARE) * sent
     note = f"{len(known)} trains" + ("; the queue was full: it may be more" if lossy else "")
     return Found(max(mean, 0.0), parts, note)
+
+
+def doubt(full: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: float, others: float) -> str:
+    """Why capacity and cross traffic may not be what they seem; empty where a load that filled the queue got its share
+    through: a queue that serves all alike gives it capacity × load / (load + others)."""
+    arrivals = sorted(packet.arrived_ns for packet in full)
+    if len(arrivals) < 2 or arrivals[-1] <= arrivals[0]:
+        return ""
+    got = (len(arrivals) - 1) * packet_bytes * BYTE_NS / (arrivals[-1] - arrivals[0])
+    share = rate * offered_bps / (offered_bps + others)
+    if abs(got - share) <= FITTING_SHARE * share:
+        return ""
+    through = written(got, "bit/s", 3)
+    return f"a load got {through} through, not {written(share, 'bit/s', 3)}: the rate varies, or bursts have another"
+
+
+def _queued(train: Train) -> Train:
+    """The same without its first packets, where enough are left."""
+    if len(train.packets) < 3 * FIRST_PACKETS:
+        return train
+    return Train(train.sent - FIRST_PACKETS, train.packets[FIRST_PACKETS:])
 
 
 def _span_ns(train: Train) -> float:

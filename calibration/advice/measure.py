@@ -79,37 +79,41 @@ def characterise(asked: Asked, send: Send) -> Characterisation:
 
 def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dict[str, Way]:
     (bursts,) = (_of(each) for each in send([plan.back_to_back(asked.ways, mtu, about, asked.loads)]))
-    capacities, bases = {}, {}
-    for way in asked.ways:
-        trains = _trains(way, bursts)
-        capacities[way] = estimators.capacity(trains, mtu, asked.instrument)
-        heads = [train.packets[0].delay_ns for train in trains if train.packets]
-        bases[way] = estimators.least(heads, 1, asked.instrument)
+    trains = {way: _trains(way, bursts) for way in asked.ways}
+    capacities = {way: estimators.capacity(each, mtu, asked.instrument) for way, each in trains.items()}
     rates = {way: found.value or about[way] for way, found in capacities.items()}
     filled = _filled(asked, send, mtu, rates)
-    buffers = {
-        way: estimators.buffer(full, bases[way], capacities[way], mtu, asked.instrument)
+    bases = {way: _base(each, asked.instrument) for way, each in trains.items()}
+    rooms = {
+        way: estimators.buffer(full, bases[way], capacities[way], mtu, asked.instrument).size.value
         for way, full in filled.packets.items()
     }
-    rooms = {way: found.size.value for way, found in buffers.items()}
     last = [plan.stretched(way, ends, mtu, rates[way], rooms[way], asked.loads) for way, ends in asked.ways.items()]
     forward, backward, lost = (_of(each) for each in send([*last, plan.losses(asked.ways, rates, asked.loads)]))
     stretched = {"forward": forward, "backward": backward}
     result = {}
     for way in asked.ways:
-        size, wait = buffers[way].size, buffers[way].wait
-        if filled.growing[way]:
-            why = f"not filled by {plan.OVERLOAD:g} × the capacity for {filled.lasting_ns / SECOND:g} s"
-            size, wait = (dataclasses.replace(each, value=None, components={}, note=why) for each in (size, wait))
+        slower = _trains(way, stretched[way])
+        base = _base([*trains[way], *slower], asked.instrument)
+        held = estimators.buffer(filled.packets[way], base, capacities[way], mtu, asked.instrument)
+        size, wait = held.size, held.wait
+        cross = estimators.cross(slower, mtu, base, capacities[way], asked.instrument)
+        doubts: tuple[str, ...] = ()
+        if why := filled.lacks(way):
+            size, wait = Found(None, {}, why), Found(None, {}, why)
+        else:
+            offered = plan.OVERLOAD * rates[way]
+            share = estimators.doubt(filled.packets[way], mtu, offered, rates[way], cross.value or 0.0)
+            doubts = tuple(text for text in (share, held.doubt) if text)
         told = lost[way]
         dropped = max(told["lost_packets"] - told["socket_drops_packets"], 0)
-        cross = estimators.cross(_trains(way, stretched[way]), mtu, capacities[way], asked.instrument)
         result[way] = Way(
             capacity=_estimate(capacities[way], "bit/s"),
             buffer=_estimate(size, "bytes"),
             buffer_time=_estimate(wait, "ns"),
             loss=_estimate(estimators.loss(dropped, told["sent_packets"]), "ppb"),
             cross=_estimate(cross, "bit/s"),
+            doubts=doubts,
         )
     return result
 
@@ -120,12 +124,22 @@ class _Filled:
 
     packets: dict[str, Sequence[Packet]]
     growing: dict[str, bool]
+    lost: dict[str, float]
+    """The share of the last load."""
     lasting_ns: float = 0.0
+
+    def lacks(self, way: str) -> str:
+        """Why the buffer was not filled; empty where it was."""
+        if self.growing[way]:
+            return f"not filled by {plan.OVERLOAD:g} × the capacity for {self.lasting_ns / SECOND:g} s"
+        if self.lost[way] < plan.FULL_LOSES:
+            return f"not filled: of a load of {plan.OVERLOAD:g} × the capacity {self.lost[way]:.1%} were lost"
+        return ""
 
 
 def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _Filled:
     """Loads, each longer than the one before, until the wait grows no more."""
-    filled = _Filled({}, dict.fromkeys(asked.ways, True))
+    filled = _Filled({}, dict.fromkeys(asked.ways, True), dict.fromkeys(asked.ways, 0.0))
     number = 0
     while waiting := [way for way, grows in filled.growing.items() if grows]:
         filled.lasting_ns = plan.load_ns(number)
@@ -133,7 +147,9 @@ def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _
             plan.overload(way, asked.ways[way], mtu, rates[way], filled.lasting_ns, asked.loads) for way in waiting
         ]
         for way, result in zip(waiting, send(probes), strict=True):
-            packets = sorted(_packets(_of(result)[way]), key=lambda packet: packet.sent_ns)
+            told = _of(result)[way]
+            filled.lost[way] = told["lost_packets"] / max(told["sent_packets"], 1)
+            packets = sorted(_packets(told), key=lambda packet: packet.sent_ns)
             filled.packets[way] = packets[len(packets) // 2 :]
             filled.growing[way] = estimators.growing(packets, mtu * BYTE_NS / rates[way])
         number += 1
@@ -156,6 +172,11 @@ def _packets(stream: Mapping[str, Any]) -> tuple[Packet, ...]:
 def _trains(way: str, streams: Mapping[str, Mapping[str, Any]]) -> list[Train]:
     own = (stream for name, stream in streams.items() if name.split()[0] == way)
     return [Train(stream["sent_packets"], _packets(stream)) for stream in own]
+
+
+def _base(trains: Sequence[Train], instrument: Instrument | None) -> Found:
+    """The delay of a full packet that nowhere waited: the least of trains' first packets."""
+    return estimators.least([train.packets[0].delay_ns for train in trains if train.packets], 1, instrument)
 
 
 def _estimate(found: Found, unit: Unit) -> Estimate:

@@ -29,13 +29,17 @@ AT_ONCE_NS = 1_000
 """Between two packets that are sent back to back."""
 BATCH_PACKETS = 16
 LONGEST_TRAINS_NS = 10 * SECOND
+TRAIN_SHARE = 0.1
+"""Of the capacity that trains take: what others leave must be more, or they fill the buffer."""
 GOLDEN = (math.sqrt(5) - 1) / 2
 OVERLOAD = 2.0
 """Times the capacity, to fill the buffer."""
 LOAD_NS, LONGEST_LOAD_NS = 300 * MS, 12 * SECOND
 """The first load that is to fill the buffer, and the longest one."""
 LOAD_GROWS = 4
-MOST_LOAD_PACKETS = 400_000
+FULL_LOSES = 0.1
+"""Of a load that fills the buffer at least so much is lost: else the host could not send it, or nothing limits it."""
+LEAST_LOAD_PACKETS, MOST_LOAD_PACKETS = 400, 400_000
 CROSS_PACKETS = 4_000
 """In all trains that tell of cross traffic; a train has at most a hundredth of it."""
 CROSS_ABOVE = 1.5
@@ -78,8 +82,8 @@ def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], 
     streams = []
     for way, ends in ways.items():
         own = packet_bytes * BYTE_NS / first_bps[way]
-        packets = max(min(TRAIN_PACKETS, int(LONGEST_TRAINS_NS / TRAINS / 3 / own)), 3)
-        gap = max(20 * MS, 3 * packets * own)
+        packets = max(min(TRAIN_PACKETS, int(LONGEST_TRAINS_NS / TRAINS * TRAIN_SHARE / own)), 3)
+        gap = max(20 * MS, packets * own / TRAIN_SHARE)
         streams += [
             _train(f"{way} {k}", ends, packet_bytes, AT_ONCE_NS, packets, _start_ns(k, gap)) for k in range(TRAINS)
         ]
@@ -101,8 +105,10 @@ def overload(
 ) -> ProbeRequest:
     """More than the bottleneck carries, for so long."""
     interval = packet_bytes * BYTE_NS / capacity_bps / OVERLOAD
-    packets = min(max(math.ceil(lasting_ns / interval), 200), MOST_LOAD_PACKETS)
-    return beside(_probe("saturate", f"load {way}", [_stream(way, *ends, packet_bytes, interval, packets)], 4), more)
+    packets = min(max(math.ceil(lasting_ns / interval), LEAST_LOAD_PACKETS), MOST_LOAD_PACKETS)
+    # Two at once: a sender that paused makes up for it.
+    stream = {**_stream(way, *ends, packet_bytes, interval, packets), "batch_packets": 2}
+    return beside(_probe("saturate", f"load {way}", [stream], 4), more)
 
 
 def stretched(
@@ -117,8 +123,8 @@ def stretched(
     own = packet_bytes * BYTE_NS / capacity_bps
     room = CROSS_SHORTEST if buffer_bytes is None else int(buffer_bytes / packet_bytes)
     packets = max(min(room, CROSS_PACKETS // 100), CROSS_SHORTEST)
-    count = max(min(CROSS_PACKETS // packets, int(LONGEST_TRAINS_NS / (4 * packets * own))), 10)
-    gap = max(10 * MS, 4 * packets * own)
+    count = max(min(CROSS_PACKETS // packets, int(LONGEST_TRAINS_NS * TRAIN_SHARE / (packets * own))), 10)
+    gap = max(10 * MS, packets * own / TRAIN_SHARE)
     streams = [
         _train(f"{way} {k}", ends, packet_bytes, own / CROSS_ABOVE, packets, _start_ns(k, gap)) for k in range(count)
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from calibration.advice import estimators, plan
+from calibration.advice import estimators, measure, plan
 from calibration.advice.estimators import Found, Packet, Train
 from calibration.path import PathEnd
 from calibration.uncertainty import Instrument, expanded
 from ewan import main
+from labs.errors import UserError
 from labs.record.characterisation import Characterisation, Estimate, from_json, to_json
 from labs.units import NS_PER_MS
 
@@ -40,7 +43,11 @@ def served(sent: list[float], others: list[float] = [], limit: int | None = None
 
 def trains(interval: float, packets: int, others: list[float] = [], count: int = 40) -> list[Train]:  # noqa: B006
     starts = [(k + (k * plan.GOLDEN) % 1 / 2) * 50 * NS_PER_MS for k in range(1, count + 1)]
-    return [Train(packets, served([start + n * interval for n in range(packets)], others)) for start in starts]
+    near = [[at for at in others if abs(at - start) < 25 * NS_PER_MS] for start in starts]
+    return [
+        Train(packets, served([start + n * interval for n in range(packets)], own))
+        for start, own in zip(starts, near, strict=True)
+    ]
 
 
 RATE = Found(C, {})
@@ -101,7 +108,7 @@ def matched(packets: tuple[Packet, ...], late: list[float], sent: list[float]) -
 def test_a_wait_that_varies_is_told() -> None:
     packets = [Packet(n * OWN, BASE + (n % 100) * OWN) for n in range(400)]
     found = estimators.buffer(packets, BASE_DELAY, RATE, SIZE, None)
-    assert "varies" in found.size.note
+    assert "varies" in found.doubt
     assert estimators.buffer(packets, BASE_DELAY, Found(None, {}, "why"), SIZE, None).size.note == "why"
 
 
@@ -109,6 +116,21 @@ def test_a_wait_grows_until_the_buffer_is_full() -> None:
     sent = [n * OWN / 2 for n in range(1000)]
     assert estimators.growing(served(sent), OWN)
     assert not estimators.growing(served(sent, limit=40), OWN)
+
+
+def test_a_load_that_gets_another_share_through_is_told() -> None:
+    sent = [n * OWN / 2 for n in range(2000)]
+    full = served(sent, limit=40)[500:]
+    assert estimators.doubt(full, SIZE, 2 * C, C, 0.0) == ""
+    assert estimators.doubt(full, SIZE, 2 * C, 1.1 * C, 0.0) == ""
+    assert "got 100 Mbit/s through, not 150 Mbit/s" in estimators.doubt(full, SIZE, 2 * C, 1.5 * C, 0.0)
+    assert estimators.doubt(full[:1], SIZE, 2 * C, C, 0.0) == ""
+
+
+def test_packets_that_arrive_at_once_tell_no_capacity() -> None:
+    at_once = Train(8, tuple(Packet(float(n), 100.0 - n) for n in range(8)))
+    found = estimators.capacity([at_once] * 40, SIZE, None)
+    assert found.value is None and "at once" in found.note
 
 
 def test_loss_has_wilsons_interval() -> None:
@@ -122,17 +144,27 @@ def test_loss_has_wilsons_interval() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.8])
 def test_cross_traffic_is_what_the_queue_served_beside_the_train(share: float) -> None:
     others = [] if not share else [n * OWN / share + 7 for n in range(int(2100 * NS_PER_MS * share / OWN))]
-    found = estimators.cross(trains(OWN / plan.CROSS_ABOVE, 40, others), SIZE, RATE, None)
+    found = estimators.cross(trains(OWN / plan.CROSS_ABOVE, 40, others), SIZE, BASE_DELAY, RATE, None)
     assert found.value is not None
     assert abs(found.value - share * C) <= expanded(found.components) < 0.05 * C
 
 
 def test_an_uncertain_capacity_makes_cross_traffic_uncertain() -> None:
-    exact = estimators.cross(trains(OWN / 1.5, 40), SIZE, RATE, None)
-    vague = estimators.cross(trains(OWN / 1.5, 40), SIZE, Found(C, {"finite sample": 0.01 * C}), None)
+    exact = estimators.cross(trains(OWN / 1.5, 40), SIZE, BASE_DELAY, RATE, None)
+    vague = estimators.cross(trains(OWN / 1.5, 40), SIZE, BASE_DELAY, Found(C, {"finite sample": 0.01 * C}), None)
     assert expanded(vague.components) > 0.02 * C > expanded(exact.components)
     lossy = [Train(80, train.packets) for train in trains(OWN / 1.5, 40)]
-    assert "may be more" in estimators.cross(lossy, SIZE, RATE, None).note
+    assert "may be more" in estimators.cross(lossy, SIZE, BASE_DELAY, RATE, None).note
+
+
+def test_trains_whose_sender_paused_are_left_out() -> None:
+    good = trains(OWN / 1.5, 40)
+    paused = [n * OWN / 1.5 + (10 * OWN if n >= 20 else 0) + k * 100 * NS_PER_MS for k in range(20) for n in range(40)]
+    broken = [Train(40, served(paused[40 * k : 40 * k + 40])) for k in range(20)]
+    found = estimators.cross([*good, *broken], SIZE, BASE_DELAY, RATE, None)
+    assert found.value is not None and found.value <= expanded(found.components)
+    assert found.note == "40 trains"
+    assert estimators.cross(broken, SIZE, BASE_DELAY, RATE, None).value is None
 
 
 def test_trains_lie_in_no_step_and_end_before_the_next() -> None:
@@ -153,6 +185,100 @@ def test_others_send_from_the_beginning_to_the_end() -> None:
     own, others = probe["streams"]
     assert others["interval_ns"] == 1_000_000
     assert others["packets"] * others["interval_ns"] >= own["packets"] * own["interval_ns"]
+
+
+ENDS = PathEnd("a", "/run/netns/a", "10.0.0.1"), PathEnd("b", "/run/netns/b", "10.0.0.2")
+
+
+@dataclasses.dataclass
+class Simulated:
+    """A path of one queue each way, as probes see it: it answers requests as `ewan-node probe` does."""
+
+    limit: int = 60
+    own_ns: float = OWN
+    slowest_ns: float = 0.0
+    """From one packet that is sent to the next, at least, of loads."""
+    loads: int = 0
+    largest: int = 1500
+    dead: bool = False
+
+    def send(self, probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [self.result(probe) for probe in probes]
+
+    def result(self, probe: dict[str, Any]) -> dict[str, Any]:
+        self.loads += probe["kind"] == "saturate"
+        echo = probe["kind"] == "rtt"
+        streams = [self.stream(each, echo) for each in probe["streams"]]
+        return {"kind": probe["kind"], "name": probe["name"], "streams": streams}
+
+    def stream(self, asked: dict[str, Any], echo: bool) -> dict[str, Any]:
+        """Of all streams alone: trains of one probe do not meet."""
+        own = self.own_ns * asked["packet_bytes"] / SIZE
+        free, arrivals = 0.0, list[tuple[float, float]]()
+        for number in range(asked["packets"]):
+            interval = max(asked["interval_ns"], self.slowest_ns if asked["packets"] > 1000 else 0.0)
+            at = asked.get("start_ns", 0) + number * interval
+            if self.dead or math.ceil((free - at) / own) > self.limit or asked["packet_bytes"] > self.largest:
+                continue
+            free = max(free, at) + own
+            delay = free - at + (2 * BASE + own if echo else BASE)
+            arrivals.append((at + delay, delay))
+        lost = asked["packets"] - len(arrivals)
+        return {
+            "name": asked["name"],
+            "sent_packets": asked["packets"],
+            "received_packets": len(arrivals),
+            "lost_packets": lost,
+            "socket_drops_packets": 0,
+            "delays_ns": [delay for _, delay in arrivals],
+            "spacings_ns": [two - one for (one, _), (two, _) in itertools.pairwise(arrivals)],
+        }
+
+
+def asked(instrument: Instrument | None = None) -> measure.Asked:
+    return measure.Asked(*ENDS, "", "live" if instrument else "virtual", "", instrument)
+
+
+@pytest.mark.parametrize("instrument", [None, Instrument()])
+def test_a_simulated_path_is_found_by_all_steps(instrument: Instrument | None) -> None:
+    simulated = Simulated()
+    found = measure.characterise(asked(instrument), simulated.send)
+    assert simulated.loads == 2  # one of each way fills so short a buffer
+    assert found.mtu_bytes == SIZE
+    truths: list[tuple[Estimate, float]] = [(found.base_rtt, 2 * BASE + 2 * OWN * 100 / SIZE)]
+    for way in found.ways().values():
+        truths += [(way.capacity, C), (way.buffer, 60.0 * SIZE), (way.buffer_time, 60 * OWN), (way.loss, 0.0)]
+        truths += [(way.cross, 0.0)]
+        assert way.doubts == ()
+    for estimate, truth in truths:
+        assert estimate.value is not None
+        assert abs(estimate.value - truth) <= estimate.expanded + 1e-6 * truth, estimate
+    assert bool(found.instrument) == bool(instrument)
+    assert from_json(to_json(found)) == found
+
+
+def test_a_large_buffer_takes_longer_loads_and_one_that_never_fills_has_no_value() -> None:
+    large = Simulated(limit=500, own_ns=10 * OWN)
+    found = measure.characterise(asked(), large.send)
+    assert large.loads == 6  # 0.3 s, 1.2 s and 4.8 s each way
+    assert found.forward.buffer.value == pytest.approx(500 * SIZE, abs=1.2 * SIZE)
+    endless = Simulated(limit=1_000_000, own_ns=10 * OWN)
+    found = measure.characterise(asked(), endless.send)
+    assert found.forward.buffer.value is None
+    assert found.forward.buffer.note == "not filled by 2 × the capacity for 12 s"
+    assert endless.loads == 8
+    slow = Simulated(slowest_ns=OWN)  # of a host
+    note = measure.characterise(asked(), slow.send).forward.buffer.note
+    assert note == "not filled: of a load of 2 × the capacity 0.0% were lost"
+
+
+def test_a_path_that_answers_nothing_is_refused() -> None:
+    with pytest.raises(UserError, match="no packet of any size from a was answered by b"):
+        measure.characterise(asked(), Simulated(dead=True).send)
+    failed = [{"kind": "failed", "name": "path MTU", "error": "no such namespace"}]
+    with pytest.raises(UserError, match="probe path MTU: no such namespace"):
+        measure.characterise(asked(), lambda probes: failed * len(probes))
+    assert measure.characterise(asked(), Simulated(largest=1400).send).mtu_bytes == 1400
 
 
 def document() -> Characterisation:
@@ -213,6 +339,26 @@ def test_what_cannot_be_measured_is_refused_in_one_line(words: list[str], says: 
     assert not list(tmp_path.rglob("*.json"))
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--path", "left1", "right1"], "write a node of a lab that is up, or NETNS@ADDRESS"),
+        (["nolab", "--path", "left1", "right1"], "no lab named nolab is up"),
+        (["--path", "ewan-no-such@10.0.0.1", "b@10.0.0.2"], "there is no network namespace ewan-no-such"),
+        (["--path", "@10.0.0.1", "@x"], "'x' is no IP address"),
+    ],
+)
+def test_paths_that_are_not_there_are_refused(
+    words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("EWAN_STATE", str(tmp_path / "state"))
+    status, output = called(*words, "--runtime", "netns", folder=tmp_path)
+    assert status == 2
+    assert says in output
+    assert output.count("\n") == 1
+
+
 def within(estimate: Estimate, most: float) -> None:
     """The truth is inside U, and U is worth something."""
     assert estimate.value is not None and estimate.truth is not None
@@ -239,4 +385,5 @@ def test_a_path_of_known_truth_is_found(cross: str, tmp_path: Path) -> None:
     assert found.forward.capacity.truth == pytest.approx(100e6 * 1500 / 1538)
     assert found.forward.cross.truth == (20e6 if cross else 0)
     assert found.backward.cross.truth == 0
+    assert not found.forward.doubts and not found.backward.doubts
     assert found.load == ((f"left2 right2 {cross}",) if cross else ())

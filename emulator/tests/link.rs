@@ -70,7 +70,7 @@ fn a_short_packet_counts_as_the_shortest_frame() {
 /// Through all stages, back to back: the last of a million packets is due at the exact time, rounded up.
 #[test]
 fn rates_are_exact_over_a_million_packets() {
-    for rate in [8_000, 1_000_000_007, 10_000_000_000, 40_000_000_000, 100_000_000_000] {
+    for rate in [8_000, 1_000_000_007, 10_000_000_000, 100_000_000_000, 1_000_000_000_000] {
         let mut model = DirectionModel::<u32>::new(&direction(rate));
         let (mut bits, mut last) = (0u128, 0);
         for n in 0..1_000_000u32 {

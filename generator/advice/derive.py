@@ -24,7 +24,8 @@ WORDS = {"capacity": "capacity", "buffer": "buffer", "loss": "loss", "cross": "c
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A lab's description, as data and as text; `assumed`: a line for each value that was not measured."""
+    """A lab's description, as data and as text; `assumed`: a line for each value that was not measured,
+    and for each doubt of one that was."""
 
     lab: Mapping[str, Any]
     text: str
@@ -68,6 +69,11 @@ def rounded(value: float, expanded: float) -> float:
 
 def _way(name: str, way: Way, mtu: int, assumed: list[str]) -> dict[str, str]:
     capacity = _needed(way.capacity, f"{name}.capacity")
+    if crossing(way) >= capacity:
+        raise ValueError(
+            f"{name}.cross leaves nothing of {name}.capacity: the rate varies, or others fill it: write less"
+        )
+    assumed += [f"{name}: {doubt}: the derived lab is a guess" for doubt in way.doubts]
     settings = {"rate": str(Rate(round(rounded(capacity, way.capacity.expanded))))}
     if way.buffer.value is None:
         settings["buffer"] = ASSUMED_BUFFER

@@ -16,7 +16,7 @@ from labs.record.characterisation import Characterisation
 from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Size
 
 Word = Literal["completion", "fairness", "smooth"]
-PROTOCOLS = ("reno", "cubic", "bbr", "htcp", "scalable")
+PROTOCOLS = ("reno", "cubic", "htcp", "scalable", "bbr", "bbr3")
 LENGTH_NS, LENGTH_ROUND_TRIPS, LONGEST_NS = 20 * NS_PER_SECOND, 100, 60 * NS_PER_SECOND
 MOST_PACKETS = 800_000
 """Of a run, where nobody says how much is sent."""

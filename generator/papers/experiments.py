@@ -18,6 +18,7 @@ from generator import scenario as scenarios
 from generator.papers.targets import Experiment, Scale, Target
 from generator.scenario import Scenario
 from generator.suites import hstts
+from generator.suites.application import OURS
 from generator.suites.applications import APPLICATIONS
 from generator.suites.hstts import SuiteRequest
 from labs.spec import DescriptionError
@@ -84,6 +85,10 @@ def _hstts(target: Target, name: str, scale: Scale, words: Mapping[str, str | in
         raise target.places.error(("experiments", name, "hstts", "app"), message)
     reference = given.pop("normalise", "reno")
     controls, _ = hstts.congestion_controls(given.pop("cc", reference), reference)
+    try:
+        sends = hstts.generators(given.pop("generator", OURS))
+    except DescriptionError as error:
+        raise target.places.error(("experiments", name, "hstts", "generator"), str(error)) from None
     asked = SuiteRequest(
         (app,),
         given.pop("topo", "dumbbell"),
@@ -93,6 +98,7 @@ def _hstts(target: Target, name: str, scale: Scale, words: Mapping[str, str | in
         reference,
         seeds,
         tuple(plain(entry) for entry in target.raw["experiments"][name].get("beside") or ()),
+        sends,
     )
     try:
         (built,) = hstts.build(asked)

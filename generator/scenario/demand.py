@@ -267,8 +267,16 @@ class _Counter:
                 self._count.entries += 2 * entries.DITG + entries.DITG_DATAGRAM * records
             case "udt":
                 self._count.entries += 2 * entries.UDT + entries.UDT_PACKET * packets
+                self._count.entries += entries.UDT_SECOND * self._lasts_s(each, packets)
             case _:
                 self._count.flows += streams * (1 + both)
+
+    def _lasts_s(self, each: Asked, packets: float) -> float:
+        """Until the clock ends it, or what its volume takes at the rate of the slowest link on its way."""
+        if each.stop_ns is not None:
+            return self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
+        rates = [self._network.pps(hop) for hop in self._network.way(each.source, each.sink).hops]
+        return packets / min(rates, default=math.inf)
 
     # What is not bulk
 
@@ -352,7 +360,11 @@ class _Counter:
             self._send(ranks[receiver], ranks[sender], work.iterations * acks)
         messages = len(pairs) * work.iterations
         if each.settings.generator == "openmpi":
-            self._count.entries += len(ranks) * (entries.MPI + entries.MPI_ITERATION * work.iterations)
+            # A barrier is told on in rounds, each to twice as many.
+            rounds = math.ceil(math.log2(len(ranks))) if work.pattern == "barrier" else 1
+            wait_s = rounds * max(self._network.rtt_s(ranks[a], ranks[b]) for a, b in pairs) / 2
+            iteration = entries.MPI_ITERATION + entries.MPI_SECOND * entries.MPI_LATE * wait_s
+            self._count.entries += len(ranks) * (entries.MPI + iteration * work.iterations)
             return
         self._count.entries += entries.MESSAGE * messages + entries.ITERATION * len(ranks) * work.iterations
         self._count.flows += len(ranks)

@@ -24,8 +24,12 @@ IPERF3_SECOND = 8_200  # of UDP: a timer of 1 ms
 DITG = 7_000  # each end: its start
 DITG_DATAGRAM = 18
 MPI = 40_000  # a rank with its daemon: its start
-MPI_ITERATION = 200  # of a rank, which polls
+MPI_ITERATION = 200  # of a rank
+MPI_SECOND = 400_000  # of a rank that waits for a message, which polls
+MPI_LATE = 1.5
+"""How much longer than the distance a rank waits, with what the others' polling and the ticks of 4 ms add."""
 UDT = 7_000  # each end: its start
+UDT_SECOND = 12_000  # both ends, while a transfer lasts: its threads' timers of 10 ms
 UDT_PACKET = 44  # both ends, reads of the clock included, each of which enters the kernel
 PING = 38
 WAIT = 217

@@ -18,6 +18,8 @@ from labs.record.metrics import METRICS
 POSTER = "Guillier and Vicat-Blanc Primet, High Speed Transport Protocol Test Suite (poster)"
 NXE = "Guillier and Vicat-Blanc Primet, methodology and Network eXperiment Engine (NXE), section 4.2"
 
+OURS = "ewan"
+"""The generator of this project, as scenarios call it."""
 RESPONSES_IN_TIME = "responses in time"
 """In an overview: the share of the load's responses that kept to `--constraint`."""
 
@@ -52,6 +54,15 @@ class Case:
     beside: tuple[Mapping[str, Any], ...] = ()
     varied: frozenset[str] = frozenset()
     """Words of the poster's parameters that have several values."""
+    generators: tuple[str, ...] = (OURS,)
+    """What sends the load: of several, each in runs of its own."""
+
+    @property
+    def generator(self) -> str | None:
+        """What a step of the load says of it; None where it is our own."""
+        if len(self.generators) > 1:
+            return "${generator}"
+        return None if self.generators == (OURS,) else self.generators[0]
 
     @property
     def several_streams(self) -> bool:

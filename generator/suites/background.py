@@ -46,11 +46,13 @@ BACKGROUND: Mapping[str, Background] = {
     "VBR-Weibull": Background(Exact("0.1"), "Weibull"),
 }
 WORDS = (NONE, *BACKGROUND)
+_SHORT = {"vbr": "vbr-poisson"}
 
 
 def named(text: str) -> str | None:
-    """The word that is meant, in whatever letters; None for an unknown one."""
-    return next((word for word in WORDS if word.lower() == text.lower()), None)
+    """The word that is meant, in whatever letters; VBR alone is Poisson's. None for an unknown one."""
+    wanted = _SHORT.get(text.lower(), text.lower())
+    return next((word for word in WORDS if word.lower() == wanted), None)
 
 
 def share(word: str) -> Exact:
@@ -59,11 +61,13 @@ def share(word: str) -> Exact:
 
 
 def steps(word: str, rate: Rate, ends: tuple[str, str], length: str) -> list[dict[str, Any]]:
-    """Both ways between the two nodes, for `length`; nothing where there is none."""
+    """Both ways between the two nodes of each pair, for `length`; `rate`: each pair's part of the bottleneck. Nothing
+    where there is none."""
     if word not in BACKGROUND:
         return []
     wanted, (left, right) = BACKGROUND[word], ends
-    name = "background" if wanted.is_web else "packets"
+    # Laws of packets are steps of their own, so that a sweep may have several.
+    name = "background" if wanted.is_web else word.lower()
     traffic = _web(wanted, rate) if wanted.is_web else _packets(wanted, rate)
     return [
         {"name": f"{name}-{side}", "role": "background", "from": source, "to": sink, "for": length, **traffic}

@@ -21,6 +21,7 @@ from generator.engine.parts import Parts
 from generator.engine.preparation import Prepared
 from generator.engine.several import Planned
 from generator.suites import hstts, overview
+from generator.suites.application import OURS
 from generator.suites.applications import APPLICATIONS
 from generator.suites.hstts import Built, SuiteRequest
 from generator.suites.overview import Suite
@@ -58,6 +59,9 @@ def parameter_options(command: Function) -> Function:
 @click.option(
     "--normalise", default="reno", show_default=True, metavar="NAME", help="the one that others are divided by"
 )
+@click.option(
+    "--generator", default=OURS, show_default=True, metavar="NAMES", help="what sends the load, as in scenarios"
+)
 @click.option("--profile", type=click.Choice(list(PROFILES)), default="quick", show_default=True, help="sizes")
 @click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: the profile's)")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
@@ -77,6 +81,7 @@ def hstts_command(
     topo: str,
     cc: str,
     normalise: str,
+    generator: str,
     profile: str,
     seeds: int | None,
     settings: tuple[str, ...],
@@ -100,11 +105,14 @@ def hstts_command(
     ewan hstts --app BU --rtt 20ms --rate 1G --cg 1.0 --r 1.0 --runtime virtual
     ewan hstts --app BU --cg 0.5,0.8,1.0,1.5,2.0 --cc reno,bic,scalable --runtime virtual
     ewan hstts --app all --profile quick --runtime virtual
+    ewan hstts --app PA --generator ewan,openmpi --runtime virtual
     ewan hstts --app BU --rtt Mix --m 20 --cc cubic,bbr --show
     """
     controls, added = hstts.congestion_controls(cc, normalise)
     words = {key.upper(): value for key, value in given.items() if value is not None}
-    wanted = SuiteRequest(hstts.names(app), topo, words, profile, controls, normalise, seeds)
+    wanted = SuiteRequest(
+        hstts.names(app), topo, words, profile, controls, normalise, seeds, (), hstts.generators(generator)
+    )
     built = hstts.build(wanted, context.reporter.note)
     limit = _constraint(constraint)
     if show:

@@ -13,7 +13,7 @@ from generator.scenario.writing import to_yaml
 from generator.suites import background
 from generator.suites.application import Application, Case, Step
 from generator.suites.pieces import LONGEST_DAY_NS, whole_seconds
-from labs.units import NS_PER_SECOND
+from labs.units import NS_PER_SECOND, Rate
 
 NETWORK = ("utilisation", "mean queueing delay", "queue loss", "link loss", "total loss", "retransmissions")
 """Metrics that every application's table has after its own."""
@@ -29,7 +29,8 @@ def data(application: Application, case: Case) -> dict[str, Any]:
     """The scenario's keys."""
     traffic = application.traffic(case)
     longest_ns = min(20 * traffic.busy_ns + 60 * NS_PER_SECOND, LONGEST_DAY_NS)
-    compared = {"congestion": list(case.congestion)}
+    several = len(case.generators) > 1
+    compared = {"congestion": list(case.congestion), **({"generator": list(case.generators)} if several else {})}
     streams = {"streams": case.parameters.streams} if case.several_streams else {}
     about = [*lines(application, case), f"Parameters: {case.parameters.text()}."]
     about += [f"{note}." for note in case.parameters.notes]
@@ -39,16 +40,25 @@ def data(application: Application, case: Case) -> dict[str, Any]:
         "about": filled(about),
         "source": application.source,
         "lab": case.ends.lab,
-        "parameters": {"congestion": case.reference, **traffic.own},
+        "parameters": {
+            "congestion": case.reference,
+            **({"generator": case.generators[0]} if several else {}),
+            **traffic.own,
+        },
         "sweep": [{**point, **compared} for point in traffic.points] or compared,
         "seeds": case.seeds,
         "normalise": {"by": "congestion", "to": case.reference},
         "defaults": {"congestion": "${congestion}", **streams},
         "longest": whole_seconds(longest_ns),
-        "steps": [*traffic.steps, *_background(case, traffic.busy_ns)],
+        "steps": [*(_sent_by(case.generator, step) for step in traffic.steps), *_background(case, traffic.busy_ns)],
         "metrics": [*application.metrics, *NETWORK],
         **({"beside": list(case.beside)} if case.beside else {}),
     }
+
+
+def _sent_by(generator: str | None, step: Step) -> Step:
+    """A step of the load by another generator; what the load is beside stays ours."""
+    return step if generator is None or "role" in step else {**step, "generator": generator}
 
 
 def lines(application: Application, case: Case) -> list[str]:
@@ -67,4 +77,5 @@ def _background(case: Case, busy_ns: int) -> list[Step]:
     if case.ends.background is None:
         return []
     parameters, length = case.parameters, whole_seconds(busy_ns * 3 // 2)
-    return [*background.steps(parameters.background, parameters.rate, case.ends.background, length)]
+    each = Rate(parameters.rate.bps // case.ends.background_pairs)
+    return [*background.steps(parameters.background, each, case.ends.background, length)]

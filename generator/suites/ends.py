@@ -6,18 +6,24 @@ send, then comes the pair of the background traffic if there is any, then the N_
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction as Exact
 from typing import Any
 
 from generator.suites.background import NONE as NO_BACKGROUND
+from generator.suites.background import share
 from generator.suites.parameters import MIX, Parameters
 from labs.compile.checks import LEAST_IPV6_MTU
 from labs.units import Rate
 
 BACKBONE = 10
 """How many times the bottleneck's rate the link between two switched sites has, up to the fastest link there is."""
+
+BACKGROUND_CARD = Exact(1, 2)
+"""Of a card behind a switch, what background traffic fills at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +41,39 @@ class Ends:
     reverse: tuple[str, str] | None
     background: tuple[str, str] | None
     notes: tuple[str, ...] = ()
+    background_pairs: int = 1
+    """How many pairs share the background traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What the lab of a sweep holds: the most sources and reverse pairs of all combinations, and whether any has
-    background traffic."""
+    """What the lab of a sweep holds: the most sources, reverse pairs and pairs with background traffic of all
+    combinations."""
 
     sources: int
     reverse: int
-    background: bool
+    background: int
 
     @classmethod
-    def of(cls, every: Sequence[Parameters]) -> Room:
+    def of(cls, every: Sequence[Parameters], switched: bool = False) -> Room:
         """For all combinations."""
         most = max(each.m or 1 for each in every)
-        return cls(most, max(each.reverse for each in every), any(each.background != NO_BACKGROUND for each in every))
+        return cls(most, max(each.reverse for each in every), max(_background_pairs(each, switched) for each in every))
+
+
+def _background_pairs(parameters: Parameters, switched: bool) -> int:
+    """In a dumbbell one, whose card is as fast as the bottleneck; behind a switch, where cards are equal, so many that
+    each uses at most half of its card."""
+    if parameters.background == NO_BACKGROUND:
+        return 0
+    return max(math.ceil(share(parameters.background) * (parameters.k or 1) / BACKGROUND_CARD), 1) if switched else 1
 
 
 def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None = None) -> Ends:
     """M + N_r pairs on routers r1 and r2. The bottleneck is the link `core` between them; `switched`: the port to the
     router of the switch that each side's hosts are behind. In `room`, patterns say numbers even where they are one."""
     m = parameters.m or 1
-    size = room or Room.of([parameters])
+    size = room or Room.of([parameters], switched)
     pairs = size.sources + size.background
     count = pairs + size.reverse
     mixed = [MIX[number % len(MIX)] for number in range(count)]
@@ -67,13 +83,17 @@ def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None =
         **_links(parameters, switched),
     }
     rate, notes = str(parameters.rate), []
-    if size.background:
+    if size.background and not switched:
         lab["links"] = {f"access-{side}{pairs}": {"rate": rate} for side in ("left", "right")}
         notes.append("The background's access links are as fast as the bottleneck, so that its bursts are its own.")
     if switched:
         notes.append(
             "The bottleneck is the output port to the router of a layer-2 switch, as on the poster; the backbone is "
             f"{BACKBONE} times as fast."
+        )
+    if size.background and switched:
+        notes.append(
+            "The background comes from as many pairs as use at most half of their cards, which are the sources' kind."
         )
     if parameters.mtu is not None:
         lab["mtu"] = parameters.mtu
@@ -86,6 +106,12 @@ def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None =
         if room is not None
         else (_some("right", pairs + 1, pairs + size.reverse), _some("left", pairs + 1, pairs + size.reverse))
     )
+    own, first = _background_pairs(parameters, switched), size.sources + 1
+    behind = (
+        (f"left[{first}+{own}]", f"right[{first}+{own}]")
+        if room is not None and size.background > 1
+        else (_some("left", first, first + own - 1), _some("right", first, first + own - 1))
+    )
     return Ends(
         lab,
         m,
@@ -93,8 +119,9 @@ def dumbbell(parameters: Parameters, switched: bool = False, room: Room | None =
         some("right", 1, m),
         ",".join(f"left{number},right{number}" for number in range(1, m + 1)),
         back if size.reverse else None,
-        (f"left{pairs}", f"right{pairs}") if parameters.background != NO_BACKGROUND else None,
+        behind if own else None,
         tuple(notes),
+        max(own, 1),
     )
 
 

@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from generator.scenario.fields import GENERATOR
 from generator.scenario.writing import to_yaml
 from generator.suites import background, document, ends, parameters, sweep
-from generator.suites.application import Application, Case
+from generator.suites.application import OURS, Application, Case
 from generator.suites.applications import APPLICATIONS
 from generator.suites.parameters import Parameters
 from generator.suites.profiles import PROFILES, Profile
@@ -26,10 +27,11 @@ from labs.reporter import Tell
 from labs.spec import DescriptionError, Spec
 from labs.spec.fields import Topology
 from labs.units import Duration
+from labs.wording import nearest
 
 FULL_STOP = ".scenario.yaml"
 SWITCHED = "switched"
-OURS = ("dumbbell", SWITCHED)
+POSTERS = ("dumbbell", SWITCHED)
 """Topologies with the poster's bottleneck, that of `switched` in the output port of a layer-2 switch."""
 # Words of a lab description that HSTTS has too.
 _CONGESTION = re.compile("[a-z][a-z0-9_-]{0,14}")
@@ -66,6 +68,7 @@ class SuiteRequest:
     reference: str = "reno"
     seeds: int | None = None
     beside: tuple[Mapping[str, Any], ...] = ()
+    generators: tuple[str, ...] = (OURS,)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -77,6 +80,17 @@ def names(text: str) -> tuple[str, ...]:
     if unknown or not words:
         raise DescriptionError(f'APP "{text}": write one of {", ".join(APPLICATIONS)}, several with commas, or all')
     return tuple(dict.fromkeys(words))
+
+
+def generators(text: str) -> tuple[str, ...]:
+    """What sends the load, several with commas between."""
+    known = get_args(GENERATOR)
+    words = tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
+    unknown = next((word for word in words if word not in known), None)
+    if unknown is not None or not words:
+        instead = nearest(unknown, known) if unknown else f"write one of {', '.join(known)}"
+        raise DescriptionError(f'--generator "{text}": there is no such generator, {instead}')
+    return words
 
 
 def congestion_controls(text: str, reference: str) -> tuple[tuple[str, ...], bool]:
@@ -105,7 +119,7 @@ def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell)
         del given["NS"]
     if app.one_source and len(wanted.apps) > 1:
         given = _for_one_source(given)
-    if wanted.topology in OURS:
+    if wanted.topology in POSTERS:
         return _in_dumbbell(wanted, profile, app, given)
     folder = Path()
     spec, plan = _lab(wanted.topology, given, profile, note)
@@ -119,7 +133,9 @@ def _build(wanted: SuiteRequest, profile: Profile, app: Application, note: Tell)
     who, folder = ends.elsewhere(spec.raw, pairs, result.background != background.NONE), spec.folder
     if app.one_source:
         who = ends.one(who)
-    return Built(app.word, document.text(app, _case(wanted, profile, app, result, who)), folder, result)
+    return Built(
+        app.word, document.text(app, _case(wanted, profile, app, result, who)), folder, result, _compared(wanted)
+    )
 
 
 def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given: Mapping[str, str]) -> Built:
@@ -128,16 +144,11 @@ def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given
     swept = sweep.several(given)
     given_all = list(sweep.combinations(given, swept))
     results = [parameters.resolve(each, defaults, one_source=app.one_source) for each in given_all]
-    room = ends.Room.of(results) if swept else None
+    room = ends.Room.of(results, switched) if swept else None
     varied = frozenset(swept)
     cases = [_case(wanted, profile, app, each, ends.dumbbell(each, switched, room), varied) for each in results]
-    if switched and any(each.background != background.NONE for each in results):
-        raise DescriptionError(
-            f"TOPO={SWITCHED} B={given['B']}: the background's card is as fast as the bottleneck, and behind a switch "
-            "cards are equal: leave B out, or write TOPO=dumbbell"
-        )
     if not swept:
-        return Built(app.word, document.text(app, cases[0]), Path(), results[0])
+        return Built(app.word, document.text(app, cases[0]), Path(), results[0], _compared(wanted))
     known: dict[str, list[str | int]] = {word.lower(): [each[word] for each in given_all] for word in swept}
     known.setdefault("m", [each.m or 1 for each in results])
     known.setdefault("reverse", [each.reverse for each in results])
@@ -147,7 +158,12 @@ def _in_dumbbell(wanted: SuiteRequest, profile: Profile, app: Application, given
     data = [document.data(app, each) for each in cases]
     data[0]["about"] = document.filled([*_lines(app, cases), sweep.words(swept), *_notes(results)])
     text = to_yaml(sweep.merged(data, known, wanted.congestion, axes))
-    return Built(app.word, text, Path(), results[0], tuple(word.lower() for word in swept))
+    return Built(app.word, text, Path(), results[0], (*(word.lower() for word in swept), *_compared(wanted)))
+
+
+def _compared(wanted: SuiteRequest) -> tuple[str, ...]:
+    """What varies beside the poster's parameters."""
+    return ("generator",) if len(wanted.generators) > 1 else ()
 
 
 def _lines(app: Application, cases: Sequence[Case]) -> list[str]:
@@ -168,7 +184,9 @@ def _case(
 ) -> Case:
     seeds = profile.seeds if wanted.seeds is None else wanted.seeds
     sizes, controls = app.sizes[wanted.profile], wanted.congestion
-    return Case(result, who, profile, sizes, controls, wanted.reference, seeds, wanted.beside, varied)
+    return Case(
+        result, who, profile, sizes, controls, wanted.reference, seeds, wanted.beside, varied, wanted.generators
+    )
 
 
 def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:

@@ -84,6 +84,16 @@ def test_what_was_not_found_is_assumed_and_said_or_refused() -> None:
         derive(dataclasses.replace(found, backward=without), 1)
 
 
+def test_doubts_are_said_and_a_full_path_is_refused() -> None:
+    found = path()
+    doubted = dataclasses.replace(found.forward, doubts=("the wait varies",))
+    derived = derive(dataclasses.replace(found, forward=doubted), 1)
+    assert derived.assumed == ("forward: the wait varies: the derived lab is a guess",)
+    assert "# forward: the wait varies" in derived.text
+    with pytest.raises(ValueError, match=r"forward.cross leaves nothing of forward.capacity"):
+        derive(path(cross=99e6), 1)
+
+
 def wanted(objective: Word = "completion", **changes: Any) -> Wanted:
     usual = Wanted(objective, ("reno", "bbr"), 4, 3, 1_000_000, 5 * NS_PER_SECOND)
     return dataclasses.replace(usual, **changes)

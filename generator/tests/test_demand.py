@@ -14,7 +14,7 @@ import pytest
 
 from generator import scenario as scenarios
 from generator.engine.forecast import NOTHING, Forecast
-from generator.tests.scenarios import only
+from generator.tests.scenarios import only, parse, planned
 from labs import host
 from labs.record.demand import Demand
 from labs.record.experiment import Entry
@@ -52,6 +52,37 @@ def test_most_runs_are_counted_to_a_tenth() -> None:
         if COUNTED[name][run][0] > FEW_PACKETS
     ]
     assert statistics.quantiles(off, n=3)[1] < 0.1
+
+
+POLLED = [
+    ("udt", "10Mbit/s", "bulk: 2MB", 114_463),
+    ("udt", "100Mbit/s", "bulk: 10MB", 330_332),
+    ("udt", "100Mbit/s", "for: 3s, bulk: ", 700_289),
+    ("udt", "1Gbit/s", "bulk: 20MB", 896_174),
+    ("openmpi", "1Gbit/s", "messages: {pattern: all-to-all, size: 16kB, iterations: 20, compute: 2ms}", 754_602),
+    (
+        "openmpi",
+        "1Gbit/s",
+        "messages: {pattern: neighbour-exchange, size: 64kB, iterations: 20, compute: 2ms}",
+        1_370_105,
+    ),
+    ("openmpi", "1Gbit/s", "messages: {pattern: barrier, iterations: 20, compute: 2ms}", 928_408),
+]
+"""Programs that poll, over 20 ms, with the entries into programs that were counted (wall.json). They are most of what
+such a run takes: 7 µs each, where a packet takes 1 µs."""
+
+
+@pytest.mark.parametrize(("generator", "rate", "does", "counted"), POLLED)
+def test_programs_that_poll_are_forecast_within_a_factor_of_three(
+    generator: str, rate: str, does: str, counted: int
+) -> None:
+    pairs = 1 if generator == "udt" else 2
+    ends = "from: left1, to: right1" if generator == "udt" else "ranks: [left1, right1, left2, right2]"
+    (run,) = parse(
+        f"lab: {{topology: {{dumbbell: {{pairs: {pairs}}}}}, rtt: 20ms, wan: {{rate: {rate}, buffer: 1BDP}}}}\n"
+        f"defaults: {{generator: {generator}}}\nsteps:\n  - {{name: load, {ends}, {does}}}\n"
+    ).runs()
+    assert counted / 3 < planned(run).demand().entries < 3 * counted
 
 
 def test_a_transfer_is_its_segments_and_half_as_many_acks_at_every_node() -> None:

@@ -166,6 +166,7 @@ def round_trip(run: ScenarioRun) -> ScenarioRun:
 
 NOT_IN_XML = {
     "rtt-change": "no changes of links",
+    "jgn2-receivers": "no settings of hosts",
     **dict.fromkeys(
         ("paced-bottleneck", "paced-congestion", "paced-reno", "paced-sources", "transfer-service"), "no option for it"
     ),

@@ -106,3 +106,9 @@ def test_runs_that_end_before_their_time_is_over(monkeypatch: pytest.MonkeyPatch
 
 def test_long_and_short_runs_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     within(guesses(monkeypatch, [2.0, 16.0] * 20, 2, lambda _: 0.5), 1.7)
+
+
+def test_while_nothing_moves_on_the_time_left_is_of_this_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel is built beside, for one: runs are at work for a minute and none of them moves on."""
+    found = guesses(monkeypatch, [USUAL_S] * 20, 2, lambda at: 0.0 if 12 < at < 72 else 1.0)
+    assert max(left for at, _, left, _ in found if 20 < at < 72) < 3600

@@ -105,7 +105,7 @@ def test_reverse_pairs_are_as_many_as_the_level_says() -> None:
         ({"RTT": "0ms"}, 'RTT "0ms" has no BDP for a BUFFER of 1BDP: write "BUFFER=100pkt" too'),
         ({"MTU": "100"}, 'MTU "100": write the largest IP packet in bytes, from 576 to 65535'),
         ({"NS": "0"}, 'NS "0": write a whole number from 1 to 1000'),
-        ({"K": "1000000", "RATE": "1G"}, "RATE=1G K=1000000: C_a = C/K = 1000 bit/s: write what gives 8kbit/s to 100Gbit/s"),  # noqa: E501
+        ({"K": "1000000", "RATE": "1G"}, "RATE=1G K=1000000: C_a = C/K = 1000 bit/s: write what gives 8kbit/s to 1Tbit/s"),  # noqa: E501
     ],
 )  # fmt: skip
 def test_what_contradicts_itself_is_refused_with_the_arithmetic(given: dict[str, str], says: str) -> None:
@@ -425,9 +425,59 @@ def test_on_a_switch_the_bottleneck_is_its_port_to_the_router() -> None:
     assert (port["rate"], port["buffer"], run.raw["lab"]["wan"]["rate"]) == ("1Gbit/s", "1BDP", "10Gbit/s")
 
 
-def test_a_switch_has_no_background_with_a_faster_card() -> None:
-    with pytest.raises(DescriptionError, match=r"^TOPO=switched B=WMI: the background's card is as fast"):
-        built("BU", "switched", B="WMI")
+@pytest.mark.parametrize(
+    ("word", "pairs"),
+    # Of 1 Gbit/s each way a tenth and three tenths; half of a card of 100 Mbit/s, or of 1 Gbit/s, is the most.
+    [("CBR", 2), ("vbr", 2), ("VBR-Weibull", 2), ("WMI", 2), ("WMII", 6)],
+)
+def test_behind_a_switch_the_background_is_shared_by_pairs(word: str, pairs: int) -> None:
+    run, plan = first(built("BU", "switched", B=word, CG="1.0", R="0.5"))
+    own = [flow for flow in run.schedule(plan, "virtual").document["flows"] if flow["role"] == "background"]
+    assert {flow["source"] for flow in own} == {
+        f"{side}{10 + n}" for side in ("left", "right") for n in range(1, pairs + 1)
+    }
+    assert len(own) == 2 * pairs and senders(run)["reverse"] == 5
+    assert "links" not in run.raw["lab"], "cards behind a switch are equal"
+    if word == "CBR":
+        assert {step["udp"]["rate"] for step in run.raw["steps"] if step["name"].startswith("cbr")} == {"50Mbit/s"}
+    one, _ = first(built("BU", "switched", B=word, CG="1.0", K="1", R="0"))
+    assert senders(one)["background"] == 2, "a card as fast as the bottleneck"
+
+
+def test_behind_a_switch_the_background_is_swept() -> None:
+    text = built("BU", "switched", B="0,CBR,VBR,WMII", CG="1.0", K="5,10", R="0").text
+    runs = scenario.parse(text, Path("x")).runs()
+    found = {(str(run.parameters["b"]), str(run.parameters["k"])): senders(run)["background"] for run in runs}
+    pairs = {"0": (0, 0), "CBR": (1, 2), "VBR": (1, 2), "WMII": (3, 6)}  # of K = 5 and of K = 10
+    assert found == {(word, k): 2 * n for word, both in pairs.items() for k, n in zip(("5", "10"), both, strict=True)}
+
+
+def generated(app: str, *names: str, **given: str) -> list[Any]:
+    asked = SuiteRequest((app,), "dumbbell", given, congestion=("reno",), generators=names)
+    (one,) = hstts.build(asked)
+    return list(scenario.parse(one.text, Path("x")).runs())
+
+
+def test_the_load_is_sent_by_another_generator_and_the_rest_by_ours() -> None:
+    for run in generated("PA", "openmpi", K="2", R="0.5"):
+        flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document["flows"]
+        assert {(flow["role"], flow["generator"]) for flow in flows} == {("load", "openmpi"), ("reverse", "ewan")}
+
+
+def test_generators_are_swept_as_congestion_controls_are() -> None:
+    runs = generated("PA", "ewan", "openmpi", CG="0.5,1.0", K="2")
+    assert len(runs) == 2 * 2 * 3 * 3  # generators, levels, patterns, seeds
+    assert {run.parameters["generator"] for run in runs} == {"ewan", "openmpi"}
+    assert len(generated("PA", "ewan", "openmpi", K="2")) == 2 * 3 * 3
+
+
+def test_what_a_generator_cannot_send_is_refused() -> None:
+    assert hstts.generators("ewan, openmpi") == ("ewan", "openmpi")
+    with pytest.raises(DescriptionError, match='--generator "openmp": there is no such generator, write "openmpi"'):
+        hstts.generators("openmp")
+    (run, *_) = generated("BU", "openmpi")
+    with pytest.raises(DescriptionError, match=r"openmpi exchanges messages alone, not bulk"):
+        run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual")
 
 
 def test_background_of_packets_fills_a_tenth_of_the_bottleneck() -> None:

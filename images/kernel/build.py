@@ -8,6 +8,7 @@ complete, so a failing or interrupted build leaves the old one as it was.
 """
 
 import argparse
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -61,7 +62,7 @@ NOT_NEEDED = [
     *(f"*/{name}/*" for name in ("Documentation/devicetree", "Documentation/translations", "tools/testing")),
 ]
 GIGABYTES_NEEDED = 3
-KEPT = 8  # finished kernels
+KEPT = 8  # finished kernels, those that were used last
 PROFILE = HERE / "profile.tar.xz"  # how often what was executed, by object; make_profile.py makes it
 # A function that has changed since, or that was not executed, is compiled as without a profile.
 BY_PROFILE = "-fprofile-use -fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch"
@@ -394,6 +395,12 @@ class Build:
                 shutil.rmtree(old.parent, ignore_errors=True)
 
 
+def used(kernel: Path) -> None:
+    """Its time is that of its last use, by which the oldest are removed; in a cache of others it stays as it is."""
+    with contextlib.suppress(OSError):
+        os.utime(kernel)
+
+
 def model_sources() -> list[Path]:
     found = [path for folder in MODEL_SOURCES for path in (*folder.rglob("*.rs"), *folder.glob("Cargo.*"))]
     return sorted(path for path in found if "target" not in path.relative_to(ROOT).parts)
@@ -432,6 +439,7 @@ def main() -> None:
         found = Build.finished(target, options.patches, fragments, profile) if options.path else target / "linux"
         if not found or not found.exists():
             sys.exit(1)
+        used(found)
         print(found.resolve())
         return
     try:
@@ -443,6 +451,7 @@ def main() -> None:
             key = build.key()
             kernel = target / key / "linux"
             if kernel.exists():
+                used(kernel)
                 build.publish(key)
             else:
                 need(TOOLS)

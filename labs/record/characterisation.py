@@ -57,6 +57,8 @@ class Way:
     """Of small packets beside little load, in ppb."""
     cross: Estimate
     """What others sent through the bottleneck meanwhile, in bit/s."""
+    doubts: tuple[str, ...] = ()
+    """Where what was seen is not what one bottleneck with one drop-tail queue does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,10 @@ SMALLEST_SLAB_BYTES = 512
 SLAB_BEYOND_BYTES = 400
 """Headroom and `skb_shared_info` lie in the same slab."""
 TCP_HEADERS_BYTES, UDP_HEADERS_BYTES = 40, 28
+TCP_WITH_TIMES_BYTES = 72
+"""IPv6, TCP and its timestamps."""
+CONNECTION_PACKETS = 7
+"""SYN, its answer, the ACK; two FINs and their ACKs."""
 # Programs that send a packet now and then.
 LIGHT_PROGRAMS = ("ping",)
 STEP_BYTES = 64 * MIB
@@ -86,12 +90,15 @@ class Need:
 
 def need(plan: Plan, program: Program | None = None) -> Need:
     """What a lab can need at most: of the plan, and of what `program` sends; without one, of what any program may."""
-    mtu = max((interface.mtu for node in plan.nodes for interface in node.interfaces), default=1500)
+    mtus = [interface.mtu for node in plan.nodes for interface in node.interfaces] or [1500]
+    mtu = max(mtus)
     ways = [way for link in plan.links for way in (link.forward, link.backward)]
+    most = _sent(min(mtus), program)
 
     def held(load: _Load) -> int:
         # Of the load's own packets: small ones fill a link's packet count long before TCP would send that many.
-        return sum(min(way.store_packets, way.store_bytes // load.packet_bytes + 1) for way in ways)
+        fit = sum(min(way.store_packets, way.store_bytes // load.packet_bytes + 1) for way in ways)
+        return fit if most is None else min(fit, most)
 
     worst = max(_loads(mtu, program), key=lambda load: held(load) * load.memory_bytes)
     services = sum(len(node.services) for node in plan.nodes)
@@ -103,7 +110,7 @@ def _loads(mtu: int, program: Program | None) -> Iterator[_Load]:
     """Each kind of packets that may fill the links."""
     yield _Load(mtu, 2 * SHARED_BYTES)
     copied = _slab_bytes(mtu) + PACKET_HEAD_BYTES
-    if program is None or any(PurePath(each.argv[0]).name not in LIGHT_PROGRAMS for each in program.commands):
+    if program is None or _runs_others(program):
         yield _Load(mtu, 2 * copied)
     if program is None:
         return
@@ -115,6 +122,32 @@ def _loads(mtu: int, program: Program | None) -> Iterator[_Load]:
             yield _Load(size, _slab_bytes(size) + PACKET_HEAD_BYTES)
         elif segment := flow.get("socket", {}).get("mss_bytes"):
             yield _Load(min(mtu, segment + TCP_HEADERS_BYTES), 2 * SHARED_BYTES)
+
+
+def _runs_others(program: Program) -> bool:
+    """Programs that may send whatever they like."""
+    return any(PurePath(each.argv[0]).name not in LIGHT_PROGRAMS for each in program.commands)
+
+
+def _sent(mtu: int, program: Program | None) -> int | None:
+    """The packets that a program sends in all, ACKs not counted; None where it does not say how many."""
+    if program is None or _runs_others(program):
+        return None
+    packets = 0
+    for probe in (program.probe or {}).get("probes", ()):
+        if "streams" not in probe:
+            return None
+        packets += sum(2 * stream["packets"] for stream in probe["streams"])  # of a round trip, there and back
+    for flow in (program.traffic or {}).get("flows", ()):
+        work = flow["work"]
+        if work["kind"] == "bulk" and (volume := work.get("bytes")) is not None:
+            segment = flow.get("socket", {}).get("mss_bytes") or mtu - TCP_WITH_TIMES_BYTES
+            packets += (1 + bool(work.get("bidirectional"))) * (volume // segment + CONNECTION_PACKETS)
+        elif work["kind"] == "udp" and work.get("count") is not None:
+            packets += work["count"] * -(-(_usual(work["size_bytes"]) + UDP_HEADERS_BYTES) // mtu)
+        else:
+            return None
+    return packets
 
 
 def _slab_bytes(packet_bytes: int) -> int:

@@ -1,6 +1,6 @@
 """The processes of a session, such as a virtual kernel's with the programs in it.
 
-In: the process that began the session. Out: the others; all of them on other CPUs.
+In: the process that began the session. Out: the others; all of them on other CPUs; the CPU time that they had.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from labs.units import NS_PER_SECOND
+
 
 def members(leader: int) -> list[int]:
     """Processes of the session that `leader` began; its number is nobody else's while one of them is there."""
@@ -20,6 +22,18 @@ def members(leader: int) -> list[int]:
             if pid != leader and os.getsid(pid) == leader:
                 found.append(pid)
     return found
+
+
+def cpu_ns(leader: int) -> int:
+    """CPU time that the processes of a session have had, with those of the first one's children that have ended."""
+    had_s = 0.0
+    for pid in (leader, *members(leader)):
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(pid).cpu_times()
+            had_s += times.user + times.system
+            if pid == leader:
+                had_s += times.children_user + times.children_system
+    return round(had_s * NS_PER_SECOND)
 
 
 def move(leader: int, cpus: set[int]) -> None:

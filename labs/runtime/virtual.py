@@ -33,6 +33,7 @@ from labs.runtime.interrupt import deferred
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
 from labs.runtime.progress import Page, Reading, RunProgress, Watch
+from labs.runtime.standstill import Standstill
 from labs.units import NS_PER_SECOND, about
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -109,8 +110,8 @@ class Run:
 class VirtualRuntime:
     """See `labs.runtime.base.BatchRuns`.
 
-    `stall_s`: a run whose virtual time stands still for so long is ended. `show` is told how far a run is, `tell` what
-    the build of the kernel says.
+    `stall_s`: a run whose virtual time stands still for so long is ended (`Standstill`). `show` is told how far a run
+    is, `tell` what the build of the kernel says.
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class VirtualRuntime:
         touched = 0
         patience_s = self._stall_s + SERVICE_S * sum(len(node.services) for node in plan.nodes)
         look_at = time.monotonic() + LOOK_S
+        standstill = Standstill(watch, guest.pid)
         while True:
             if (usage := _usage(guest, POLL_S)) is not None:
                 # It waits for a program each time that it has entered one, and for nothing else.
@@ -208,10 +210,8 @@ class VirtualRuntime:
                     page.stop()
             elif time.monotonic() > kill_at:
                 return True, Used(0, 0, touched)
-            still_ns, reading = watch.still()
-            making = reading is None or reading.virtual_ns < MADE_NS
-            if reading is not None and still_ns > (MAKING_S if making else patience_s) * NS_PER_SECOND:
-                raise LabError(_stalled(plan.lab, still_ns, reading))
+            if (stalled := standstill.found(patience_s, MAKING_S, MADE_NS)) is not None:
+                raise LabError(_stalled(plan.lab, *stalled))
             self._show(watch.progress())
 
 

@@ -34,7 +34,7 @@ links: {core: {queue: codel}}
 
 | quantity | written as | not as |
 |---|---|---|
-| rate | `1Gbit/s`, `100Mbit/s`, `8kbit/s`, `1G`, `10Gbps`; 8 kbit/s to 100 Gbit/s | `1000`, `1GB/s` |
+| rate | `1Gbit/s`, `100Mbit/s`, `8kbit/s`, `1G`, `10Gbps`; 8 kbit/s to 1 Tbit/s | `1000`, `1GB/s` |
 | duration | `100ms`, `1.5s`, `20us`, `7ns`; 0 to 10 s (an RTT to 20 s) | `100` |
 | size | `1500B`, `500kB`, `1MiB` | `1500` |
 | fraction | `0.1%`, `100ppm`, `5ppb` | `0.001` |

@@ -60,10 +60,10 @@ def _shortest(amount: int, scale: dict[str, int]) -> str:
     return _text(amount, scale, best)
 
 
-_RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
+_RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
 _RATE_ALIASES = {
     alias: unit
-    for prefix, unit in {"": "bit/s", "k": "kbit/s", "K": "kbit/s", "M": "Mbit/s", "G": "Gbit/s"}.items()
+    for prefix, unit in {**{unit.removesuffix("bit/s"): unit for unit in _RATE}, "K": "kbit/s"}.items()
     for alias in (f"{prefix}bit/s", f"{prefix}b/s", f"{prefix}bps", *([prefix] if prefix else []))
 }
 
@@ -74,18 +74,18 @@ class Rate:
 
     bps: int
     LOWEST: ClassVar[int] = 8_000
-    HIGHEST: ClassVar[int] = 100_000_000_000
+    HIGHEST: ClassVar[int] = 10**12
 
     @classmethod
     def parse(cls, text: object) -> Rate:
-        """`1Gbit/s`, `100Mbit/s`, `8kbit/s`, `1G`; from 8 kbit/s to 100 Gbit/s."""
+        """`1Gbit/s`, `100Mbit/s`, `8kbit/s`, `1G`; from 8 kbit/s to 1 Tbit/s."""
         value, number, unit = _split(text, "a rate", "1Gbit/s")
         if unit not in _RATE_ALIASES:
-            guess = {"k": "kbit/s", "m": "Mbit/s", "g": "Gbit/s"}.get(unit[:1].lower(), "Mbit/s")
+            guess = {"k": "kbit/s", "m": "Mbit/s", "g": "Gbit/s", "t": "Tbit/s"}.get(unit[:1].lower(), "Mbit/s")
             raise UnitError(f'write a rate as "{number.lstrip("+-")}{guess}"')
         bps = _whole(value, _RATE, _RATE_ALIASES[unit], "bits per second")
         if not cls.LOWEST <= bps <= cls.HIGHEST:
-            raise UnitError('a rate is between 8kbit/s and 100Gbit/s: write one within, like "1Gbit/s"')
+            raise UnitError('a rate is between 8kbit/s and 1Tbit/s: write one within, like "1Gbit/s"')
         return cls(bps)
 
     def __str__(self) -> str:

@@ -22,7 +22,8 @@
  * one packet per ACK (struct rate_sample), and keeps nothing else with each:
  *  - RS.lost, what was lost since the ACKed packet was sent, is what was lost
  *    since the loss round's begin: at the round's end that is the same, before
- *    it may be less.
+ *    it may be less. A timeout begins it anew: what is ACKed then was sent
+ *    after all that was lost.
  *  - RS.tx_in_flight, what was in flight when it was sent, is what has been
  *    delivered since then and what was lost: all of it is one or the other.
  *  - There is no call for each lost packet. Losses are looked at on the ACK
@@ -38,7 +39,7 @@
  *    after idleness extra_acked begins anew.
  * What the draft leaves open:
  *  - ECN. It asks for a response where packets claim ECN, which is up to
- *    sysctl tcp_ecn: a CE mark counts as a packet lost.
+ *    sysctl tcp_ecn: a CE mark counts as a packet lost, but for Startup's end.
  *  - Transmissions are paced by the kernel: fq, or TCP's own timer. The send
  *    quantum is the kernel's, as much as goes in 1 ms, at least 2 segments.
  *  - Rates are of TCP's payload, as C.SMSS is.
@@ -555,7 +556,7 @@ static void bbr3_check_full_bw_reached(struct bbr3 *ca, const struct bbr3_sample
 
 static bool bbr3_is_inflight_too_high(const struct tcp_sock *tp, const struct bbr3_sample *rs)
 {
-	if (rs->lost && !READ_BIT(&tp->rx_opt, sack_ok))
+	if (rs->lost && !READ_BIT(tp, rx_opt.sack_ok))
 		return true;
 	return (u64)rs->lost * 100 > (u64)rs->tx_in_flight * BBR3_LOSS_THRESH;
 }
@@ -571,7 +572,7 @@ static void bbr3_check_startup_high_loss(const struct sock *sk, const struct bbr
 		ca->startup_losses++;
 	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery || !bbr3_is_inflight_too_high(tp, rs))
 		return;
-	if (READ_BIT(&tp->rx_opt, sack_ok) && (!ca->loss_round_start || ca->startup_losses < BBR3_FULL_LOSSES))
+	if (READ_BIT(tp, rx_opt.sack_ok) && (!ca->loss_round_start || ca->startup_losses < BBR3_FULL_LOSSES))
 		return;
 	ca->undo_state = BBR3_UNDO_STARTUP;
 	ca->full_bw_reached = 1;
@@ -873,6 +874,19 @@ static u32 bbr3_ssthresh(struct sock *sk)
 	return tcp_sk(sk)->snd_ssthresh;
 }
 
+/* A timeout; the kernel has counted what it takes for lost. */
+static void bbr3_set_state(struct sock *sk, u8 state)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct bbr3 *ca = inet_csk_ca(sk);
+
+	if (state != TCP_CA_Loss)
+		return;
+	ca->loss_in_round = 1;
+	ca->loss_round_delivered = tp->delivered;
+	ca->loss_round_lost = bbr3_lost(tp);
+}
+
 /* HandleSpuriousLossDetection */
 static u32 bbr3_undo_cwnd(struct sock *sk)
 {
@@ -941,6 +955,7 @@ static struct tcp_congestion_ops bbr3_ops __read_mostly = {
 	.init		= bbr3_init,
 	.ssthresh	= bbr3_ssthresh,
 	.undo_cwnd	= bbr3_undo_cwnd,
+	.set_state	= bbr3_set_state,
 	.cong_control	= bbr3_cong_control,
 	.cwnd_event	= bbr3_cwnd_event,
 	.sndbuf_expand	= bbr3_sndbuf_expand,

@@ -48,6 +48,7 @@
  *    the window is left. Marks meanwhile reduce no more.
  *  - A burst is at most what goes in 244 us (sk_pacing_shift 12), 250 in the
  *    draft, at least a packet.
+ *  - The window stays after idleness; what it lets go then is paced.
  *  - There is no detection of a classic ECN queue (an appendix of the draft).
  *  - Losses are detected by RACK, as the kernel does for all.
  */

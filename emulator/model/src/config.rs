@@ -17,7 +17,7 @@ pub const ONE_PPB: u32 = 1_000_000_000;
 #[serde(deny_unknown_fields)]
 pub struct Direction {
     pub framing: Framing,
-    /// 8 kbit/s to 100 Gbit/s, of what `framing` counts.
+    /// 8 kbit/s to 1 Tbit/s, of what `framing` counts.
     pub rate_bps: u64,
     pub loss: Loss,
     pub corrupt_ppb: Ppb,

@@ -9,7 +9,7 @@ use alloc::format;
 use super::check::{require, Checked};
 use super::Nanos;
 
-const RATES: core::ops::RangeInclusive<u64> = 8_000..=100_000_000_000;
+const RATES: core::ops::RangeInclusive<u64> = 8_000..=1_000_000_000_000;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 const BYTE: u128 = 8 * NANOS_PER_SECOND;
 
@@ -20,7 +20,7 @@ pub(super) fn check(rate_bps: u64) -> Checked {
 
 pub(super) fn check_as(key: &str, rate_bps: u64) -> Checked {
     require(RATES.contains(&rate_bps), || {
-        format!("{key} {rate_bps}: write 8000 (8 kbit/s) to 100000000000 (100 Gbit/s)")
+        format!("{key} {rate_bps}: write 8000 (8 kbit/s) to 1000000000000 (1 Tbit/s)")
     })
 }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn long_run_rate_is_exact() {
         for rate in
-            [8_000, 9_600, 1_000_000, 999_999_937, 1_000_000_000, 10_000_000_000, 40_000_000_000, 100_000_000_000]
+            [8_000, 9_600, 1_000_000, 999_999_937, 1_000_000_000, 10_000_000_000, 100_000_000_000, 1_000_000_000_000]
         {
             let mut server = Server::new(rate);
             let (mut bits, mut departure) = (0u128, 0);
@@ -204,6 +204,10 @@ mod tests {
         assert_eq!(Server::new(1_000_000_000).serve(1538, 0), 12_304);
         assert_eq!(Server::new(10_000_000_000).serve(1538, 0), 1_231); // 1230.4
         assert_eq!(Server::new(100_000_000_000).serve(84, 0), 7); // 6.72
+        assert_eq!(Server::new(1_000_000_000_000).serve(1500, 0), 12);
+        let mut fast = Server::new(1_000_000_000_000);
+        assert_eq!([1538, 1538, 1538].map(|bytes| fast.serve(bytes, 0)), [13, 25, 37]);
+        // 12.304, 24.608, 36.912
     }
 
     #[test]

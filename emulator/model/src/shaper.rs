@@ -135,9 +135,13 @@ mod tests {
     /// In any window no more than depth + rate × its length leaves, and nothing waits that might have left earlier.
     #[test]
     fn what_leaves_keeps_to_the_curve_and_leaves_as_early_as_it_may() {
-        for (rate_bps, bytes) in
-            [(8_000, 1_538), (9_999_991, 3_000), (1_000_000_000, 32_000), (100_000_000_000, 20_000)]
-        {
+        for (rate_bps, bytes) in [
+            (8_000, 1_538),
+            (9_999_991, 3_000),
+            (1_000_000_000, 32_000),
+            (100_000_000_000, 20_000),
+            (1_000_000_000_000, 20_000),
+        ] {
             for packets in arrivals(40, 1_538) {
                 let mut shaper = Shaper::new(rate_bps, bytes, 0);
                 let mut left: Vec<(Nanos, u32)> = Vec::new();
@@ -171,8 +175,8 @@ mod tests {
     /// A million packets back to back: the bucket's depth less than at the rate alone, rounded up to a nanosecond.
     #[test]
     fn long_run_rate_is_exact() {
-        for rate in [8_000, 999_999_937, 10_000_000_000, 100_000_000_000u64] {
-            for peak in [0, 100_000_000_000] {
+        for rate in [8_000, 999_999_937, 10_000_000_000, 100_000_000_000, 1_000_000_000_000u64] {
+            for peak in [0, 100_000_000_000, 1_000_000_000_000] {
                 let mut shaper = Shaper::new(rate, 32_000, peak);
                 let (mut bits, mut departure) = (0u128, 0);
                 for n in 0..1_000_000u32 {
@@ -191,6 +195,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// At 1 Tbit/s, a bucket of 64 bytes is filled within half a nanosecond.
+    #[test]
+    fn a_bucket_less_deep_than_a_nanosecond_carries_what_is_left_of_it() {
+        let mut shaper = Shaper::new(1_000_000_000_000, 64, 0);
+        for n in 0..1_000_000u64 {
+            assert_eq!(shaper.serve(64, 0), (n * 512).div_ceil(1000));
+        }
+        // Idle for long, it holds no more than its depth.
+        assert_eq!([64, 64, 64].map(|bytes| shaper.serve(bytes, SECOND)), [SECOND, SECOND + 1, SECOND + 2]);
     }
 
     #[test]

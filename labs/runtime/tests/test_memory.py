@@ -21,7 +21,7 @@ from labs.runtime.virtual import VirtualRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND
 
-TCP = {"kind": "bulk", "bidirectional": False}
+TCP = {"kind": "bulk", "bidirectional": False, "bytes": None}
 
 
 def lab(**overrides: str) -> Plan:
@@ -77,12 +77,31 @@ def test_packets_whose_payload_is_kept_count_with_it() -> None:
     jumbo = lab(mtu="9000", rate="1G")
     shared, kept = memory.need(jumbo, sends(TCP)), memory.need(jumbo, sends(TCP, udp(law="constant", value=8972)))
     assert (shared.packets, shared.packet_bytes) == (kept.packets, 3072) and kept.packet_bytes == 16384 + 1024
-    assert memory.need(jumbo, Program(probe={})).packet_bytes == 16384 + 1024
+    assert memory.need(jumbo, Program(probe={"probes": [{"kind": "tcp"}]})).packet_bytes == 16384 + 1024
     assert memory.need(jumbo, sends(udp(law="pareto", mean=9e9, shape=1.1))).packets == shared.packets
     small = memory.need(jumbo, sends(udp(law="uniform", low=50, high=150)))
     assert small.packets > 50 * shared.packets and small.packet_bytes == 2048
     segments = memory.need(jumbo, sends(TCP, mss_bytes=536))
     assert segments.packets > 15 * shared.packets and segments.packet_bytes == 3072
+
+
+def test_no_more_packets_are_counted_than_are_sent() -> None:
+    """1000 sources of 1 Gbit/s on a link of 1 Tbit/s fit where each sends little."""
+    fast = lab(rate="1T", rtt="20ms", buffer="1BDP")
+    volumes = [{**TCP, "bytes": 1_428_000}] * 1000
+    all_of_it = memory.need(fast, sends(*volumes))
+    assert all_of_it.packets == 1000 * (1000 + 7) < memory.need(fast, sends(TCP)).packets
+    assert memory.need(fast, sends(*volumes, {**TCP, "bytes": 1_428_000, "bidirectional": True})).packets == 1002 * 1007
+    counted = udp(law="constant", value=1000) | {"count": 5}
+    probe = {"probes": [{"kind": "rtt", "streams": [{"packets": 3}, {"packets": 4}]}]}
+    assert memory.need(fast, sends(counted)).packets == 5 and memory.need(fast, Program(probe=probe)).packets == 14
+    endless = [
+        sends(*volumes, TCP),
+        sends(udp(law="constant", value=1472)),
+        Program(probe={"probes": [{"kind": "tcp"}]}),
+    ]
+    endless += [Program(probe=probe, commands=(Command("left1", ("sh",)),)), sends({"kind": "messages", "ranks": [{}]})]
+    assert all(memory.need(fast, each).packets > 3_000_000 for each in endless)
 
 
 @pytest.mark.virtual
@@ -96,7 +115,7 @@ def test_full_links_take_what_is_said(tmp_path: Path) -> None:
 
     def program(socket: dict[str, Any]) -> Program:
         flow = {"name": "both", "start_ns": 0, "stop_ns": 8 * NS_PER_SECOND, **ends, "socket": socket}
-        flows = [{**flow, "work": {**TCP, "bidirectional": True, "bytes": None}}]
+        flows = [{**flow, "work": {**TCP, "bidirectional": True}}]
         longest_ns = 9 * NS_PER_SECOND
         return Program(traffic=traffic_request.request(plan, flows, "virtual", longest_ns), longest_ns=longest_ns)
 

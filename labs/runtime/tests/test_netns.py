@@ -16,14 +16,15 @@ from typing import Any
 import orjson
 import pytest
 
-from labs.plan import Spinner, digest, to_json
+from labs.plan import Spinner, Stack, digest, to_json
 from labs.runtime.base import LabError
 from labs.runtime.netns import NetnsRuntime
-from labs.runtime.tests.lab import BINARY, links_of_host, own_state, run, small, traces
+from labs.runtime.tests.lab import BINARY, FORWARDING, links_of_host, own_state, run, small, traces
 
 pytestmark = pytest.mark.untimed
 
 LAB = f"rt{os.getpid()}"
+TCP = Path("/proc/sys/net/ipv4")
 
 
 @pytest.fixture
@@ -83,6 +84,28 @@ def test_interfaces_are_as_the_plan_says(runtime: NetnsRuntime, capfd: pytest.Ca
     )
     assert steered == 1 << min(os.sched_getaffinity(0))
     runtime.down(LAB)
+
+
+def test_a_host_with_a_stack_of_its_own_has_its_sysctls_and_routes(
+    runtime: NetnsRuntime, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And no other node has them, nor the machine."""
+    before = {name: TCP.joinpath(name).read_text() for name in ("tcp_sack", "tcp_rmem")}
+    plan = small(LAB, sysctls=FORWARDING | {"net/ipv4/tcp_sack": "0", "net/ipv4/tcp_rmem": "4096 50000 50000"})
+    left, *others = plan.nodes
+    runtime.up(replace(plan, nodes=(replace(left, stack=Stack(True, 17_520)), *others)))
+    assert output(runtime, capfd, "left", "sysctl", "-n", "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem").split() == [
+        *("0", "4096", "50000", "50000")
+    ]
+    assert output(runtime, capfd, "right", "sysctl", "-n", "net.ipv4.tcp_sack").strip() == "1"
+    for family, networks in (("-4", {"default", "10.99.1.0/30"}), ("-6", {"default", "fd99::1:0/126"})):
+        lines = output(runtime, capfd, "left", "ip", family, "route", "show").splitlines()
+        told = {line.split()[0] for line in lines if "window 17520" in line and "quickack 1" in line}
+        assert told == networks and len(lines) == len(networks)
+        assert "window" not in output(runtime, capfd, "right", "ip", family, "route", "show")
+        assert "1 received" in output(runtime, capfd, "left", "ping", family, "-c1", "-W2", "right")
+    runtime.down(LAB)
+    assert before == {name: TCP.joinpath(name).read_text() for name in before}
 
 
 def test_exec_gives_the_commands_status_and_nearest_names(

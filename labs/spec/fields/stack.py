@@ -54,8 +54,9 @@ class Stack(Model):
     )
     window: WindowText | None = Field(
         None,
-        description="the receive window has this size from the first segment on, and does not grow by itself; `auto`: "
-        "what the lab's longest path and largest queue hold; as `rmem` if absent",
+        description="the receive buffer is made for this window and does not grow; the window opens by two segments "
+        "for each that comes, which Linux acknowledges at once until then; `auto`: more than the lab's longest path "
+        "and largest queue hold; as `rmem` if absent",
     )
     rmem: SocketBufferText | None = Field(
         None,
@@ -122,8 +123,10 @@ PROFILES: Mapping[str, Profile] = {
         "as a Linux host is without a word: a buffer that grows to 6 MiB",
         "Linux, Documentation/networking/ip-sysctl (`tcp_rmem`, `tcp_wmem`; 6 MiB until Linux 6.15)",
     ),
-    "linux-tuned": Profile(
-        _written(window_scaling="on"), "buffers for the lab's path, as every host of a lab has them", _JGN2
+    "linux-2.4-tuned": Profile(
+        _written(window="auto"),
+        "a buffer for the lab's path that does not grow; each segment is acknowledged while its window opens",
+        f"Linux 2.4 (net/ipv4/tcp_input.c, `tcp_grow_window`); {_JGN2}",
     ),
     "freebsd-5.3": Profile(
         _written(window="64KiB", wmem="72KiB"),
@@ -131,7 +134,9 @@ PROFILES: Mapping[str, Profile] = {
         _BSD_TCP,
     ),
     "freebsd-5.3-tuned": Profile(
-        _written(window="auto"), "a window for the lab's path that does not grow", f"{_BSD_TCP}; {_JGN2}"
+        _written(delayed_ack="on"),
+        "buffers for the lab's path, an ACK for every second segment: as hosts of a lab are",
+        f"{_BSD_TCP}; {_JGN2}",
     ),
     "windows-xp": Profile(
         _written(window="17520B", window_scaling="off", timestamps="off"),
@@ -139,8 +144,8 @@ PROFILES: Mapping[str, Profile] = {
         f"{_KB_224829}; {_MS_TCP}",
     ),
     "windows-xp-tuned": Profile(
-        _written(window="auto"),
-        "`Tcp1323Opts` 3 and a window for the lab's path that does not grow",
+        _written(delayed_ack="on"),
+        "`Tcp1323Opts` 3, buffers for the lab's path, an ACK for every second segment: as hosts of a lab are",
         f"{_KB_224829}; {_JGN2}",
     ),
 }

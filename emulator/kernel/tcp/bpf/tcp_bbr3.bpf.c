@@ -21,6 +21,12 @@ u32 BPF_PROG(bpf_bbr3_undo_cwnd, struct sock *sk)
 }
 
 SEC("struct_ops")
+void BPF_PROG(bpf_bbr3_set_state, struct sock *sk, u8 state)
+{
+	bbr3_set_state(sk, state);
+}
+
+SEC("struct_ops")
 void BPF_PROG(bpf_bbr3_cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
 	bbr3_cong_control(sk, ack, flag, rs);
@@ -43,6 +49,7 @@ struct tcp_congestion_ops bpf_bbr3 = {
 	.init		= (void *)bpf_bbr3_init,
 	.ssthresh	= (void *)bpf_bbr3_ssthresh,
 	.undo_cwnd	= (void *)bpf_bbr3_undo_cwnd,
+	.set_state	= (void *)bpf_bbr3_set_state,
 	.cong_control	= (void *)bpf_bbr3_cong_control,
 	.cwnd_event	= (void *)bpf_bbr3_cwnd_event,
 	.sndbuf_expand	= (void *)bpf_bbr3_sndbuf_expand,
