@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel mpi udt images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: help setup install uninstall kernel machine mpi udt images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -42,6 +42,9 @@ uninstall: ## remove the launcher that make install wrote (PREFIX=)
 	@./launcher.sh uninstall $(if $(call given,PREFIX),'$(PREFIX)')
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
+machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built once
+	@./setup.sh machine
+	@images/machine/build.sh >/dev/null
 mpi: ## the ranks of `generator: openmpi`, built once with Debian's libopenmpi-dev
 	@./setup.sh mpi
 	@generator/mpi/build.sh >/dev/null
@@ -111,6 +114,7 @@ check: setup ## tests that need no lab: pure Python and Rust, the models of both
 test: ## every test
 	@./setup.sh tests
 	@images/kernel/build.sh >/dev/null
+	@images/machine/build.sh >/dev/null
 	@generator/udt/build.sh >/dev/null
 	@generator/mpi/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null

@@ -2,7 +2,7 @@
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
-# udt` and `mpi` install what generator/udt and generator/mpi are built with. Called by make.
+# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -25,12 +25,12 @@ command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: ap
 tools="ip:iproute2 ping:iputils-ping"
 # What the README's tour runs in nodes. Labs do without it.
 useful="iperf3:iperf3"
-[ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump busybox:busybox-static
-    qemu-system-x86_64:qemu-system-x86 vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman
+[ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman
     clang:clang clang:libbpf-dev bpftool:bpftool"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
 case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
+case ${1-} in tests | machine) tools="$tools qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dropbear:dropbear-bin iperf3:iperf3" ;; esac
 case ${1-} in tests | mpi) tools="$tools mpirun:openmpi-bin mpicc:libopenmpi-dev" ;; esac
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.
 [ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"

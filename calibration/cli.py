@@ -86,6 +86,7 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
         except KeyboardInterrupt:
             context.live().down(plan.lab)
             raise Refused(f"interrupted: {plan.lab} is down again") from None
+        live.start_machines(context, plan)
     except BaseException:
         rundir.drop(directory)
         raise
@@ -155,6 +156,9 @@ def verify_command(context: Context, name: str | None, policy: Policy, reference
     as_root(context)
     labs = context.live()
     plan = labs.load(live.which(labs, name)).plan
+    if own := ", ".join(node.name for node in plan.nodes if node.machine is not None):
+        message = f"lab {plan.lab}: {own}: a machine of its own answers no probe of ours"
+        raise Refused(f"{message}: `ewan lab` verifies before it starts one, see `ewan certificate {plan.lab}`")
     if tables.changes(labs, plan):
         context.reporter.warn(
             "links were changed since the lab came up (ewan ps): they are compared with the plan all the same"

@@ -99,6 +99,8 @@ class Node:
     """Those that the routing protocol is to find, at a router: nobody installs them. They say which paths are right."""
     stack: Stack | None = None
     """Of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
+    machine: str | None = None
+    """Of a host that is a machine with a kernel of its own: the system whose kernel it is."""
 
 
 @dataclass(frozen=True, slots=True)

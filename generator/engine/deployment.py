@@ -44,6 +44,8 @@ class Deployment:
     def batch(self, plan: Plan, program: Program, directory: Path) -> None:
         """Runs it in the lab that is up; a lab in which that failed is not used again."""
         try:
+            for node, release in self._labs.start_machines(plan.lab).items():
+                self._experiment.document.host.versions[f"kernel of {node}"] = release
             self._labs.batch(plan.lab, program, directory)
         except LabError:
             self.close()

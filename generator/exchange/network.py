@@ -92,6 +92,10 @@ def network(plan: Plan) -> Network:
         message = f'{by_kind["switch"][0]} of lab {plan.lab}: a switch cannot be said: leave "switch:" out'
         raise DescriptionError(message)
     for node in plan.nodes:
+        if node.machine is not None:
+            raise DescriptionError(
+                f'host {node.name} of lab {plan.lab}: a machine cannot be said: leave "machine:" out'
+            )
         if node.stack is not None:
             raise DescriptionError(f'host {node.name} of lab {plan.lab}: a stack cannot be said: leave "stack:" out')
     interfaces = {End(node.name, port.name): port for node in plan.nodes for port in node.interfaces}

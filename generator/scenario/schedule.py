@@ -18,6 +18,7 @@ from generator.scenario.events import events
 from generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, Step
 from generator.scenario.flow_paths import FlowPaths
 from generator.scenario.laws import draw
+from generator.scenario.machines import Machines
 from generator.scenario.order import Turn
 from generator.scenario.pacing import Classes
 from generator.scenario.participants import Member, participants
@@ -95,6 +96,7 @@ class _Scheduler:
         self._run, self._plan, self._clock = run, plan, clock
         self._document: ScenarioDescription = run.document
         self._addresses = traffic_request.addresses_of(plan)
+        self._machines = Machines(plan)
         self._forwarding = Forwarding(plan)
         self._paths = FlowPaths(self._forwarding)
         self._classes = Classes(plan, self._forwarding, virtual=clock == "virtual")
@@ -227,9 +229,9 @@ class _Scheduler:
 
     def _begin(self, starts: Sequence[Sequence[Start]]) -> int:
         """How long after T0 the schedule begins: at once, unless servers or captures must be listening by then."""
-        least_ns = external.LEAD_NS if self._document.capture else 0
+        least_ns, defaults = external.LEAD_NS if self._document.capture else 0, self._document.defaults
         leads = [
-            max(least_ns, external.lead_ns(flows.settings(step, self._document.defaults).generator)) - start.at_ns
+            max(least_ns, self._machines.lead_ns(flows.settings(step, defaults).generator, start.sink)) - start.at_ns
             for step, of_step in zip(self._document.steps, starts, strict=True)
             for start in of_step
         ]
@@ -252,6 +254,7 @@ class _Scheduler:
                 # The error points to the step even where `defaults` set the key, since the step can override it.
                 raise error((key,), f"{settings.generator} {why}")
         for start in starts:
+            self._machines.check(settings.generator, (start.source, start.sink, *start.members), error)
             self._paths.add(step, start.source, start.sink, start.members)
             described = [self._describe(turn, step, start, settings, volume) for _, volume in works]
             for number, flow in enumerate(described):
@@ -363,6 +366,7 @@ class _Scheduler:
             client = command is made.commands[made.client]
             # A server listens from the beginning on: when its client comes is not known before.
             timed = self._timed(command, turn) if client else replace(command, at_ns=0) if turn.after else command
+            timed = timed if client else self._machines.early(timed)
             self._tell(step.name, timed, settings.generator, "client" if client else "server")
         for stream, flow in enumerate(described):
             flow["command"] = transfer.number + made.client

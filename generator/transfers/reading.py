@@ -60,6 +60,8 @@ def parse(text: str, file: Path, facts: HostFacts) -> Asked:
     name = description.name or stem
     lab = lab_of(file, name, description.lab, places)
     plan = compile_spec(lab, facts)
+    if own := next((node.name for node in plan.nodes if node.machine is not None), None):
+        raise places.error(("lab",), f"{own} is a machine of its own, which transfers do not use: leave machine out")
     return Asked(file, name, raw, description, _problem(description, plan, places))
 
 

@@ -76,6 +76,19 @@ def unsettled(plan: Plan, error: NotConvergedError) -> LabError:
     )
 
 
+def start_machines(context: Context, plan: Plan) -> None:
+    """Starts the hosts that are machines, with progress, and says their kernels; a lab whose machines fail is down."""
+    labs = context.live()
+    try:
+        with context.reporter.progress(f"{plan.lab} is up") as progress:
+            kernels = labs.start_machines(plan.lab, lambda text: progress.update(f"{plan.lab} is up: {text}"))
+    except BaseException:
+        labs.down(plan.lab)
+        raise
+    for node, release in kernels.items():
+        context.reporter.note(f"{node} is a machine of its own: Linux {release}")
+
+
 def show_routing(context: Context, routing: Mapping[str, Any]) -> None:
     """What `converged` found, or a certificate holds, in a line; none where no protocol runs."""
     from labs.change import PROTOCOLS

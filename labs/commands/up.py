@@ -35,5 +35,7 @@ def up_command(context: Context, /, topology: str, **options: Any) -> None:
     except KeyboardInterrupt:
         context.live().down(plan.lab)
         raise
+    live.start_machines(context, plan)
     live.show_routing(context, routing)
-    reporter.console.print(f"{plan.lab} is up, unverified: ewan verify {plan.lab}")
+    remedy = "ewan lab verifies it" if any(node.machine for node in plan.nodes) else f"ewan verify {plan.lab}"
+    reporter.console.print(f"{plan.lab} is up, unverified: {remedy}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import pacing, stacks, sysctls
+from labs.compile import machines, pacing, stacks, sysctls
 from labs.compile.crossings import Crossings
 from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
@@ -44,6 +44,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     spinners, host_cpus = place(spec, host.cpus, own, chosen=host.clock == "live")
     of_kinds = _sysctls(lab, wired, numbering.with_v6)
     description, wanted = spec.description, spec.description.containers
+    virtual = host.clock == "virtual"
     nodes = [
         _node(machine, found, running.get(machine.name), of_kinds[machine.kind]) for machine in wired.machines.values()
     ]
@@ -53,7 +54,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         seed=description.seed,
         routing=description.routing,
         containers=Containers(wanted.management or wanted.dashboards, wanted.dashboards, wanted.ovs_bridge),
-        nodes=pacing.hosts(spec, stacks.hosts(spec, nodes), virtual=host.clock == "virtual"),
+        nodes=pacing.hosts(spec, machines.hosts(spec, stacks.hosts(spec, nodes), virtual), virtual=virtual),
         wires=tuple(wired.wires),
         links=tuple(wired.links),
         spinners=spinners,

@@ -7,7 +7,7 @@ are all of `Live`; that of the virtual clock is `BatchRuns`. `labs/runtime/tests
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from labs.errors import UserError
@@ -113,6 +113,17 @@ class Breakable(Protocol):
         ...
 
 
+class Inhabited(Protocol):
+    """Labs with hosts that are machines with kernels of their own."""
+
+    def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
+        """Starts those of a lab that do not run yet and waits until they answer; by node what `uname -r` says there.
+
+        {} at once for a lab that has none. `tell` gets what is waited for. Raises LabError.
+        """
+        ...
+
+
 class Versioned(Protocol):
     """Labs that say what made them."""
 
@@ -124,7 +135,7 @@ class Versioned(Protocol):
         ...
 
 
-class Live(Keeping, Entering, Controllable, Converging, Breakable, Versioned, Protocol):
+class Live(Keeping, Entering, Controllable, Converging, Breakable, Inhabited, Versioned, Protocol):
     """A runtime of the live clock."""
 
 

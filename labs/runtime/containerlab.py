@@ -25,7 +25,7 @@ from labs import images
 from labs.plan import Plan
 from labs.render import containerlab as rendered
 from labs.render import dashboards, files
-from labs.runtime import clab, containers, spinners
+from labs.runtime import clab, containers, machines, spinners
 from labs.runtime import container_engine as engines
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -282,6 +282,8 @@ def _check_possible(plan: Plan) -> None:
             f"lab {plan.lab}: bridges of the host's Open vSwitch are made by hand: use `ewan compile` and containerlab "
             "itself, or leave ovs-bridge out"
         )
+    for node in machines.of(plan):
+        raise LabError(f"lab {plan.lab}: {node.name}: {machines.ALONE}")
 
 
 def _check_running(manifest: Mapping[str, Any], nodes: Iterable[str]) -> None:

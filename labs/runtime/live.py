@@ -83,6 +83,10 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).carrier(name, link, up, longest_s)
 
+    def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).start_machines(name, tell)
+
     def versions(self, name: str) -> dict[str, str]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).versions(name)

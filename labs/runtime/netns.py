@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import services, spinners
+from labs.runtime import machines, services, spinners
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -41,6 +41,7 @@ class NetnsRuntime:
         self._need_root("making a lab")
         binary = node_binary(self._wanted)
         services.check_programs(plan)
+        machines.check(plan)
         spinners.check_cpus(plan.lab, plan.spinners)
         directory = self._state.directory(plan.lab)
         with self._state.locked() as lock, deferred() as check:
@@ -142,6 +143,7 @@ class NetnsRuntime:
         self._need_root("entering a node")
         if self._state.manifest(name) is None:
             raise self._absent(name)
+        self.start_machines(name)
         file = directory / "program.json"
         file.write_bytes(program.to_json())
         binary = str(node_binary(self._wanted))
@@ -199,6 +201,13 @@ class NetnsRuntime:
                 f"lab {name}: spinner {number} does not answer ({error.strerror or error}), its links are dead; "
                 f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
             ) from None
+
+    def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
+        """Each is a QEMU of the node's namespace."""
+        plan = self.load(name).plan
+        if machines.of(plan):
+            self._need_root("starting a machine")
+        return machines.start(node_binary(self._wanted), self._state.directory(name), plan, tell)
 
     def versions(self, name: str) -> dict[str, str]:
         """The runtime's name alone: the lab is made of this machine's kernel."""

@@ -8,14 +8,12 @@ does beside it changes nothing.
 
 from __future__ import annotations
 
-import fcntl
-import lzma
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
+from images.machine.stock import MissingError, check_tools, depends, fetch, kernel_package, needed, pack, with_libraries
 from tests.kept import kept
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,46 +41,6 @@ TOOLS = {
 GUEST_TOOLS = ("busybox", "ip", "tc", "iperf3", "ping", "tcpdump")
 
 
-class MissingError(Exception):
-    """Something this host lacks, in one line, with the remedy."""
-
-
-def check_tools() -> None:
-    absent = sorted({package for tool, package in TOOLS.items() if not shutil.which(tool)})
-    if absent:
-        raise MissingError(f"the virtual machine needs packages: apt install {' '.join(absent)}")
-
-
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise MissingError(f"{' '.join(str(part) for part in command)}: {said[-1] if said else done.returncode}")
-    return done.stdout
-
-
-def depends(package: str, pattern: str) -> list[str]:
-    """The packages it depends on directly whose names match."""
-    lines = run("apt-cache", "depends", "--no-recommends", "--no-suggests", package).splitlines()
-    names = [line.split(":", 1)[1].strip() for line in lines if "Depends:" in line]
-    return [name for name in names if re.fullmatch(pattern, name)]
-
-
-def fetch(packages: Iterable[str], into: Path) -> None:
-    """Download and unpack, once; `into` then holds the packages' files. Whoever comes meanwhile waits."""
-    done, archives = into / ".done", into / "archives"
-    archives.mkdir(parents=True, exist_ok=True)
-    with (into / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if done.exists():
-            return
-        run("apt-get", "download", *packages, cwd=archives)
-        for archive in archives.glob("*.deb"):
-            run("dpkg-deb", "-x", archive, into)
-        shutil.rmtree(archives)
-        done.touch()
-
-
 class Kernel:
     """One of Debian's kernels for amd64, with the headers to build a module for it.
 
@@ -90,13 +48,13 @@ class Kernel:
     """
 
     def __init__(self, image: str, headers: str) -> None:
-        check_tools()
+        check_tools(TOOLS)
+        package = kernel_package(image)
         try:
-            package = depends(image, r"linux-image-[\d.].*")[0]
             headers_package = depends(headers, r"linux-headers-[\d.].*-amd64")[0]
             parts = depends(headers_package, r"linux-(headers-.*-common|kbuild-.*)")
         except IndexError:
-            raise MissingError(f"apt knows no {image}: enable bookworm-security, then apt update") from None
+            raise MissingError(f"apt knows no {headers}: enable bookworm-security, then apt update") from None
         self.version = package.removeprefix("linux-image-")
         self.root = kept("vm") / self.version
         self.work = WORK / self.version
@@ -123,22 +81,6 @@ class Kernel:
         if done.returncode:
             raise AssertionError(f"{part} does not build for {self.version}:\n{done.stdout}{done.stderr}")
         return work, done.stderr
-
-    def needed(self, names: Iterable[str]) -> dict[str, bytes]:
-        """These modules and all they depend on, each after those it needs; what the kernel has built in is left out."""
-        found: dict[str, bytes] = {}
-        for name in names:
-            paths = list(self.modules.rglob(f"{name}.ko*")) + list(self.modules.rglob(f"{name.replace('_', '-')}.ko*"))
-            if not paths:
-                continue
-            data = paths[0].read_bytes()
-            if paths[0].suffix == ".xz":
-                data = lzma.decompress(data)
-            depends_on = re.search(rb"\0depends=([^\0]*)\0", data)
-            if depends_on and depends_on[1]:
-                found |= self.needed(depends_on[1].decode().split(","))
-            found[name] = data
-        return found
 
     def boot(self, more: dict[str, bytes], processors: int, timeout_s: float) -> dict[str, str]:
         """Runs guest.sh, with `more` files, and returns its "name: value" lines."""
@@ -171,35 +113,8 @@ class Kernel:
         made = {part: self.build(part)[0] for part in OWN}
         files = {"init": (HERE / "guest.sh").read_bytes(), "lib/tc/q_psp.so": (made["psp"] / "q_psp.so").read_bytes()}
         ours = {name: (made[part] / f"{name}.ko").read_bytes() for part, (_, names) in OWN.items() for name in names}
-        modules = self.needed(MODULES) | ours
+        modules = needed(self.modules, MODULES) | ours
         files |= {f"modules/{name}.ko": data for name, data in modules.items()}
         files["modules/order"] = " ".join(f"{name}.ko" for name in modules).encode()
         files["etc/passwd"] = b"root:x:0:0::/:/bin/sh\n"
-        for tool in GUEST_TOOLS:
-            path = Path(shutil.which(tool) or tool).resolve()
-            files[f"tools/{tool}"] = path.read_bytes()
-            for library in libraries(path):
-                files[library.lstrip("/")] = Path(library).read_bytes()
-        return files
-
-
-def libraries(program: Path) -> list[str]:
-    done = subprocess.run(["ldd", str(program)], capture_output=True, text=True)
-    return re.findall(r"(/\S+) \(0x", done.stdout)
-
-
-def pack(files: dict[str, bytes], archive: Path) -> None:
-    """An initramfs: a cpio archive in the "newc" format (kernel: driver-api/early-userspace/buffer-format)."""
-    folders = {str(parent) for name in files for parent in Path(name).parents if str(parent) != "."}
-    folders |= {"proc", "sys", "dev", "run", "tmp", "etc", "bin"}
-    entries = [(name, 0o040755, b"") for name in sorted(folders)]
-    entries += [(name, 0o100755, data) for name, data in files.items()]
-    entries.append(("TRAILER!!!", 0, b""))
-    plain = archive.with_suffix("")
-    with plain.open("wb") as out:
-        for inode, (name, mode, data) in enumerate(entries, 1):
-            fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
-            head = b"070701" + b"".join(b"%08x" % field for field in fields) + name.encode() + b"\0"
-            out.write(head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4))
-    run("gzip", "-1", "-f", "-k", plain)
-    plain.with_name(plain.name + ".gz").replace(archive)
+        return files | with_libraries(GUEST_TOOLS, "tools")

@@ -14,11 +14,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from images.machine.stock import MissingError
 from labs.compile import HostFacts, compile
 from labs.plan import Plan, to_json
 from labs.runtime.tests.lab import BINARY
 from labs.spec import from_template
-from tests.vm.machine import OWN, Kernel, MissingError
+from tests.vm.machine import OWN, Kernel
 
 KERNELS = {
     "6.1": ("linux-image-amd64", "linux-headers-amd64"),

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,8 @@ use ewan_system::{namespace, schedule, Context};
 use nix::mount::{mount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
 
-use crate::hosts;
 use crate::plan::{self, Plan};
+use crate::{hosts, machine};
 
 const NOTHING: Option<&str> = None;
 
@@ -22,8 +23,10 @@ pub fn run(state: &Path, node: &str, command: &[OsString]) -> Result<(), String>
     let place = Place { namespace: namespace_of(&plan, node)?, hosts: state.join("hosts"), tree: None };
     place.enter()?;
     schedule::keep_to(&plan.host_cpus)?;
-    let error = std::process::Command::new(&command[0]).args(&command[1..]).exec();
-    Err(format!("{}: {error}", command[0].to_string_lossy()))
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let words = machine::words(state, node, command, terminal);
+    let error = std::process::Command::new(&words[0]).args(&words[1..]).exec();
+    Err(format!("{}: {error}", words[0].to_string_lossy()))
 }
 
 /// Why a node cannot be entered.

@@ -23,6 +23,7 @@ mod journal;
 mod kernel_files;
 mod layout;
 mod links;
+mod machine;
 mod manifest;
 mod metrics;
 mod packet_sockets;

@@ -92,6 +92,8 @@ pub struct Node {
     pub services: Vec<Service>,
     /// Of a host whose TCP differs from that of the lab's other hosts.
     pub stack: Option<Stack>,
+    /// Of a host that is a machine with a kernel of its own: which one.
+    pub machine: Option<String>,
 }
 
 /// What a host's routes tell its TCP (ip-route(8)).

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from labs.spec.fields.model import Model
 from labs.spec.fields.pacing import HostPacing
 from labs.spec.fields.stack import Stack
+from labs.wording import nearest
+
+MACHINES = ("debian-12",)
+"""Systems whose own kernel a machine boots; images/machine builds them."""
+
+
+def _machine(value: object) -> str:
+    if isinstance(value, str) and value in MACHINES:
+        return value
+    raise ValueError(f"unknown machine, {nearest(str(value), MACHINES)}")
+
+
+MachineName = Annotated[str, PlainValidator(_machine), WithJsonSchema({"type": "string", "enum": list(MACHINES)})]
 
 
 class Host(Model):
@@ -26,6 +39,12 @@ class Host(Model):
         None,
         description="what its TCP does, or the name of a profile; as every host of a lab does it if absent",
         examples=["windows-xp", "{window_scaling: off, sack: off}"],
+    )
+    machine: MachineName | None = Field(
+        None,
+        description="a machine of its own, emulated by QEMU, that boots this system's kernel (live, `netns` alone); "
+        "none if absent",
+        examples=["debian-12"],
     )
 
     @model_validator(mode="before")

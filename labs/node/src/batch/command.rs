@@ -3,6 +3,7 @@
 //! In: a node, a command line, the surroundings. Out: a process that is ready to be started; what it writes goes to
 //! DIR/commands/<name>.{out,err}; files of its own go to DIR/commands/<name>/.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::steps::Steps;
 use super::Surroundings;
 use crate::exec::{self, Place};
+use crate::machine;
 use crate::plan::Plan;
 use crate::services::OURSELVES;
 
@@ -237,12 +239,14 @@ fn prepare(
         let path = files.join(format!("{name}.{ending}"));
         File::create(&path).map_err(|error| say(&path, error))
     };
-    // This very program is there in every root and image, whatever is installed.
-    let program = if argv[0] == OURSELVES { "/proc/self/exe" } else { argv[0].as_str() };
-    let mut prepared = std::process::Command::new(program);
+    let asked: Vec<_> = argv.iter().map(OsString::from).collect();
+    // This very program is there in every root and image, whatever is installed; it stays beside a machine.
+    let ours = argv[0] == OURSELVES;
+    let words = if ours { asked } else { machine::words(around.state, node, &asked, false) };
+    let mut prepared = std::process::Command::new(if ours { OsStr::new("/proc/self/exe") } else { &words[0] });
     prepared
-        .arg0(&argv[0])
-        .args(&argv[1..])
+        .arg0(&words[0])
+        .args(&words[1..])
         .env_clear()
         .envs(ENVIRONMENT)
         .env("EWAN_OUT", &own)

@@ -46,7 +46,7 @@ mod tests {
             files: Default::default(),
             ready: None,
         };
-        let text = r#"{"name": "r1", "kind": "router", "interfaces": [], "routes": [], "learned_routes": [], "stack": null, "sysctls": {}, "services": []}"#;
+        let text = r#"{"name": "r1", "kind": "router", "interfaces": [], "routes": [], "learned_routes": [], "stack": null, "machine": null, "sysctls": {}, "services": []}"#;
         let bare: Node = serde_json::from_str(text).expect("a node");
         Node { services: services.iter().map(service).collect(), ..bare }
     }

@@ -1,0 +1,39 @@
+"""Hosts that are machines with kernels of their own: what a run sends from and to them, and when servers start there.
+
+Comes in: a plan. Out: what its machines need; errors point to the key that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from generator import external
+from generator.scenario.flows import Error
+from labs.plan import Plan
+from labs.runtime.program import Command
+from labs.units import NS_PER_SECOND
+
+LEAD_NS = 5 * NS_PER_SECOND
+"""A server in a machine is started so long before it would be elsewhere: over a connection, by a slow processor."""
+
+
+class Machines:
+    """Those of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._names = {node.name for node in plan.nodes if node.machine is not None}
+
+    def check(self, generator: str, ends: Iterable[str], error: Error) -> None:
+        """Refuses what has no program there: our own generator has its sockets in namespaces."""
+        for node in ends:
+            if node in self._names and generator != "iperf3":
+                raise error(("generator",), f'{node} is a machine of its own: write "generator: iperf3"')
+
+    def lead_ns(self, generator: str, sink: str) -> int:
+        """How long before a transfer its schedule must have begun."""
+        return external.lead_ns(generator) + (LEAD_NS if sink in self._names else 0)
+
+    def early(self, server: Command) -> Command:
+        """The command of a server, earlier in a machine."""
+        return replace(server, at_ns=max(0, server.at_ns - LEAD_NS)) if server.node in self._names else server

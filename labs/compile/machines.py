@@ -1,0 +1,31 @@
+"""Hosts that are machines with a kernel of their own.
+
+Comes in: nodes, and what the description says of hosts. Goes out: the same nodes, each machine with its system's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from labs.compile.hosts import written
+from labs.plan import Node
+from labs.spec import Spec
+
+
+def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
+    """The nodes; DescriptionError for a machine where none can be, and for what it cannot do."""
+    if not spec.description.hosts:
+        return tuple(nodes)
+    found = written(spec, [node.name for node in nodes if node.kind == "host"])
+    systems = {name: host.machine for name, (_, host) in found.items() if host.machine is not None}
+    for name in systems:
+        path, host = found[name]
+        if virtual:
+            raise spec.error((*path, "machine"), "a machine of its own runs in namespaces alone: RUNTIME=netns")
+        if host.pacing:
+            raise spec.error((*path, "pacing"), "a machine of its own is not paced: leave pacing out, or machine")
+        if spec.description.routing != "static":
+            message = "the routing protocol's routes are not followed into a machine: write routing: static"
+            raise spec.error((*path, "machine"), message)
+    return tuple(replace(node, machine=systems[node.name]) if node.name in systems else node for node in nodes)

@@ -1,0 +1,102 @@
+"""A live lab in which a host is a machine with Debian's kernel: commands, pings, iperf3; nothing is left of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.kept import ROOT
+
+pytestmark = [pytest.mark.untimed, pytest.mark.machines, pytest.mark.timeout(400)]
+
+NAME = f"mc{os.getpid()}"
+TEXT = f"""
+name: {NAME}
+topology: {{dumbbell: {{pairs: 1}}}}
+rtt: 40ms
+ip: dual
+wan: {{rate: 20Mbit/s, buffer: 1BDP}}
+hosts: {{right1: {{machine: debian-12, stack: {{sack: off, window: 128KiB}}}}}}
+"""
+
+
+class Lab:
+    """`ewan`, with labs of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.environment = {**os.environ, "EWAN_STATE": str(place / "state"), "EWAN_RUNTIME": "netns"}
+
+    def ewan(self, *words: str, status: int = 0) -> str:
+        command = [sys.executable, str(ROOT / "ewan.py"), *words]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def on(self, node: str, *words: str, status: int = 0) -> str:
+        return self.ewan("exec", node, "--", *words, status=status)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    place = tmp_path_factory.mktemp("machine")
+    (place / f"{NAME}.lab.yaml").write_text(TEXT)
+    lab = Lab(place)
+    try:
+        said = lab.ewan("up", str(place / f"{NAME}.lab.yaml"))
+        assert f"{NAME} is up" in said
+        yield lab
+    finally:
+        lab.ewan("down", "--all")
+
+
+def running() -> list[int]:
+    """QEMUs of the lab that run, by what they were told."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if words and "qemu" in words[0] and any(f"/{NAME}/nodes/right1/" in word for word in words):
+            found.append(process.pid)
+    return found
+
+
+def test_a_host_is_a_machine_with_debians_kernel(lab: Lab) -> None:
+    assert re.fullmatch(r"6\.1\.\d+-\d+-amd64\n", lab.on("right1", "uname", "-r"))
+    assert lab.on("left1", "uname", "-r") == os.uname().release + "\n"
+    assert lab.on("right1", "sh", "-c", 'echo "it\'s $0" in $(hostname)') == "it's sh in right1\n"
+    lab.on("right1", "sh", "-c", "exit 7", status=7)
+    # What the description says of its TCP.
+    sysctls = lab.on("right1", "sysctl", "-n", "net.ipv4.tcp_sack", "net.ipv4.tcp_moderate_rcvbuf").split()
+    assert sysctls == ["0", "0"]
+    routes = [line for line in lab.on("right1", "ip", "route").splitlines() if "eth0" in line]
+    assert len(routes) == 2 and all("window 131072" in line for line in routes)
+    # It lies behind the link, in both families, and its packets are at most an MTU.
+    for more in (["-4"], ["-6"], ["-4", "-M", "do", "-s", "1472"]):
+        pings = lab.on("left1", "ping", *more, "-c", "5", "-i", "0.2", "right1")
+        fastest = min(float(found) for found in re.findall(r"time=([\d.]+) ms", pings))
+        assert 40 <= fastest < 80, pings
+    # Its TCP receives no more than the link carries.
+    lab.on("right1", "iperf3", "-s", "-1", "-D")
+    report = json.loads(lab.on("left1", "iperf3", "-c", "right1", "-t", "3", "-J"))
+    got = report["end"]["sum_received"]["bits_per_second"]
+    assert 0 < got < 20e6, "TCP's payload on a link of 20 Mbit/s"
+    refused = lab.ewan("verify", status=2)
+    assert "right1: a machine of its own answers no probe" in refused and refused.count("\n") == 1
+    # One command ends in the machine when it is ended here.
+    command = [sys.executable, str(ROOT / "ewan.py"), "exec", "right1", "--", "sh", "-c", "echo begun; exec sleep 4321"]
+    with subprocess.Popen(command, env=lab.environment, stdout=subprocess.PIPE, text=True) as sleeping:
+        assert sleeping.stdout is not None and sleeping.stdout.readline() == "begun\n"
+        sleeping.terminate()
+    until = "for i in 1 2 3 4 5 6 7 8; do pidof sleep >/dev/null || exit 0; usleep 500000; done; exit 1"
+    lab.on("right1", "sh", "-c", until)
+    assert len(running()) == 1
+    assert f"{NAME} is down" in lab.ewan("down", NAME)
+    assert running() == [] and not list(Path("/run/netns").glob(f"ewan-{NAME}-*"))
+    assert not (Path(lab.environment["EWAN_STATE"]) / NAME).exists()
