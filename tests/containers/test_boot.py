@@ -21,7 +21,7 @@ import pytest
 
 from labs import host, images
 from labs.compile import compile
-from labs.plan import End, Interface, Neighbour, Node, Plan, Service, Spinner, Wire, to_json
+from labs.plan import End, Interface, Neighbour, Node, Plan, Service, Spinner, Stack, Wire, to_json
 from labs.runtime.tests.lab import BINARY
 from labs.spec import from_template
 from labs.stages import Bare
@@ -181,6 +181,31 @@ def test_three_links_on_one_spinner_whatever_starts_first(
     for node in order:
         check_ends(lab, node)
     assert not (lab.directory / "spinner-0.netns").exists()
+
+
+def test_a_host_with_a_stack_of_its_own(
+    engine: EngineOfTests, labs: list[BootedLab], tmp_path: Path, name: str
+) -> None:
+    """Two hosts on one wire: the sysctls of one, and what its route tells TCP."""
+    whole = row(name)
+    left, *_, right = whole.nodes
+    own = left.sysctls | {"net/ipv4/tcp_sack": "0", "net/ipv4/tcp_rmem": "4096 50000 50000"}
+    nodes = (replace(left, sysctls=own, stack=Stack(True, 17_520)), right)
+    wire = Wire("wire", End("left", "eth0"), End("right", "eth0"))
+    plan = replace(whole, nodes=nodes, wires=(wire,), links=(), spinners=())
+    lab = BootedLab(engine, tmp_path / "lab", plan)
+    labs.append(lab)
+    for node in ("left", "right"):
+        lab.start(node)
+    lab.wire(wire)
+    lab.wait_ready("left", "right")
+    read = ("sysctl", "-n", "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem")
+    assert lab.nodes["left"].do(*read).split() == ["0", "4096", "50000", "50000"]
+    assert lab.nodes["right"].do(*read).split()[0] == "1"
+    told = lab.nodes["left"].do("ip", "route", "show")
+    assert told.startswith("10.98.0.0/24 ") and "window 17520" in told and "quickack 1" in told
+    assert "window" not in lab.nodes["right"].do("ip", "route", "show")
+    assert "1 received" in lab.nodes["left"].do("ping", "-c", "1", "right")
 
 
 def check_ends(lab: BootedLab, node: str) -> None:
