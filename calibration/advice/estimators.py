@@ -92,7 +92,8 @@ def packets_of(stream: Mapping[str, Any]) -> tuple[Packet, ...]:
 
 
 def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None) -> Found:
-    """The least delay there is, through so many network stacks: that of a packet that nowhere waited.
+    """The least delay there is, through so many network stacks (of a round trip 2, and a program that answers): that of
+    a packet that nowhere waited.
 
     The least of a sample is above it, by no more than (x₂ − x₁)(1 − α)/α with probability 1 − α (Robson and Whitlock,
     Biometrika 51, 1964): a bias that is not corrected.
@@ -104,7 +105,8 @@ def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
     parts: dict[Source, float] = {"finite sample": rectangular(above), "resolution": rectangular(CLOCK_NS)}
     if instrument is not None:
         parts["clock"] = rectangular(instrument.clock_ppb / PPB * ordered[0])
-        parts["stack path"] = rectangular(stacks * instrument.stack_ns)
+        awake = instrument.wake_up_ns if stacks > 1 else 0.0
+        parts["stack path"] = math.hypot(rectangular(stacks * instrument.stack_ns), rectangular(awake))
     return Found(ordered[0], parts, f"the least of {len(ordered)}")
 
 

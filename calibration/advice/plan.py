@@ -28,6 +28,8 @@ TRAINS, TRAIN_PACKETS = 40, 32
 AT_ONCE_NS = 1_000
 """Between two packets that are sent back to back."""
 BATCH_PACKETS = 16
+CATCHING_UP = 2
+"""Packets at once of what is not sent back to back: a sender that paused then makes up for it (generator/src/probe)."""
 LONGEST_TRAINS_NS = 10 * SECOND
 TRAIN_SHARE = 0.1
 """Of the capacity that trains take: what others leave must be more, or they fill the buffer."""
@@ -106,8 +108,7 @@ def overload(
     """More than the bottleneck carries, for so long."""
     interval = packet_bytes * BYTE_NS / capacity_bps / OVERLOAD
     packets = min(max(math.ceil(lasting_ns / interval), LEAST_LOAD_PACKETS), MOST_LOAD_PACKETS)
-    # Two at once: a sender that paused makes up for it.
-    stream = {**_stream(way, *ends, packet_bytes, interval, packets), "batch_packets": 2}
+    stream = {**_stream(way, *ends, packet_bytes, interval, packets), "batch_packets": CATCHING_UP}
     return beside(_probe("saturate", f"load {way}", [stream], 4), more)
 
 
@@ -162,7 +163,7 @@ def _start_ns(number: int, gap_ns: float) -> int:
 def _train(
     name: str, ends: tuple[PathEnd, PathEnd], packet_bytes: int, interval_ns: float, packets: int, start_ns: int
 ) -> dict[str, Any]:
-    batch = BATCH_PACKETS if interval_ns <= AT_ONCE_NS else 1
+    batch = BATCH_PACKETS if interval_ns <= AT_ONCE_NS else CATCHING_UP
     stream = _stream(name, *ends, packet_bytes, interval_ns, packets)
     return {**stream, "batch_packets": batch, "start_ns": start_ns}
 

@@ -66,8 +66,10 @@ def test_the_least_delay_is_no_less_than_its_interval_says() -> None:
     # The interval's end is 19 × 2 away, but no further than the median is: 10.
     assert found.components["finite sample"] == pytest.approx(10 / 3**0.5)
     assert estimators.least([110.0], 2, None).value is None
-    live = estimators.least([1e6, 1e6, 2e6], 2, Instrument(stack_ns=3e4))
-    assert live.components["stack path"] == pytest.approx(2 * 3e4 / 3**0.5)
+    live = estimators.least([1e6, 1e6, 2e6], 2, Instrument(stack_ns=3e4, wake_up_ns=8e4))
+    assert live.components["stack path"] == pytest.approx(1e5 / 3**0.5)
+    one_way = estimators.least([1e6, 1e6, 2e6], 1, Instrument(stack_ns=3e4, wake_up_ns=8e4))
+    assert one_way.components["stack path"] == pytest.approx(3e4 / 3**0.5)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6])

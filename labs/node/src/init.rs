@@ -131,7 +131,11 @@ fn show_directory(directory: &Path) -> Result<(), String> {
 fn widen() {
     let pages = nix::sys::sysinfo::sysinfo().map_or(1 << 18, |info| info.ram_total() >> 12);
     let memory = format!("{} {} {}", pages / 2, pages / 4 * 3, pages);
+    let congestion = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     for (key, value) in [
+        // A node, which is no first network namespace, may make only these its own (net/ipv4/tcp_cong.c), and a program
+        // without CAP_NET_ADMIN may take only these.
+        ("net/ipv4/tcp_allowed_congestion_control", congestion.trim()),
         ("net/ipv4/tcp_mem", memory.as_str()),
         ("net/ipv4/udp_mem", memory.as_str()),
         ("net/core/rmem_max", "2147483647"),

@@ -155,6 +155,26 @@ def test_commands_see_the_host_read_only_and_write_to_the_run(runtime: VirtualRu
     assert (run.directory / "commands/1-left1/file").read_text() == "kept\n"
 
 
+EVERY_CONTROL = """
+import os, socket
+names = open("/proc/sys/net/ipv4/tcp_available_congestion_control").read().split()
+for name in names:
+    with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as own:
+        own.write(name)
+os.setresuid(65534, 65534, 65534)
+for name in names:
+    socket.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+print(*names)
+"""
+
+
+def test_nodes_and_ordinary_users_have_every_congestion_control(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    """As what all of a node's sockets take, and by name without CAP_NET_ADMIN."""
+    program = do(Command("left1", (sys.executable, "-c", EVERY_CONTROL)))
+    said = output(runtime.run(lab(), program, tmp_path / "run"), 1, "left1").split()
+    assert {"reno", "cubic", "bic", "highspeed", "scalable", "htcp", "vegas", "bbr", "fast"} <= set(said), said
+
+
 def test_nothing_but_results_is_left(runtime: VirtualRuntime, tmp_path: Path) -> None:
     shared, home = set(virtual.SHARED_MEMORY.iterdir()), Path.home() / ".uml"
     was = home.exists()
