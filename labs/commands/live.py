@@ -78,6 +78,8 @@ def unsettled(plan: Plan, error: NotConvergedError) -> LabError:
 
 def start_machines(context: Context, plan: Plan) -> None:
     """Starts the hosts that are machines, with progress, and says their kernels; a lab whose machines fail is down."""
+    if all(node.machine is None for node in plan.nodes):
+        return
     labs = context.live()
     try:
         with context.reporter.progress(f"{plan.lab} is up") as progress:

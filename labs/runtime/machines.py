@@ -36,7 +36,8 @@ LOOK_S = 0.2
 CONTROL_NETWORK, CONTROL, CONTROL_MAC = "192.0.2.0/24", "192.0.2.15", "52:65:77:61:6e:01"
 """Of the connection over which programs are started; no lab has these addresses (RFC 5737)."""
 PORT = 2222
-FOLDER, KEY, PENDING, CONSOLE, SENT, LOCK = "machine", "key", "pending", "console.log", "files.tar", "machines.lock"
+FOLDER, KEY, PENDING, PID = "machine", "key", "pending", "pid"
+CONSOLE, SENT, LOCK = "console.log", "files.tar", "machines.lock"
 """In the node's own directory. labs/node/src/machine.rs takes `key` for the word that the machine has taken over."""
 
 
@@ -121,12 +122,21 @@ def _wait(directory: Path, plan: Plan, node: Node, deadline: float) -> None:
         text = console.read_text(errors="replace") if console.exists() else ""
         if READY in text:
             return
-        runs = (folder / "pid").exists() and Path(f"/proc/{(folder / 'pid').read_text().strip()}").exists()
+        runs = running(folder)
         if not runs or time.monotonic() > deadline:
             why = f"did not answer within {LONGEST_S:.0f} s" if runs else "ended"
             last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "nothing")
             raise _failed(plan, node, f"{why}; its console ({console}) says last: {last}")
         time.sleep(LOOK_S)
+
+
+def running(folder: Path) -> bool:
+    """Whether the machine's QEMU runs; one that ended and that nobody has waited for does not."""
+    try:
+        process = Path("/proc") / (folder / PID).read_text().strip()
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _release(binary: Path, directory: Path, plan: Plan, node: Node) -> str:
@@ -205,7 +215,7 @@ def qemu(node: Node, folder: Path, image: Path, accelerator: str) -> list[str]:
     forwarded = f"hostfwd=tcp:127.0.0.1:{PORT}-{CONTROL}:22"
     words += ["-netdev", f"user,id=control,restrict=on,ipv6=off,net={CONTROL_NETWORK},{forwarded}"]
     words += ["-device", f"virtio-net-pci,netdev=control,mac={CONTROL_MAC},romfile="]
-    return [*words, "-daemonize", "-pidfile", str(folder / "pid")]
+    return [*words, "-daemonize", "-pidfile", str(folder / PID)]
 
 
 def guest_script(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -118,3 +119,13 @@ def test_the_machine_has_the_nodes_mac_and_no_offloads() -> None:
     assert machines.CONTROL_MAC in control
     forwarded = next(word for word in words if word.startswith("user,"))
     assert "restrict=on" in forwarded and "hostfwd=tcp:127.0.0.1:2222-192.0.2.15:22" in forwarded
+
+
+def test_a_machine_that_ended_is_seen_before_anyone_waits_for_it(tmp_path: Path) -> None:
+    assert not machines.running(tmp_path)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        (tmp_path / machines.PID).write_text(f"{process.pid}\n")
+        assert machines.running(tmp_path)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not machines.running(tmp_path)
