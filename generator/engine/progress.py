@@ -24,8 +24,8 @@ FADES = 3.0
 LATELY = 2 / 3
 """Of the pace of the last round, beside that of runs that have ended: a machine that becomes ten times slower is seen
 within about a usual run's time."""
-SLOWEST = 30.0
-"""A pace is at most so much slower than that of runs that have ended: where nothing moved on, none is known."""
+SLOWEST = 10_000.0
+"""Whatever is more than so much slower than runs that have ended stands still, which tells no pace."""
 HOPED = 1 / 8
 """Of a run that is at work the usual pace counts as much as so much of it: connections that begin tell little of what
 they take later."""
@@ -149,7 +149,9 @@ class Board:
         if self._ended.size_ns:
             ended = self._ended.wall_ns / self._ended.size_ns
             lately = self._lately(self._ended_wall_ns + wall_ns, self._ended_size_ns + done_ns)
-            return ended if lately is None else LATELY * min(lately, SLOWEST * ended) + (1 - LATELY) * ended
+            if lately is None or lately > SLOWEST * ended:
+                return ended
+            return LATELY * lately + (1 - LATELY) * ended
         if self._forecast_ns:
             hoped_ns = HOPED * sum(work.size_ns for work in at_work) or 1.0
             return (wall_ns + hoped_ns) / (done_ns + hoped_ns)
