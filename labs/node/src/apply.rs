@@ -80,7 +80,7 @@ pub fn run(plan_file: &Path, state: &Path, serve: bool) -> Result<(), String> {
     if serve {
         services::check_host(&plan, state)?;
     }
-    raise_file_limit();
+    raise_file_limit(plan.nodes.len());
     // Another lab's spinner may have real-time priority on one of the others; a lock held there waits for long.
     let _ = schedule::keep_to(&plan.host_cpus);
     let mut manifest = Manifest::of(&plan)?;
@@ -225,10 +225,14 @@ fn make_wires(layout: &Layout, made: &[Made]) -> Result<(), String> {
     Ok(())
 }
 
-/// Two descriptors a node: as many as we may have.
-fn raise_file_limit() {
+/// Two descriptors a node: as many as we may have, and more where a large lab needs them and the kernel lets us.
+fn raise_file_limit(nodes: usize) {
     use nix::sys::resource::{getrlimit, setrlimit, Resource};
+    const OTHERS: u64 = 1024;
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        let wanted = hard.max(2 * nodes as u64 + OTHERS);
+        if setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted).is_err() {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        }
     }
 }
