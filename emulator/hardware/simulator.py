@@ -1,7 +1,7 @@
 """A simulated box: a process of its own behind two ports, with a command line, for trials and tests without a device.
 
-In: a model of GtrcNET, the names of its two ports, where its command line is to be. Out: two interfaces of those names,
-as cards cabled to a box; between them our own link (`ewan-node link`) in a namespace of the box's own; a Unix socket, or
+In: a model of GtrcNET, the names of its two ports, where its command line is to be. Out: interfaces of those names,
+cabled to a box; between them our own link (`ewan-node link`) in a namespace of the box's own; a Unix socket, or
 a serial line (a pseudo-terminal). On standard input it is told what goes wrong: `silent`, `rounding`, `reset`, `well`.
 It needs root.
 """
