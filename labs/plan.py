@@ -127,16 +127,44 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """An interface of a node that is a network card of the host, called `name` there.
+
+    `own_mac`: it keeps its MAC address, as who is at the other end of its cable is not of this lab.
+    """
+
+    name: str
+    end: End
+    own_mac: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The external emulator that is a link (docs/hardware.md).
+
+    `driver` is a name, or the absolute path of a program. `own_queue`: nobody sets its queue, or knows it.
+    """
+
+    link: str
+    driver: str
+    model: str
+    address: str
+    options: dict[str, str]
+    own_queue: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
     `backend`: user, our model in a process; ewan, our model in the virtual kernel; kernel, netem with psp below it;
-    tbf, netem with a token bucket below it.
+    tbf, netem with a token bucket below it; hardware, a device outside, between two cards of the host, whose names the
+    ports are. That one has no node, and its wire is a cable from card to card.
     """
 
     name: str
     role: Literal["wan", "access"]
-    backend: Literal["user", "ewan", "kernel", "tbf"]
+    backend: Literal["user", "ewan", "kernel", "tbf", "hardware"]
     node: str
     port_a: str
     port_b: str
@@ -229,6 +257,13 @@ class Plan:
     pairs: tuple[Pair, ...]
     host_cpus: tuple[int, ...]
     format: str = FORMAT
+    cards: tuple[Card, ...] = ()
+    """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
+    are none."""
+    hardware: tuple[Hardware, ...] = ()
+    """Of each link that is an external emulator; JSON leaves the key out if there are none."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards", "hardware"})
 
 
 class OtherVersionError(ValueError):
@@ -243,7 +278,11 @@ def to_json(plan: Plan) -> bytes:
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
         nodes: Any = tuple(map(_sparse, plan.nodes))
-        return orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        data = {field.name: getattr(plan, field.name) for field in fields(plan)} | {"links": links, "nodes": nodes}
+        for key in plan.SPARSE:
+            if not data[key]:
+                del data[key]
+        return orjson.dumps(data, option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile import checks, lan
+from labs.compile import checks, lan, outside
 from labs.compile.facts import HostFacts
 from labs.compile.lan import Lan
 from labs.compile.paths import Paths
@@ -40,5 +40,6 @@ def outline(spec: Spec, host: HostFacts) -> Outline:
     checks.check_layout(spec, layout)
     links = resolve(spec, layout.edges)
     checks.check_mtus(spec, layout, links)
+    outside.check_cards(spec, links)
     paths = Paths(spec, layout, links)
     return Outline(spec, host, layout, links, paths, lan.of(spec, layout, paths.uplink, links))

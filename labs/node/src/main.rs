@@ -13,6 +13,7 @@ mod capture;
 mod carrier;
 mod container;
 mod converge;
+mod device;
 mod down;
 mod ethtool;
 mod exec;
