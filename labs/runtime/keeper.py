@@ -86,13 +86,9 @@ class Keeper:
             self._set(heading, direction)
         if self.described.abilities.series is not None:
             # What it counted before the lab is not the lab's.
-            rows = self._open_driver.series(1 << 40)
-            self._next_row = rows.first if rows.first < 1 << 40 else 0
-            self._skip_to_the_end()
-
-    def _skip_to_the_end(self) -> None:
-        while (rows := self._open_driver.series(self._next_row)).forward:
-            self._next_row = rows.first + len(rows.forward)
+            self.fetch()
+            for each in self._rows.values():
+                each.clear()
 
     def _check(self, heading: str, direction: Direction) -> None:
         found = refusal(direction, self.described.abilities, self._hardware.own_queue)
@@ -150,9 +146,11 @@ class Keeper:
 
     def fetch(self) -> None:
         """The device's milliseconds since the last time."""
-        if self.described.abilities.series is None:
-            return
-        while (rows := self._open_driver.series(self._next_row)).forward:
+        known = self.described.abilities.series
+        whole = known is not None
+        while known is not None and whole:
+            rows = self._open_driver.series(self._next_row)
+            whole = len(rows.forward) >= known.rows  # else nothing is left but what comes while we ask
             if rows.first > self._next_row + KEPT_ROWS:
                 for each in self._rows.values():
                     each.clear()
