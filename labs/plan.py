@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import orjson
 
@@ -122,6 +122,18 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """An interface of a node that is a network card of the host, called `name` there.
+
+    `own_mac`: it keeps its MAC address, as who is at the other end of its cable is not of this lab.
+    """
+
+    name: str
+    end: End
+    own_mac: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
@@ -224,6 +236,11 @@ class Plan:
     pairs: tuple[Pair, ...]
     host_cpus: tuple[int, ...]
     format: str = FORMAT
+    cards: tuple[Card, ...] = ()
+    """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
+    are none."""
+
+    SPARSE: ClassVar[bool] = True
 
 
 class OtherVersionError(ValueError):
@@ -237,10 +254,12 @@ def to_json(plan: Plan) -> bytes:
         links = tuple(
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
-        return orjson.dumps(replace(plan, links=links), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        text = orjson.dumps(replace(plan, links=links), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+    return text if plan.cards else text.removesuffix(_NO_CARDS) + b"\n}\n"
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+_NO_CARDS = b',\n  "cards": []\n}\n'
 
 
 class _DirectionTexts:
