@@ -8,13 +8,14 @@ the same keys; unknown ones are refused on both sides. Two compilations of one d
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 import orjson
 
 from labs.garbage import uncollected
+from labs.own import Own
 from labs.stages import Direction, Egress
 from labs.typed import read_typed
 
@@ -101,6 +102,10 @@ class Node:
     """Of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
     machine: str | None = None
     """Of a host that is a machine with a kernel of its own: the system whose kernel it is."""
+    own: Own | None = None
+    """What it is made of, where the description says so; not in the plan where it does not."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"own"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +245,7 @@ class Plan:
     """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
     are none."""
 
-    SPARSE: ClassVar[bool] = True
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards"})
 
 
 class OtherVersionError(ValueError):
@@ -254,12 +259,26 @@ def to_json(plan: Plan) -> bytes:
         links = tuple(
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
-        text = orjson.dumps(replace(plan, links=links), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        nodes: Any = tuple(map(_sparse, plan.nodes))
+        text = orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
     return text if plan.cards else text.removesuffix(_NO_CARDS) + b"\n}\n"
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
 _NO_CARDS = b',\n  "cards": []\n}\n'
+
+
+_PLAIN = tuple(field for field in fields(Node) if field.name not in Node.SPARSE)
+_PlainNode = make_dataclass("_PlainNode", [(field.name, field.type) for field in _PLAIN], slots=True)
+_plain_values = attrgetter(*(field.name for field in _PLAIN))
+
+
+def _sparse(node: Node) -> Any:
+    """What orjson takes in place of the node: without `own` where it has none."""
+    if node.own is None:
+        return _PlainNode(*_plain_values(node))
+    own: Any = node.own.to_data()
+    return replace(node, own=own)
 
 
 class _DirectionTexts:

@@ -1,4 +1,4 @@
-"""A machine of a test's own: a network namespace in which veths stand for cards, so that no card of this machine is touched.
+"""A machine of a test's own: a network namespace in which veths stand for cards, so that no real card is touched.
 
 A veth differs from a card in one thing that matters here: where its namespace ends it is gone, and a card goes to the
 kernel's first namespace.
@@ -62,8 +62,9 @@ class Bench:
         (shown,) = orjson.loads(self.ip(f"-d -j address show dev {name}"))
         flags = sorted(set(shown["flags"]) & _SET_BY_HAND)
         addresses = [
-            {key: value for key, value in each.items() if key != "tentative" and (key[-4:] != "time" or value > _FOR_EVER)}
+            {key: value for key, value in each.items() if key[-4:] != "time" or value > _FOR_EVER}
             for each in shown.pop("addr_info")
+            if each.pop("tentative", True)
         ]
         found = {key: value for key, value in shown.items() if key not in _CHANGES_BY_ITSELF}
         found |= {"flags": flags, "addresses": sorted(addresses, key=lambda each: each["local"])}

@@ -1,7 +1,7 @@
 """The host's cards in a lab: taken, given back as they were, whatever is killed, or refused. Needs root.
 
-Veths stand for cards, in a namespace of the tests' own. One cable joins the cards c1 and c2, which are the two ends of the
-link between left and the router.
+Veths stand for cards, in a namespace of the tests' own. One cable joins the cards c1 and c2, which are the two ends of
+the link between left and the router.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 import pytest
