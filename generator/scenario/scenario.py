@@ -160,7 +160,7 @@ def _scenario(
                 raise put.error(place, f"there is no such step or role, {nearest(who, [*steps, *quantities.ROLES])}")
     if not document.capture:
         for place in _captured(document):
-            raise put.error(place, 'is of captured packets: write "capture: [{node: [left1, right1]}]", with your nodes')
+            raise put.error(place, 'is of captured packets: write "capture: [{node: [left1, right1]}]" with your nodes')
     kind = None if stop is None else quantities.parse(stop.metric).metric.step
     if kind is not None and all(getattr(step, kind) is None for step in document.steps):
         raise put.error(("stop", "metric"), f'is of steps with "{kind}:", and there is none: write another metric')
