@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import exact, expect, machine, offloads, probe, spinner
+from calibration import devices, exact, expect, machine, offloads, probe, spinner
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
 from calibration.same_plan import differences
@@ -123,6 +123,8 @@ def _live(
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
     rows += offloads.rows(on)
+    told = _devices(plan, lab.labs)
+    rows += devices.rows(told)
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
@@ -145,7 +147,7 @@ def _live(
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
         routing=routing,
-        machine={**dataclasses.asdict(load), "disturbed": load.words()},
+        machine={**dataclasses.asdict(load), "disturbed": load.words(), **({"devices": told} if told else {})},
     )
 
 
@@ -220,13 +222,25 @@ def _changes(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
     """All changes of links since the lab came up; a spinner that cannot be asked tells of none."""
     served = {link for each in plan.spinners for link in each.links}
     asked = [each.links[0] for each in plan.spinners if each.links]
+    outside = [each.link for each in plan.hardware]
     # Links of the kernel's parts share one list: any of them tells all.
-    asked += [link.name for link in plan.links if link.name not in served][:1]
+    asked += [link.name for link in plan.links if link.name not in served and link.name not in outside][:1] + outside
     changes: list[dict[str, Any]] = []
     for link in asked:
         with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
             changes += labs.control(plan.lab, link, {"command": "changes"}).get("changes", [])
     return changes
+
+
+def _devices(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
+    """What each device's keeper tells; one that cannot be asked is part of the result, not an error."""
+    told = []
+    for each in plan.hardware:
+        try:
+            told.append(labs.control(plan.lab, each.link, {"command": "device"}))
+        except LabError as error:
+            told.append({"link": each.link, "error": str(error)})
+    return told
 
 
 def _version(binary: Path) -> str:

@@ -44,6 +44,8 @@ def expectations(plan: Plan) -> Expectations:
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
     networks = lans.of_plan(plan)
     links = [_link(link, name, interfaces, networks) for link in plan.links for name in DIRECTIONS]
+    unknown = {each.link for each in plan.hardware if each.own_queue}
+    links = [dataclasses.replace(each, own_queue=True) if each.link in unknown else each for each in links]
     links += [_shared(lan, interfaces) for lan in networks.values() if lan.hosts]
     first = {}
     for node in plan.nodes:
@@ -58,6 +60,8 @@ def expectations(plan: Plan) -> Expectations:
         passed = {end.node for hop in pair.forward.hops for end in forwarding.ends(hop)}
         slow = sum(networks[name].in_user_space for name in networks.keys() & passed)
         expected = _pair(pair, first, interfaces, ways[0], ways[1])
+        if any(link.name in unknown for way in ways for link in way.links):
+            expected = dataclasses.replace(expected, goodput_fair=False)
         emulated = tuple(link.name for link in ways[0].links if link.name not in networks)
         pairs.append(dataclasses.replace(expected, links=emulated, wakeups=2 * slow))
     return Expectations(tuple(links), tuple(pairs))

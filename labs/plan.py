@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields, make_dataclass, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
@@ -279,10 +280,16 @@ def to_json(plan: Plan) -> bytes:
         )
         nodes: Any = tuple(map(_sparse, plan.nodes))
         data = {field.name: getattr(plan, field.name) for field in fields(plan)} | {"links": links, "nodes": nodes}
-        for key in plan.SPARSE:
-            if not data[key]:
-                del data[key]
-        return orjson.dumps(data, option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        said = _made_of(tuple(key for key in data if data[key] or key not in plan.SPARSE))
+        return orjson.dumps(
+            said(*(data[field.name] for field in fields(said))), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE
+        )
+
+
+@cache
+def _made_of(names: tuple[str, ...]) -> type[Any]:
+    """What orjson takes in place of a plan that says these keys alone, in their order, which a dictionary loses."""
+    return make_dataclass("_Said", [(name, Any) for name in names], slots=True)
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS

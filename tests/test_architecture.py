@@ -74,7 +74,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "labs.host": ("labs.compile", "labs.cache"),
     "labs.descriptions": ("labs.compile", "labs.host", "labs.plan", "labs.reporter", "labs.spec"),
-    "labs.change": ("labs.units", "labs.spec", "labs.stages", "labs.plan", "labs.compile"),
+    "labs.change": ("labs.units", "labs.spec", "labs.stages", "labs.plan", "labs.compile", "labs.hardware"),
     "labs.render": ("labs.units", "labs.stages", "labs.own", "labs.plan", "labs.images", "labs.render"),
     "labs.runtime": (
         "labs.units",
@@ -83,8 +83,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.own",
         "labs.plan",
         "labs.images",
+        "labs.hardware",
         "labs.runtime",
     ),
+    "labs.runtime.keeper": ("labs.units", "labs.reading", "labs.stages", "labs.plan", "labs.hardware"),
     "labs.runtime.containerlab": ("labs.units", "labs.own", "labs.plan", "labs.images", "labs.render", "labs.runtime"),
     "labs.context": ("labs.reporter", "labs.runtime"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),
@@ -141,6 +143,7 @@ DRAWING = ("labs.sheet", "labs.reporter")
 
 ENVIRONMENT = {
     "analysis.side_by_side": "tells polars how many threads it may have, in processes of its own",
+    "labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",
     "labs.host": "where the cache is, which has the back end that calibration found better",
     "labs.rundir": "who called sudo, to give the results back",
     "labs.runtime.clab": "containerlab gets the environment, but for a few words",

@@ -42,7 +42,8 @@ class Range:
 
     def nearest(self, value: int) -> int:
         """The value that the device has nearest to one within the range."""
-        return min(self.least + (2 * (value - self.least) + self.step) // (2 * self.step) * self.step, self.most)
+        steps = (2 * (value - self.least) + self.step) // (2 * self.step)
+        return self.least + min(steps, (self.most - self.least) // self.step) * self.step
 
     @property
     def middle(self) -> int:

@@ -1,8 +1,8 @@
 """What was asked of a device, what it said, and what of that is a fault of its own. Pure: time is passed in.
 
 In: each setting of a direction with what was read after it, later readings, errors of the driver. Out: faults, told
-apart: `dead`, no answer; `rounding`, it took a value and has another one than its steps explain; `reset`, what it says is no
-more what it said after the last setting.
+apart: `dead`, no answer; `rounding`, it took a value and has another one than its steps explain; `reset`, what it says
+is no more what it said after the last setting.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class Account:
 
     def to_data(self) -> dict[str, Any]:
         """As JSON has it."""
+
         def of(known: Mapping[str, Settings]) -> dict[str, Any]:
             return {heading: settings.to_data() for heading, settings in known.items()}
 

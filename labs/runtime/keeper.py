@@ -1,8 +1,9 @@
 """The keeper of a device: the process of a lab that holds the driver of an external emulator, from `up` to `down`.
 
 In: a lab's state directory, a link of its plan that is a device. Out: the socket device-LINK.sock, on which it answers
-as a spinner does: one JSON object a line, `set`, `changes`, `series`, `device`. It reads the device each second, so that
-what changes by itself is known, and fetches its milliseconds before they are forgotten. At its end the device is reset.
+as a spinner does: one JSON object a line, `set`, `changes`, `series`, `device`. It reads the device each second, so
+that what changes by itself is known, and fetches its milliseconds before they are forgotten. At its end the device is
+reset.
 """
 
 from __future__ import annotations

@@ -238,8 +238,7 @@ class NetnsRuntime:
         return {"ok": True}
 
     def _serving(self, name: str, link: str) -> int | None:
-        """The spinner of a link, DEVICE for a device, None for the kernel's; without reading the whole plan, for this is
-        asked often."""
+        """The spinner of a link, DEVICE of a device, None of the kernel's. Asked often: it reads no whole plan."""
         plan = self._state.document(name, "plan.json")
         if plan is None:
             raise self._absent(name)
