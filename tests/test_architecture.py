@@ -39,6 +39,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.plan": ("labs.stages", "labs.typed", "labs.garbage"),
     "labs.forwarding": ("labs.plan", "labs.stages"),
     "labs.spec": ("labs.units", "labs.errors", "labs.wording", "labs.reading", "labs.spec", "labs.traces"),
+    "labs.importing": (
+        "labs.units",
+        "labs.errors",
+        "labs.wording",
+        "labs.reading",
+        "labs.spec",
+        "labs.importing",
+    ),
     "labs.topologies": ("labs.units", "labs.spec", "labs.topologies"),
     "labs.compile": (
         "labs.units",
