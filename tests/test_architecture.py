@@ -58,6 +58,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.hardware.abilities",
         "labs.hardware.catalogue",
     ),
+    "labs.importing": (
+        "labs.units",
+        "labs.errors",
+        "labs.wording",
+        "labs.reading",
+        "labs.spec",
+        "labs.importing",
+    ),
     "labs.topologies": ("labs.units", "labs.spec", "labs.topologies"),
     "labs.compile": (
         "labs.units",
