@@ -13,7 +13,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,6 +114,7 @@ def _live(
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)
     on = offloads.left_on(plan, lab.binary)
+    since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
     with _off_the_spinners(plan):
         before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
         answer = probe.run(plan, probing, lab.binary, progress)
@@ -124,7 +125,7 @@ def _live(
     rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
     rows += offloads.rows(on)
     told = _devices(plan, lab.labs)
-    rows += devices.rows(told)
+    rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
@@ -241,6 +242,16 @@ def _devices(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
         except LabError as error:
             told.append({"link": each.link, "error": str(error)})
     return told
+
+
+def _series(plan: Plan, labs: Controllable, since: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """The milliseconds of each device that tells of them, by link, from `since` on; else its last one."""
+    found = {}
+    for each in plan.hardware:
+        request = {"command": "series", "link": each.link, "since_ms": since.get(each.link, -1)}
+        with contextlib.suppress(LabError):
+            found[each.link] = labs.control(plan.lab, each.link, request)
+    return found
 
 
 def _version(binary: Path) -> str:

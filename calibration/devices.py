@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from calibration.reference import FORMAT, Reading, Readings
 from labs.hardware.abilities import Abilities, ranges, read_abilities
 from labs.hardware.settings import Settings, read_settings
-from labs.record import Row, Verdict
+from labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
 from labs.stages.delay import nominal_ns
+from labs.units import NS_PER_MS, mean_rate_bps
 
 HEADINGS = ("forward", "backward")
 QUANTITIES = {"delay": ("ns", "delay.delay_ns"), "rate": ("bit/s", "rate_bps"), "loss": ("ppb", "loss.ppb")}
 """Of what a device says: the unit of its row, and which of its ranges has the step."""
+WINDOW_MS = 100
 MEASURED = {"delay": "delay p50", "rate": "rate", "loss": "loss"}
 """The row of the measurement beside it."""
 
@@ -101,26 +104,50 @@ def _value(settings: Settings, quantity: str) -> float:
             return float(getattr(settings.loss, "loss_ppb", 0))
 
 
-def readings(found: Sequence[Row], told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the devices say, as readings of another instrument (`calibration.reference`), for the rows of measurements.
+def read_rates(found: Sequence[Row], series: Mapping[str, Mapping[str, Any]]) -> tuple[Row, ...]:
+    """The highest rate over `WINDOW_MS` that each device read while the probes ran, beside what was measured; shown.
 
-    Their uncertainty is half a step, as of a value that was rounded (GUM, 4.3.7), expanded.
+    `series`: by link what its keeper answered, of the time of the probes alone.
     """
-    instruments = ", ".join(str(each.get("device", each["link"])) for each in told)
-    by = {(row.link, row.direction, row.quantity): row for row in found}
+    measured = {(row.link, row.direction): row for row in found if row.quantity == "rate"}
+    shown = []
+    for link, answer in series.items():
+        for heading in HEADINGS:
+            sent = [int(each) for each in answer[heading]["out_bytes"]]
+            if len(sent) < WINDOW_MS:
+                continue
+            total = most = sum(sent[:WINDOW_MS])
+            for place in range(WINDOW_MS, len(sent)):
+                total += sent[place] - sent[place - WINDOW_MS]
+                most = max(most, total)
+            rate = float(mean_rate_bps(most, WINDOW_MS * NS_PER_MS))
+            ours = measured.get((link, heading))
+            beside = ours.measured if ours is not None else None
+            note = f"in its busiest {WINDOW_MS} ms of {len(sent)}"
+            error = None if beside is None else rate - beside
+            note += "" if beside is None else "; beside what was measured here"
+            shown.append(Row(link, heading, "device reads rate", "bit/s", beside, rate, error, None, "shown", note))
+    return tuple(shown)
+
+
+def readings(certificate: Certificate) -> Readings | None:
+    """What the devices say, as readings of another instrument, for the rows of measurements; None without devices.
+
+    Their uncertainty is that of a value that was rounded to a step (GUM, 4.3.7), expanded.
+    """
+    by = {(row.link, row.direction, row.quantity): row for row in certificate.rows}
     listed = []
     for (link, heading, quantity), row in by.items():
-        if quantity.startswith("device says ") and row.measured is not None:
-            measured = by.get((link, heading, MEASURED[quantity.removeprefix("device says ")]))
-            if measured is not None and row.tolerance is not None:
-                listed.append(
-                    {
-                        "link": link,
-                        "direction": heading,
-                        "quantity": measured.quantity,
-                        "unit": measured.unit,
-                        "value": float(row.measured),
-                        "uncertainty": 2 * row.tolerance / 3**0.5,
-                    }
-                )
-    return {"format": "ewan-readings/1", "instrument": instruments, "readings": listed}
+        ours = by.get((link, heading, MEASURED.get(quantity.removeprefix("device says "), "")))
+        if quantity.startswith("device says ") and ours is not None:
+            assert row.measured is not None and row.tolerance is not None
+            value, own = row.measured, (ours.configured or 0.0) - (row.configured or 0.0)
+            # A packet's delay has its serialisation too, which the setting has not.
+            value += own if ours.unit == "ns" else 0.0
+            spread = COVERAGE_FACTOR * row.tolerance / 3**0.5
+            listed.append(Reading(link, heading, ours.quantity, ours.unit, value, spread))  # type: ignore[arg-type]
+    if not listed:
+        return None
+    told = certificate.machine.get("devices", ())
+    instrument = ", ".join(dict.fromkeys(str(each.get("device", each["link"])) for each in told))
+    return Readings(instrument, tuple(listed), FORMAT)

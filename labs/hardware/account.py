@@ -8,7 +8,7 @@ is no more what it said after the last setting.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from labs.hardware.abilities import Abilities, rounded
@@ -62,9 +62,14 @@ class Account:
             changed = differences(self.answered[heading], reading.of(heading))
             if not changed:
                 self._end("reset", now_s, heading)
-            elif not any(each.kind == "reset" and each.said.startswith(heading) for each in self.lasting):
-                words = ", ".join(f"{key} {was} became {found}" for key, (was, found) in changed.items())
-                self._add("reset", now_s, f"{heading}: {words}, and nobody had set it")
+                continue
+            words = ", ".join(f"{key} {was} became {found}" for key, (was, found) in changed.items())
+            said = f"{heading}: {words}, and nobody had set it"
+            known = [each for each in self.lasting if each.kind == "reset" and each.said.startswith(heading)]
+            if not known:
+                self._add("reset", now_s, said)
+            else:  # the first reading may have come in its midst
+                self.faults = [replace(each, said=said) if each in known else each for each in self.faults]
 
     def failed(self, error: DriverError, now_s: float) -> None:
         """The driver gave no answer, or a refusal to read."""

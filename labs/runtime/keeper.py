@@ -222,10 +222,13 @@ class Keeper:
         known = self.described.abilities.series
         if known is None or known.period_ns != NS_PER_MS:
             raise RefusedError(f"link {self._link.name}: the device tells nothing of its milliseconds")
-        with suppress(DriverError, RefusedError):
+        try:
             self.fetch()
+        except DriverError as error:
+            self._lost(error)
+            raise
         first = self._next_row - len(self._rows["forward"])
-        begin = max(since, first)
+        begin = max(since + (self._next_row if since < 0 else 0), first)  # below 0: the last so many
         columns = {h: {"out_bytes": list(each)[begin - first :]} for h, each in self._rows.items()}
         return {"link": self._link.name, "first_ms": begin, "end_ms": self._next_row, **columns}
 

@@ -261,3 +261,9 @@ def test_under_sudo_a_driver_is_its_callers(tmp_path: Path) -> None:
         environment=os.environ,
     ) as running:
         assert running.ask({"request": "read"})["uid"] == 65534
+
+
+def test_the_plan_is_the_one_that_the_node_binary_reads() -> None:
+    """tests/golden/hardware.plan.json, which labs/node/src/plan.rs reads too."""
+    golden = Path(__file__).resolve().parents[2] / "tests" / "golden" / "hardware.plan.json"
+    assert plans.to_json(compiled()) == golden.read_bytes()

@@ -47,7 +47,9 @@ impl<'a> Device<'a> {
         // Namespaces are entered by a thread of its own: the caller stays where it is.
         let open = |end: &End| std::thread::scope(|scope| scope.spawn(|| open_end(plan, end)).join());
         let ends = [&link.a, &link.b].map(|end| match open(end) {
-            Ok(opened) => opened.map_err(|error| format!("link {}: {}:{}: {error}", link.name, end.node, end.interface)),
+            Ok(opened) => {
+                opened.map_err(|error| format!("link {}: {}:{}: {error}", link.name, end.node, end.interface))
+            }
             Err(_) => Err(format!("link {}: opening its ends failed", link.name)),
         });
         let [a, b] = ends;
