@@ -217,7 +217,9 @@ def plot_command(
     path = out or run / "figures" / f"{spec.file}.{kind}"
     try:
         experiment = load.experiment(run)
-        (drawing,) = asked.draw(experiment, summary.of(experiment, spec.quantities), [spec], STYLES[look], [kind])
+        (drawing,) = asked.draw(
+            experiment, summary.for_figure(experiment, spec.quantities), [spec], STYLES[look], [kind]
+        )
         if isinstance(drawing, str):
             raise Refused(drawing)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -100,9 +100,10 @@ def of_several(request: Request, quantities: Sequence[Quantity]) -> Drawing:
     ]
     if not panels:
         raise FigureError(f'"{spec.head}": none of the lines and panels that are drawn has it: write "where" for fewer')
-    columns = min(request.look.columns, len(panels))
+    height = 2.1 if several else 2.3
+    columns = request.look.across(len(panels), height)
     seen = _Marks(0, 0, 0)
-    with style.sheet(len(panels), 2.1 if several else 2.3, columns, sharey=not several, look=request.look) as (
+    with style.sheet(len(panels), height, columns, sharey=not several, look=request.look) as (
         figure,
         axes,
     ):

@@ -59,7 +59,7 @@ def draw(request: Request) -> Drawing:
     by_ratio = "loss" in quantity.metric.name and low > 0 and scales.spans_decades(means)
     norm = LogNorm(low, high) if by_ratio else Normalize(low, high if high > low else low + (abs(low) or 1))
     digits = None if by_ratio or not any(means) else 2 - math.floor(math.log10(max(map(abs, (low, high)))))
-    columns = min(request.look.columns, len(layout.panels))
+    columns = request.look.across(len(layout.panels), 2.6)
     with style.sheet(len(layout.panels), 2.6, columns, look=request.look) as (figure, axes):
         image = None
         for axis, panel in zip(axes, layout.panels, strict=True):

@@ -209,7 +209,7 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
     curves = {panel: each for panel, each in curves.items() if each}
     most = [float(np.nanmax(curve.line.values)) for each in curves.values() for curve in each]
     per, unit = fitting([value for value in most if np.isfinite(value)], entry.unit)
-    columns = min(request.look.columns, len(curves))
+    columns = request.look.across(len(curves), 2.0)
     banded, above = False, 0
     names = {curve.label for each in curves.values() for curve in each}
     with style.sheet(len(curves), 2.0, columns, look=request.look) as (drawing, axes):

@@ -43,7 +43,7 @@ def draw(request: Request) -> Drawing:
         raise FigureError(f'"{spec.head}": no point has both metrics: see docs/metrics.md for what they need')
     per_y, unit_y = fitting([y.mean for _, y, _ in drawn], request.unit(vertical))
     per_x, unit_x = fitting([x.mean for _, _, x in drawn], request.unit(across))
-    columns = min(request.look.columns, len(layout.panels))
+    columns = request.look.across(len(layout.panels), 2.8)
     ellipses, written = 0, dict[Axes, list[style.Label]]()
     with style.sheet(len(layout.panels), 2.8, columns, look=request.look) as (figure, axes):
         for axis, panel in zip(axes, layout.panels, strict=True):

@@ -104,7 +104,7 @@ class Spread:
         largest = max(float(values[-1]) for values in every)
         wide = largest >= WIDE * min(medians)
         per, unit = fitting(medians if wide else [largest], entry.unit)
-        columns = min(request.look.columns, len(layout.panels))
+        columns = request.look.across(len(layout.panels), 2.4)
         with style.sheet(len(layout.panels), 2.4, columns, look=request.look) as (figure, axes):
             for index, place, label in drawn:
                 values, shares = steps(found[index, label])
@@ -157,7 +157,7 @@ class Spread:
         largest, medians = max(float(v[-1]) for v in every), [float(np.median(v)) for v in every]
         wide = min(medians) > 0 and largest >= WIDE * min(medians) and min(float(v[0]) for v in every) > 0
         per, unit = fitting(medians if wide else [largest], entry.unit)
-        columns = min(request.look.columns, len(layout.panels))
+        columns = request.look.across(len(layout.panels), 2.4)
         with style.sheet(len(layout.panels), 2.4, columns, look=request.look) as (figure, axes):
             seen: set[tuple[int, str]] = set()
             for index, place, label in drawn:
