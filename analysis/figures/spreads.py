@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from analysis.figures import samples, scales, style
 from analysis.figures.choice import Place, named
-from analysis.figures.request import FigureError, Request
+from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.style import Drawing
 from analysis.figures.windows import Floats
 from analysis.load import RunResults
@@ -75,7 +75,7 @@ class Spread:
                     parts.setdefault(label, []).append(values)
             found |= {(index, label): np.sort(np.concatenate(each)) for label, each in parts.items()}
         if not found:
-            raise FigureError(f'"{spec.line}": no run has such samples: see docs/metrics.md for what they need')
+            raise FigureError(f'"{spec.line}": no run has such samples: {needs(self.request.spec)}')
         if spec.kind != "box" and max(map(len, found.values())) < FEWEST:
             raise FigureError(f'"{spec.line}": fewer than {FEWEST} values are no distribution: see the tables')
         if not any(values[-1] for values in found.values()):
