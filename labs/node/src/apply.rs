@@ -23,7 +23,7 @@ use crate::fill::{self, Notes};
 use crate::layout::{Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
 use crate::plan::{self, Plan};
-use crate::{down, hosts, parallel, services};
+use crate::{down, hosts, parallel, services, vlans};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -174,6 +174,7 @@ impl Work<'_> {
         if fill::needs_files(placed) {
             namespace::enter(&made.namespace).map_err(|error| format!("node {}: {error}", placed.node.name))?;
         }
+        vlans::make(&made.socket, placed, false, &|port| Ok(port.index))?;
         fill::settle(placed, &made.socket, self.plan, offloads, &self.notes)?;
         fault::step();
         let mut batch = Batch::default();

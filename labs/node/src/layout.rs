@@ -10,6 +10,8 @@ use crate::{qdisc, services};
 
 /// As descriptions have it (labs/spec/values.py).
 const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
+/// IEEE 802.1Q, table 9-2.
+const VLANS: std::ops::RangeInclusive<u16> = 1..=4094;
 /// Numbers of interfaces start after the loopback's and are unique in the lab: both ends of a veth know the other's.
 const FIRST_INDEX: u32 = 2;
 
@@ -111,6 +113,7 @@ impl<'a> Layout<'a> {
                 Ok(PlacedPort { interface, index, mac })
             });
             let ports = ports.collect::<Result<Vec<_>, String>>()?;
+            ports.iter().try_for_each(|port| check_vlans(node, port.interface))?;
             let link = links.remove(node.name.as_str()).map(|link| link_ports(link, &ports)).transpose()?;
             nodes.push(PlacedNode { node, ports, link });
         }
@@ -131,11 +134,28 @@ impl<'a> Layout<'a> {
         let wires = plan.wires.iter().map(|wire| Ok([find(&wire.a)?, find(&wire.b)?]));
         let wires = wires.collect::<Result<_, String>>()?;
         for (number, placed) in nodes.iter().enumerate() {
-            if let Some(port) = (0..placed.ports.len()).find(|port| !wired.contains(&(number, *port))) {
+            let alone = |port: &usize| placed.ports[*port].interface.parent().is_none();
+            if let Some(port) = (0..placed.ports.len()).filter(alone).find(|port| !wired.contains(&(number, *port))) {
                 return Err(at(placed.node, placed.ports[port].interface, "no wire of the plan ends here"));
             }
         }
         Ok(Layout { nodes, wires })
+    }
+}
+
+/// An interface that is a VLAN of another one stands after it and has that VLAN alone.
+fn check_vlans(node: &Node, interface: &Interface) -> Result<(), String> {
+    let Some(vlans) = &interface.vlans else { return Ok(()) };
+    if let Some(vlan) = vlans.tagged.iter().chain(&vlans.untagged).find(|vlan| !VLANS.contains(*vlan)) {
+        return Err(at(node, interface, &format!("VLAN {vlan}: write {} to {}", VLANS.start(), VLANS.end())));
+    }
+    let Some(parent) = &vlans.parent else { return Ok(()) };
+    let before = node.interfaces.iter().take_while(|other| other.name != interface.name);
+    let known = before.filter(|other| other.parent().is_none()).any(|other| other.name == *parent);
+    match (known, vlans.tagged.len(), vlans.untagged) {
+        (true, 1, None) => Ok(()),
+        (false, ..) => Err(at(node, interface, &format!("is a VLAN of {parent}, which is not before it"))),
+        _ => Err(at(node, interface, "is one VLAN, with a tag: write it alone")),
     }
 }
 

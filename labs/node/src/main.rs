@@ -35,6 +35,7 @@ mod process;
 mod qdisc;
 mod ready;
 mod services;
+mod vlans;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
