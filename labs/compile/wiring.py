@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from labs.compile import backends, ovs, vlans
+from labs.compile import backends, ovs, own, vlans
 from labs.compile.egress import BARE, Egresses, Tag, with_tag
 from labs.compile.lan import Lan
 from labs.compile.numbering import Numbering
@@ -96,8 +96,7 @@ class _Wiring:
         self.links: list[Link] = []
         self.reach: dict[tuple[str, int], Reach] = {}
         self._directions = Directions(outline.spec)
-        containers = outline.spec.description.containers
-        self._first_port = int(containers.management or containers.dashboards)
+        self._first_port = int(own.managed(outline.spec))
         self._lengths = numbering.of_families("/30", "/64")
         self._macs = 0
         self._on_lan: dict[int, Interface] = {}
@@ -203,15 +202,15 @@ class _Wiring:
         """The members of a VLAN, which `add_edge` puts at their links: its router is the first."""
         lengths = self._numbering.of_families(*(f"/{length}" for length in segment.lengths))
         number = self._numbering.segments[segment]
-        mac, own = self._mac(), self._numbering.numbered(number, 1)
-        towards = tuple(Neighbour(address, mac) for address in own)
+        mac, its_own = self._mac(), self._numbering.numbered(number, 1)
+        towards = tuple(Neighbour(address, mac) for address in its_own)
         known: list[Neighbour] = []
         for end, (host, way) in enumerate(segment.hosts.items(), 2):
             its_mac, addresses = self._mac(), self._numbering.numbered(number, end)
             known += [Neighbour(address, its_mac) for address in addresses]
-            member = _Member(segment.vlan, its_mac, _prefixes(addresses, lengths), towards, own)
+            member = _Member(segment.vlan, its_mac, _prefixes(addresses, lengths), towards, its_own)
             self._members.setdefault((host, way[0]), {})[segment.vlan] = member
-        router = _Member(segment.vlan, mac, _prefixes(own, lengths), tuple(known), ())
+        router = _Member(segment.vlan, mac, _prefixes(its_own, lengths), tuple(known), ())
         self._members.setdefault((segment.router, segment.gateway), {})[segment.vlan] = router
 
     def _switched(self, name: str, index: int, edge: Edge, mtu: int) -> tuple[str, Interface, tuple[str, ...]]:
@@ -228,17 +227,16 @@ class _Wiring:
         for vlan in edge.tagged:
             member = self._members.get((machine.name, index), {}).get(vlan)
             if member is not None:
-                name, own = f"{port.name}.{vlan}", Vlans((vlan,), None, port.name)
+                name, alone = f"{port.name}.{vlan}", Vlans((vlan,), None, port.name)
                 parts = (member.mac, port.mtu, member.prefixes, member.neighbours, BARE, port.steer)
-                machine.tagged.append(VlanInterface(name, *parts, own))
+                machine.tagged.append(VlanInterface(name, *parts, alone))
                 if member.far:
                     self.reach[machine.name, index] = name, member.far
         if machine.kind == "switch":
             self._ports[machine.name, index] = len(machine.interfaces) + 1
         untagged = next((vlan for vlan, tagged in carried.items() if not tagged), None)
-        own = Vlans(tuple(sorted(edge.tagged)), untagged, None)
         parts = (port.name, port.mac, port.mtu, port.addresses, port.neighbours, port.egress, port.steer)
-        return VlanInterface(*parts, own)
+        return VlanInterface(*parts, Vlans(tuple(sorted(edge.tagged)), untagged, None))
 
     def _card_of(self, edge: Edge) -> Callable[[str, bool, Settings, int], Egress]:
         """The egress of a plain link's end, by node, whether that is a host, settings and MTU."""
