@@ -61,9 +61,7 @@ def expectations(plan: Plan) -> Expectations:
         expected = _pair(pair, first, interfaces, ways[0], ways[1])
         emulated = tuple(link.name for link in ways[0].links if link.name not in switched.shared)
         pairs.append(
-            dataclasses.replace(
-                expected, links=emulated, wakeups=2 * slow, source_exit=exits[0], sink_exit=exits[1]
-            )
+            dataclasses.replace(expected, links=emulated, wakeups=2 * slow, source_exit=exits[0], sink_exit=exits[1])
         )
     return Expectations(tuple(links), tuple(pairs))
 

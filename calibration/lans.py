@@ -69,7 +69,9 @@ class Switched:
                 narrowest = min(way.shared, key=lambda hop: self.direction(hop).rate_bps)
                 found.setdefault(narrowest, []).append(way)
         order = {name: place for place, name in enumerate(self.shared)}
-        return [SharedPort(hop, tuple(ways)) for hop, ways in sorted(found.items(), key=lambda each: order[each[0].link])]
+        return [
+            SharedPort(hop, tuple(ways)) for hop, ways in sorted(found.items(), key=lambda each: order[each[0].link])
+        ]
 
 
 def of_plan(plan: Plan, forwarding: Forwarding) -> Switched:
@@ -79,9 +81,7 @@ def of_plan(plan: Plan, forwarding: Forwarding) -> Switched:
         return Switched({}, {}, frozenset())
     interfaces = {(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
     slow = frozenset(
-        node.name
-        for node in plan.nodes
-        if any("datapath_type=netdev" in service.argv for service in node.services)
+        node.name for node in plan.nodes if any("datapath_type=netdev" in service.argv for service in node.services)
     )
     shared = {}
     for wire in plan.wires:

@@ -2,8 +2,8 @@
 
 In: a type and data as a JSON parser gives it. Out: a value of that type, or a ValueError that names the place in the
 data: an unknown or missing key, an unknown kind, a value of the wrong type. A union of dataclasses is told apart by
-the key `kind`, which is a literal in each of them; one of a dataclass and one that extends it by the keys that the latter
-alone has. A dataclass with `SPARSE: ClassVar[bool] = True` may lack keys that have defaults; where SPARSE is a set of
+the key `kind`, which is a literal in each of them; one of a dataclass and one that extends it by the keys that only the
+latter has. A dataclass with `SPARSE: ClassVar[bool] = True` may lack keys that have defaults; where SPARSE is a set of
 names, these keys alone. The readers are made once for each type.
 """
 
@@ -164,7 +164,7 @@ def _of_union(tagged: list[Any], plain: frozenset[Any]) -> _Reader:
     return read
 
 
-def _of_extended(base: type[Any], wider: type[Any]) -> _Reader:
+def _of_extended(base: Any, wider: Any) -> _Reader:
     read_base, read_wider = _reader(base), _reader(wider)
     more = {field.name for field in fields(wider)} - {field.name for field in fields(base)}
     return lambda data: (read_wider if isinstance(data, dict) and not more.isdisjoint(data) else read_base)(data)

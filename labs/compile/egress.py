@@ -70,7 +70,7 @@ class Egresses:
         return _tbf(way, mtu, limits.bytes)
 
     def port(self, way: Settings, mtu: int, at_once: int) -> Psp | Tbf:
-        """The link between a switch and its router or another switch: where hosts of a network meet. Exact in the virtual clock.
+        """A link of a switch where hosts meet: to its router, or to another switch. Exact in the virtual clock.
 
         at_once: how many packets the switch may hand over together. The token bucket passes so many too, but no more
         than in `SERVED_LATE_NS`: a busy machine serves it late, and a smaller one would lose of its rate then.

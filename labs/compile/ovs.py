@@ -2,8 +2,8 @@
 
 Comes in: the switch's ports and who is behind each. Goes out: services that keep everything in the node's own
 directory. Who is where is in the flow table from the start: nothing is learnt, nothing is forgotten, and only
-broadcasts are flooded; a switch with VLANs floods within one of them. What a port's queue holds is none of Open vSwitch's business (`linux-noop`): it is the
-queueing discipline that the plan gives the interface.
+broadcasts are flooded; a switch with VLANs floods within one of them. What a port's queue holds is none of Open
+vSwitch's business (`linux-noop`): it is the queueing discipline that the plan gives the interface.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ def _vlan_flows(ports: Sequence[VlanPort]) -> str:
         # Untagged, or with a tag that only has a priority (IEEE 802.1Q, 6.9.1).
         matches = [] if own is None else [("vlan_tci=0x0000/0x0fff", own)]
         matches += [(f"dl_vlan={vlan}", vlan) for vlan in port.vlans.tagged]
-        lines += [f"in_port={number},{match},actions=load:{vlan}->NXM_NX_REG0[],resubmit(,1)" for match, vlan in matches]
+        lines += [
+            f"in_port={number},{match},actions=load:{vlan}->NXM_NX_REG0[],resubmit(,1)" for match, vlan in matches
+        ]
         for vlan, mac in port.macs:
             tag = "strip_vlan" if vlan == own else f"mod_vlan_vid:{vlan}"
             lines.append(f"table=1,reg0={vlan},dl_dst={mac},actions={tag},output:{number}")

@@ -1,9 +1,9 @@
 """Who is how far from whom: delays of the links that nobody gave one, and shortest-delay routes.
 
-Comes in: a layout, what its switches join, and each link's written delay. Goes out: one-way delays in ns, the longest RTT between any two
-hosts, for each router the next hops towards it, the links' costs where a protocol finds the routes, and the path of
-each pair. A route is the same both ways: links are weighed by the sum of both directions, then by number of hops, then
-by a hash of their names.
+Comes in: a layout, what its switches join, and each link's written delay. Goes out: one-way delays in ns, the longest
+RTT between any two hosts, for each router the next hops towards it, the links' costs where a protocol finds the
+routes, and the path of each pair. A route is the same both ways: links are weighed by the sum of both directions, then
+by number of hops, then by a hash of their names.
 """
 
 from __future__ import annotations

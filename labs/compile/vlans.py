@@ -1,8 +1,8 @@
 """The switches of a graph: which hosts and which router each VLAN joins, and over which links.
 
 Comes in: a spec and its layout. Goes out: a `Segment` for each VLAN among switches that are linked, or a
-DescriptionError. A frame belongs to one VLAN at each link (IEEE 802.1Q): to that of its tag, or to the link's own one if
-it has none. Nobody runs a spanning tree, so the links that carry a VLAN must be a tree.
+DescriptionError. A frame belongs to one VLAN at each link (IEEE 802.1Q): to that of its tag, or to the link's own one
+if it has none. Nobody runs a spanning tree, so the links that carry a VLAN must be a tree.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def of(spec: Spec, layout: Layout) -> Switching:
     linked = {end for edge in layout.edges for end in (edge.a, edge.b)}
     for switch in layout.switches:
         if switch not in linked:
-            raise spec.error(("topology", "graph", "switches"), f"switch {switch} has no link: link it, or leave it out")
+            raise spec.error(
+                ("topology", "graph", "switches"), f"switch {switch} has no link: link it, or leave it out"
+            )
     segments = [each for vlan, links in sorted(of_vlan.items()) for each in _of_vlan(spec, layout, vlan, links)]
     return Switching(segments, {host: segment for segment in segments for host in segment.hosts})
 
@@ -124,6 +126,7 @@ def _of_vlan(spec: Spec, layout: Layout, vlan: int, links: Sequence[int]) -> Ite
         for here, there in ((edge.a, edge.b), (edge.b, edge.a)):
             beside.setdefault(here, []).append((index, there))
     switches, known = set(layout.switches), set[str]()
+    parts: list[tuple[str, list[tuple[str, int]]]] = []
     for first in (switch for switch in layout.switches if switch in beside and switch not in known):
         ends: list[tuple[str, int]] = []  # hosts and routers
         todo, joined = [(first, -1)], {first}
@@ -139,6 +142,10 @@ def _of_vlan(spec: Spec, layout: Layout, vlan: int, links: Sequence[int]) -> Ite
                     joined.add(other)
                     todo.append((other, index))
         known |= joined
+        parts.append((first, ends))
+    hosts = set(layout.hosts)
+    # Where a link lacks the VLAN, a host without a router tells more than a router without hosts.
+    for first, ends in sorted(parts, key=lambda part: not any(name in hosts for name, _ in part[1])):
         yield _segment(spec, layout, vlan, ends, beside, first)
 
 
@@ -168,7 +175,8 @@ def _segment(
         raise spec.error(layout.edges[index].path, message)
     ((router, gateway),) = gateways
     root = next(end for end in (layout.edges[gateway].a, layout.edges[gateway].b) if end != router)
-    above, todo, ways = {root: gateway}, [root], {root: (gateway,)}
+    above, todo = {root: gateway}, [root]
+    ways: dict[str, tuple[int, ...]] = {root: (gateway,)}
     hosts_of: dict[str, tuple[int, ...]] = {}
     while todo:
         switch = todo.pop()

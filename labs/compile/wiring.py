@@ -15,8 +15,8 @@ from labs.compile.egress import BARE, Egresses, Tag, with_tag
 from labs.compile.lan import Lan
 from labs.compile.numbering import Numbering
 from labs.compile.outline import Outline
-from labs.compile.stages.context import LinkContext
 from labs.compile.settings import Settings
+from labs.compile.stages.context import LinkContext
 from labs.compile.stages.direction import Directions
 from labs.compile.vlans import Segment
 from labs.plan import End, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
@@ -227,16 +227,15 @@ class _Wiring:
         for vlan in edge.tagged:
             member = self._members.get((machine.name, index), {}).get(vlan)
             if member is not None:
-                name, alone = f"{port.name}.{vlan}", Vlans((vlan,), None, port.name)
-                parts = (member.mac, port.mtu, member.prefixes, member.neighbours, BARE, port.steer)
-                machine.tagged.append(VlanInterface(name, *parts, alone))
+                name = f"{port.name}.{vlan}"
+                inside = Interface(name, member.mac, port.mtu, member.prefixes, member.neighbours, BARE, port.steer)
+                machine.tagged.append(_in_vlans(inside, Vlans((vlan,), None, port.name)))
                 if member.far:
                     self.reach[machine.name, index] = name, member.far
         if machine.kind == "switch":
             self._ports[machine.name, index] = len(machine.interfaces) + 1
         untagged = next((vlan for vlan, tagged in carried.items() if not tagged), None)
-        parts = (port.name, port.mac, port.mtu, port.addresses, port.neighbours, port.egress, port.steer)
-        return VlanInterface(*parts, Vlans(tuple(sorted(edge.tagged)), untagged, None))
+        return _in_vlans(port, Vlans(tuple(sorted(edge.tagged)), untagged, None))
 
     def _card_of(self, edge: Edge) -> Callable[[str, bool, Settings, int], Egress]:
         """The egress of a plain link's end, by node, whether that is a host, settings and MTU."""
@@ -298,6 +297,10 @@ class _Wiring:
         forward = self._directions.direction(link.forward, there, "forward")
         backward = self._directions.direction(link.backward, back, "backward")
         return forward, backward, backends.choose(spec, self._outline.host, edge.name, link, forward, backward)
+
+
+def _in_vlans(port: Interface, of: Vlans) -> VlanInterface:
+    return VlanInterface(port.name, port.mac, port.mtu, port.addresses, port.neighbours, port.egress, port.steer, of)
 
 
 def _prefixes(addresses: Sequence[str], lengths: Sequence[str]) -> tuple[str, ...]:

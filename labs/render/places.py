@@ -28,7 +28,9 @@ def places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
     ]
     known = set(routers)
     core = [(a, b) for a, b in edges if a in known and b in known]
-    found = _routers(plan.topology, routers, core, any(node.kind == "switch" for node in plan.nodes if node.name in known))
+    found = _routers(
+        plan.topology, routers, core, any(node.kind == "switch" for node in plan.nodes if node.name in known)
+    )
     above = _switches(plan, edges, known)
     leaves: dict[str, list[str]] = {router: [] for router in routers}
     neighbours: dict[str, list[str]] = {router: [] for router in routers}
@@ -83,9 +85,7 @@ def _free_sectors(busy: list[float]) -> list[tuple[float, float]]:
     return free if len(free) <= 2 else free[:1]
 
 
-def _routers(
-    topology: str, routers: list[str], core: list[tuple[str, str]], with_switches: bool
-) -> dict[str, Point]:
+def _routers(topology: str, routers: list[str], core: list[tuple[str, str]], with_switches: bool) -> dict[str, Point]:
     """Rows stay rows, grids stay grids, four domains surround their core; anything else is a circle, or its tree."""
     if topology == "grid":
         cells = {router: [int(part) for part in router.removeprefix("r").split("-")] for router in routers}
@@ -109,7 +109,10 @@ def _routers(
 
 
 def _tree(nodes: list[str], links: list[tuple[str, str]]) -> dict[str, Point] | None:
-    """From left to right, from one end of a longest way on; each beside the middle of what is behind it. None: no tree."""
+    """From left to right, from one end of a longest way on; each beside the middle of what is behind it.
+
+    None: they are no tree.
+    """
     import networkx as nx
 
     graph: nx.Graph[str] = nx.Graph(links)

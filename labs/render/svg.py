@@ -101,13 +101,11 @@ def _labelled(
     return labels, names, boxes
 
 
-def _words(
-    edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int, vlans: str
-) -> list[str]:
+def _words(edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int, vlans: str) -> list[str]:
     """What stands at a link, a line each: its name, what it does, of how many pairs it is the bottleneck.
 
-    A plain link has words where its cards are not those that most have, or where several pairs share the bottleneck; and
-    its VLANs.
+    A plain link has words where its cards are not those that most have, or where several pairs share the bottleneck;
+    and its VLANs.
     """
     count = marks.get(edge.name, 0)
     marked = [f"bottleneck of {'all' if count == pairs else f'{count} of {pairs}'} pairs"] if count else []

@@ -247,6 +247,30 @@ mod tests {
     }
 
     #[test]
+    fn an_interface_that_is_a_vlan_of_another_has_one_id_and_stands_after_it() {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/campus.plan.json");
+        let plan = crate::plan::read(std::path::Path::new(golden)).expect("a golden plan");
+        let at = plan.nodes.iter().position(|node| node.name == "r1").expect("r1");
+        let said = |change: &dyn Fn(&mut Vec<Interface>)| {
+            let mut changed = plan.clone();
+            change(&mut changed.nodes[at].interfaces);
+            Layout::of(&changed).err().unwrap_or_default()
+        };
+        let of = |ports: &mut Vec<Interface>, change: &dyn Fn(&mut crate::plan::Vlans)| {
+            change(ports[2].vlans.as_mut().expect("eth0.10"));
+        };
+        assert_eq!(said(&|_| {}), "");
+        assert_eq!(said(&|ports| of(ports, &|own| own.tagged = vec![4095])), "r1:eth0.10: VLAN 4095: write 1 to 4094");
+        let two = said(&|ports| of(ports, &|own| own.tagged = vec![10, 20]));
+        assert_eq!(two, "r1:eth0.10: is one VLAN, with a tag: write it alone");
+        let lost = said(&|ports| of(ports, &|own| own.parent = Some("eth7".into())));
+        assert_eq!(lost, "r1:eth0.10: is a VLAN of eth7, which is not before it");
+        assert_eq!(said(&|ports| ports.swap(0, 2)), "r1:eth0.10: is a VLAN of eth0, which is not before it");
+        let alone = said(&|ports| of(ports, &|own| own.parent = None));
+        assert_eq!(alone, "r1:eth0.10: no wire of the plan ends here");
+    }
+
+    #[test]
     fn a_link_of_the_kernel_needs_its_node_and_both_ports() {
         let text = std::fs::read_to_string(concat!(
             env!("CARGO_MANIFEST_DIR"),

@@ -44,14 +44,7 @@ pub fn make(socket: &Socket, placed: &PlacedNode, choose: bool, find: Find) -> R
 }
 
 /// The same in programs: `order` is another one for each VLAN of the node.
-fn by_programs(
-    socket: &Socket,
-    parent: u32,
-    index: u32,
-    vlan: u16,
-    order: u16,
-    what: &str,
-) -> Result<(), String> {
+fn by_programs(socket: &Socket, parent: u32, index: u32, vlan: u16, order: u16, what: &str) -> Result<(), String> {
     let load = |program: &[Instruction]| -> Result<OwnedFd, String> {
         bpf::classifier(program).map_err(|error| format!("{what}: this kernel has no 802.1Q, and {error}"))
     };
@@ -103,4 +96,22 @@ fn popping(vlan: u16, index: u32) -> [Instruction; 14] {
         Instruction::set(0, ANOTHER),
         Instruction::end(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_of_another_vlan_is_left_to_the_next_filter() {
+        let program = popping(10, 7);
+        // From where a jump stands, so many instructions further.
+        for (at, jump) in [(2, Instruction::skip_if(0, 0, 9)), (5, Instruction::skip_unless(0, 10, 6))] {
+            assert_eq!(program[at], jump);
+        }
+        assert_eq!(program[2 + 9 + 1..], [Instruction::set(0, ANOTHER), Instruction::end()]);
+        assert_eq!(program[5 + 6 + 1..], [Instruction::set(0, ANOTHER), Instruction::end()]);
+        assert_eq!(program[11], Instruction::end());
+        assert_eq!(pushing(4094, 3)[1], Instruction::set(3, 4094));
+    }
 }
