@@ -50,6 +50,25 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True)
+class Vlans:
+    """The VLANs of an interface (IEEE 802.1Q): those whose frames have a tag, and that of the untagged ones.
+
+    `parent`: of an interface that is one VLAN of another one of its node, whose frames it sends and takes with the tag.
+    """
+
+    tagged: tuple[int, ...]
+    untagged: int | None
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VlanInterface(Interface):
+    """A port of a switch with VLANs, or an interface of a host or router with tags; after its parent, if it has one."""
+
+    vlans: Vlans
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """A route: the prefix `to` is reached by the neighbour's address `via`, over an interface of the node."""
 
@@ -92,7 +111,7 @@ class Node:
 
     name: str
     kind: Literal["host", "router", "switch", "emulator"]
-    interfaces: tuple[Interface, ...]
+    interfaces: tuple[Interface | VlanInterface, ...]
     routes: tuple[Route, ...]
     """Those that the node is given at the lab's start."""
     sysctls: dict[str, str]
@@ -196,7 +215,7 @@ class NetworkPath:
     """What packets cross from one host to another, in order.
 
     `bottleneck` is the place in `hops` of the slowest one. Of equally slow ones it is the one that more hosts share:
-    a wide-area link, then the port between a switch and its router, then an access link.
+    a wide-area link, then the port between a switch and its router or another switch, then an access link.
     """
 
     hops: tuple[Hop, ...]

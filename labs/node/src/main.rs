@@ -38,6 +38,7 @@ mod process;
 mod qdisc;
 mod ready;
 mod services;
+mod vlans;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]

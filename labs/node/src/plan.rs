@@ -153,6 +153,27 @@ pub struct Interface {
     pub egress: Egress,
     /// Received packets are processed on `host_cpus` (RPS), not on the spinner's CPU that delivers them.
     pub steer: bool,
+    /// Of a switch's port, and of an interface whose frames have tags (IEEE 802.1Q).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlans: Option<Vlans>,
+}
+
+/// The VLANs of an interface: those whose frames have a tag, and that of the untagged ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vlans {
+    pub tagged: Vec<u16>,
+    pub untagged: Option<u16>,
+    /// Of an interface that is one VLAN of another one of its node: that one, which stands before it.
+    pub parent: Option<String>,
+}
+
+impl Interface {
+    /// The interface whose VLAN it is, and that VLAN; None for one that has a wire of its own.
+    pub fn parent(&self) -> Option<(&str, u16)> {
+        let vlans = self.vlans.as_ref()?;
+        Some((vlans.parent.as_deref()?, *vlans.tagged.first()?))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ Where a setting is None here, nobody wrote it; the compiler knows the default.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -30,6 +30,7 @@ from labs.spec.values import (
     PeakText,
     RateText,
     SlotText,
+    VlanId,
 )
 
 
@@ -189,5 +190,17 @@ class GraphLink(SingleLink):
     between: tuple[Name, Name] = Field(description="the two ends; `forward` goes from the first", examples=["[a, r1]"])
     name: Name | None = Field(None, description="the first end, a hyphen, the second end if absent")
     role: Literal["wan", "access"] | None = Field(
-        None, description="access where one end is a host, else wan, if absent", examples=["wan"]
+        None, description="access where one end is a host or a switch, else wan, if absent", examples=["wan"]
+    )
+    vlan: VlanId | None = Field(
+        None,
+        description="of a switch's link: the VLAN of its untagged frames, as of an access port; beside `trunk` the "
+        "native VLAN; 1 if both are absent",
+        examples=["10"],
+    )
+    trunk: Annotated[tuple[VlanId, ...], Field(min_length=1)] | None = Field(
+        None,
+        description="of a switch's link: the VLANs whose frames cross it with a tag (IEEE 802.1Q); a router has an "
+        "interface in each of them, a host is in one",
+        examples=["[10, 20]"],
     )
