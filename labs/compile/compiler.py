@@ -64,6 +64,8 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         spinners=spinners,
         pairs=tuple(crossings.pair(source, sink) for source, sink in lab.layout.pairs),
         host_cpus=host_cpus,
+        cards=tuple(wired.cards),
+        hardware=tuple(wired.hardware),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile import checks, lan, vlans
+from labs.compile import checks, lan, outside, vlans
 from labs.compile.facts import HostFacts
 from labs.compile.lan import Lan
 from labs.compile.paths import Paths
@@ -43,6 +43,7 @@ def outline(spec: Spec, host: HostFacts) -> Outline:
     switching = vlans.of(spec, layout)
     links = resolve(spec, layout.edges)
     checks.check_mtus(spec, layout, links)
+    outside.check_cards(spec, links)
     checks.check_trunks(spec, layout, links)
     paths = Paths(spec, layout, links, switching)
     return Outline(spec, host, layout, links, paths, lan.of(spec, layout, paths.uplink, links), switching)

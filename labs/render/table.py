@@ -111,6 +111,7 @@ def stages(way: Direction, backend: str) -> list[str]:
 
 def _other(way: Direction, backend: str) -> str:
     words = [framing_words(way.framing), *impairment_words(way)]
+    words += ["a device"] if backend == "hardware" else []
     words += [_BELOW_NETEM[backend]] if backend in _BELOW_NETEM else []
     return ", ".join(words)
 
