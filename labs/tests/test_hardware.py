@@ -19,6 +19,7 @@ from labs.hardware.account import Account
 from labs.hardware.driver import Driver, DriverError, Reading, caller
 from labs.hardware.settings import settings_of
 from labs.plan import Plan
+from labs.render import files
 from labs.spec import DescriptionError, parse
 from labs.stages import ConstantDelay
 
@@ -85,6 +86,11 @@ def test_what_cannot_be_is_refused_in_one_line(core: str, more: str, said: str, 
     text = refused(core, more, tmp_path)
     assert said in text, text
     assert "\n" not in text
+
+
+def test_no_containers_are_written_for_a_device(tmp_path: Path) -> None:
+    made = files.written(compiled(), tmp_path, sheet="", version="1")
+    assert sorted(made) == ["picture", "plan", "table"]
 
 
 def test_a_card_is_cabled_once() -> None:
