@@ -124,11 +124,11 @@ def parsed(printed: str) -> tuple[Settings, dict[str, int]]:
 
 def _ppb(share: float) -> int:
     """tc prints six digits of a share."""
-    return round(share * 1_000_000) * 1000
+    return round(share * (PPB // 1000)) * 1000
 
 
 def _ns(seconds: float) -> int:
-    return round(seconds * 1_000_000) * 1000
+    return round(seconds * (NS_PER_SECOND // 1000)) * 1000
 
 
 def _read_delay(options: Mapping[str, float]) -> Delay:
