@@ -41,6 +41,7 @@ COMMANDS = {
     "ps": "labs.commands.ps:ps_command",
     "exec": "labs.commands.use:exec_command",
     "shell": "labs.commands.use:shell_command",
+    "capture": "labs.commands.capture:capture_command",
     "verify": "calibration.cli:verify_command",
     "certificate": "calibration.cli:certificate_command",
     "calibrate": "calibration.calibrate_cli:calibrate_command",

@@ -153,6 +153,14 @@ class ContainerlabRuntime(NetnsRuntime):
                         _signal(mark, signal.SIGINT)
                     passed = True
 
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """As for a lab of namespaces; LabError where one of the containers has ended."""
+        manifest, _ = self.load(name)
+        _check_running(manifest, nodes)
+        return super().capture(name, nodes, options, out)
+
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """As for a lab of namespaces; LabError where a container has ended."""
         self._check_whole(name)
