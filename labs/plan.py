@@ -8,13 +8,14 @@ the same keys; unknown ones are refused on both sides. Two compilations of one d
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import orjson
 
 from labs.garbage import uncollected
+from labs.own import Own
 from labs.stages import Direction, Egress
 from labs.typed import read_typed
 
@@ -101,6 +102,10 @@ class Node:
     """Of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
     machine: str | None = None
     """Of a host that is a machine with a kernel of its own: the system whose kernel it is."""
+    own: Own | None = None
+    """What it is made of, where the description says so; not in the plan where it does not."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"own"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +242,24 @@ def to_json(plan: Plan) -> bytes:
         links = tuple(
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
-        return orjson.dumps(replace(plan, links=links), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        nodes: Any = tuple(map(_sparse, plan.nodes))
+        return orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+
+
+_PLAIN = tuple(field for field in fields(Node) if field.name not in Node.SPARSE)
+_PlainNode = make_dataclass("_PlainNode", [(field.name, field.type) for field in _PLAIN], slots=True)
+_plain_values = attrgetter(*(field.name for field in _PLAIN))
+
+
+def _sparse(node: Node) -> Any:
+    """What orjson takes in place of the node: without `own` where it has none."""
+    if node.own is None:
+        return _PlainNode(*_plain_values(node))
+    own: Any = node.own.to_data()
+    return replace(node, own=own)
 
 
 class _DirectionTexts:

@@ -3,7 +3,7 @@
 In: a type and data as a JSON parser gives it. Out: a value of that type, or a ValueError that names the place in the
 data: an unknown or missing key, an unknown kind, a value of the wrong type. A union of dataclasses is told apart by
 the key `kind`, which is a literal in each of them. A dataclass with `SPARSE: ClassVar[bool] = True` may lack keys that
-have defaults. The readers are made once for each type.
+have defaults; where SPARSE is a set of names, these keys alone. The readers are made once for each type.
 """
 
 from __future__ import annotations
@@ -63,11 +63,8 @@ def _of_dataclass(kind: Any) -> _Reader:
     readers = [(field.name, _reader(hints[field.name])) for field in fields(kind) if field.init]
     fixed = [(field.name, _reader(hints[field.name])) for field in fields(kind) if not field.init]
     sparse = getattr(kind, "SPARSE", False)
-    needed = {
-        field.name
-        for field in fields(kind)
-        if not sparse or (field.default is MISSING and field.default_factory is MISSING)
-    }
+    optional = {f.name for f in fields(kind) if f.default is not MISSING or f.default_factory is not MISSING}
+    needed = names - (optional & (names if sparse is True else sparse or set()))
     by_keyword = sparse or any(field.kw_only for field in fields(kind))
 
     def read(data: Any) -> Any:

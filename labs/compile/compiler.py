@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import machines, pacing, stacks, sysctls
+from labs.compile import machines, own, pacing, stacks, sysctls
 from labs.compile.crossings import Crossings
 from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
@@ -40,8 +40,8 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     numbering = number_links(lab)
     wired = wire(lab, numbering, egresses)
     found, running = routes(lab, numbering, wired), daemons(lab, numbering, wired)
-    own = [link.name for link in wired.links if link.backend == "user"]
-    spinners, host_cpus = place(spec, host.cpus, own, chosen=host.clock == "live")
+    spun = [link.name for link in wired.links if link.backend == "user"]
+    spinners, host_cpus = place(spec, host.cpus, spun, chosen=host.clock == "live")
     of_kinds = _sysctls(lab, wired, numbering.with_v6)
     description, wanted = spec.description, spec.description.containers
     virtual = host.clock == "virtual"
@@ -53,8 +53,12 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         topology=description.topology.kind,
         seed=description.seed,
         routing=description.routing,
-        containers=Containers(wanted.management or wanted.dashboards, wanted.dashboards, wanted.ovs_bridge),
-        nodes=pacing.hosts(spec, machines.hosts(spec, stacks.hosts(spec, nodes), virtual), virtual=virtual),
+        containers=Containers(own.managed(spec), wanted.dashboards, wanted.ovs_bridge),
+        nodes=own.nodes(
+            spec,
+            pacing.hosts(spec, machines.hosts(spec, stacks.hosts(spec, nodes), virtual), virtual=virtual),
+            virtual=virtual,
+        ),
         wires=tuple(wired.wires),
         links=tuple(wired.links),
         spinners=spinners,

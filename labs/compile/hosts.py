@@ -1,31 +1,40 @@
-"""What a description says of its hosts by name or pattern, each host once.
+"""What a description says of its hosts, and of its nodes, by name or pattern, each once.
 
-Comes in: a spec and the lab's hosts. Goes out: for each host that is named, what is written of it, and where.
+Comes in: a spec and the lab's hosts or nodes. Goes out: for each that is named, what is written of it, and where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
 from labs.spec import Spec, fields
 from labs.spec.patterns import PatternError, members
 from labs.spec.source import Path
 
+Written = TypeVar("Written")
+
 
 def written(spec: Spec, known: Collection[str]) -> dict[str, tuple[Path, fields.Host]]:
     """By host; DescriptionError for a name that is no host, and for a host of which two patterns speak."""
+    return by_name(spec, "hosts", spec.description.hosts, known)
+
+
+def by_name(
+    spec: Spec, key: str, patterns: Mapping[str, Written], known: Collection[str]
+) -> dict[str, tuple[Path, Written]]:
+    """What is written below `key` of the nodes that its patterns name, each once, and where."""
     of: dict[str, str] = {}
-    hosts = spec.description.hosts
-    for pattern in hosts:
-        for name in names(spec, ("hosts", pattern), pattern, known):
+    for pattern in patterns:
+        for name in names(spec, (key, pattern), pattern, known):
             if name in of:
-                raise spec.error(("hosts", pattern), f'says of {name} what "{of[name]}" says too: write it once')
+                raise spec.error((key, pattern), f'says of {name} what "{of[name]}" says too: write it once')
             of[name] = pattern
-    return {name: (("hosts", pattern), hosts[pattern]) for name, pattern in of.items()}
+    return {name: ((key, pattern), patterns[pattern]) for name, pattern in of.items()}
 
 
 def names(spec: Spec, path: Path, pattern: str | Sequence[str], known: Collection[str]) -> list[str]:
-    """The hosts that a pattern names."""
+    """The nodes that a pattern names."""
     try:
         return members(pattern, {}, known)
     except PatternError as error:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from labs.compile import backends, ovs
+from labs.compile import backends, ovs, own
 from labs.compile.egress import BARE, Egresses
 from labs.compile.lan import Lan
 from labs.compile.numbering import Numbering
@@ -71,8 +71,7 @@ class _Wiring:
         self.links: list[Link] = []
         self.reach: dict[tuple[str, int], Reach] = {}
         self._directions = Directions(outline.spec)
-        containers = outline.spec.description.containers
-        self._first_port = int(containers.management or containers.dashboards)
+        self._first_port = int(own.managed(outline.spec))
         self._lengths = numbering.of_families("/30", "/64")
         self._macs = 0
         self._on_lan: dict[int, Interface] = {}

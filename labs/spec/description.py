@@ -159,7 +159,7 @@ def from_data(raw: dict[str, Any], places: Places, folder: File) -> Spec:
         return text
 
     try:
-        description = Description.model_validate(raw, context={"read": read})
+        description = Description.model_validate(raw, context={"read": read, "folder": folder})
     except ValidationError as error:
         raise translate(error, places, Description, "docs/description.md") from None
     return Spec(description, places, raw, folder)

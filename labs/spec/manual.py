@@ -135,6 +135,13 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         f"The name of a profile ({', '.join(f'`{name}`' for name in fields.PROFILES)}), or these keys; see "
         "[stacks.md](stacks.md).",
     ),
+    (
+        "`nodes.NAME`, `kinds.KIND`",
+        fields.Node,
+        "What a node says itself comes before what its kind says; `binds`, `ports`, `env` and `exec` of both add up.",
+    ),
+    ("`startup`", fields.Startup, "A file's name alone is merged."),
+    ("`kinds`", fields.Kinds, ""),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]
 _TOPOLOGIES: list[type[fields.Model]] = [

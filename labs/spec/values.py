@@ -80,6 +80,12 @@ def _trace_file(value: object, info: ValidationInfo) -> TextFile:
     return TextFile(value, text)
 
 
+def _named_file(value: object, info: ValidationInfo) -> TextFile:
+    if not isinstance(value, str) or not value:
+        raise ValueError('write the file\'s path relative to the description, like "frr.conf"')
+    return TextFile(value, _read(value, info))
+
+
 def _as_imported(name: str, text: str, info: ValidationInfo) -> None:
     """ValueError where the file is not the one that its NAME.source.yaml tells of (`ewan trace import`)."""
     try:
@@ -297,6 +303,7 @@ BufferText = Annotated[Buffer, PlainValidator(Buffer.parse), _text("buffer", "1B
 GainText = Annotated[int, PlainValidator(parse_millihertz), _text("gain", "0.125Hz")]
 DelayText = Annotated[Duration | DelayTable, PlainValidator(_delay), _text("delay", "50ms", "{table: delays.txt}")]
 TraceFile = Annotated[TextFile, PlainValidator(_trace_file), _text("file", "lte.csv")]
+NamedFile = Annotated[TextFile, PlainValidator(_named_file), _text("file", "frr.conf")]
 TraceTime = Annotated[
     Duration, PlainValidator(lambda value: Duration.parse(value, traces.LONGEST_NS)), _text("duration", "10s")
 ]

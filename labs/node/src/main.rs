@@ -26,6 +26,7 @@ mod links;
 mod machine;
 mod manifest;
 mod metrics;
+mod own;
 mod packet_sockets;
 mod parallel;
 mod plan;

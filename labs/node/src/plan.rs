@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use ewan_emulator::config::Direction;
 use serde::{Deserialize, Serialize};
 
+use crate::own::Own;
+
 pub const FORMAT: &str = "ewan-plan/3";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +96,9 @@ pub struct Node {
     pub stack: Option<Stack>,
     /// Of a host that is a machine with a kernel of its own: which one.
     pub machine: Option<String>,
+    /// What it is made of, where the description says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Own>,
 }
 
 /// What a host's routes tell its TCP (ip-route(8)).

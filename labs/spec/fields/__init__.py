@@ -10,6 +10,7 @@ from labs.spec.fields.host import Host
 from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, Switch
 from labs.spec.fields.loss import GilbertElliott, Loss, Markov
 from labs.spec.fields.model import Model, OneOf
+from labs.spec.fields.node import Kinds, Node, Startup
 from labs.spec.fields.pacing import HostPacing, Pacing
 from labs.spec.fields.queue import (
     Codel,
@@ -69,11 +70,13 @@ __all__ = [
     "Harq",
     "Host",
     "HostPacing",
+    "Kinds",
     "Link",
     "Loss",
     "Markov",
     "Mesh",
     "Model",
+    "Node",
     "OneOf",
     "OvsPort",
     "Pacing",
@@ -88,6 +91,7 @@ __all__ = [
     "Sfq",
     "Stack",
     "Star",
+    "Startup",
     "Step",
     "Switch",
     "Topology",

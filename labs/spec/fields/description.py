@@ -9,6 +9,7 @@ from pydantic import Field
 from labs.spec.fields.host import Host
 from labs.spec.fields.link import AccessLink, Link
 from labs.spec.fields.model import Model
+from labs.spec.fields.node import Kinds, Node
 from labs.spec.fields.topology import Topology
 from labs.spec.values import Count, DitherText, Ip, Mtu, Name, RttText, Seed
 
@@ -58,6 +59,14 @@ class Description(Model):
         {},
         description="settings of hosts by name, or of several: `left[1-4]`",
         examples=["{left1: {pacing: {psp: 400Mbit/s}}, right1: {stack: windows-xp}}"],
+    )
+    nodes: dict[str, Node] = Field(
+        {},
+        description="what nodes are made of, by name, or several: `left[1-4]`",
+        examples=["{left1: {image: my/app:1}, r1: {startup: frr.conf}}"],
+    )
+    kinds: Kinds = Field(
+        Kinds(), description="what all nodes of a kind are made of", examples=["{router: {image: my/frr:10}}"]
     )
     mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")
     ip: Ip = Field("dual", description="IPv4, IPv6 or both; dual if absent")

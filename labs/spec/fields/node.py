@@ -1,0 +1,80 @@
+"""The keys of nodes of one's own: what a node is made of."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from labs.spec.fields.model import Model
+from labs.spec.node_values import BindText, Command, Environment, ImageName, PortText
+from labs.spec.values import NamedFile
+
+
+class Startup(Model):
+    """A router's own configuration. The file's name alone stands for it with `merge`."""
+
+    what: ClassVar[str] = "key of a startup"
+    file: NamedFile = Field(description="FRRouting's configuration (frr.conf), relative to the description")
+    mode: Literal["merge", "replace"] = Field(
+        "merge", description="merge: added to that of `routing:`; replace: in its place; merge if absent"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _file(cls, value: Any) -> Any:
+        return {"file": value} if isinstance(value, str) else value
+
+
+class Node(Model):
+    """What a node is made of; what is not written is as ever."""
+
+    what: ClassVar[str] = "key of a node"
+    image: ImageName | None = Field(
+        None,
+        description="the container's image (`containerlab` alone), which needs nothing of ours; that of the node's "
+        "kind if absent",
+        examples=["my/app:1"],
+    )
+    entrypoint: Command | None = Field(
+        None, description="in place of the image's entrypoint, which runs when the node is ready (`containerlab` alone)"
+    )
+    cmd: Command | None = Field(
+        None, description="in place of the image's command (`containerlab` alone)", examples=["nginx -g 'daemon off;'"]
+    )
+    binds: tuple[BindText, ...] = Field(
+        (),
+        description="files and directories of this machine that the node sees, SOURCE:TARGET or SOURCE:TARGET:ro, the "
+        "source relative to the description (`containerlab` alone); none if absent",
+        examples=["[www:/var/www:ro]"],
+    )
+    ports: tuple[PortText, ...] = Field(
+        (),
+        description="ports of the node at this machine's, PORT:NODE_PORT or ADDRESS:PORT:NODE_PORT, at 127.0.0.1 where "
+        "no address is written; turns `containers: {management: true}` on (`containerlab` alone); none if absent",
+        examples=['["8080:80"]'],
+    )
+    env: Environment = Field(
+        {},
+        description="environment variables of programs that are run in the node; none if absent",
+        examples=["{LEVEL: debug}"],
+    )
+    exec: tuple[Command, ...] = Field(
+        (),
+        description="commands that are run in the node, in this order, when the lab is there and before it is "
+        "verified; without a shell; one that fails ends the lab; none if absent",
+        examples=["[ip route add blackhole 192.0.2.0/24]"],
+    )
+    startup: Startup | None = Field(
+        None, description="a router's own configuration of FRRouting, where `routing:` is a protocol; none if absent"
+    )
+
+
+class Kinds(Model):
+    """What all nodes of a kind are made of; what a node says itself comes first."""
+
+    what: ClassVar[str] = "kind of node"
+    host: Node | None = Field(None, description="hosts")
+    router: Node | None = Field(None, description="routers", examples=["{image: my/frr:10}"])
+    switch: Node | None = Field(None, description="switches")
+    emulator: Node | None = Field(None, description="emulated links")
