@@ -38,6 +38,7 @@ COMMANDS = {
     "compile": "labs.commands.compile:compile_command",
     "up": "labs.commands.up:up_command",
     "down": "labs.commands.down:down_command",
+    "adopt": "labs.commands.adopt:adopt_command",
     "ps": "labs.commands.ps:ps_command",
     "exec": "labs.commands.use:exec_command",
     "shell": "labs.commands.use:shell_command",

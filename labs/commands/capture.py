@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labs.capture.words import Bounds
 
 PIPE = "-"
-MOST_BYTES = 1_000_000_000
+MOST = "1GB"
 """Of a file where --size says nothing."""
 ENDS_S = 5.0
 """A capture that has not ended so long after it was asked to waits for a reader that does not read."""
@@ -121,7 +121,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
         raise Refused(f'--size "{size}": the head of a file alone takes more: write at least 1kB')
     if lasting is not None and lasting.ns <= 0:
         raise Refused(f'--for "{longest}": write a time above 0, "10s"')
-    unsaid = MOST_BYTES if file not in (None, PIPE) else UNBOUNDED
+    unsaid = Size.parse(MOST).bytes if file not in (None, PIPE) else UNBOUNDED
     return Bounds(
         snap_bytes=SNAP_BYTES if kept is None else kept.bytes,
         most_bytes=unsaid if most is None else most.bytes,

@@ -48,6 +48,10 @@ class LiveRuntime:
         """The chosen runtime makes it; auto is containers where all they need is there, else namespaces."""
         return self._chosen(plan).up(plan)
 
+    def adopt(self, file: Path) -> str:
+        """A lab of containers, which containerlab deployed by hand, becomes ours; its name. Raises LabError."""
+        return self._containers.adopt(file)
+
     def down(self, name: str) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).down(name)
