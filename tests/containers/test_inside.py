@@ -1,6 +1,6 @@
 """A lab that containerlab deployed by hand, adopted, and used as an engineer uses it: one deployment for all of it.
 
-A management network is at eth0 of every node, the lab's own interfaces follow. Routers run OSPF, hosts are behind switches.
+A management network is at eth0 of every node, the lab's own interfaces follow. Routers run OSPF, hosts have switches.
 """
 
 from __future__ import annotations
