@@ -127,6 +127,18 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """An interface of a node that is a network card of the host, called `name` there.
+
+    `own_mac`: it keeps its MAC address, as who is at the other end of its cable is not of this lab.
+    """
+
+    name: str
+    end: End
+    own_mac: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
@@ -229,6 +241,11 @@ class Plan:
     pairs: tuple[Pair, ...]
     host_cpus: tuple[int, ...]
     format: str = FORMAT
+    cards: tuple[Card, ...] = ()
+    """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
+    are none."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards"})
 
 
 class OtherVersionError(ValueError):
@@ -243,10 +260,12 @@ def to_json(plan: Plan) -> bytes:
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
         nodes: Any = tuple(map(_sparse, plan.nodes))
-        return orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        text = orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+    return text if plan.cards else text.removesuffix(_NO_CARDS) + b"\n}\n"
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+_NO_CARDS = b',\n  "cards": []\n}\n'
 
 
 _PLAIN = tuple(field for field in fields(Node) if field.name not in Node.SPARSE)

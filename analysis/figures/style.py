@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from analysis.figures import paths
+
 INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
 """Text and axes, grid, background: colours of their own, so that a page can put its own in their place."""
 
@@ -33,8 +34,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 HATCHES = ("", "///", "..", "\\\\\\", "xx", "---")
 MOST_LINES = 6
 MOST_PANELS = 6
-
-_COORDINATES, _LONG = re.compile(r' (?:d|x|y)="[^"]*"'), re.compile(r"(\d\.\d{2})\d+")
 
 _HASHSALT = {"svg.hashsalt": "ewan"}
 """Otherwise element names differ from run to run."""
@@ -262,8 +261,7 @@ def svg(figure: Figure) -> str:
     settle(figure)
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    # A hundredth of a point is fine enough, and six decimals of each coordinate would be half of the file.
-    return _COORDINATES.sub(lambda found: _LONG.sub(r"\1", found[0]), text.getvalue())
+    return paths.short(text.getvalue())
 
 
 def drawn(

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::plan::{Backend, End, Interface, Link, Node, Plan, HEADINGS};
+use crate::plan::{Backend, Card, End, Interface, Link, Node, Plan, HEADINGS};
 use crate::{qdisc, services};
 
 /// As descriptions have it (labs/spec/values.py).
@@ -15,8 +15,10 @@ const FIRST_INDEX: u32 = 2;
 
 pub struct Layout<'a> {
     pub nodes: Vec<PlacedNode<'a>>,
-    /// Per wire: (node, interface) of both ends.
+    /// Per wire that is no cable: (node, interface) of both ends.
     pub wires: Vec<[(usize, usize); 2]>,
+    /// Per card of the plan.
+    pub cards: Vec<(usize, usize)>,
 }
 
 pub struct PlacedNode<'a> {
@@ -30,6 +32,8 @@ pub struct PlacedPort<'a> {
     pub interface: &'a Interface,
     pub index: u32,
     pub mac: [u8; 6],
+    /// The host's card that it is.
+    pub card: Option<&'a Card>,
 }
 
 /// Letters, digits, '-', '_' and '.', for names become parts of paths.
@@ -108,7 +112,8 @@ impl<'a> Layout<'a> {
                     let why = format!("mtu {}: write {} to {}", interface.mtu, MTUS.start(), MTUS.end());
                     return Err(at(node, interface, &why));
                 }
-                Ok(PlacedPort { interface, index, mac })
+                let is = |card: &&Card| card.end.node == node.name && card.end.interface == interface.name;
+                Ok(PlacedPort { interface, index, mac, card: plan.cards.iter().find(is) })
             });
             let ports = ports.collect::<Result<Vec<_>, String>>()?;
             let link = links.remove(node.name.as_str()).map(|link| link_ports(link, &ports)).transpose()?;
@@ -117,25 +122,50 @@ impl<'a> Layout<'a> {
         if let Some((node, link)) = links.into_iter().next() {
             return Err(format!("link {}: the plan has no node {node}", link.name));
         }
-        let mut wired = HashSet::new();
-        let mut find = |end: &End| {
+        let find = |end: &End| {
             let node = *numbers.get(end.node.as_str()).ok_or_else(|| format!("the plan has no node {}", end.node))?;
             let ports: &[PlacedPort] = &nodes[node].ports;
             let port = ports.iter().position(|port| port.interface.name == end.interface);
             let port = port.ok_or_else(|| format!("the plan has no interface {}:{}", end.node, end.interface))?;
-            if !wired.insert((node, port)) {
-                return Err(format!("two wires of the plan end at {}:{}", end.node, end.interface));
-            }
             Ok((node, port))
         };
-        let wires = plan.wires.iter().map(|wire| Ok([find(&wire.a)?, find(&wire.b)?]));
-        let wires = wires.collect::<Result<_, String>>()?;
+        let cards = plan.cards.iter().map(|card| find(&card.end)).collect::<Result<Vec<_>, String>>()?;
+        let is_card = |(node, port): &(usize, usize)| nodes[*node].ports[*port].card.is_some();
+        let mut wired: HashSet<_> = HashSet::new();
+        let mut wires = Vec::new();
+        for wire in &plan.wires {
+            let ends = [find(&wire.a)?, find(&wire.b)?];
+            if let Some(end) =
+                [&wire.a, &wire.b].into_iter().zip(ends).find_map(|(end, place)| (!wired.insert(place)).then_some(end))
+            {
+                return Err(format!("two wires of the plan end at {}:{}", end.node, end.interface));
+            }
+            match ends.iter().filter(|end| is_card(end)).count() {
+                0 => wires.push(ends),
+                2 => {}
+                _ => {
+                    return Err(format!("link {}: a card is at one end of its wire, and none at the other", wire.link))
+                }
+            }
+        }
+        let mut known = HashSet::new();
+        for (card, place) in plan.cards.iter().zip(&cards) {
+            check_name("card", &card.name, 15)?;
+            let Card { name, end: End { node, interface }, .. } = card;
+            if !known.insert(Some(name)) {
+                return Err(format!("two interfaces of the plan are the card {name}"));
+            }
+            if cards.iter().filter(|other| *other == place).count() > 1 {
+                return Err(format!("{node}:{interface} is two cards of the plan"));
+            }
+            wired.insert(*place);
+        }
         for (number, placed) in nodes.iter().enumerate() {
             if let Some(port) = (0..placed.ports.len()).find(|port| !wired.contains(&(number, *port))) {
                 return Err(at(placed.node, placed.ports[port].interface, "no wire of the plan ends here"));
             }
         }
-        Ok(Layout { nodes, wires })
+        Ok(Layout { nodes, wires, cards })
     }
 }
 

@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 mod apply;
 mod batch;
 mod capture;
+mod cards;
 mod carrier;
 mod container;
 mod converge;

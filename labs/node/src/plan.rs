@@ -28,6 +28,20 @@ pub struct Plan {
     pub pairs: Vec<Pair>,
     /// CPUs for end hosts and routers: programs run here, and received packets are steered here.
     pub host_cpus: Vec<u32>,
+    /// Interfaces that are the host's own network cards. A wire between two of them is a cable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<Card>,
+}
+
+/// An interface of a node that is a network card of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// On the host.
+    pub name: String,
+    pub end: End,
+    /// It keeps its own MAC address: who is at the other end of the cable is not the lab's, and may know others' of the same lab.
+    pub own_mac: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,10 @@
 //! `ewan-node capture`: the packets at interfaces, into a pcapng file of bounded size or to whoever reads standard output.
 //!
-//! In: interfaces, of this node or of several, a filter, how many bytes of each packet, how many of the file. Out: the
-//! file, whole when a signal or a bound has asked for its end, its packets in the order of their times. What has no room
-//! in it is counted in its last blocks. The kernel stamps packets (CLOCK_REALTIME), as it stamps those that a link gets:
-//! one that leaves when the driver gets it, behind the interface's queue, one that comes in when it enters the stack.
+//! In: interfaces, of this node or of several, a filter, how many bytes of each packet, how many of the file, perhaps from
+//! when until when. Out: the file, whole when a signal, a bound or that time has asked for its end, its packets in the
+//! order of their times. What has no room in it is counted in its last blocks. The kernel stamps packets (CLOCK_REALTIME),
+//! as it stamps those that a link gets: one that leaves when the driver gets it, behind the interface's queue, one that
+//! comes in when it enters the stack.
 
 mod pcapng;
 mod tap;
@@ -11,17 +12,18 @@ mod waiting;
 
 use std::fs;
 use std::io::{BufWriter, ErrorKind, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ewan_emulator::model::frame::TAG;
 use ewan_system::signals::{Signals, END};
 use ewan_system::socket::FilterInstruction;
 use ewan_system::{namespace, schedule};
-use nix::time::{clock_gettime, ClockId};
 use serde::Serialize;
 
+use crate::batch::T0;
 use pcapng::{Counts, File, Packet};
 use tap::{Place, Tap, Which};
 use waiting::Waiting;
@@ -30,6 +32,8 @@ use waiting::Waiting;
 const TURN: Duration = Duration::from_millis(20);
 /// A packet is in our socket so long after its stamp at most, or another may be written before it.
 const LATEST_NS: u64 = 2_000_000;
+/// What is stamped until the last moment has come to the socket by then.
+const SETTLES_NS: u64 = 1_000_000;
 /// Where a command may put files (batch/command.rs).
 const OUT: &str = "EWAN_OUT";
 /// In the place of a file's name: standard output.
@@ -58,6 +62,12 @@ pub struct Request {
     /// End after so long
     #[arg(long)]
     longest_ns: Option<u64>,
+    /// Packets that were stamped earlier after T0 are left out, and not counted
+    #[arg(long)]
+    from_ns: Option<u64>,
+    /// It ends then, counted from T0
+    #[arg(long)]
+    until_ns: Option<u64>,
     /// A program of the classic packet filter: instructions "code jt jf k", with commas between them
     #[arg(long, default_value = "")]
     filter: Filter,
@@ -127,6 +137,7 @@ struct Told {
 /// Until a signal says that it is enough, or a bound is reached.
 pub fn run(request: &Request) -> Result<(), String> {
     let signals = Signals::block(&END)?;
+    let window = request.window()?;
     schedule::keep_to(&request.cpus)?;
     let places = request.places();
     let mut names: Vec<String> = Vec::new();
@@ -146,7 +157,7 @@ pub fn run(request: &Request) -> Result<(), String> {
     let say = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut file = File::begin(out, &names, request.snap_bytes, request.most_bytes).map_err(say)?;
     let mut written = vec![0; names.len()];
-    let ended = catch(request, &signals, &mut taps, &interfaces, &mut file, &mut written);
+    let ended = catch(request, &window, &signals, &mut taps, &interfaces, &mut file, &mut written);
     let (last_ns, end) = match ended {
         Ok(ended) => ended,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => (0, End::Reader),
@@ -178,23 +189,26 @@ pub fn run(request: &Request) -> Result<(), String> {
 /// Writes what comes; gives the time of the last packet, and why it ended.
 fn catch(
     request: &Request,
+    window: &Range<u64>,
     signals: &Signals,
     taps: &mut [Tap],
     interfaces: &[usize],
     file: &mut File<impl Write>,
     written: &mut [u64],
 ) -> std::io::Result<(u64, End)> {
-    let begun_ns = now_ns()?;
+    let over_ns = request.longest_ns.map_or(u64::MAX, |longest_ns| now_ns().saturating_add(longest_ns));
+    let over_ns = over_ns.min(window.end.saturating_add(SETTLES_NS));
     let mut space = vec![0; request.snap_bytes as usize + TAG];
     let (mut waiting, mut last_ns) = (Waiting::default(), 0);
     loop {
-        let mut end = signals.wait(Some(TURN)).is_some().then_some(End::Signal);
-        let now = now_ns()?;
-        if end.is_none() && request.longest_ns.is_some_and(|longest_ns| now.saturating_sub(begun_ns) >= longest_ns) {
+        let left = Duration::from_nanos(over_ns.saturating_sub(now_ns()));
+        let mut end = signals.wait(Some(TURN.min(left))).is_some().then_some(End::Signal);
+        let now = now_ns();
+        if end.is_none() && now >= over_ns {
             end = Some(End::Time);
         }
         for (tap, &interface) in taps.iter_mut().zip(interfaces) {
-            tap.take(&mut space, |came| waiting.add(interface, came))?;
+            tap.take(window, &mut space, |came| waiting.add(interface, came))?;
         }
         // With one tap they come in order; of several, one may have what is older than what another one just had.
         let until_ns = if end.is_some() || taps.len() == 1 { u64::MAX } else { now.saturating_sub(LATEST_NS) };
@@ -223,6 +237,16 @@ fn catch(
 }
 
 impl Request {
+    /// From when until when packets are kept, in ns since 1970.
+    fn window(&self) -> Result<Range<u64>, String> {
+        if self.from_ns.is_none() && self.until_ns.is_none() {
+            return Ok(0..u64::MAX);
+        }
+        let t0: Option<u64> = std::env::var(T0).ok().and_then(|text| text.parse().ok());
+        let t0 = t0.ok_or_else(|| format!("--from-ns and --until-ns need T0, in {T0}"))?;
+        Ok(t0.saturating_add(self.from_ns.unwrap_or(0))..self.until_ns.map_or(u64::MAX, |ns| t0.saturating_add(ns)))
+    }
+
     fn places(&self) -> Vec<Place> {
         let own = |interface: &String| Place {
             name: interface.clone(),
@@ -247,10 +271,10 @@ impl Request {
     }
 }
 
-/// CLOCK_REALTIME, that of the stamps.
-fn now_ns() -> std::io::Result<u64> {
-    let now = clock_gettime(ClockId::CLOCK_REALTIME)?;
-    Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+/// The clock that stamps packets.
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

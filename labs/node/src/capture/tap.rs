@@ -5,6 +5,7 @@
 //! many there were.
 
 use std::io::{ErrorKind, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -120,8 +121,14 @@ impl Tap {
         Ok(Tap { socket, which: place.packets, taken: 0 })
     }
 
-    /// Hands over what waits until `each` has enough (false). `space`: as long as what is kept of a packet, and TAG more.
-    pub fn take(&mut self, space: &mut [u8], mut each: impl FnMut(&Came<'_>) -> bool) -> std::io::Result<()> {
+    /// Hands over what waits, of the time in `window`, until `each` has enough (false). `space`: as long as what is kept of
+    /// a packet, and TAG more.
+    pub fn take(
+        &mut self,
+        window: &Range<u64>,
+        space: &mut [u8],
+        mut each: impl FnMut(&Came<'_>) -> bool,
+    ) -> std::io::Result<()> {
         let mut control = cmsg_space!(TimeSpec, [u8; size_of::<AuxiliaryData>()]);
         for _ in 0..MOST_A_TURN {
             let mut pieces = [IoSliceMut::new(&mut space[TAG..])];
@@ -148,6 +155,10 @@ impl Tap {
                 }
             }
             let stamp = stamp.ok_or_else(|| std::io::Error::new(ErrorKind::InvalidData, "a packet has no time"))?;
+            let time_ns = stamp.tv_sec() as u64 * 1_000_000_000 + stamp.tv_nsec() as u64;
+            if !window.contains(&time_ns) {
+                continue;
+            }
             let packet_type = came.address.map_or(u8::MAX, |address| address.pkttype());
             let mut length = came.bytes;
             let most = space.len() - TAG;
@@ -161,7 +172,7 @@ impl Tap {
             };
             self.taken += 1;
             let came = Came {
-                time_ns: stamp.tv_sec() as u64 * 1_000_000_000 + stamp.tv_nsec() as u64,
+                time_ns,
                 bytes,
                 length: length as u32,
                 flags: if self.which == Which::Leaving { pcapng::OUTBOUND } else { pcapng::flags(packet_type) },

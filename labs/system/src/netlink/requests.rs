@@ -18,7 +18,7 @@ pub struct Port<'a> {
     pub mtu: u32,
 }
 
-fn ifinfo(index: u32, flags: u32) -> [u8; 16] {
+pub(super) fn ifinfo(index: u32, flags: u32) -> [u8; 16] {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
