@@ -103,11 +103,13 @@ def forget(manifest: Mapping[str, Any]) -> list[str]:
     """
     lab, places = manifest["lab"], manifest[ADOPTED]
     removed = []
-    clab_directory = Path(places["clab_directory"])
+    clab_directory, file = Path(places["clab_directory"]), Path(manifest["topology"])
     if clab_directory.is_dir() and not clab_directory.is_symlink():
         shutil.rmtree(clab_directory)
         removed.append(str(clab_directory))
-    for path in sorted(Path(places["directory"]).glob("spinner-*")):
+    # containerlab keeps the file that it read beside it.
+    kept = file.with_name(f".{file.name}.bak")
+    for path in [*sorted(Path(places["directory"]).glob("spinner-*")), *([kept] if kept.is_file() else [])]:
         path.unlink(missing_ok=True)
         removed.append(str(path))
     ssh = SSH / f"clab-{lab}.conf"
