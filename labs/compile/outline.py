@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile import checks, lan
+from labs.compile import cards, checks, lan
+from labs.compile.cards import External
 from labs.compile.facts import HostFacts
 from labs.compile.lan import Lan
 from labs.compile.paths import Paths
@@ -27,6 +28,7 @@ class Outline:
     links: Sequence[LinkSettings]
     paths: Paths
     lans: Mapping[int, Lan]
+    external: Sequence[External]
 
     @property
     def networks(self) -> list[Lan]:
@@ -41,4 +43,5 @@ def outline(spec: Spec, host: HostFacts) -> Outline:
     links = resolve(spec, layout.edges)
     checks.check_mtus(spec, layout, links)
     paths = Paths(spec, layout, links)
-    return Outline(spec, host, layout, links, paths, lan.of(spec, layout, paths.uplink, links))
+    external = cards.external(spec, layout.routers)
+    return Outline(spec, host, layout, links, paths, lan.of(spec, layout, paths.uplink, links), external)
