@@ -47,6 +47,7 @@ COMMANDS = {
     "characterise": "calibration.advice.cli:characterise_command",
     "envelope": "calibration.host.cli:envelope_command",
     "set": "labs.commands.set:set_command",
+    "import": "labs.commands.importing:import_command",
     "trace": "labs.commands.trace:trace_command",
     "watch": "labs.commands.watch:watch_command",
     "metrics": "labs.commands.metrics:metrics_command",

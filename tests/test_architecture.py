@@ -50,6 +50,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.hardware",
     ),
     "labs.spec": ("labs.units", "labs.errors", "labs.wording", "labs.reading", "labs.spec", "labs.traces"),
+    "labs.importing": (
+        "labs.units",
+        "labs.errors",
+        "labs.wording",
+        "labs.reading",
+        "labs.spec",
+        "labs.importing",
+    ),
     "labs.topologies": ("labs.units", "labs.spec", "labs.topologies"),
     "labs.compile": (
         "labs.units",

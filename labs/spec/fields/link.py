@@ -42,10 +42,10 @@ class Direction(Model):
         None, description="what may wait, without the delay line; wan 1BDP of the longest RTT, access 1000pkt if absent"
     )
     queue: Queue | None = Field(None, description="queue discipline; drop-tail if absent", examples=["codel"])
-    framing: Literal["wire", "ethernet", "ip"] | None = Field(
+    framing: Literal["wire", "ethernet", "header", "ip"] | None = Field(
         None,
         description="what a packet's length counts beyond IP: wire 38 B (header 14, FCS 4, preamble and gap 20), "
-        "ethernet 18 B, ip nothing; wire if absent",
+        "ethernet 18 B, header 14 B (what tc counts), ip nothing; wire if absent",
     )
     loss: Loss | None = Field(None, description="loss model; none if absent", examples=["0.1%"])
     corrupt: FractionText | None = Field(None, description="packets with one flipped bit; none if absent")
