@@ -10,8 +10,7 @@ from labs.plan import Card, Plan
 
 def external(plan: Plan) -> list[Card]:
     """The cards at whose other ends are machines that are not the lab's."""
-    wired = {end for wire in plan.wires for end in (wire.a, wire.b)}
-    return [card for card in plan.cards if card.end not in wired]
+    return [card for card in plan.cards if card.own_mac]
 
 
 def refusal(plan: Plan) -> str | None:

@@ -132,7 +132,7 @@ def _made(
 ) -> Made | str:
     """A figure of nothing yet, or why it cannot be drawn."""
     try:
-        figures.check(spec, _values(experiment))
+        figures.check(spec, values(experiment))
         return _KINDS[spec.kind](Request(experiment, found, spec, look, kinds))
     except ValueError as error:
         return str(error)
@@ -204,7 +204,7 @@ def _draw_alone(directory: Path, job: Job) -> Drawing | str | None:
     return job(load.experiment_once(directory))
 
 
-def _values(experiment: ExperimentResults) -> dict[str, list[Any]]:
+def values(experiment: ExperimentResults) -> dict[str, list[Any]]:
     """The parameters of an experiment with their values."""
     values: dict[str, list[Any]] = {}
     for run in experiment.runs:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
-from analysis import metrics, wire
-from analysis.figures import samples, series
+from analysis import load, metrics, summary, wire
+from analysis.figures import asked, samples, series
 from analysis.rundata import RunData
-from labs.record import tables
+from analysis.tests import synthetic
+from labs.record import figures, tables
 from labs.record.quantities import Selection
 from labs.record.series import SAMPLES, SERIES
 
@@ -98,3 +101,15 @@ def test_without_captures_there_is_none() -> None:
     at_source = run([each for each in rows() if each["direction"] == "out"])
     told = metrics.of_run(at_source)
     assert "wire retransmissions" in told and "reordering" not in told and "mean one-way delay" not in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["one-way delay p99 by congestion", "one-way delay over time", "cdf of packet gap", "reordering against share"],
+)
+def test_without_captures_a_figure_says_what_to_write(tmp_path: Path, line: str) -> None:
+    variants = [{"congestion": "reno"}, {"congestion": "cubic"}]
+    experiment = load.experiment(synthetic.experiment(tmp_path, variants, seeds=(1,), pairs=1, seconds=2))
+    spec = figures.parse(line)
+    (why,) = asked.draw(experiment, summary.of(experiment, spec.quantities), [spec])
+    assert isinstance(why, str) and 'must capture packets: "capture: [{node:' in why and "\n" not in why

@@ -41,14 +41,20 @@ def external(spec: Spec, routers: Sequence[str]) -> list[External]:
     return found
 
 
-def cards(spec: Spec, wires: Sequence[Wire], ports: Mapping[str, End], *, virtual: bool) -> tuple[Card, ...]:
-    """All cards of the plan; `ports`: of external ends, by name."""
+def cards(
+    spec: Spec, wires: Sequence[Wire], of_devices: Sequence[Card], ports: Mapping[str, End], *, virtual: bool
+) -> tuple[Card, ...]:
+    """All cards of the plan; `of_devices`: ports of external emulators; `ports`: of external ends, by name."""
     found: list[tuple[Path, Card]] = list(_of_nodes(spec, wires))
     for name, end in ports.items():
         card = Card(spec.description.external[name].interface, end, own_mac=True)
         found.append((("external", name, "interface"), card))
-    where: dict[str, Card] = {}
+    where = {card.name: card for card in of_devices}
     for path, card in found:
+        if any(card.end == other.end for other in where.values()):
+            raise spec.error(
+                path, f"{card.end.node}'s end of that link is the port of a device: leave it out", card.name
+            )
         if virtual:
             raise spec.error(path, _LIVE, card.name)
         if card.name in where:

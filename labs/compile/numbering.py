@@ -15,17 +15,22 @@ from labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
 from labs.compile.cards import External
 from labs.compile.lan import Lan
 from labs.compile.outline import Outline
+from labs.compile.vlans import Segment
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """`numbers` by the index of a link's edge; `owned` is each router's block: its first number and its size."""
+    """`numbers` by the index of a link's edge; `owned` is each router's block: its first number and its size.
+
+    `segments` are the first numbers of switched networks, whose links have none of their own.
+    """
 
     pool: Pool
     numbers: Sequence[int]
     owned: Mapping[str, tuple[int, int]]
     with_v4: bool
     with_v6: bool
+    segments: Mapping[Segment, int]
     external: Mapping[str, int]
     """The first number of each external end, by name."""
     total: int
@@ -33,7 +38,10 @@ class Numbering:
 
     def addresses(self, index: int, end: int) -> tuple[str, ...]:
         """The addresses of one end (1 or 2) of a link, one of each family that the lab has, IPv4 first."""
-        number = self.numbers[index]
+        return self.numbered(self.numbers[index], end)
+
+    def numbered(self, number: int, end: int) -> tuple[str, ...]:
+        """The addresses of one member, from 1 on, of the network that begins at a number."""
         v4 = (self.pool.v4(number, end),) if self.with_v4 else ()
         return (*v4, self.pool.v6(number, end)) if self.with_v6 else v4
 
@@ -55,25 +63,38 @@ def number_links(outline: Outline) -> Numbering:
     """Gives every link a number; DescriptionError where there are too many, or the host's networks leave no room."""
     spec, lans = outline.spec, outline.lans
     routers = outline.paths.next_hops
-    owner = [edge.a if edge.a in routers else edge.b for edge in outline.layout.edges]
+    switches = set(outline.layout.switches)
+    owner = [
+        "" if switches and switches & {edge.a, edge.b} else edge.a if edge.a in routers else edge.b
+        for edge in outline.layout.edges
+    ]
     sizes: Counter[str] = Counter()
     for index, name in enumerate(owner):
         network = lans.get(index)
+        if not name:
+            continue
         sizes[name] += 1 if network is None else network.numbers if network.edges[0] == index else 0
-    for end in outline.external:
-        sizes[end.router] += dhcp.NUMBERS
+    areas: list[tuple[int, str, Lan | Segment | External]] = [
+        *((network.numbers, network.router, network) for network in outline.networks),
+        *((segment.numbers, segment.router, segment) for segment in outline.switching.segments),
+        *((dhcp.NUMBERS, end.router, end) for end in outline.external),
+    ]
+    areas.sort(key=lambda area: -area[0])
+    for size, router, area in areas:
+        if not isinstance(area, Lan):
+            sizes[router] += size
     placed = blocks(sizes)
     free = {name: start for name, (start, _) in placed.items()}
-    shared: dict[Lan | External, int] = {}
-    # First in their block, the larger ones before the smaller, so that they are aligned.
-    areas = [(network.numbers, network.router, network) for network in outline.networks]
-    of_external: list[tuple[int, str, Lan | External]] = [(dhcp.NUMBERS, end.router, end) for end in outline.external]
-    for size, router, area in sorted([*areas, *of_external], key=lambda area: -area[0]):
+    shared: dict[Lan | Segment | External, int] = {}
+    for size, router, area in areas:  # first in their block, the largest before the others, so that they are aligned
         shared[area] = free[router]
         free[router] += size
     numbers = []
     for index, name in enumerate(owner):
         network = lans.get(index)
+        if not name:
+            numbers.append(-1)
+            continue
         numbers.append(free[name] if network is None else shared[network])
         free[name] += network is None
     total = max((start + size for start, size in placed.values()), default=1)
@@ -85,5 +106,6 @@ def number_links(outline: Outline) -> Numbering:
         message = "this host's networks leave no private addresses for the lab: free some of 10.0.0.0/8"
         raise spec.error(("topology",), message) from None
     ip = spec.description.ip
+    segments = {segment: shared[segment] for segment in outline.switching.segments}
     external = {end.name: shared[end] for end in outline.external}
-    return Numbering(pool, numbers, placed, ip != "6", ip != "4", external, total)
+    return Numbering(pool, numbers, placed, ip != "6", ip != "4", segments, external, total)

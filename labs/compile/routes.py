@@ -73,7 +73,7 @@ def daemons(outline: Outline, numbering: Numbering, wired: Wired) -> dict[str, D
     found = {}
     for name, number in numbers.items():
         attachments, interfaces = [], []
-        for port in wired.machines[name].interfaces:
+        for port in wired.machines[name].all_interfaces:
             peer = peers.get((name, port.name))
             known = [ipaddress.ip_interface(address) for address in port.addresses]
             networks = tuple(str(address.network) for address in known if not address.is_link_local)

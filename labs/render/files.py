@@ -37,9 +37,8 @@ def written(
     """Writes the files and gives what each is: plan, picture, table, clab, directory.
 
     sheet: the tables as text; version: the tag of the images; ports: of the dashboards; live: False for a plan of the
-    virtual clock, which no container can run, so that the last two are left out, as they
-    are of a plan with cards. OSError, with the file's name, where
-    one cannot be written.
+    virtual clock, which no container can run, so that the last two are left out; so they are of a lab with
+    cards of the host, which containers have not. OSError, with the file's name, where one cannot be written.
     """
     files = {
         "plan": output / f"{plan.lab}.plan.json",

@@ -286,6 +286,8 @@ def _check_possible(plan: Plan) -> None:
         )
     for node in machines.of(plan):
         raise LabError(f"lab {plan.lab}: {node.name}: {machines.ALONE}")
+    for each in plan.hardware:
+        raise LabError(f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: RUNTIME=netns")
 
 
 def _check_running(manifest: Mapping[str, Any], nodes: Iterable[str]) -> None:

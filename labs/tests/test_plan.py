@@ -14,6 +14,7 @@ from labs.plan import Plan, digest, from_json, to_json
 from labs.spec import Spec, from_template, load
 
 GOLDEN = Path(__file__).parents[2] / "tests/golden"
+LIBRARY = Path(__file__).parents[1] / "library"
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/16", "fd65:7761:6e00::/48"))
 
 
@@ -25,6 +26,7 @@ def specs() -> list[tuple[str, Spec, HostFacts]]:
         ("cards", load(GOLDEN / "cards.lab.yaml"), HOST),
         ("dumbbell-virtual", dumbbell, host.virtual_facts()),
         ("stages-virtual", stages, host.virtual_facts()),
+        ("campus", load(LIBRARY / "campus.lab.yaml"), HOST),
     ]
 
 

@@ -24,7 +24,7 @@ use crate::fill::{self, Notes};
 use crate::layout::{Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
 use crate::plan::{self, Plan};
-use crate::{cards, down, hosts, parallel, services};
+use crate::{cards, down, hosts, parallel, services, vlans};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -183,6 +183,7 @@ impl Work<'_> {
         if fill::needs_files(placed) {
             namespace::enter(&made.namespace).map_err(|error| format!("node {}: {error}", placed.node.name))?;
         }
+        vlans::make(&made.socket, placed, false, &|port| Ok(port.index))?;
         fill::settle(placed, &made.socket, self.plan, offloads, &self.notes)?;
         fault::step();
         let mut batch = Batch::default();

@@ -97,6 +97,13 @@ pub fn settle(
     let checksums = leave_the_kernel(plan);
     for port in &placed.ports {
         let interface = &port.interface.name;
+        if port.interface.parent().is_some() {
+            // One of the kernel's VLANs follows its parent; what else it has is never seen on a wire.
+            if let Ok(own) = Offloads::of(socket, interface, checksums) {
+                let _ = own.off(socket, interface);
+            }
+            continue;
+        }
         let wrong = |error: String| format!("{name}:{interface}: {error}");
         if let Some(card) = port.card {
             let stayed =

@@ -14,6 +14,7 @@ mod cards;
 mod carrier;
 mod container;
 mod converge;
+mod device;
 mod down;
 mod ethtool;
 mod exec;
@@ -37,6 +38,7 @@ mod process;
 mod qdisc;
 mod ready;
 mod services;
+mod vlans;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
