@@ -41,7 +41,7 @@ MODEL = "linux"
 CARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 IN_ORDER = "1tbit"
 """A rate of netem's own: packets with jitter then keep their order, and each takes 12 ns of 1500 bytes."""
-DELAY_LINE = 1_000_000
+DELAY_LINE = 10**6
 """Packets of netem's limit: the delay line has no limit of its own."""
 LATE_NS = 50_000
 """How late a timer of the box may be without loss of rate: the bucket holds so much, and a packet at least."""
@@ -124,11 +124,11 @@ def parsed(printed: str) -> tuple[Settings, dict[str, int]]:
 
 def _ppb(share: float) -> int:
     """tc prints six digits of a share."""
-    return round(share * 1_000_000) * 1000
+    return round(share * (PPB // 1000)) * 1000
 
 
 def _ns(seconds: float) -> int:
-    return round(seconds * 1_000_000) * 1000
+    return round(seconds * (NS_PER_SECOND // 1000)) * 1000
 
 
 def _read_delay(options: Mapping[str, float]) -> Delay:

@@ -142,6 +142,18 @@ class NetnsRuntime:
             status = process.wait()
         return 128 - status if status < 0 else status
 
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """The node binary opens its sockets in the namespaces, from outside; it ends when we do."""
+        self._need_root("capturing packets")
+        cpus = ",".join(map(str, self.load(name).plan.host_cpus))
+        binary = str(node_binary(self._wanted))
+        command = [binary, "launch", "--", binary, "capture", "--tell", *(["--cpus", cpus] if cpus else []), *options]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, start_new_session=True
+        )
+
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """Runs a program in a lab that is up; its results are in the directory, also when Ctrl-C ended it early."""
         self._need_root("entering a node")
