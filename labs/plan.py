@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields, make_dataclass, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
@@ -46,6 +47,25 @@ class Interface:
     egress: Egress
     """The root queueing discipline; psp at hosts of the virtual clock."""
     steer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vlans:
+    """The VLANs of an interface (IEEE 802.1Q): those whose frames have a tag, and that of the untagged ones.
+
+    `parent`: of an interface that is one VLAN of another one of its node, whose frames it sends and takes with the tag.
+    """
+
+    tagged: tuple[int, ...]
+    untagged: int | None
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VlanInterface(Interface):
+    """A port of a switch with VLANs, or an interface of a host or router with tags; after its parent, if it has one."""
+
+    vlans: Vlans
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +111,7 @@ class Node:
 
     name: str
     kind: Literal["host", "router", "switch", "emulator"]
-    interfaces: tuple[Interface, ...]
+    interfaces: tuple[Interface | VlanInterface, ...]
     routes: tuple[Route, ...]
     """Those that the node is given at the lab's start."""
     sysctls: dict[str, str]
@@ -127,16 +147,44 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """An interface of a node that is a network card of the host, called `name` there.
+
+    `own_mac`: it keeps its MAC address, as who is at the other end of its cable is not of this lab.
+    """
+
+    name: str
+    end: End
+    own_mac: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The external emulator that is a link (docs/hardware.md).
+
+    `driver` is a name, or the absolute path of a program. `own_queue`: nobody sets its queue, or knows it.
+    """
+
+    link: str
+    driver: str
+    model: str
+    address: str
+    options: dict[str, str]
+    own_queue: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
     `backend`: user, our model in a process; ewan, our model in the virtual kernel; kernel, netem with psp below it;
-    tbf, netem with a token bucket below it.
+    tbf, netem with a token bucket below it; hardware, a device outside, between two cards of the host, whose names the
+    ports are. That one has no node, and its wire is a cable from card to card.
     """
 
     name: str
     role: Literal["wan", "access"]
-    backend: Literal["user", "ewan", "kernel", "tbf"]
+    backend: Literal["user", "ewan", "kernel", "tbf", "hardware"]
     node: str
     port_a: str
     port_b: str
@@ -167,7 +215,7 @@ class NetworkPath:
     """What packets cross from one host to another, in order.
 
     `bottleneck` is the place in `hops` of the slowest one. Of equally slow ones it is the one that more hosts share:
-    a wide-area link, then the port between a switch and its router, then an access link.
+    a wide-area link, then the port between a switch and its router or another switch, then an access link.
     """
 
     hops: tuple[Hop, ...]
@@ -229,6 +277,13 @@ class Plan:
     pairs: tuple[Pair, ...]
     host_cpus: tuple[int, ...]
     format: str = FORMAT
+    cards: tuple[Card, ...] = ()
+    """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
+    are none."""
+    hardware: tuple[Hardware, ...] = ()
+    """Of each link that is an external emulator; JSON leaves the key out if there are none."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards", "hardware"})
 
 
 class OtherVersionError(ValueError):
@@ -243,7 +298,17 @@ def to_json(plan: Plan) -> bytes:
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
         nodes: Any = tuple(map(_sparse, plan.nodes))
-        return orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        data = {field.name: getattr(plan, field.name) for field in fields(plan)} | {"links": links, "nodes": nodes}
+        said = _made_of(tuple(key for key in data if data[key] or key not in plan.SPARSE))
+        return orjson.dumps(
+            said(*(data[field.name] for field in fields(said))), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE
+        )
+
+
+@cache
+def _made_of(names: tuple[str, ...]) -> type[Any]:
+    """What orjson takes in place of a plan that says these keys alone, in their order, which a dictionary loses."""
+    return make_dataclass("_Said", [(name, Any) for name in names], slots=True)
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS

@@ -101,11 +101,11 @@ def test_a_pair_is_bounded_by_the_port_and_hosts_of_one_switch_are_not() -> None
 
 def test_an_emulated_access_link_is_measured_at_the_router_behind_the_switch() -> None:
     text = "topology: {dumbbell: {pairs: 2}}\nrtt: [10ms, 30ms]\naccess: {rate: 100Mbit/s, switch: ovs}\n"
-    for host, after in ((LIVE, HostExit()), (VIRTUAL, HostExit(100_000_000, WIRE))):
+    for host, after in ((LIVE, ()), (VIRTUAL, (HostExit(100_000_000, WIRE),))):
         found = expectations(plan(text, host))
         there, back = (link for link in found.links if link.link == "access-left2")
         assert (there.ends.source, there.ends.sink) == ("left2", "r1") == (back.ends.sink, back.ends.source)
-        assert there.after == after and back.after == HostExit()
+        assert there.after == after and back.after == ()
         assert found.pairs[1].links == ("access-left2", "core")
         directions = found.pairs[1].directions
         assert sum(nominal_ns(way.delay) for way in directions) == 30_000_000
@@ -164,3 +164,17 @@ def test_the_kernels_datapath_has_no_such_excuse() -> None:
     assert port(SLOW, KERNEL).cause == ""
     assert [pair.wakeups for pair in expectations(plan(SLOW)).pairs] == [4, 4, 4]
     assert [pair.wakeups for pair in expectations(plan(SLOW, VIRTUAL)).pairs] == [0, 0, 0]
+
+
+TRUNK = """
+topology: {graph: {hosts: [a, b], switches: [s1, s2], routers: [r], links: [
+    {between: [a, s1]}, {between: [b, s2]}, {between: [s1, s2], rate: RATE}, {between: [s2, r], rate: 5Mbit/s}]}}
+rtt: 0ms
+access: {rate: 100Mbit/s}
+"""
+
+
+def test_a_port_is_not_filled_through_another_that_would_fill_too() -> None:
+    for trunk, senders in (("6Mbit/s", ["b"]), ("100Mbit/s", ["a", "b"])):
+        (found,) = expectations(plan(TRUNK.replace("RATE", trunk), VIRTUAL)).links
+        assert (found.link, [each.source for each in found.senders]) == ("s2-r", senders)

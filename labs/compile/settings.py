@@ -61,6 +61,12 @@ class Settings:
         """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
         return any(not _has_card(key, getattr(self.written, key)) for key in self.paths)
 
+    @property
+    def why_impaired(self) -> Path | None:
+        """Where the first key stands that needs an emulator, in alphabetical order."""
+        keys = (key for key in sorted(self.paths) if not _has_card(key, getattr(self.written, key)))
+        return next((self.paths[key] for key in keys), None)
+
 
 def _has_card(key: str, value: object) -> bool:
     """Whether a network card does it too. Any key that is not named here needs an emulator."""
@@ -94,6 +100,9 @@ class LinkSettings:
     backward: Settings
     mtu: int
     mtu_path: Path
+    hardware: fields.Hardware | None = None
+    """The external emulator that it is; written at `hardware_path`."""
+    hardware_path: Path = ()
 
     @property
     def rtt_ns(self) -> int | None:
@@ -188,6 +197,7 @@ def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSetting
     base = links[-1][0]
     forward: list[Layer] = []
     backward: list[Layer] = []
+    hardware, hardware_path = None, base
     mtu: int = description.mtu
     mtu_path: Path = ("mtu",)
     for path, link in links:
@@ -197,6 +207,8 @@ def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSetting
                 layers.append(((*path, name), own))
         if link.mtu is not None:
             mtu, mtu_path = link.mtu, (*path, "mtu")
+        if isinstance(link, fields.SingleLink) and link.hardware is not None:
+            hardware, hardware_path = link.hardware, (*path, "hardware")
     default = WAN_RATE if edge.role == "wan" else ACCESS_RATE
     there, back = (settings(base, default, layers) for layers in (forward, backward))
     if (there.delay_ns is None) != (back.delay_ns is None):
@@ -207,4 +219,4 @@ def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSetting
     if len(halves) == 1:
         message = f"both directions of {edge.name} share the medium, or neither: write it for both"
         raise spec.error(halves[0].path("duplex"), message, "half")
-    return LinkSettings(there, back, mtu, mtu_path)
+    return LinkSettings(there, back, mtu, mtu_path, hardware, hardware_path)

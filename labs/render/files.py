@@ -36,9 +36,10 @@ def written(
     """Writes the files and gives what each is: plan, picture, table, clab, directory.
 
     sheet: the tables as text; version: the tag of the images; ports: of the dashboards; live: False for a plan of the
-    virtual clock, which no container can run, so that the last two are left out. OSError, with the file's name, where
-    one cannot be written.
+    virtual clock, which no container can run, so that the last two are left out; so they are where a link is a device,
+    for which containers have no cards. OSError, with the file's name, where one cannot be written.
     """
+    live = live and not plan.hardware
     files = {
         "plan": output / f"{plan.lab}.plan.json",
         "picture": output / f"{plan.lab}.svg",

@@ -122,6 +122,7 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "`correlation`, `loss`, `buffer`. "
         "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
     ),
+    ("`links.NAME: {hardware: …}`", fields.Hardware, "See [hardware.md](hardware.md)."),
     ("`hosts.NAME`", fields.Host, "A name, or several as one: `left[1-4]`, `left1,right2`."),
     (
         "`pacing`",
@@ -165,8 +166,9 @@ def page() -> str:
         parts.append(section(title, model, words))
     for kind, model in zip(fields.Topology.words(), _TOPOLOGIES, strict=True):
         parts.append(section(f"`topology: {{{kind}: …}}`", model, ""))
+    parts.append(section("`links.NAME` alone", fields.SingleLink, "And all settings of a link.", but=fields.Link))
     parts.append(section("`access` alone", fields.AccessLink, "And all settings of a link.", but=fields.Link))
-    parts.append(section("`links` of a graph", fields.GraphLink, "And all settings of a link.", but=fields.Link))
+    parts.append(section("`links` of a graph", fields.GraphLink, "And all of `links.NAME`.", but=fields.SingleLink))
     parts.append(section("`cpus`", fields.CpuPlan, ""))
     return "\n".join(parts)
 

@@ -10,9 +10,11 @@ use clap::{Parser, Subcommand};
 mod apply;
 mod batch;
 mod capture;
+mod cards;
 mod carrier;
 mod container;
 mod converge;
+mod device;
 mod down;
 mod ethtool;
 mod exec;
@@ -36,6 +38,7 @@ mod process;
 mod qdisc;
 mod ready;
 mod services;
+mod vlans;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]

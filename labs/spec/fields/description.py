@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from labs.spec.fields.host import Host
-from labs.spec.fields.link import AccessLink, Link
+from labs.spec.fields.link import AccessLink, Link, SingleLink
 from labs.spec.fields.model import Model
 from labs.spec.fields.node import Kinds, Node
 from labs.spec.fields.topology import Topology
@@ -54,7 +54,9 @@ class Description(Model):
     )
     wan: Link = Field(Link(), description="settings of every wide-area link", examples=["{rate: 1Gbit/s}"])
     access: AccessLink = Field(AccessLink(), description="settings of every access link; `forward` goes from the host")
-    links: dict[str, Link] = Field({}, description="settings of single links by name", examples=["{core: {loss: 1%}}"])
+    links: dict[str, SingleLink] = Field(
+        {}, description="settings of single links by name", examples=["{core: {loss: 1%}}"]
+    )
     hosts: dict[str, Host] = Field(
         {},
         description="settings of hosts by name, or of several: `left[1-4]`",

@@ -21,7 +21,7 @@ use super::Surroundings;
 use crate::exec::{self, Place};
 use crate::machine;
 use crate::plan::Plan;
-use crate::services::OURSELVES;
+use crate::services::{self, OURSELVES};
 
 /// What programs find in their environment, in both clocks and on every machine, with EWAN_OUT: where to put files.
 const ENVIRONMENT: [(&str, &str); 4] = [
@@ -47,6 +47,9 @@ pub struct Command {
     #[serde(default)]
     pub after: Vec<u32>,
 }
+
+/// In the environment of each command: T0 as time of day, in ns since 1970.
+pub const T0: &str = "EWAN_T0_UNIX_NS";
 
 /// What the rest relies on, a queueing discipline changed with tc for one: when it fails, nothing else is run.
 #[derive(Deserialize)]
@@ -169,9 +172,9 @@ impl Entry {
         self.at_ns.is_some()
     }
 
-    pub fn start(&mut self, out: &Path, now: impl Fn() -> i64) {
+    pub fn start(&mut self, out: &Path, t0_unix_ns: i64, now: impl Fn() -> i64) {
         let Some(mut prepared) = self.prepared.take() else { return };
-        match prepared.spawn() {
+        match prepared.env(T0, t0_unix_ns.to_string()).spawn() {
             Ok(child) => {
                 self.started_ns = Some(now());
                 self.process = Some(Pid::from_raw(child.id() as i32));
@@ -225,9 +228,11 @@ fn prepare(
     around: &Surroundings,
     name: &str,
 ) -> Result<std::process::Command, String> {
+    let home = services::directory(around.state, node);
     let place = Place {
         namespace: exec::namespace_of(plan, node)?,
         hosts: around.state.join("hosts"),
+        own: home.clone(),
         tree: around.tree.map(Path::to_owned),
     };
     let (cpus, directory) = (plan.host_cpus.clone(), around.directory.clone());
@@ -249,6 +254,7 @@ fn prepare(
         .args(&words[1..])
         .env_clear()
         .envs(ENVIRONMENT)
+        .envs(exec::environment(&home))
         .env("EWAN_OUT", &own)
         .stdin(Stdio::null())
         .stdout(create("out")?)
