@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import devices, exact, expect, machine, offloads, probe, spinner
+from calibration import devices, exact, expect, machine, offloads, plugged_in, probe, spinner
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
 from calibration.same_plan import differences
@@ -123,7 +123,7 @@ def _live(
     instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
-    rows += offloads.rows(on)
+    rows += offloads.rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
     rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
     if thorough:

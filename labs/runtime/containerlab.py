@@ -22,7 +22,7 @@ from typing import Any
 import orjson
 import psutil
 
-from labs import images
+from labs import cards, images
 from labs.plan import Plan
 from labs.render import containerlab as rendered
 from labs.render import dashboards, files
@@ -78,6 +78,8 @@ class ContainerlabRuntime(NetnsRuntime):
         self._need_root("making a lab")
         spinners.check_cpus(plan.lab, plan.spinners)
         _check_possible(plan)
+        if (why := cards.refusal(plan)) is not None:
+            raise LabError(f"lab {plan.lab}: {why}")
         path, engine = clab.binary(), engines.find()
         with clab.version_of(path) as asked:
             self._check_images(plan, engine)
