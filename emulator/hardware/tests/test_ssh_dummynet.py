@@ -172,6 +172,8 @@ def test_two_rules_fill_two_pipes(box: Box) -> None:
         }
         assert box.state["pipes"]["500"] == {"bw": 10**9, "delay": 0, "size": 50, "bytes": False, "plr": 0}
         assert of.read().backward == SETTINGS
+        with pytest.raises(DriverError, match="its queue has one limit"):
+            of.set("backward", replace(SETTINGS, queue=Queue(50, 2048, DropTail())))
         box.state = box.state | {"rules": [[501, "allow ip from any to any via em1"]]}
         with pytest.raises(DriverError, match="rule 501 of the box is not this driver's alone"):
             of.set("backward", replace(SETTINGS, rate_bps=10**6))
