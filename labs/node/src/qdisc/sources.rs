@@ -222,13 +222,13 @@ mod tests {
             }
         };
         for other in [Sorter::Prio, Sorter::Psp] {
-            let refused = requests(with(other)).err().expect("a refusal");
+            let refused = requests(with(other)).expect_err("a refusal");
             assert_eq!(refused, "left1:eth0: class 2: its sorter does not pace so: give the sorter psp_gap");
         }
         let bare = |egress: &mut Egress| {
             let Egress::Sources { card, .. } = egress else { panic!("sources") };
             **card = Egress::Fifo { limit_packets: 100 };
         };
-        assert!(requests(bare).err().expect("a refusal").contains("need the rate of the line"));
+        assert!(requests(bare).expect_err("a refusal").contains("need the rate of the line"));
     }
 }
