@@ -25,7 +25,7 @@ pub fn run(state: &Path, node: &str, command: &[OsString]) -> Result<(), String>
     schedule::keep_to(&plan.host_cpus)?;
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let words = machine::words(state, node, command, terminal);
-    let error = std::process::Command::new(&words[0]).args(&words[1..]).exec();
+    let error = std::process::Command::new(&words[0]).args(&words[1..]).envs(plan.environment(node)).exec();
     Err(format!("{}: {error}", words[0].to_string_lossy()))
 }
 

@@ -249,6 +249,7 @@ fn prepare(
         .args(&words[1..])
         .env_clear()
         .envs(ENVIRONMENT)
+        .envs(plan.environment(node))
         .env("EWAN_OUT", &own)
         .stdin(Stdio::null())
         .stdout(create("out")?)

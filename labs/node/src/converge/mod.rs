@@ -15,7 +15,7 @@ use std::time::Duration;
 use ewan_timers::clock::monotonic_ns;
 use serde::Serialize;
 
-use crate::plan::{NodeKind, Plan, Routing};
+use crate::plan::{Node, NodeKind, Plan, Routing};
 use crate::services;
 use fib::Fib;
 pub use reach::Map;
@@ -47,6 +47,9 @@ pub struct Outcome {
     pub astray: Vec<Pair>,
     #[serde(skip)]
     pub interrupted: bool,
+    /// Routers with configurations of their own.
+    #[serde(skip)]
+    own: Vec<String>,
 }
 
 impl Outcome {
@@ -56,7 +59,14 @@ impl Outcome {
         let (what, pair) = left.or(self.astray.first().map(|pair| ("a detour from", pair)))?;
         let (protocol, waited) = (name(self.protocol), self.waited_ns / 1_000_000_000);
         let (from, to) = (&pair.from, &pair.to);
-        (!self.converged).then(|| format!("{protocol} has not converged after {waited} s: {what} {from} to {to}"))
+        let own = match self.own.as_slice() {
+            [] => String::new(),
+            routers => format!(
+                ": the configurations of {} (startup) lead elsewhere than the plan's paths, by which a lab is measured",
+                routers.join(", ")
+            ),
+        };
+        (!self.converged).then(|| format!("{protocol} has not converged after {waited} s: {what} {from} to {to}{own}"))
     }
 }
 
@@ -159,7 +169,12 @@ pub fn settle(plan: &Plan, state: &Path, longest: Duration, ended: &dyn Fn() -> 
         cut_off: reach.cut_off,
         astray: reach.astray,
         interrupted,
+        own: plan.nodes.iter().filter(|node| with_startup(node)).map(|node| node.name.clone()).collect(),
     })
+}
+
+fn with_startup(node: &Node) -> bool {
+    node.own.as_ref().is_some_and(|own| own.startup.is_some())
 }
 
 /// What became of the routes after a link went down, or came back.
