@@ -34,6 +34,11 @@ def of(plan: Plan) -> Iterator[tuple[str, Own]]:
     return ((node.name, node.own) for node in plan.nodes if node.own is not None)
 
 
+def needs_containers(plan: Plan) -> bool:
+    """Whether a node has what only a container has."""
+    return any(getattr(own, key) for _, own in of(plan) for key in OF_CONTAINERS)
+
+
 def check_namespaces(plan: Plan) -> None:
     """LabError for what only a container has, where nodes are namespaces."""
     for node, own in of(plan):
