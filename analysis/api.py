@@ -140,7 +140,7 @@ class Results:
         if style not in STYLES:
             raise ValueError(f"unknown style {style!r}: {nearest(style, STYLES)}")
         spec = figures.parse(line)
-        found = summary.of(self._experiment, spec.quantities)
+        found = summary.for_figure(self._experiment, spec.quantities)
         (drawing,) = asked.draw(self._experiment, found, [spec], STYLES[style], kinds)
         if isinstance(drawing, str):
             raise FigureError(drawing)

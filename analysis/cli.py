@@ -56,6 +56,7 @@ def report_command(
     directory = run or ended_last()
     try:
         chosen = [wish(line, "--figure") for line in lines]
+        checked(chosen, directory)
         summary.analyse(directory, [quantity for figure in chosen for quantity in figure.quantities])
         kinds = ["pdf"] * pdf + ["png"] * (look == "slide")
         page = report.write(directory, report.Choice(tuple(chosen), STYLES[look], tuple(kinds)))
@@ -217,7 +218,9 @@ def plot_command(
     path = out or run / "figures" / f"{spec.file}.{kind}"
     try:
         experiment = load.experiment(run)
-        (drawing,) = asked.draw(experiment, summary.of(experiment, spec.quantities), [spec], STYLES[look], [kind])
+        (drawing,) = asked.draw(
+            experiment, summary.for_figure(experiment, spec.quantities), [spec], STYLES[look], [kind]
+        )
         if isinstance(drawing, str):
             raise Refused(drawing)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -238,6 +241,16 @@ def wish(line: str, where: str) -> FigureSpec:
         return figures.parse(line)
     except ValueError as error:
         raise Refused(f"{where}: {error}") from None
+
+
+def checked(chosen: Sequence[FigureSpec], directory: Path) -> None:
+    """Refused for a figure of a parameter that no run has, before anything is measured; LoadError."""
+    known = asked.values(load.experiment(directory)) if chosen else {}
+    for spec in chosen:
+        try:
+            figures.check(spec, known)
+        except ValueError as error:
+            raise Refused(f"--figure: {error}") from None
 
 
 def unwritable(error: OSError, path: Path) -> Refused:

@@ -28,7 +28,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from analysis import statistics
 from analysis.statistics import CONFIDENCE, Interval, bootstrapped
@@ -101,7 +100,7 @@ def welch(first: Sequence[float], second: Sequence[float], confidence: float = C
         part**2 / (len(values) - 1) for part, values in zip(parts, (first, second), strict=True)
     )
     mean = fmean(first) - fmean(second)
-    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * error
+    half = statistics.quantile(freedom, confidence) * error
     found = Interval(mean, mean - half, mean + half, min(len(first), len(second)), "t")
     return _two_sided(mean / error, freedom), found
 
@@ -154,6 +153,8 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _two_sided(statistic: float, freedom: float) -> float:
+    from scipy.special import stdtr  # as in statistics.quantile
+
     return 2 * float(stdtr(freedom, -abs(statistic)))
 
 

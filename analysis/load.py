@@ -24,6 +24,7 @@ from labs.typed import read_typed
 
 SCHEDULE = "schedule.json"
 EVENTS = "events.json"
+PLAN = "plan.json"
 PARAMETER = "parameter_"
 """Before the name of a parameter that becomes a column, since tables have columns of the same names."""
 
@@ -104,6 +105,21 @@ class RunResults:
             return paths.from_data(data)
         except ValueError as error:
             raise LoadError(f"{self.directory / SCHEDULE}: {error}") from None
+
+    @cached_property
+    def addresses(self) -> dict[str, frozenset[str]]:
+        """Of each node, as its plan has them; LoadError where the plan is none."""
+        data = self.document(PLAN).get("nodes", [])
+        try:
+            nodes = read_typed(tuple[dict[str, Any], ...], data, "nodes")
+            return {
+                str(node["name"]): frozenset(
+                    address.partition("/")[0] for port in node["interfaces"] for address in port["addresses"]
+                )
+                for node in nodes
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LoadError(f"{self.directory / PLAN}: {error}") from None
 
     def changes_ns(self) -> list[int]:
         """When links were changed, in ns since T0; LoadError where the file of events is none."""

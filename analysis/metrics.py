@@ -330,6 +330,40 @@ def _ping_loss(run: RunData) -> float | None:
     return 1 - int(told["received_packets"].sum()) / sent if sent else None
 
 
+@computes("mean one-way delay")
+def _mean_one_way_delay(run: RunData) -> float | None:
+    return None if run.wire is None else _mean(run.wire.delays["delay_ns"])
+
+
+for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+
+    @computes(f"one-way delay {_name}")
+    def _one_way_delay(run: RunData, part: float = _part) -> float | None:
+        delays = [] if run.wire is None else run.wire.delays["delay_ns"].to_list()
+        return flows.percentile(delays, part) if delays else None
+
+
+@computes("reordering")
+def _reordering(run: RunData) -> float | None:
+    return None if run.wire is None else run.wire.reordering
+
+
+@computes("wire retransmissions")
+def _wire_retransmissions(run: RunData) -> float | None:
+    return None if run.wire is None else run.wire.retransmissions
+
+
+@computes("packet gap p99")
+def _packet_gap(run: RunData) -> float | None:
+    gaps = [] if run.wire is None else run.wire.gaps_ns.to_list()
+    return flows.percentile(gaps, 0.99) if gaps else None
+
+
+@computes("largest burst")
+def _largest_burst(run: RunData) -> float | None:
+    return None if run.wire is None else run.wire.largest_burst_ns(run.bottleneck_bps)
+
+
 @computes("reverse goodput")
 def _reverse_goodput(run: RunData) -> float | None:
     return _of_role(run, "reverse")

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis import flows, network, payload, slowdowns
+from analysis import flows, network, payload, slowdowns, wire
 from analysis.arrivals import TOLD
 from analysis.load import Link, RunResults
 from analysis.network import Ends, LinkUse, Losses, Watched, Ways
 from analysis.payload import Came, Key, Together
 from analysis.slowdowns import Transfer
+from analysis.wire import Wire
 from labs.record.paths import CrossedPath
 from labs.record.quantities import Kind, Quantity, Selection
 
@@ -33,11 +34,14 @@ _COLUMNS_OF_COMMANDS: Mapping[Kind, str] = {"step": "step", "source": "node"}
 class RunData:
     """`table` gives a table of labs/record/columns.py by its name.
 
-    `paths` are all of `RunResults`, as far as they are known. `selection` None: the load.
+    `addresses` gives those of each node. `paths` are all of `RunResults`, as far as they are known.
+
+    `selection` None: the load.
     """
 
     table: Callable[[str], pl.DataFrame]
     paths: Sequence[CrossedPath] = ()
+    addresses: Callable[[], Mapping[str, frozenset[str]]] = dict
     selection: Selection | None = None
     whole: RunData | None = None
     """The same run, which keeps what does not depend on whose flows are asked for; None: itself."""
@@ -45,7 +49,7 @@ class RunData:
     @classmethod
     def read(cls, run: RunResults) -> RunData:
         """A run of an experiment, with all its flows; its tables are read when they are asked for."""
-        return cls(run.table, run.paths)
+        return cls(run.table, run.paths, lambda: run.addresses)
 
     def of(self, selection: Selection | None) -> RunData:
         """The same run, seen from other flows."""
@@ -284,6 +288,12 @@ class RunData:
         """Samples of the senders' smoothed RTT."""
         own = self.table("series").join(self.load.select("flow", "part"), on=["flow", "part"], how="semi")
         return own.filter(pl.col("srtt_ns") > 0)["srtt_ns"].to_list()
+
+    @cached_property
+    def wire(self) -> Wire | None:
+        """The captured packets with payload of these flows; None: there are none."""
+        packets = self.table("packets")
+        return None if packets.is_empty() else wire.of(packets, self.load, self.addresses())
 
     @cached_property
     def losses(self) -> Losses | None:

@@ -8,21 +8,42 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import cache
-from typing import TypeVar
+from functools import cache, lru_cache
+from typing import Any, Generic, TypeVar
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
 Item = TypeVar("Item")
 
+Value = TypeVar("Value")
+
 FEWEST_RUNS = 48
 PARTS = 4
 """For each CPU: the last of them are done while others have still to do."""
+
+
+class Common(Generic[Value]):
+    """Something large that many calls are given: it is pickled once, and each process has it once."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self._pickled = b""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._pickled = self._pickled or pickle.dumps(self.value)
+        return _opened, (self._pickled,)
+
+
+@lru_cache(maxsize=1)
+def _opened(pickled: bytes) -> Common[Any]:
+    return Common(pickle.loads(pickled))
 
 
 def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) -> list[Found]:
@@ -33,12 +54,17 @@ def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) 
     if not shared(runs) or len(given) < 2:
         return [function(one) for one in given]
     found: dict[int, Found] = {}
+    todo, others = deque(range(len(given))), dict[Future[Found], int]()
     try:
-        others = [_workers().submit(function, one) for one in given]
-        for index in reversed(range(len(given))):
-            if others[index].cancel():
+        while todo or others:
+            while todo and len(others) < cpus():  # one waits, so that no process does
+                index = todo.popleft()
+                others[_workers().submit(function, given[index])] = index
+            if todo:
+                index = todo.pop()
                 found[index] = function(given[index])
-        found |= {index: other.result() for index, other in enumerate(others) if not other.cancelled()}
+            ended, _ = wait(others, 0 if todo else None, FIRST_COMPLETED)
+            found |= {others.pop(one): one.result() for one in ended}
     except BrokenProcessPool:
         _workers.cache_clear()  # one was killed, perhaps for want of memory: one process needs less
         found |= {index: function(one) for index, one in enumerate(given) if index not in found}

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 LEAST_BOOTSTRAP = 15
@@ -59,8 +59,15 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
         raise ValueError("no values, so no mean")
     if len(values) == 1:
         return float(values[0]), math.inf
-    quantile = float(stdtrit(len(values) - 1, 0.5 + confidence / 2))
-    return fmean(values), quantile * stdev(values) / math.sqrt(len(values))
+    return fmean(values), quantile(len(values) - 1, confidence) * stdev(values) / math.sqrt(len(values))
+
+
+@cache
+def quantile(freedom: float, confidence: float) -> float:
+    """t of Student's distribution: between −t and t is the share `confidence` of it."""
+    from scipy.special import stdtrit  # a quarter of a second, which processes without intervals need not wait for
+
+    return float(stdtrit(freedom, 0.5 + confidence / 2))
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE, bounds: Bounds = UNBOUNDED) -> Interval:
@@ -129,7 +136,7 @@ def more_seeds(values: Sequence[float], within: float = NARROW, confidence: floa
     wanted, spread = within * abs(fmean(values)), stdev(values)
 
     def reached(size: int) -> bool:
-        return float(stdtrit(size - 1, 0.5 + confidence / 2)) * spread <= wanted * math.sqrt(size)
+        return quantile(size - 1, confidence) * spread <= wanted * math.sqrt(size)
 
     if reached(n):
         return 0

@@ -52,6 +52,18 @@ def found(directory: Path) -> dict[str, Any]:
     return summary
 
 
+def for_figure(experiment: load.ExperimentResults, wanted: Iterable[Quantity]) -> dict[str, Any]:
+    """What a figure of these metrics needs. One of none is of tables, and takes summary.json where it is of these
+    runs."""
+    asked = list(wanted)
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        known: dict[str, Any] = {} if asked else orjson.loads((experiment.directory / "summary.json").read_bytes())
+        runs = {run.number: run.status for run in experiment.runs if run.measured}
+        if known.get("format") == FORMAT and {run["number"]: run["status"] for run in known["runs"]} == runs:
+            return known
+    return of(experiment, asked)
+
+
 def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:
     """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
     confidence = float(experiment.document.confidence or statistics.CONFIDENCE)

@@ -201,7 +201,7 @@ def _delay(
 
 def _own_parts(link: LinkExpectation, packet_bytes: int) -> tuple[float, ...]:
     own = own_ns(link.backend, link.direction, packet_bytes)
-    return own, *(each.serialisation_ns(packet_bytes) for each in (link.source_exit, link.after))
+    return own, *(each.serialisation_ns(packet_bytes) for each in (link.source_exit, *link.after))
 
 
 def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row]:

@@ -126,7 +126,7 @@ def _transferred(probe: dict[str, Any], flow: dict[str, Any]) -> dict[str, Any]:
 
 def _alone_ns(link: LinkExpectation, packet_bytes: int) -> float:
     """Packets this far apart never wait for each other before the delay line."""
-    exits = link.source_exit.serialisation_ns(packet_bytes) + link.after.serialisation_ns(packet_bytes)
+    exits = sum(each.serialisation_ns(packet_bytes) for each in (link.source_exit, *link.after))
     return link.apart_ns(packet_bytes) + 4 * exits
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,7 +26,7 @@ from calibration.expectation import (
     losses,
     passing_bytes,
 )
-from calibration.lans import SwitchedLan, card_framing
+from calibration.lans import SharedPort, Switched, Way, card_framing
 from calibration.probing import PROBE_BYTES
 from labs.forwarding import Forwarding
 from labs.plan import End, Hop, Interface, Link, Pair, Plan
@@ -42,25 +42,32 @@ TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
 def expectations(plan: Plan) -> Expectations:
     """What every link and pair of the plan must show; ValueError where two ends have no common address family."""
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
-    networks = lans.of_plan(plan)
-    links = [_link(link, name, interfaces, networks) for link in plan.links for name in DIRECTIONS]
-    links += [_shared(lan, interfaces) for lan in networks.values() if lan.hosts]
+    forwarding = Forwarding(plan)
+    switched = lans.of_plan(plan, forwarding)
+    behind = _Behind(switched, forwarding, interfaces)
+    links = [_link(link, name, interfaces, behind) for link in plan.links for name in DIRECTIONS]
+    links += [behind.port(port) for port in switched.ports()]
     first = {}
     for node in plan.nodes:
         addressed = [interface for interface in node.interfaces if interface.addresses]
         if addressed:
             first[node.name] = End(node.name, addressed[0].name)
-    forwarding = Forwarding(plan)
-    counted = {link.name: link for link in (*plan.links, *(lan.port for lan in networks.values()))}
+    counted = {link.name: link for link in plan.links} | dict(switched.shared)
     pairs = []
     for pair in plan.pairs:
         ways = [_way(path.hops, forwarding, counted, interfaces) for path in (pair.forward, pair.backward)]
-        passed = {end.node for hop in pair.forward.hops for end in forwarding.ends(hop)}
-        slow = sum(networks[name].in_user_space for name in networks.keys() & passed)
+        slow = sum(forwarding.ends(hop)[1].node in switched.in_user_space for hop in pair.forward.hops)
+        exits = [_exit(interfaces[_key(forwarding.wired(first[name]))]) for name in (pair.source, pair.sink)]
         expected = _pair(pair, first, interfaces, ways[0], ways[1])
-        emulated = tuple(link.name for link in ways[0].links if link.name not in networks)
-        pairs.append(dataclasses.replace(expected, links=emulated, wakeups=2 * slow))
+        emulated = tuple(link.name for link in ways[0].links if link.name not in switched.shared)
+        pairs.append(
+            dataclasses.replace(expected, links=emulated, wakeups=2 * slow, source_exit=exits[0], sink_exit=exits[1])
+        )
     return Expectations(tuple(links), tuple(pairs))
+
+
+def _key(end: End) -> tuple[str, str]:
+    return end.node, end.interface
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,55 +93,83 @@ def _way(
     return _Way(tuple(link for link, _ in known), tuple(directions), plain)
 
 
-def _shared(lan: SwitchedLan, interfaces: dict[tuple[str, str], Interface]) -> LinkExpectation:
-    """The switch's port to the router, from the fastest of its hosts on."""
-    cards = {end: interfaces[end.node, end.interface] for end in lan.hosts}
-    hosts = sorted(lan.hosts, key=lambda end: -_rate_bps(cards[end]))
-    return LinkExpectation(
-        link=lan.port.name,
-        name="forward",
-        ends=_ends(hosts[0], lan.router, interfaces),
-        mtu_bytes=cards[hosts[0]].mtu,
-        direction=lan.port.forward,
-        line=delay_line(lan.port.forward.delay, not lan.port.forward.reorder),
-        loss=losses(lan.port.forward, PROBE_BYTES),
-        duplicates=0.0,
-        backend=lan.port.backend,
-        source_exit=_exit(cards[hosts[0]]),
-        senders=tuple(_ends(host, lan.router, interfaces) for host in hosts),
-        card_bps=_rate_bps(cards[hosts[0]]),
-        wakeups=int(lan.in_user_space),
-    )
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """What switches add to the way of a packet."""
+
+    switched: Switched
+    forwarding: Forwarding
+    interfaces: Mapping[tuple[str, str], Interface]
+
+    def port(self, port: SharedPort) -> LinkExpectation:
+        """A shared link, from the fastest of its hosts on to the router."""
+        ways = sorted(port.ways, key=lambda way: -_rate_bps(self.wired(way.host)))
+        first, direction = ways[0], self.switched.direction(port.hop)
+        card, link = self.wired(first.host), self.switched.shared[port.hop.link]
+        return LinkExpectation(
+            link=port.hop.link,
+            name=port.hop.direction,
+            ends=_ends(first.host, first.router, self.interfaces),
+            mtu_bytes=card.mtu,
+            direction=direction,
+            line=delay_line(direction.delay, not direction.reorder),
+            loss=losses(direction, PROBE_BYTES),
+            duplicates=0.0,
+            backend=link.backend,
+            source_exit=_exit(card),
+            senders=tuple(_ends(way.host, way.router, self.interfaces) for way in ways),
+            card_bps=_rate_bps(card),
+            after=self.exits(hop for hop in first.shared if hop != port.hop),
+            wakeups=self.wakeups(first),
+        )
+
+    def wired(self, end: End) -> Interface:
+        """The interface by whose card packets leave."""
+        return self.interfaces[_key(self.forwarding.wired(end))]
+
+    def exits(self, hops: Iterable[Hop]) -> tuple[HostExit, ...]:
+        """What those that send into shared links add; nothing in the live clock."""
+        found = (_exit(self.interfaces[_key(self.forwarding.ends(hop)[0])]) for hop in hops)
+        return tuple(each for each in found if each != HostExit())
+
+    def wakeups(self, way: Way) -> int:
+        """How many switches in user space are on a host's way to its router."""
+        return sum(self.forwarding.ends(hop)[0].node in self.switched.in_user_space for hop in way.shared)
 
 
 def _link(
     link: Link,
     name: Literal["forward", "backward"],
-    interfaces: dict[tuple[str, str], Interface],
-    networks: Mapping[str, SwitchedLan],
+    interfaces: Mapping[tuple[str, str], Interface],
+    behind: _Behind,
 ) -> LinkExpectation:
     a, b = (link.a, link.b) if name == "forward" else (link.b, link.a)
-    # A switch has no address: what a link to one does is measured at the router behind it.
-    lan = networks.get(a.node) or networks.get(b.node)
-    after = HostExit()
-    if lan is not None:
-        after = _exit(interfaces[lan.port.a.node, lan.port.a.interface]) if b.node in networks else after
-        a, b = (lan.router if end.node in networks else end for end in (a, b))
     direction = link.forward if name == "forward" else link.backward
+    # A switch has no address: what a link to one does is measured at the router behind it.
+    way = behind.switched.ways.get(a.node) or behind.switched.ways.get(b.node)
+    source, after, slowest = _exit(interfaces[_key(a)]), tuple[HostExit, ...](), 0
+    if way is not None:
+        slowest = min(behind.switched.direction(hop).rate_bps for hop in way.shared)
+        if a.node == way.host.node:
+            b, after = way.router, behind.exits(way.shared)
+        else:
+            first, *others = way.back
+            a, after = way.router, behind.exits(others)
+            source = _exit(interfaces[_key(behind.forwarding.ends(first)[0])])
     return LinkExpectation(
         link=link.name,
         name=name,
         ends=_ends(a, b, interfaces),
-        mtu_bytes=min(passing_bytes(direction), *(interfaces[end.node, end.interface].mtu for end in (a, b))),
+        mtu_bytes=min(passing_bytes(direction), *(interfaces[_key(end)].mtu for end in (a, b))),
         direction=direction,
         line=delay_line(direction.delay, not direction.reorder, direction.harq),
         loss=losses(direction, PROBE_BYTES),
         duplicates=direction.duplicate_ppb / PPB,
         backend=link.backend,
-        source_exit=_exit(interfaces[a.node, a.interface]),
-        card_bps=lan.port.forward.rate_bps if lan is not None else 0,
+        source_exit=source,
+        card_bps=slowest,
         after=after,
-        wakeups=int(lan is not None and lan.in_user_space),
+        wakeups=behind.wakeups(way) if way is not None else 0,
     )
 
 
@@ -159,7 +194,7 @@ def _exit(interface: Interface) -> HostExit:
     return HostExit(card.rate_bps, card_framing(card), card.dither_ns)
 
 
-def _ends(a: End, b: End, interfaces: dict[tuple[str, str], Interface]) -> ProbeEnds:
+def _ends(a: End, b: End, interfaces: Mapping[tuple[str, str], Interface]) -> ProbeEnds:
     """Addresses of one family, IPv4 if both ends have it."""
     for family in (4, 6):
         found = []
@@ -225,8 +260,6 @@ def _pair(
         lossless=lossless,
         backends=tuple(link.backend for link in links),
         exits=tuple(_exit(interface) for interface in (*there.plain, *back.plain)),
-        source_exit=_exit(interfaces[first[pair.source].node, first[pair.source].interface]),
-        sink_exit=_exit(interfaces[first[pair.sink].node, first[pair.sink].interface]),
         passing_bytes=min((passing_bytes(way) for way in directions), default=MOST_IP_BYTES),
         mtu_bytes=mtu,
     )

@@ -140,8 +140,8 @@ class LinkExpectation:
     """Of a port that hosts share: all of them, from the one in `ends` on."""
     card_bps: int = 0
     """The rate of what else a sender's packets pass, its own card say; 0: nothing that has one."""
-    after: HostExit = HostExit()
-    """The switch's port that follows on the way to where the packets are measured."""
+    after: tuple[HostExit, ...] = ()
+    """The other ports of switches on the way to where the packets are measured."""
     wakeups: int = 0
     """Switches in user space on the way."""
 
@@ -182,7 +182,7 @@ class LinkExpectation:
     def delay_ns(self, packet_bytes: int) -> float:
         """Mean one-way delay through an empty queue, without dither."""
         own = own_ns(self.backend, self.direction, packet_bytes)
-        exits = self.source_exit.serialisation_ns(packet_bytes) + self.after.serialisation_ns(packet_bytes)
+        exits = sum(each.serialisation_ns(packet_bytes) for each in (self.source_exit, *self.after))
         return self.line.mean_ns + own + exits
 
     def queue_packets(self, packet_bytes: int) -> int:

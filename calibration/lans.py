@@ -1,7 +1,7 @@
-"""Switched access networks as the verification sees them: the port to the router is a link like others. Pure.
+"""Switched networks as the verification sees them: the links of switches that hosts share are links like others. Pure.
 
-In: a plan. Out: for each switch the hosts on plain cards behind it, and the link between it and its router as if it was
-emulated: `forward` is the switch's port, where the hosts meet, `backward` the router's card.
+In: a plan. Out: links between switches, and to routers, as if they were emulated; and for each that is the narrowest on
+the way of some hosts to their router, who fills it. `forward` goes from the wire's first end.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from labs.plan import End, Interface, Link, Plan
+from labs.forwarding import Forwarding
+from labs.plan import End, Hop, Interface, Link, Plan, VlanInterface, Wire
 from labs.stages import Direction, DropTail, Framing, Psp, Queue, Tbf, plain_direction
 from labs.stages.egress import paced
 
 ETHERNET_HEADER_BYTES = 14
+TAG_BYTES = 4
 USER_SPACE = (
     "Open vSwitch forwards in user space here, which is slow: write lower rates, load the host's kernel module "
     "openvswitch, or take the virtual clock"
@@ -22,45 +24,98 @@ USER_SPACE = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SwitchedLan:
-    """The hosts behind one switch, their router, and the port between switch and router as a link."""
+class Way:
+    """A host behind a switch and its router: their interfaces, and the shared links from host to router."""
 
+    host: End
     router: End
-    hosts: tuple[End, ...]
-    port: Link
-    in_user_space: bool
+    shared: tuple[Hop, ...]
+    plain: bool
+    """The host's own link is not emulated."""
+
+    @property
+    def back(self) -> tuple[Hop, ...]:
+        """The shared links from router to host."""
+        turned: Mapping[str, Literal["forward", "backward"]] = {"forward": "backward", "backward": "forward"}
+        return tuple(Hop(hop.link, turned[hop.direction]) for hop in reversed(self.shared))
 
 
-def of_plan(plan: Plan) -> dict[str, SwitchedLan]:
-    """By the switch's name."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedPort:
+    """A shared link in one direction, and the ways of the hosts that meet there before anywhere narrower."""
+
+    hop: Hop
+    ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Switched:
+    """`shared` and `ways` are by names of links and hosts; `in_user_space` are switches."""
+
+    shared: Mapping[str, Link]
+    ways: Mapping[str, Way]
+    in_user_space: frozenset[str]
+
+    def direction(self, hop: Hop) -> Direction:
+        """What a shared link does in this direction."""
+        link = self.shared[hop.link]
+        return link.forward if hop.direction == "forward" else link.backward
+
+    def ports(self) -> list[SharedPort]:
+        """Those that hosts on plain links can fill: each host counts at the narrowest one on its way."""
+        found: dict[Hop, list[Way]] = {}
+        for way in self.ways.values():
+            if way.plain and way.shared:
+                narrowest = min(way.shared, key=lambda hop: self.direction(hop).rate_bps)
+                found.setdefault(narrowest, []).append(way)
+        order = {name: place for place, name in enumerate(self.shared)}
+        return [
+            SharedPort(hop, tuple(ways)) for hop, ways in sorted(found.items(), key=lambda each: order[each[0].link])
+        ]
+
+
+def of_plan(plan: Plan, forwarding: Forwarding) -> Switched:
+    """The switched networks of a plan; without switches, nothing."""
     kinds = {node.name: node.kind for node in plan.nodes}
+    if "switch" not in kinds.values():
+        return Switched({}, {}, frozenset())
     interfaces = {(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
-    found = {}
-    for node in (node for node in plan.nodes if node.kind == "switch"):
-        beside = [(wire.a, wire.b) if wire.a.node == node.name else (wire.b, wire.a) for wire in plan.wires]
-        beside = [(own, far) for own, far in beside if own.node == node.name]
-        own, router = next((own, far) for own, far in beside if kinds[far.node] == "router")
-        hosts = tuple(far for _, far in beside if kinds[far.node] == "host")
-        slow = any("datapath_type=netdev" in service.argv for service in node.services)
-        found[node.name] = SwitchedLan(router, hosts, _port(node.name, own, router, interfaces), slow)
-    return found
+    slow = frozenset(
+        node.name for node in plan.nodes if any("datapath_type=netdev" in service.argv for service in node.services)
+    )
+    shared = {}
+    for wire in plan.wires:
+        if {kinds[wire.a.node], kinds[wire.b.node]} in ({"switch"}, {"switch", "router"}):
+            shared[wire.link] = _as_link(wire, interfaces, slow)
+    ways = {}
+    emulated = {link.name for link in plan.links}
+    for node in (node for node in plan.nodes if node.kind == "host"):
+        host, router = forwarding.gateway(node.name)
+        hops = forwarding.path(node.name, router.node).hops
+        if kinds[forwarding.ends(hops[0])[1].node] == "switch":
+            passed = tuple(hop for hop in hops if hop.link in shared)
+            ways[node.name] = Way(host, router, passed, hops[0].link not in emulated)
+    return Switched(shared, ways, slow)
 
 
-def _port(switch: str, own: End, router: End, interfaces: Mapping[tuple[str, str], Interface]) -> Link:
-    """The port of a switch to its router as a link of the switch's name."""
-    there, back = (interfaces[end.node, end.interface] for end in (own, router))
+def _as_link(wire: Wire, interfaces: Mapping[tuple[str, str], Interface], slow: frozenset[str]) -> Link:
+    """A wire of a switch as a link of the wire's name, whose node is its first end."""
+    there, back = (interfaces[end.node, end.interface] for end in (wire.a, wire.b))
     backend: Literal["kernel", "tbf"] = "kernel" if isinstance(there.egress, Psp) else "tbf"
-    ways = [_direction(each) for each in (there, back)]
-    return Link(switch, "access", backend, switch, own.interface, router.interface, own, router, *ways)
+    ways = [_direction(each, end.node in slow) for each, end in ((there, wire.a), (back, wire.b))]
+    return Link(wire.link, "access", backend, wire.a.node, wire.a.interface, wire.b.interface, wire.a, wire.b, *ways)
 
 
-def _direction(port: Interface) -> Direction:
+def _direction(port: Interface, in_user_space: bool) -> Direction:
     card = paced(port.egress)
-    assert card is not None, "the compiler gives both ends of a switch's link to its router a rate"
+    assert card is not None, "the compiler gives both ends of a switch's shared link a rate"
     framing, queue = card_framing(card), Queue(None, card.limit_bytes, DropTail())
+    # A program writes tags among a frame's bytes, where the card counts them.
+    inside = TAG_BYTES if in_user_space and isinstance(port, VlanInterface) and port.vlans.tagged else 0
+    framing = Framing(framing.overhead_bytes + inside, framing.minimum_bytes)
     if isinstance(card, Tbf):
         # Its queue counts frames without what the framing adds.
-        packets = card.limit_bytes // (port.mtu + ETHERNET_HEADER_BYTES)
+        packets = card.limit_bytes // (port.mtu + ETHERNET_HEADER_BYTES + inside)
         queue = Queue(None, packets * (port.mtu + framing.overhead_bytes), DropTail())
     elif card.limit_packets is not None:
         queue = Queue(card.limit_packets, None, DropTail())

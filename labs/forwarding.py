@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterator
 from functools import cached_property
 
-from labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan
+from labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan, VlanInterface
 from labs.stages.delay import nominal_ns
 from labs.stages.egress import paced
 
@@ -63,6 +63,17 @@ class Forwarding:
         card = paced(self._interfaces[self.ends(hop)[0]].egress)
         return None if card is None else card.rate_bps
 
+    def gateway(self, host: str) -> tuple[End, End]:
+        """A host's interface, and that of the router by which its packets leave their network."""
+        route = self._nodes[host].routes[0]
+        return End(host, route.interface), self._owners[ipaddress.ip_address(route.via)]
+
+    def wired(self, end: End) -> End:
+        """The interface at whose wire an interface's packets are: itself, or the one of whose VLANs it is one."""
+        interface = self._interfaces[end]
+        parent = interface.vlans.parent if isinstance(interface, VlanInterface) else None
+        return end if parent is None else End(end.node, parent)
+
     def followed(self, source: str, sink: str) -> NetworkPath:
         """The path by the routes alone, also of a pair."""
         there: Address = self._address(source, sink)
@@ -80,19 +91,60 @@ class Forwarding:
         return NetworkPath(tuple(hops), slowest, rate)
 
     def _over(self, begin: End, end: End) -> Iterator[Hop]:
-        """From one interface to a neighbour's: one link, or two where a switch is between."""
+        """From one interface to a neighbour's: one link, or those of the switches between."""
+        vlan, begin, end = self._vlan(begin), self.wired(begin), self.wired(end)
         link, far = self._at[begin]
         yield Hop(link, "forward" if self._links[link][0] == begin else "backward")
-        if far != end:
-            link, _ = self._at[end]
-            yield Hop(link, "backward" if self._links[link][0] == end else "forward")
+        if far == end:
+            return
+        last, near = self._at[end]
+        yield from self._switched(far.node, near.node, vlan, "")
+        yield Hop(last, "backward" if self._links[last][0] == end else "forward")
+
+    def _switched(self, here: str, there: str, vlan: int | None, by: str) -> tuple[Hop, ...]:
+        """The links from one switch to another that carry a VLAN, which are a tree; `by` is the link to `here`."""
+        if here == there:
+            return ()
+        for own, link, far in self._trunks.get(here, ()):
+            if link == by or not self._carries(own, vlan):
+                continue
+            try:
+                rest = self._switched(far.node, there, vlan, link)
+            except ValueError:
+                continue
+            return (Hop(link, "forward" if self._links[link][0] == own else "backward"), *rest)
+        raise ValueError(f"no link carries VLAN {vlan} from {here} to {there}")
+
+    def _carries(self, port: End, vlan: int | None) -> bool:
+        interface = self._interfaces[port]
+        if not isinstance(interface, VlanInterface):
+            return True
+        return vlan in (*interface.vlans.tagged, interface.vlans.untagged)
+
+    def _vlan(self, end: End) -> int | None:
+        """The VLAN of an interface's packets, where the link there leads to a switch that has VLANs."""
+        interface = self._interfaces[end]
+        if isinstance(interface, VlanInterface) and interface.vlans.parent is not None:
+            return interface.vlans.tagged[0]
+        port = self._interfaces[self._at[end][1]]
+        return port.vlans.untagged if isinstance(port, VlanInterface) else None
+
+    @cached_property
+    def _trunks(self) -> dict[str, list[tuple[End, str, End]]]:
+        """The links between switches, at each: the own port, the link, the other one's port."""
+        found: dict[str, list[tuple[End, str, End]]] = {}
+        for name, (a, b) in self._links.items():
+            if self._nodes[a.node].kind == self._nodes[b.node].kind == "switch":
+                found.setdefault(a.node, []).append((a, name, b))
+                found.setdefault(b.node, []).append((b, name, a))
+        return found
 
     def _rank(self, hop: Hop) -> int:
-        """Lower where more hosts meet: a wide-area link, a switch's port to its router, an access link."""
+        """Lower where more hosts meet: a wide-area link, a switch's port to a router or switch, an access link."""
         if hop.link in self._emulated and self._emulated[hop.link].role == "wan":
             return _WAN
         ends = {self._nodes[end.node].kind for end in self.ends(hop)}
-        return _PORT if ends == {"switch", "router"} else _ACCESS
+        return _PORT if ends in ({"switch"}, {"switch", "router"}) else _ACCESS
 
     def _delay_ns(self, hop: Hop) -> int:
         link = self._emulated.get(hop.link)

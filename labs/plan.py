@@ -49,6 +49,25 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True)
+class Vlans:
+    """The VLANs of an interface (IEEE 802.1Q): those whose frames have a tag, and that of the untagged ones.
+
+    `parent`: of an interface that is one VLAN of another one of its node, whose frames it sends and takes with the tag.
+    """
+
+    tagged: tuple[int, ...]
+    untagged: int | None
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VlanInterface(Interface):
+    """A port of a switch with VLANs, or an interface of a host or router with tags; after its parent, if it has one."""
+
+    vlans: Vlans
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """A route: the prefix `to` is reached by the neighbour's address `via`, over an interface of the node."""
 
@@ -91,7 +110,7 @@ class Node:
 
     name: str
     kind: Literal["host", "router", "switch", "emulator"]
-    interfaces: tuple[Interface, ...]
+    interfaces: tuple[Interface | VlanInterface, ...]
     routes: tuple[Route, ...]
     """Those that the node is given at the lab's start."""
     sysctls: dict[str, str]
@@ -124,6 +143,18 @@ class Wire:
     """The plain link's own name; the emulated one's name on both of its halves."""
     a: End
     b: End
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An interface of a node that is a network card of the host, called `name` there.
+
+    `own_mac`: it keeps its MAC address, as who is at the other end of its cable is not of this lab.
+    """
+
+    name: str
+    end: End
+    own_mac: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +198,7 @@ class NetworkPath:
     """What packets cross from one host to another, in order.
 
     `bottleneck` is the place in `hops` of the slowest one. Of equally slow ones it is the one that more hosts share:
-    a wide-area link, then the port between a switch and its router, then an access link.
+    a wide-area link, then the port between a switch and its router or another switch, then an access link.
     """
 
     hops: tuple[Hop, ...]
@@ -229,6 +260,11 @@ class Plan:
     pairs: tuple[Pair, ...]
     host_cpus: tuple[int, ...]
     format: str = FORMAT
+    cards: tuple[Card, ...] = ()
+    """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
+    are none."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards"})
 
 
 class OtherVersionError(ValueError):
@@ -243,10 +279,12 @@ def to_json(plan: Plan) -> bytes:
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
         nodes: Any = tuple(map(_sparse, plan.nodes))
-        return orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        text = orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
+    return text if plan.cards else text.removesuffix(_NO_CARDS) + b"\n}\n"
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+_NO_CARDS = b',\n  "cards": []\n}\n'
 
 
 _PLAIN = tuple(field for field in fields(Node) if field.name not in Node.SPARSE)

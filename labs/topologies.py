@@ -1,7 +1,7 @@
 """Topologies: what a kind and its few numbers stand for.
 
 Comes in: the `topology` part of a description. Goes out: a `Layout` of hosts, routers, links between them and the
-pairs of hosts that are meant to talk; no addresses, delays or rates. Every host hangs on one router by one link.
+pairs of hosts that are meant to talk; no addresses, delays or rates. Every host has one link, to a router or a switch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from labs.spec.source import Path
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A link between two nodes, `forward` from a to b; `settings` are its own in a graph, written at `path`."""
+    """A link between two nodes, `forward` from a to b; `settings` are its own in a graph, written at `path`.
+
+    `untagged` and `tagged` are the VLANs that are written of a switch's link.
+    """
 
     name: str
     a: str
@@ -24,6 +27,8 @@ class Edge:
     role: Literal["wan", "access"]
     settings: Any = None
     path: Path = ()
+    untagged: int | None = None
+    tagged: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -34,6 +39,7 @@ class Layout:
     routers: list[str] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     pairs: list[tuple[str, str]] = field(default_factory=list)
+    switches: list[str] = field(default_factory=list)
 
     def wan(self, name: str, a: str, b: str) -> None:
         """A wide-area link; `forward` goes from a to b."""
@@ -166,13 +172,14 @@ def grid(layout: Layout, size: Any) -> None:
 
 def graph(layout: Layout, drawn: Graph) -> None:
     """What the description says; without pairs of its own, each host sends to the next."""
-    layout.hosts, layout.routers = list(drawn.hosts), list(drawn.routers)
-    hosts = set(layout.hosts)
+    layout.hosts, layout.routers, layout.switches = list(drawn.hosts), list(drawn.routers), list(drawn.switches)
+    local = {*layout.hosts, *layout.switches}
     for index, link in enumerate(drawn.links):
         a, b = link.between
-        role = link.role or ("access" if a in hosts or b in hosts else "wan")
+        role = link.role or ("access" if a in local or b in local else "wan")
         path = ("topology", "graph", "links", index)
-        layout.edges.append(Edge(link.name or f"{a}-{b}", a, b, role, link, path))
+        name = link.name or f"{a}-{b}"
+        layout.edges.append(Edge(name, a, b, role, link, path, link.vlan, link.trunk or ()))
     if drawn.pairs is None:
         layout.each_to_next()
     else:

@@ -2,8 +2,9 @@
 
 In: a type and data as a JSON parser gives it. Out: a value of that type, or a ValueError that names the place in the
 data: an unknown or missing key, an unknown kind, a value of the wrong type. A union of dataclasses is told apart by
-the key `kind`, which is a literal in each of them. A dataclass with `SPARSE: ClassVar[bool] = True` may lack keys that
-have defaults; where SPARSE is a set of names, these keys alone. The readers are made once for each type.
+the key `kind`, which is a literal in each of them; one of a dataclass and one that extends it by the keys that only the
+latter has. A dataclass with `SPARSE: ClassVar[bool] = True` may lack keys that have defaults; where SPARSE is a set of
+names, these keys alone. The readers are made once for each type.
 """
 
 from __future__ import annotations
@@ -140,6 +141,8 @@ def _of_plain(allowed: frozenset[Any]) -> _Reader:
 
 
 def _of_union(tagged: list[Any], plain: frozenset[Any]) -> _Reader:
+    if not plain and len(tagged) == 2 and issubclass(tagged[1], tagged[0]):
+        return _of_extended(*tagged)
     readers = {name: _reader(kind) for kind in tagged for name in kinds(kind)}
     if len(tagged) == 1 and plain == {NoneType}:
         (only,) = tagged
@@ -159,6 +162,12 @@ def _of_union(tagged: list[Any], plain: frozenset[Any]) -> _Reader:
         return readers[found](data)
 
     return read
+
+
+def _of_extended(base: Any, wider: Any) -> _Reader:
+    read_base, read_wider = _reader(base), _reader(wider)
+    more = {field.name for field in fields(wider)} - {field.name for field in fields(base)}
+    return lambda data: (read_wider if isinstance(data, dict) and not more.isdisjoint(data) else read_base)(data)
 
 
 def kinds(tagged: Any) -> tuple[str, ...]:

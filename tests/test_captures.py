@@ -9,12 +9,14 @@ import orjson
 import polars as pl
 import pytest
 
-from analysis import packets
+from analysis import load, metrics, packets
+from analysis.rundata import RunData
 from generator import records, scenario
 from generator.scenario import Schedule
 from labs import host
 from labs.compile import compile as compile_spec
 from labs.record import tables
+from labs.record.experiment import checksum
 from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 
@@ -43,6 +45,12 @@ def ran(place: Path, wan: str = "", volume: str = "1MB", more: str = "") -> Sche
     assert not VirtualRuntime(BINARY).run(plan, schedule.program, place).interrupted
     assert records.collect(place, schedule.document, schedule.program.traffic) is None
     return schedule
+
+
+def only_run(place: Path) -> load.RunResults:
+    """A run's directory as the analysis sees one of an experiment."""
+    files = {path.name: checksum(path) for path in place.iterdir() if path.is_file()}
+    return load.RunResults(1, "", {}, 1, "complete", None, place, None, None, place, files)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +83,8 @@ def test_packets_leave_the_bottleneck_apart_by_their_time_at_its_rate(clean: Pat
 
 
 def test_retransmissions_are_those_that_the_sender_counts(tmp_path: Path) -> None:
-    ran(tmp_path / "lossy", wan=", loss: {every: 50}")
+    part = ", {node: r2, link: core, at: 300ms, for: 400ms}"
+    schedule = ran(tmp_path / "lossy", wan=", loss: {every: 50}", more=part)
     caught = tables.read(tmp_path / "lossy", "packets")
     counted = int(tables.read(tmp_path / "lossy", "flows")["retransmitted_segments"].item())
     out = (pl.col("node") == "left1") & (pl.col("direction") == "out")
@@ -90,6 +99,18 @@ def test_retransmissions_are_those_that_the_sender_counts(tmp_path: Path) -> Non
     # The last acknowledgment may be on its way when all is over.
     assert isinstance(lost, int) and lost > 0
     assert missing - lost in (0, 1)
+    measured = metrics.of_run(RunData.read(only_run(tmp_path / "lossy")))
+    assert measured["wire retransmissions"] == counted / sent["segments"]
+    assert measured["reordering"] == 0.0
+    assert ONE_WAY_NS < measured["one-way delay p50"] < measured["one-way delay p99"]
+    # Behind the bottleneck nothing waits: what r2 got in its time, right1 got a tenth of a millisecond later.
+    begin_ns = schedule.document["begin_ns"] + 300_000_000
+    at_r2 = caught.filter(pl.col("node") == "r2")["time_ns"]
+    meanwhile = caught.filter(
+        pl.col("node") == "right1", pl.col("time_ns").is_between(begin_ns, begin_ns + 400_000_000)
+    )
+    assert abs(at_r2.len() - meanwhile.height) <= 2
+    assert begin_ns <= at_r2.min() < at_r2.max() < begin_ns + 400_000_000  # type: ignore[operator]
 
 
 def test_a_file_keeps_to_its_bound_and_says_what_it_left_out(tmp_path: Path) -> None:

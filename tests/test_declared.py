@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-OWN = ("labs", "generator", "calibration", "analysis", "images", "tests", "ewan")
+OWN = ("labs", "emulator", "generator", "calibration", "analysis", "images", "tests", "ewan")
 # Run as programs or plugins, or stubs for mypy: nothing imports them.
 TOOLS = {"mypy", "ruff", "pytest-timeout", "pytest-xdist"}
 

@@ -76,6 +76,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "labs").symlink_to(ROOT / "labs")
     for name, text in FILES.items():
         (place / name).write_text(text)
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/hardware.md").read_text(), re.DOTALL)
+    (place / "example").write_text(example)
+    (place / "example").chmod(0o755)
     return place
 
 

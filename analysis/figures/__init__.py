@@ -16,6 +16,7 @@ from analysis.figures.asked import Drawn, Job
 from analysis.figures.request import FigureError, Request
 from analysis.figures.style import PAGE, Drawing, Style
 from analysis.load import ExperimentResults
+from analysis.side_by_side import Common
 from labs.record import figures, quantities
 from labs.record.figures import FigureSpec
 from labs.record.metrics import RANKED
@@ -47,7 +48,8 @@ def draw(
 ) -> Drawn:
     """The usual ones, then the wishes; `refused` are of these alone. LoadError where a table is damaged."""
     wanted = [name for name in experiment.document.metrics if quantities.metric_of(name)]
-    first: list[Job] = [partial(_bars, found, wanted, look, kinds), partial(_sweep, found, wanted, look, kinds)]
+    common = Common(found)
+    first: list[Job] = [partial(_bars, common, wanted, look, kinds), partial(_sweep, common, wanted, look, kinds)]
     own = list(wishes)
     done = asked.draw_all(experiment, [*first, *asked.jobs(experiment, found, [*USUAL, *own], look, kinds)])
     asked_for = zip(own, done[len(first) + len(USUAL) :], strict=True)
@@ -58,8 +60,13 @@ def draw(
 
 
 def _bars(
-    found: Mapping[str, Any], wanted: Sequence[str], look: Style, kinds: Sequence[str], experiment: ExperimentResults
+    common: Common[Mapping[str, Any]],
+    wanted: Sequence[str],
+    look: Style,
+    kinds: Sequence[str],
+    experiment: ExperimentResults,
 ) -> Drawing | None:
+    found = common.value
     drawing = bars.normalised(found["points"], found["normalise"], experiment.varied, wanted, look, kinds)
     if drawing is None:
         return None
@@ -68,9 +75,14 @@ def _bars(
 
 
 def _sweep(
-    found: Mapping[str, Any], wanted: Sequence[str], look: Style, kinds: Sequence[str], experiment: ExperimentResults
+    common: Common[Mapping[str, Any]],
+    wanted: Sequence[str],
+    look: Style,
+    kinds: Sequence[str],
+    experiment: ExperimentResults,
 ) -> Drawing | None:
     """Up to four metrics against the numeric parameter with the most values; a line for each choice of the others."""
+    found = common.value
     points = [point for point in found["points"] if point["runs"]]
     values = {name: {str(point["parameters"].get(name)) for point in points} for name in experiment.varied}
     numeric = [name for name, own in values.items() if len(own) >= FEWEST_VALUES and _one_unit(own)]

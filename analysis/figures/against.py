@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 from analysis.figures import scales, style
 from analysis.figures.choice import Key, named
-from analysis.figures.request import Bounds, FigureError, Request, Value, bounds
+from analysis.figures.request import Bounds, FigureError, Request, Value, bounds, needs
 from analysis.figures.scales import Clipped, ParameterAxis
 from analysis.figures.style import Drawing
 from labs.record.quantities import Quantity
@@ -83,7 +83,7 @@ def of_several(request: Request, quantities: Sequence[Quantity]) -> Drawing:
     along = spec.by[0]
     shown = [each for quantity in quantities if (each := _shown(request, quantity)).values]
     if not shown:
-        raise FigureError(f'"{spec.head}": no run has this metric: see docs/metrics.md for what it needs')
+        raise FigureError(f'"{spec.head}": no run has this metric: {needs(spec)}')
     bars = spec.bars or spec.relative_to is not None
     try:
         scale = "categories" if bars and spec.scale is None else spec.scale
@@ -100,9 +100,10 @@ def of_several(request: Request, quantities: Sequence[Quantity]) -> Drawing:
     ]
     if not panels:
         raise FigureError(f'"{spec.head}": none of the lines and panels that are drawn has it: write "where" for fewer')
-    columns = min(request.look.columns, len(panels))
+    height = 2.1 if several else 2.3
+    columns = request.look.across(len(panels), height)
     seen = _Marks(0, 0, 0)
-    with style.sheet(len(panels), 2.1 if several else 2.3, columns, sharey=not several, look=request.look) as (
+    with style.sheet(len(panels), height, columns, sharey=not several, look=request.look) as (
         figure,
         axes,
     ):

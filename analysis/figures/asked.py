@@ -22,6 +22,7 @@ from analysis.figures.spreads import Spread
 from analysis.figures.style import PAGE, Drawing, Style
 from analysis.load import ExperimentResults, RunResults
 from analysis.rundata import RunData
+from analysis.side_by_side import Common
 from labs.record import figures
 from labs.record.figures import FigureSpec
 
@@ -118,10 +119,10 @@ def jobs(
     if not side_by_side.shared(len(numbers)):
         made = [_made(experiment, found, look, kinds, spec) for spec in wanted]
         return [partial(_drawn, *each) for each in zip(made, _gather(experiment, made, numbers), strict=True)]
-    parts = side_by_side.shares(numbers, len(numbers))
-    of_parts = side_by_side.each(partial(_gather_part, experiment.directory, found, wanted), parts, len(numbers))
+    parts, common = side_by_side.shares(numbers, len(numbers)), Common(found)
+    of_parts = side_by_side.each(partial(_gather_part, experiment.directory, common, wanted), parts, len(numbers))
     return [
-        partial(_make_and_draw, found, look, kinds, spec, _together(gathered))
+        partial(_make_and_draw, common, look, kinds, spec, _together(gathered))
         for spec, *gathered in zip(wanted, *of_parts, strict=True)
     ]
 
@@ -131,7 +132,7 @@ def _made(
 ) -> Made | str:
     """A figure of nothing yet, or why it cannot be drawn."""
     try:
-        figures.check(spec, _values(experiment))
+        figures.check(spec, values(experiment))
         return _KINDS[spec.kind](Request(experiment, found, spec, look, kinds))
     except ValueError as error:
         return str(error)
@@ -158,10 +159,10 @@ def _gather(
 
 
 def _gather_part(
-    directory: Path, found: Mapping[str, Any], specs: Sequence[FigureSpec], numbers: Collection[int]
+    directory: Path, found: Common[Mapping[str, Any]], specs: Sequence[FigureSpec], numbers: Collection[int]
 ) -> list[Gathered | str]:
     experiment = load.experiment_once(directory)
-    return _gather(experiment, [_made(experiment, found, PAGE, (), spec) for spec in specs], numbers)
+    return _gather(experiment, [_made(experiment, found.value, PAGE, (), spec) for spec in specs], numbers)
 
 
 def _together(parts: Iterable[Gathered | str]) -> Gathered | str:
@@ -189,21 +190,21 @@ def _drawn(made: Made | str, gathered: Gathered | str, experiment: ExperimentRes
 
 
 def _make_and_draw(
-    found: Mapping[str, Any],
+    found: Common[Mapping[str, Any]],
     look: Style,
     kinds: Sequence[str],
     spec: FigureSpec,
     gathered: Gathered | str,
     experiment: ExperimentResults,
 ) -> Drawing | str:
-    return _drawn(_made(experiment, found, look, kinds, spec), gathered, experiment)
+    return _drawn(_made(experiment, found.value, look, kinds, spec), gathered, experiment)
 
 
 def _draw_alone(directory: Path, job: Job) -> Drawing | str | None:
     return job(load.experiment_once(directory))
 
 
-def _values(experiment: ExperimentResults) -> dict[str, list[Any]]:
+def values(experiment: ExperimentResults) -> dict[str, list[Any]]:
     """The parameters of an experiment with their values."""
     values: dict[str, list[Any]] = {}
     for run in experiment.runs:

@@ -29,7 +29,7 @@ class FlowChart(OverTime):
 def _chart(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawing:
     request = figure.request
     spec, layout = request.spec, request.layout
-    columns = min(request.look.columns, len(layout.panels))
+    columns = request.look.across(len(layout.panels), 2.2)
     rows: list[dict[str, Any]] = []
     length = figure.wanted.length_ns
     with style.sheet(len(layout.panels), 2.2, columns, look=request.look) as (drawing, axes):

@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm, Normalize
 
 from analysis.figures import scales, style
 from analysis.figures.choice import named
-from analysis.figures.request import FigureError, Request
+from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.style import Drawing
 from labs.units.shown import fitting
 
@@ -51,7 +51,7 @@ def draw(request: Request) -> Drawing:
             grids[place.panel][int(up.places[y]), int(across.places[x])] = value.mean
             drawn.append((place, value))
     if not drawn:
-        raise FigureError(f'"{spec.head}": no run has this metric: see docs/metrics.md for what it needs')
+        raise FigureError(f'"{spec.head}": no run has this metric: {needs(spec)}')
     harmed = f"harm to {quantity}" if spec.harm else str(quantity)
     means = [value.mean for _, value in drawn]
     per, unit_name = fitting(means, unit)
@@ -59,7 +59,7 @@ def draw(request: Request) -> Drawing:
     by_ratio = "loss" in quantity.metric.name and low > 0 and scales.spans_decades(means)
     norm = LogNorm(low, high) if by_ratio else Normalize(low, high if high > low else low + (abs(low) or 1))
     digits = None if by_ratio or not any(means) else 2 - math.floor(math.log10(max(map(abs, (low, high)))))
-    columns = min(request.look.columns, len(layout.panels))
+    columns = request.look.across(len(layout.panels), 2.6)
     with style.sheet(len(layout.panels), 2.6, columns, look=request.look) as (figure, axes):
         image = None
         for axis, panel in zip(axes, layout.panels, strict=True):

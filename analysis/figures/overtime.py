@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 from analysis.figures import series, style, windows
 from analysis.figures.choice import MOST_LINES, Key, Place, named
-from analysis.figures.request import FigureError, Request
+from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.series import Wanted
 from analysis.figures.style import Drawing
 from analysis.figures.windows import Floats, Line
@@ -111,6 +111,8 @@ class OverTime:
     def _length_ns(self, table: str) -> int:
         """A window: as many as can be seen, none shorter than what is between two samples."""
         spec, rows = self.request.spec, self._first.table(table)
+        if rows.is_empty() and spec.captured:
+            raise FigureError(f'"{spec.head}": no run has such a series: {needs(spec)}')
         if rows.is_empty() or "time_ns" not in rows.columns:
             raise FigureError(f'"{spec.head}": run {min(self._numbers)} has no table "{table}": nothing was sampled')
         keys = [key for key in ("flow", "part", "link", "direction", "step", "node", "target") if key in rows.columns]
@@ -136,7 +138,7 @@ class OverTime:
             known = ", ".join(list(dict.fromkeys(self._first.all_flows["name"].to_list()))[:4])
             raise FigureError(f'"flows {spec.flows}": no flow has this name: there are {known} …')
         if not any(line.times.size > 1 for lines in gathered.values() for line in lines.values()):
-            raise FigureError(f'"{spec.line}": no run has such a series: see docs/metrics.md for what it needs')
+            raise FigureError(f'"{spec.line}": no run has such a series: {needs(spec)}')
         return self._draw(gathered)
 
     def _draw(self, gathered: Mapping[int, Mapping[str, Line]]) -> Drawing:
@@ -209,7 +211,7 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
     curves = {panel: each for panel, each in curves.items() if each}
     most = [float(np.nanmax(curve.line.values)) for each in curves.values() for curve in each]
     per, unit = fitting([value for value in most if np.isfinite(value)], entry.unit)
-    columns = min(request.look.columns, len(curves))
+    columns = request.look.across(len(curves), 2.0)
     banded, above = False, 0
     names = {curve.label for each in curves.values() for curve in each}
     with style.sheet(len(curves), 2.0, columns, look=request.look) as (drawing, axes):

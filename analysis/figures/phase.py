@@ -14,7 +14,7 @@ from matplotlib.patches import Ellipse
 
 from analysis.figures import style
 from analysis.figures.choice import Place, named
-from analysis.figures.request import FigureError, Request, Value, bounds
+from analysis.figures.request import FigureError, Request, Value, bounds, needs
 from analysis.figures.style import Drawing
 from analysis.load import NOTHING
 from labs.units.shown import fitting
@@ -40,10 +40,10 @@ def draw(request: Request) -> Drawing:
     shown = {id(place) for place in layout.drawn()}
     drawn = [pair for pair in pairs if id(pair[0]) in shown]
     if not drawn:
-        raise FigureError(f'"{spec.head}": no point has both metrics: see docs/metrics.md for what they need')
+        raise FigureError(f'"{spec.head}": no point has both metrics: {needs(spec)}')
     per_y, unit_y = fitting([y.mean for _, y, _ in drawn], request.unit(vertical))
     per_x, unit_x = fitting([x.mean for _, _, x in drawn], request.unit(across))
-    columns = min(request.look.columns, len(layout.panels))
+    columns = request.look.across(len(layout.panels), 2.8)
     ellipses, written = 0, dict[Axes, list[style.Label]]()
     with style.sheet(len(layout.panels), 2.8, columns, look=request.look) as (figure, axes):
         for axis, panel in zip(axes, layout.panels, strict=True):

@@ -33,6 +33,13 @@ class FigureError(ValueError):
     """Why a figure cannot be drawn, in one line that says what to write instead."""
 
 
+def needs(spec: FigureSpec) -> str:
+    """What to do where no run has what a figure is of."""
+    if spec.captured:
+        return 'the scenario must capture packets: "capture: [{node: [left1, right1]}]" with the flows\' nodes'
+    return "see docs/metrics.md for what it needs"
+
+
 class Value(NamedTuple):
     """A metric at a point: the mean over seeds with its interval, and the value of each run by its number."""
 

@@ -92,6 +92,16 @@ def _udp_jitter(run: RunData) -> pl.Series:
     return run.datagrams["jitter_ns"]
 
 
+@computes("one-way delay")
+def _one_way_delay(run: RunData) -> pl.Series:
+    return pl.Series(dtype=pl.Int64) if run.wire is None else run.wire.delays["delay_ns"]
+
+
+@computes("packet gap")
+def _packet_gap(run: RunData) -> pl.Series:
+    return pl.Series(dtype=pl.Int64) if run.wire is None else run.wire.gaps_ns
+
+
 def _queueing(run: RunData, link: str) -> pl.Series:
     """Of the bottleneck or of a link, at each sample while the flows were active."""
     at = run.bottleneck

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from analysis import arrivals
+from analysis import arrivals, wire
 from analysis.figures import windows
 from analysis.figures.windows import Line
 from analysis.flows import active
@@ -57,6 +57,8 @@ def of_run(run: RunData, wanted: Wanted) -> dict[str, Line]:
         lines = dict(_of_links(run, wanted))
     elif entry.whose == "command":
         lines = dict(_of_commands(run, wanted))
+    elif entry.table == "packets":
+        lines = dict(_of_packets(run, wanted))
     elif entry.column:
         lines = dict(_of_samples(run, wanted))
     else:
@@ -149,6 +151,16 @@ def _of_samples(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         each = own.group_by(*FLOW, _window(wanted).alias("window")).agg(pl.col(column).mean())
         total = pl.col(column).sum() if wanted.entry.together == "sum" else pl.col(column).mean()
         yield label, _line(each.group_by("window").agg(total.alias("value")), wanted)
+
+
+def _of_packets(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+    """Delays of the packets between the nodes of flows, by when they were sent."""
+    for label, rows in groups(run, wanted):
+        found = wire.of(run.table("packets"), rows, run.addresses())
+        if found is None or found.delays.is_empty():
+            continue
+        own = found.delays.select(time_ns="sent_ns", value="delay_ns")
+        yield label, _line(own.group_by(_window(wanted).alias("window")).agg(pl.col("value").mean()), wanted)
 
 
 def _of_commands(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:

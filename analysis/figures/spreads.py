@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from analysis.figures import samples, scales, style
 from analysis.figures.choice import Place, named
-from analysis.figures.request import FigureError, Request
+from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.style import Drawing
 from analysis.figures.windows import Floats
 from analysis.load import RunResults
@@ -75,7 +75,7 @@ class Spread:
                     parts.setdefault(label, []).append(values)
             found |= {(index, label): np.sort(np.concatenate(each)) for label, each in parts.items()}
         if not found:
-            raise FigureError(f'"{spec.line}": no run has such samples: see docs/metrics.md for what they need')
+            raise FigureError(f'"{spec.line}": no run has such samples: {needs(self.request.spec)}')
         if spec.kind != "box" and max(map(len, found.values())) < FEWEST:
             raise FigureError(f'"{spec.line}": fewer than {FEWEST} values are no distribution: see the tables')
         if not any(values[-1] for values in found.values()):
@@ -104,7 +104,7 @@ class Spread:
         largest = max(float(values[-1]) for values in every)
         wide = largest >= WIDE * min(medians)
         per, unit = fitting(medians if wide else [largest], entry.unit)
-        columns = min(request.look.columns, len(layout.panels))
+        columns = request.look.across(len(layout.panels), 2.4)
         with style.sheet(len(layout.panels), 2.4, columns, look=request.look) as (figure, axes):
             for index, place, label in drawn:
                 values, shares = steps(found[index, label])
@@ -157,7 +157,7 @@ class Spread:
         largest, medians = max(float(v[-1]) for v in every), [float(np.median(v)) for v in every]
         wide = min(medians) > 0 and largest >= WIDE * min(medians) and min(float(v[0]) for v in every) > 0
         per, unit = fitting(medians if wide else [largest], entry.unit)
-        columns = min(request.look.columns, len(layout.panels))
+        columns = request.look.across(len(layout.panels), 2.4)
         with style.sheet(len(layout.panels), 2.4, columns, look=request.look) as (figure, axes):
             seen: set[tuple[int, str]] = set()
             for index, place, label in drawn:

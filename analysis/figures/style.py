@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+from analysis.figures import paths
+
 INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
 """Text and axes, grid, background: colours of their own, so that a page can put its own in their place."""
 
@@ -33,8 +34,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 HATCHES = ("", "///", "..", "\\\\\\", "xx", "---")
 MOST_LINES = 6
 MOST_PANELS = 6
-
-_COORDINATES, _LONG = re.compile(r' (?:d|x|y)="[^"]*"'), re.compile(r"(\d\.\d{2})\d+")
 
 _HASHSALT = {"svg.hashsalt": "ewan"}
 """Otherwise element names differ from run to run."""
@@ -92,6 +91,24 @@ class Style:
     line: float
     usual: str
     """The kind of file that such a figure usually is."""
+    tallest: float = math.inf
+    """What a page has room for, with the caption."""
+
+    def across(self, panels: int, height: float) -> int:
+        """How many panels of one height (inches on a page) stand side by side: more than `columns` where a page would
+        not hold them, down to the least width in which ticks can be read."""
+        columns = self.columns
+        while self._inches(panels, columns, height) > self.tallest and self.width > 0.235 * self.font * (columns + 1):
+            columns += 1
+        return min(columns, panels)
+
+    def size(self, panels: int, columns: int, height: float) -> tuple[float, float]:
+        """Of a sheet; panels are lower where a page would not hold it."""
+        return self.width, min(self._inches(panels, columns, height), self.tallest)
+
+    def _inches(self, panels: int, columns: int, height: float) -> float:
+        """With room below for the legend."""
+        return self.height * (height * math.ceil(panels / columns) + 0.35)
 
     @property
     def rc(self) -> dict[str, Any]:
@@ -108,9 +125,9 @@ STYLES: dict[str, Style] = {
     style.name: style
     for style in (
         PAGE,
-        Style("paper-1col", 3.5, 7, 1, 0.95, 1.0, "pdf"),
-        Style("paper-2col", 7.16, 7.5, 3, 0.95, 1.0, "pdf"),
-        Style("slide", 10.0, 14, 2, 1.9, 2.0, "png"),
+        Style("paper-1col", 3.5, 7, 1, 0.95, 1.0, "pdf", 8.5),
+        Style("paper-2col", 7.16, 7.5, 3, 0.95, 1.0, "pdf", 8.5),
+        Style("slide", 10.0, 14, 2, 1.9, 2.0, "png", 7.5),
     )
 }
 """By name: a page of a report, a column of a paper and both (IEEE, ACM), a slide of 4:3 or 16:9."""
@@ -152,9 +169,7 @@ def sheet(
     columns = min(panels, most_columns)
     rows = math.ceil(panels / columns)
     with matplotlib.rc_context(look.rc):  # type: ignore[arg-type]
-        # Room below for the legend.
-        size = (look.width, look.height * (height * rows + 0.35))
-        figure = Figure(figsize=size, dpi=72, layout="constrained")
+        figure = Figure(figsize=look.size(panels, columns, height), dpi=72, layout="constrained")
         FigureCanvasSVG(figure)
         grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
         axes = list(grid.flat)
@@ -188,7 +203,10 @@ def outer_labels(axes: Sequence[Axes], x: str, y: str, most_columns: int = 2) ->
 
 def title(axis: Axes, words: str, columns: int) -> None:
     """Above a panel, in as many lines as it takes."""
-    axis.set_title("\n".join(textwrap.wrap(words, 88 // columns, replace_whitespace=False, drop_whitespace=True)))
+    letters = 102 * axis.figure.get_figwidth() / matplotlib.rcParams["font.size"]  # type: ignore[union-attr]
+    axis.set_title(
+        "\n".join(textwrap.wrap(words, int(letters / columns), replace_whitespace=False, drop_whitespace=True))
+    )
 
 
 def legend(figure: Figure, axes: Iterable[Axes]) -> None:
@@ -262,8 +280,7 @@ def svg(figure: Figure) -> str:
     settle(figure)
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    # A hundredth of a point is fine enough, and six decimals of each coordinate would be half of the file.
-    return _COORDINATES.sub(lambda found: _LONG.sub(r"\1", found[0]), text.getvalue())
+    return paths.short(text.getvalue())
 
 
 def drawn(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
@@ -377,3 +378,27 @@ def test_panels_share_an_axis_that_holds_all_of_them(
     draw(experiment, whole, "queueing delay by buffer, facets congestion")
     assert len(ranges) == 2 and ranges[0] == ranges[1]
     assert ranges[0][0] == 0 and ranges[0][1] >= 40, "ms"
+
+
+@pytest.mark.parametrize("look", ["paper-1col", "paper-2col", "slide"])
+def test_panels_fit_on_a_page_of_a_paper(look: str) -> None:
+    chosen = style.STYLES[look]
+    for panels in range(1, 13):
+        for height in (2.0, 2.8):
+            columns = chosen.across(panels, height)
+            width, tall = chosen.size(panels, columns, height)
+            assert tall <= (7.5 if look == "slide" else 8.5)
+            assert columns == min(panels, chosen.columns) or width / columns > 0.23 * chosen.font, "ticks can be read"
+    assert chosen.across(1, 2.8) == 1 and style.STYLES["paper-1col"].across(3, 2.0) == 1
+    assert style.PAGE.across(12, 2.8) == 2 and style.PAGE.size(12, 2, 2.0)[1] > 12, "a page in a browser has no end"
+
+
+def test_a_figure_of_tables_takes_the_summary_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = synthetic.experiment(tmp_path, POINTS[:2], seeds=(1,), pairs=1, seconds=3)
+    experiment = load.experiment(place)
+    made = summary.analyse(place)
+    monkeypatch.setattr(summary, "of", lambda *_: {"made": "again"})
+    assert summary.for_figure(experiment, []) == orjson.loads(orjson.dumps(made))
+    assert summary.for_figure(experiment, figures.parse("goodput by buffer").quantities) == {"made": "again"}
+    (place / "summary.json").write_text("{}")
+    assert summary.for_figure(experiment, []) == {"made": "again"}

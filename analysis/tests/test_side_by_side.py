@@ -47,10 +47,10 @@ def test_a_damaged_table_is_named(place: Path, many: None) -> None:
 
 
 def end(number: int) -> int:
-    if number == 1 and multiprocessing.parent_process() is not None:
+    if number == 2 and multiprocessing.parent_process() is not None:
         os._exit(1)
     return number
 
 
 def test_what_a_killed_process_was_to_do_is_done_here(many: None) -> None:
-    assert side_by_side.each(end, [0, 1, 2], 3) == [0, 1, 2]
+    assert side_by_side.each(end, list(range(40)), 40) == list(range(40))

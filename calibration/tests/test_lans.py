@@ -101,11 +101,11 @@ def test_a_pair_is_bounded_by_the_port_and_hosts_of_one_switch_are_not() -> None
 
 def test_an_emulated_access_link_is_measured_at_the_router_behind_the_switch() -> None:
     text = "topology: {dumbbell: {pairs: 2}}\nrtt: [10ms, 30ms]\naccess: {rate: 100Mbit/s, switch: ovs}\n"
-    for host, after in ((LIVE, HostExit()), (VIRTUAL, HostExit(100_000_000, WIRE))):
+    for host, after in ((LIVE, ()), (VIRTUAL, (HostExit(100_000_000, WIRE),))):
         found = expectations(plan(text, host))
         there, back = (link for link in found.links if link.link == "access-left2")
         assert (there.ends.source, there.ends.sink) == ("left2", "r1") == (back.ends.sink, back.ends.source)
-        assert there.after == after and back.after == HostExit()
+        assert there.after == after and back.after == ()
         assert found.pairs[1].links == ("access-left2", "core")
         directions = found.pairs[1].directions
         assert sum(nominal_ns(way.delay) for way in directions) == 30_000_000

@@ -1,18 +1,22 @@
 """`capture:` of a scenario as commands: which interfaces of which nodes, and how much of their packets is kept. Pure.
 
-In: a run and the plan of its lab. Out: a service for each node, `ewan-node capture`, which listens from T0 on.
+In: a run and the plan of its lab. Out: a service for each node, `ewan-node capture`, which listens from T0 on, or from
+shortly before the first packet that it keeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from generator import external
 from generator.readers.captures import FILE, PART
+from generator.scenario.fields import Capture
 from generator.scenario.flows import Error
 from generator.scenario.runs import ScenarioRun
 from labs.plan import Node, Plan
 from labs.runtime.program import Command, Program
 from labs.runtime.services import OURSELVES
+from labs.units import Duration
 from labs.wording import nearest
 
 STEP = PART
@@ -22,13 +26,15 @@ _MOST = "--most-bytes"
 Members = Callable[..., list[str]]
 
 
-def commands(run: ScenarioRun, plan: Plan, members: Members) -> Iterator[Command]:
-    """`members` finds the nodes that a text names. DescriptionError for what is not in the plan, and for an interface
+def commands(run: ScenarioRun, plan: Plan, members: Members, begin_ns: int, longest_ns: int) -> Iterator[Command]:
+    """`members` finds the nodes that a text names. `begin_ns`: when the schedule begins, `longest_ns`: when all is
+    over, both after T0. DescriptionError for what is not in the plan, for times that never come, and for an interface
     that is captured twice."""
     nodes = {node.name: node for node in plan.nodes}
     taken: set[tuple[str, str]] = set()
     for index, capture in enumerate(run.document.capture):
         error = _error(run, index)
+        from_ns, when = _when(capture, begin_ns, longest_ns, error)
         for name in members(capture.node, "node", error, any_node=True):
             interfaces = _interfaces(plan, nodes[name], capture.link, error)
             if again := [interface for interface in interfaces if (name, interface) in taken]:
@@ -36,13 +42,30 @@ def commands(run: ScenarioRun, plan: Plan, members: Members) -> Iterator[Command
             taken |= {(name, interface) for interface in interfaces}
             words = [word for interface in interfaces for word in ("--interface", interface)]
             sizes = ("--snap-bytes", str(capture.snap.bytes), _MOST, str(capture.most.bytes))
-            yield Command(name, (OURSELVES, PART, *words, *sizes, FILE), 0, service=True)
+            starts_ns = max(from_ns - external.LEAD_NS, 0)
+            yield Command(name, (OURSELVES, PART, *words, *sizes, *when, FILE), starts_ns, service=True)
 
 
 def most_bytes(program: Program) -> int:
     """What all captures of a run may write, and the table of their packets, which is smaller."""
     captures = [command.argv for command in program.commands if command.argv[:2] == (OURSELVES, PART)]
     return 2 * sum(int(argv[argv.index(_MOST) + 1]) for argv in captures)
+
+
+def _when(capture: Capture, begin_ns: int, longest_ns: int, error: Error) -> tuple[int, tuple[str, ...]]:
+    """From when on (after T0), and the words that say so, where anything is left out."""
+    if capture.at is None and capture.for_ is None:
+        return 0, ()
+    from_ns = begin_ns + capture.at.ns if capture.at is not None else 0
+    if from_ns >= longest_ns:
+        over = Duration(longest_ns - begin_ns)
+        raise error(("at",), f'is when all is over, at {over}: write an earlier time, or a larger "longest:"')
+    if capture.for_ is None:
+        return from_ns, ("--from-ns", str(from_ns))
+    if not capture.for_.ns:
+        raise error(("for",), 'is no time at all: write a duration like "5s"')
+    until_ns = max(from_ns, begin_ns) + capture.for_.ns
+    return from_ns, ("--from-ns", str(from_ns), "--until-ns", str(until_ns))
 
 
 def _error(run: ScenarioRun, index: int) -> Error:

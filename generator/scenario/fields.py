@@ -242,6 +242,10 @@ class Capture(Model):
     link: Text | None = Field(
         None, description="at their interface to this link alone; at all of their interfaces if absent"
     )
+    at: TimeText | None = Field(None, description="from T0; earlier packets are left out", examples=["20s"])
+    for_: TimeText | None = Field(
+        None, alias="for", description="for so long; to the end of the run if absent", examples=["5s"]
+    )
     snap: Annotated[Size, PlainValidator(_kept), _title("size", "96B")] = Field(
         Size(96), description="how much of each packet is kept, from its Ethernet header on; 96B if absent"
     )

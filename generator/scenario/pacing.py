@@ -13,7 +13,7 @@ from typing import Literal
 
 from labs.compile.pacing import MOST_CLASSES, PacingError, addresses_of, next_class, pacer, with_classes
 from labs.forwarding import Forwarding
-from labs.plan import End, Interface, Plan
+from labs.plan import End, Interface, Plan, VlanInterface
 from labs.spec import fields
 from labs.stages import Egress, Filter, FqPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
 from labs.stages.egress import UNPACED
@@ -52,6 +52,8 @@ class Classes:
             return
         if port is None:
             raise PacingError("finds no packets of this generator: pace its host in the lab (hosts:)")
+        if isinstance(self._ports[end], VlanInterface):
+            raise PacingError(f"finds no packets with VLAN tags: put {source} on an access port")
         self._add(end, (Filter(address=address, protocol=protocol, port=port),), pacing, connections)
 
     def plan(self) -> Plan:

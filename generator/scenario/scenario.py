@@ -158,6 +158,9 @@ def _scenario(
             who = chosen.name
             if who not in steps and (chosen.kind == "step" or who not in quantities.ROLES):
                 raise put.error(place, f"there is no such step or role, {nearest(who, [*steps, *quantities.ROLES])}")
+    if not document.capture:
+        for place in _captured(document):
+            raise put.error(place, 'is of captured packets: write "capture: [{node: [left1, right1]}]" with your nodes')
     kind = None if stop is None else quantities.parse(stop.metric).metric.step
     if kind is not None and all(getattr(step, kind) is None for step in document.steps):
         raise put.error(("stop", "metric"), f'is of steps with "{kind}:", and there is none: write another metric')
@@ -214,14 +217,25 @@ def _check_figures(document: fields.ScenarioDescription, values: Mapping[str, Co
             raise put.error(("figures", index), message)
 
 
+def _named(document: fields.ScenarioDescription) -> Iterator[tuple[Path, str]]:
+    """Every quantity that a scenario names beside its figures, with where."""
+    yield from ((("metrics", index), name) for index, name in enumerate(document.metrics))
+    yield from ((("beside", index, "metric"), each.metric) for index, each in enumerate(document.beside))
+    for index, compared in enumerate(document.compare):
+        yield from ((("compare", index, "metrics", place), name) for place, name in enumerate(compared.metrics))
+    if document.stop is not None:
+        yield ("stop", "metric"), document.stop.metric
+
+
+def _captured(document: fields.ScenarioDescription) -> Iterator[Path]:
+    """Where a scenario names what is of captured packets."""
+    yield from (place for place, words in _named(document) if quantities.parse(words).metric.captured)
+    yield from (("figures", index) for index, figure in enumerate(document.figures) if figure.captured)
+
+
 def _selections(document: fields.ScenarioDescription) -> Iterator[tuple[Path, Selection]]:
     """Whose every quantity is that a scenario names, with where."""
-    named: list[tuple[Path, str]] = [(("metrics", index), name) for index, name in enumerate(document.metrics)]
-    named += [(("beside", index, "metric"), each.metric) for index, each in enumerate(document.beside)]
-    for index, compared in enumerate(document.compare):
-        named += [(("compare", index, "metrics", place), name) for place, name in enumerate(compared.metrics)]
-    named += [(("stop", "metric"), document.stop.metric)] if document.stop is not None else []
-    for place, words in named:
+    for place, words in _named(document):
         if (chosen := quantities.parse(words).selection) is not None:
             yield place, chosen
     for index, figure in enumerate(document.figures):

@@ -114,10 +114,10 @@ class _Scheduler:
         parts = self._parts
         if not parts.requests and not parts.commands:
             raise self._run.places.error(("steps",), "nothing is sent: write a step with at least one member")
-        for command in captures.commands(self._run, self._plan, self._nodes):
-            self._tell(captures.STEP, command, None, captures.STEP)
         expected_ns = estimate.expected_ns(self._forwarding, parts.loads)
         longest_ns = self._longest(expected_ns, begin_ns)
+        for command in captures.commands(self._run, self._plan, self._nodes, begin_ns, longest_ns):
+            self._tell(captures.STEP, command, None, captures.STEP)
         self._check_ends(turns, starts, begin_ns, longest_ns)
         program = Program(
             commands=tuple(parts.commands),

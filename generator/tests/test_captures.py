@@ -41,6 +41,20 @@ def test_a_capture_is_a_service_of_each_node_before_anything_is_sent() -> None:
     assert {each["part"] for each in schedule.document["commands"]} == {"capture"}
 
 
+def test_a_capture_of_a_part_of_the_run_listens_shortly_before_it_and_counts_from_the_schedule_s_begin() -> None:
+    schedule = only(STEPS + "capture: [{node: left1, at: 500ms, for: 200ms}, {node: right1, for: 300ms}]")
+    begin_ns = schedule.document["begin_ns"]
+    late, early = schedule.program.commands
+    assert (late.at_ns, early.at_ns) == (begin_ns + 400_000_000, 0)
+    whens = [dict(zip(each.argv[2:-1:2], each.argv[3:-1:2], strict=True)) for each in (late, early)]
+    assert [(each["--from-ns"], each["--until-ns"]) for each in whens] == [
+        (str(begin_ns + 500_000_000), str(begin_ns + 700_000_000)),
+        ("0", str(begin_ns + 300_000_000)),
+    ]
+    (open_end,) = only(STEPS + "capture: [{node: left1, at: 500ms}]").program.commands
+    assert "--from-ns" in open_end.argv and "--until-ns" not in open_end.argv
+
+
 def test_a_router_is_captured_at_all_of_its_interfaces_or_at_one_link() -> None:
     ((_, everywhere),) = argv("capture: [{node: r1}]")
     ((_, alone),) = argv("capture: [{node: r1, link: core}]")
@@ -60,6 +74,11 @@ def test_a_router_is_captured_at_all_of_its_interfaces_or_at_one_link() -> None:
         ("[{node: left1, most: 2GB}]", "write 64kB to 1GB"),
         ("[{node: left1, snap: 96}]", "96kB"),
         ("[{link: core}]", "node"),
+        ("[{node: left1, at: 20}]", "20ms"),
+        ("[{node: left1, at: 1 hour}]", "at"),
+        ("[{node: left1, at: 500s}]", "when all is over"),
+        ("[{node: left1, for: 0s}]", "no time at all"),
+        ("[{node: left1, from: 1s}]", "from"),
     ],
 )
 def test_what_cannot_be_captured_is_refused_in_one_line(text: str, said: str) -> None:

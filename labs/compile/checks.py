@@ -20,8 +20,9 @@ LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 
 def check_layout(spec: Spec, layout: Layout) -> None:
     """Names are there, once, and short enough; links have two different ends that exist."""
-    nodes = dict.fromkeys([*layout.hosts, *layout.routers])
-    for word, count in Counter([*layout.hosts, *layout.routers, *(edge.name for edge in layout.edges)]).items():
+    named = [*layout.hosts, *layout.routers, *layout.switches]
+    nodes = dict.fromkeys(named)
+    for word, count in Counter([*named, *(edge.name for edge in layout.edges)]).items():
         if count > 1:
             raise spec.error(("topology", "graph"), f"{word} names two things: write another name for one")
     ends = set()
@@ -69,3 +70,16 @@ def check_mtus(spec: Spec, layout: Layout, settings: Sequence[LinkSettings]) -> 
         if spec.description.ip != "4" and link.mtu < LEAST_IPV6_MTU:
             message = f'IPv6 needs {LEAST_IPV6_MTU} (RFC 8200): write at least "{LEAST_IPV6_MTU}", or ip 4'
             raise spec.error(link.mtu_path, message, link.mtu)
+
+
+def check_trunks(spec: Spec, layout: Layout, settings: Sequence[LinkSettings]) -> None:
+    """Links between switches, from switches to routers, and with tags are wires: nothing emulates them."""
+    switches, hosts = set(layout.switches), set(layout.hosts)
+    for edge, link in zip(layout.edges, settings, strict=True):
+        ends = {edge.a, edge.b}
+        if not ends & switches or (ends & hosts and not edge.tagged):
+            continue
+        if edge.role == "wan" or link.impaired:
+            path = link.forward.why_impaired or link.backward.why_impaired or (*edge.path, "role")
+            message = f"{edge.name} is a wire of a switch, with a rate and a buffer: write this of a link of routers"
+            raise spec.error(path, message)

@@ -76,7 +76,7 @@ def _node(machine: WiredNode, found: Routes, runs: Daemons | None, of_kind: dict
     return Node(
         name,
         machine.kind,
-        tuple(machine.interfaces) if runs is None else runs.interfaces,
+        machine.all_interfaces if runs is None else runs.interfaces,
         tuple(found.given.get(name, ())),
         of_kind | runs.sysctls if runs is not None and runs.sysctls else of_kind,
         machine.services if runs is None else runs.services,
@@ -92,6 +92,8 @@ def _sysctls(lab: Outline, wired: Wired, with_v6: bool) -> Mapping[str, dict[str
             rate = max(rate, way.rate_bps) if link.role == "wan" else rate
             waiting = way.queue.limit_bytes or (way.queue.limit_packets or 0) * way.framing.minimum_bytes
             queue = max(queue, waiting)
+    ports = (port for name in lab.layout.switches for port in wired.machines[name].interfaces)
+    queue = max([queue, *(card.limit_bytes for port in ports if (card := paced(port.egress)) is not None)])
     for network in lab.networks:
         card = paced(wired.machines[network.switch].interfaces[0].egress)
         queue = max(queue, card.limit_bytes) if card is not None else queue

@@ -17,7 +17,7 @@ from labs.plan import Hop, NetworkPath, Pair
 
 _SHARED = {"wan": 0, "access": 2}
 _PORT = 1
-"""Of the port between a switch and its router."""
+"""Of the port between a switch and its router, or another switch."""
 
 
 class _Crossed(NamedTuple):
@@ -76,10 +76,12 @@ class Crossings:
         return crossed
 
     def _crossing(self, index: int, forward: bool) -> _Crossed:
-        edge, link = self._outline.layout.edges[index], self._outline.links[index]
+        edge, link, paths = self._outline.layout.edges[index], self._outline.links[index], self._outline.paths
         hop = Hop(edge.name, "forward" if forward else "backward")
         way = link.forward if forward else link.backward
-        found = _Crossed(hop, way, link.mtu, _SHARED[edge.role], way.rate.bps)
+        hosts_meet = bool(self._outline.layout.switches) and edge.a not in paths.uplink and edge.b not in paths.uplink
+        shared = _PORT if hosts_meet and edge.role == "access" else _SHARED[edge.role]
+        found = _Crossed(hop, way, link.mtu, shared, way.rate.bps)
         self._known[index, forward] = found
         return found
 

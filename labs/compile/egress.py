@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from labs.compile.settings import Settings
@@ -70,7 +70,7 @@ class Egresses:
         return _tbf(way, mtu, limits.bytes)
 
     def port(self, way: Settings, mtu: int, at_once: int) -> Psp | Tbf:
-        """The link between a switch and its router: where hosts of a network meet. Exact in the virtual clock.
+        """A link of a switch where hosts meet: to its router, or to another switch. Exact in the virtual clock.
 
         at_once: how many packets the switch may hand over together. The token bucket passes so many too, but no more
         than in `SERVED_LATE_NS`: a busy machine serves it late, and a smaller one would lose of its rate then.
@@ -100,6 +100,22 @@ class Egresses:
         dither_ns = self._dither.ns if isinstance(self._dither, Duration) else self._packet_ns[host]
         seed = hashlib.blake2b(f"{self._spec.description.seed}/{host}/dither".encode(), digest_size=8).digest()
         return _exact(rate_bps, framing_of(way), limits, dither_ns, int.from_bytes(seed, "big"))
+
+
+Tag = Literal["none", "beside", "inside"]
+"""Where the tag of a frame is that leaves an interface: beside it, as Linux keeps it, or among its bytes, as programs
+write it to packet sockets."""
+TAG_BYTES = 4
+
+
+def with_tag(egress: Egress, mtu: int, tag: Tag) -> Egress:
+    """An egress whose packets are longer by a tag on the wire. The kernel counts only one that is inside."""
+    if not isinstance(egress, Psp | Tbf) or tag == "none":
+        return egress
+    if tag == "beside":
+        return replace(egress, overhead_bytes=egress.overhead_bytes + TAG_BYTES)
+    full = mtu + ETHERNET_HEADER
+    return replace(egress, limit_bytes=egress.limit_bytes // full * (full + TAG_BYTES))
 
 
 def _exact(rate_bps: int, framing: Framing, limits: _Limits, dither_ns: int = 0, seed: int = 0) -> Psp:

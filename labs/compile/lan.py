@@ -34,12 +34,22 @@ class Lan:
     @property
     def numbers(self) -> int:
         """The links whose room in the address space it takes: a power of two, at which it is aligned."""
-        return _power(len(self.edges) + _NOT_HOSTS) // _NUMBER
+        return numbers_of(len(self.edges))
 
     @property
     def lengths(self) -> tuple[int, int]:
         """Prefix lengths, IPv4 and IPv6."""
-        return 33 - _power(len(self.edges) + _NOT_HOSTS).bit_length(), 64
+        return lengths_of(len(self.edges))
+
+
+def numbers_of(hosts: int) -> int:
+    """How many links' room in the address space a network of so many hosts takes: a power of two."""
+    return _power(hosts + _NOT_HOSTS) // _NUMBER
+
+
+def lengths_of(hosts: int) -> tuple[int, int]:
+    """The prefix lengths of a network of so many hosts, IPv4 and IPv6."""
+    return 33 - _power(hosts + _NOT_HOSTS).bit_length(), 64
 
 
 def _power(least: int) -> int:

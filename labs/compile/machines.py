@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from labs.compile.hosts import written
-from labs.plan import Node
+from labs.plan import Node, VlanInterface
 from labs.spec import Spec
 
 
@@ -19,12 +19,15 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
         return tuple(nodes)
     found = written(spec, [node.name for node in nodes if node.kind == "host"])
     systems = {name: host.machine for name, (_, host) in found.items() if host.machine is not None}
+    with_tags = {node.name for node in nodes if any(isinstance(port, VlanInterface) for port in node.interfaces)}
     for name in systems:
         path, host = found[name]
         if virtual:
             raise spec.error((*path, "machine"), "a machine of its own runs in namespaces alone: RUNTIME=netns")
         if host.pacing:
             raise spec.error((*path, "pacing"), "a machine of its own is not paced: leave pacing out, or machine")
+        if name in with_tags:
+            raise spec.error((*path, "machine"), f"a machine of its own has no VLAN tags: put {name} on an access port")
         if spec.description.routing != "static":
             message = "the routing protocol's routes are not followed into a machine: write routing: static"
             raise spec.error((*path, "machine"), message)

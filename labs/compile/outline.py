@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile import checks, lan
+from labs.compile import checks, lan, vlans
 from labs.compile.facts import HostFacts
 from labs.compile.lan import Lan
 from labs.compile.paths import Paths
 from labs.compile.settings import LinkSettings, resolve
+from labs.compile.vlans import Switching
 from labs.spec import Spec
 from labs.topologies import Layout, build
 
@@ -27,6 +28,7 @@ class Outline:
     links: Sequence[LinkSettings]
     paths: Paths
     lans: Mapping[int, Lan]
+    switching: Switching
 
     @property
     def networks(self) -> list[Lan]:
@@ -38,7 +40,9 @@ def outline(spec: Spec, host: HostFacts) -> Outline:
     """The topology laid out, its links' settings resolved, its paths found."""
     layout = build(spec.description.topology)
     checks.check_layout(spec, layout)
+    switching = vlans.of(spec, layout)
     links = resolve(spec, layout.edges)
     checks.check_mtus(spec, layout, links)
-    paths = Paths(spec, layout, links)
-    return Outline(spec, host, layout, links, paths, lan.of(spec, layout, paths.uplink, links))
+    checks.check_trunks(spec, layout, links)
+    paths = Paths(spec, layout, links, switching)
+    return Outline(spec, host, layout, links, paths, lan.of(spec, layout, paths.uplink, links), switching)

@@ -2,8 +2,8 @@
 
 Comes in: the switch's ports and who is behind each. Goes out: services that keep everything in the node's own
 directory. Who is where is in the flow table from the start: nothing is learnt, nothing is forgotten, and only
-broadcasts are flooded. What a port's queue holds is none of Open vSwitch's business (`linux-noop`): it is the
-queueing discipline that the plan gives the interface.
+broadcasts are flooded; a switch with VLANs floods within one of them. What a port's queue holds is none of Open
+vSwitch's business (`linux-noop`): it is the queueing discipline that the plan gives the interface.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from labs.plan import Service
+from labs.plan import Service, Vlans
 
 Datapath = Literal["netdev", "system"]
 """netdev: in the daemon, over packet sockets, on any kernel; system: in the kernel, which has its module."""
@@ -39,8 +39,29 @@ class Port:
     macs: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class VlanPort:
+    """An interface of a switch with VLANs, and the MAC addresses behind it, each with its VLAN."""
+
+    interface: str
+    vlans: Vlans
+    macs: tuple[tuple[int, str], ...]
+
+
 def services(ports: Sequence[Port], datapath: Datapath, *, at_boot: bool) -> tuple[Service, ...]:
     """Database, switch, its ports, its flows; `at_boot`: as soon as the machine itself has started."""
+    return _services(_ports([port.interface for port in ports], datapath), _flows(ports), datapath, at_boot)
+
+
+def vlan_services(ports: Sequence[VlanPort], datapath: Datapath, *, at_boot: bool) -> tuple[Service, ...]:
+    """The same of a switch with VLANs: `ovs-vsctl show` tells them, and its flows follow them."""
+    words = list(_ports([port.interface for port in ports], datapath))
+    for port in ports:
+        words += ["--", "set", "Port", port.interface, *_vlan_words(port.vlans)]
+    return _services(tuple(words), _vlan_flows(ports), datapath, at_boot)
+
+
+def _services(ports: tuple[str, ...], flows: str, datapath: Datapath, at_boot: bool) -> tuple[Service, ...]:
     wait = (Service("wait", "setup", ("sleep", str(_YOUNG_S)), {}, None),) if at_boot else ()
     sockets = _sockets() if datapath == "netdev" else ()
     return (
@@ -51,8 +72,8 @@ def services(ports: Sequence[Port], datapath: Datapath, *, at_boot: bool) -> tup
         Service("ovsdb-server", "daemon", _server(), {}, "db.sock"),
         Service("settings", "setup", _settings(), {}, None),
         Service("ovs-vswitchd", "daemon", _switch(), {}, "vswitchd.ctl"),
-        Service("ports", "setup", _ports(ports, datapath), {}, None),
-        Service("flows", "setup", _add_flows(), {"flows": _flows(ports)}, None),
+        Service("ports", "setup", ports, {}, None),
+        Service("flows", "setup", _add_flows(), {"flows": flows}, None),
         *sockets,
     )
 
@@ -80,15 +101,15 @@ def _settings() -> tuple[str, ...]:
     return ("ovs-vsctl", _DATABASE, "--no-wait", "--", "init", "--", "set", "Open_vSwitch", ".", *set_values)
 
 
-def _ports(ports: Sequence[Port], datapath: Datapath) -> tuple[str, ...]:
+def _ports(ports: Sequence[str], datapath: Datapath) -> tuple[str, ...]:
     """The bridge with its ports, numbered from 1; ends when the switch has them."""
     words = ["ovs-vsctl", "--timeout=20", _DATABASE, "--", "add-br", BRIDGE]
     words += ["--", "set", "Bridge", BRIDGE, f"datapath_type={datapath}", "fail_mode=secure"]
     words += ["--", "--id=@keep", "create", "QoS", "type=linux-noop"]
     for number, port in enumerate(ports, 1):
-        words += ["--", "add-port", BRIDGE, port.interface]
-        words += ["--", "set", "Interface", port.interface, f"ofport_request={number}"]
-        words += ["--", "set", "Port", port.interface, "qos=@keep"]
+        words += ["--", "add-port", BRIDGE, port]
+        words += ["--", "set", "Interface", port, f"ofport_request={number}"]
+        words += ["--", "set", "Port", port, "qos=@keep"]
     return tuple(words)
 
 
@@ -109,3 +130,30 @@ def _add_flows() -> tuple[str, ...]:
 def _flows(ports: Sequence[Port]) -> str:
     known = [f"dl_dst={mac},actions=output:{number}" for number, port in enumerate(ports, 1) for mac in port.macs]
     return "".join(f"{line}\n" for line in ("priority=0,actions=NORMAL", *known))
+
+
+def _vlan_words(vlans: Vlans) -> list[str]:
+    """A port's columns (ovs-vswitchd.conf.db(5)), by which the action NORMAL floods."""
+    words = [] if vlans.untagged is None else [f"tag={vlans.untagged}"]
+    if not vlans.tagged:
+        return [*words, "vlan_mode=access"]
+    mode = "trunk" if vlans.untagged is None else "native-untagged"
+    return [*words, f"trunks={','.join(map(str, vlans.tagged))}", f"vlan_mode={mode}"]
+
+
+def _vlan_flows(ports: Sequence[VlanPort]) -> str:
+    """Table 0: a frame's VLAN, by the port and the tag; one that is not of the port is dropped. Table 1: where a MAC
+    address is in a VLAN, and whether the frame has a tag there; what is not known is flooded in its VLAN."""
+    lines = ["priority=0,actions=drop", "table=1,priority=0,actions=NORMAL"]
+    for number, port in enumerate(ports, 1):
+        own = port.vlans.untagged
+        # Untagged, or with a tag that only has a priority (IEEE 802.1Q, 6.9.1).
+        matches = [] if own is None else [("vlan_tci=0x0000/0x0fff", own)]
+        matches += [(f"dl_vlan={vlan}", vlan) for vlan in port.vlans.tagged]
+        lines += [
+            f"in_port={number},{match},actions=load:{vlan}->NXM_NX_REG0[],resubmit(,1)" for match, vlan in matches
+        ]
+        for vlan, mac in port.macs:
+            tag = "strip_vlan" if vlan == own else f"mod_vlan_vid:{vlan}"
+            lines.append(f"table=1,reg0={vlan},dl_dst={mac},actions={tag},output:{number}")
+    return "".join(f"{line}\n" for line in lines)

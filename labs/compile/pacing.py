@@ -15,7 +15,7 @@ from dataclasses import replace
 from labs.compile.hosts import names
 from labs.compile.hosts import written as host_settings
 from labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
-from labs.plan import Interface, Node
+from labs.plan import Interface, Node, VlanInterface
 from labs.spec import Spec, fields
 from labs.spec.source import Path
 from labs.stages import (
@@ -156,6 +156,9 @@ def _paced(
     virtual: bool,
 ) -> Node:
     """A host with the classes that are written at `path`."""
+    if any(isinstance(each, VlanInterface) for each in node.interfaces):
+        message = f"{node.name} sends with VLAN tags, by which its packets are not found: put it on an access port"
+        raise spec.error(path, message)
     found: dict[str, int] = {}
     interfaces = list(node.interfaces)
     classes: list[list[PacedClass]] = [[] for _ in interfaces]

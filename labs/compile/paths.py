@@ -1,9 +1,9 @@
 """Who is how far from whom: delays of the links that nobody gave one, and shortest-delay routes.
 
-Comes in: a layout and each link's written delay. Goes out: one-way delays in ns, the longest RTT between any two
-hosts, for each router the next hops towards it, the links' costs where a protocol finds the routes, and the path of
-each pair. A route is the same both ways: links are weighed by the sum of both directions, then by number of hops, then
-by a hash of their names.
+Comes in: a layout, what its switches join, and each link's written delay. Goes out: one-way delays in ns, the longest
+RTT between any two hosts, for each router the next hops towards it, the links' costs where a protocol finds the
+routes, and the path of each pair. A route is the same both ways: links are weighed by the sum of both directions, then
+by number of hops, then by a hash of their names.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import networkx as nx
 from labs.compile import costs
 from labs.compile.routing import LARGEST_COST
 from labs.compile.settings import LinkSettings
+from labs.compile.vlans import Switching
 from labs.spec import Spec
 from labs.spec.source import DescriptionError, Path
 from labs.topologies import Edge, Layout
@@ -42,13 +43,16 @@ class _Longest:
 class Paths:
     """Delays and routes of a layout; raises DescriptionError where the wanted RTT cannot be had."""
 
-    def __init__(self, spec: Spec, layout: Layout, settings: Sequence[LinkSettings]) -> None:
-        self._spec, self._layout = spec, layout
+    def __init__(self, spec: Spec, layout: Layout, settings: Sequence[LinkSettings], switching: Switching) -> None:
+        self._spec, self._layout, self._switching = spec, layout, switching
         self._edges = layout.edges
         self._known = [self._written(edge, link) for edge, link in zip(layout.edges, settings, strict=True)]
         self.uplink = self._uplinks()
+        routers = set(layout.routers)
         self.between = {
-            frozenset((edge.a, edge.b)): index for index, edge in enumerate(self._edges) if not self._is_leaf(edge)
+            frozenset((edge.a, edge.b)): index
+            for index, edge in enumerate(self._edges)
+            if edge.a in routers and edge.b in routers
         }
         self._graph: nx.Graph[str] = nx.Graph()
         self._graph.add_nodes_from(layout.routers)
@@ -95,7 +99,10 @@ class Paths:
         return {index: found[min(ends), max(ends)] for ends, index in self.between.items()}
 
     def router_of(self, host: str) -> str:
-        """The router that a host hangs on."""
+        """The router that a host hangs on, or that its VLAN leads to."""
+        segment = self._switching.of_host.get(host)
+        if segment is not None:
+            return segment.router
         edge = self._edges[self.uplink[host]]
         return edge.b if edge.a == host else edge.a
 
@@ -103,11 +110,13 @@ class Paths:
     def _written(edge: Edge, link: LinkSettings) -> int | None:
         return link.rtt_ns if edge.role == "wan" else link.rtt_ns or 0
 
-    def _is_leaf(self, edge: Edge) -> bool:
-        return edge.a in self.uplink or edge.b in self.uplink
+    def _up(self, host: str) -> tuple[int, ...]:
+        """The links from a host to its router, in order."""
+        segment = self._switching.of_host.get(host)
+        return (self.uplink[host],) if segment is None else segment.hosts[host]
 
     def _uplinks(self) -> dict[str, int]:
-        """The one link of each host."""
+        """The one link of each host, to a router or a switch."""
         hosts = set(self._layout.hosts)
         uplink: dict[str, int] = {}
         for index, edge in enumerate(self._edges):
@@ -161,7 +170,7 @@ class Paths:
         farthest: dict[str, list[tuple[int, str]]] = {}
         for host in self._layout.hosts:
             leaves = farthest.setdefault(self.router_of(host), [])
-            leaves.append((self._rtt_of(self.uplink[host], unknown_ns), host))
+            leaves.append((sum(self._rtt_of(index, unknown_ns) for index in self._up(host)), host))
         for leaves in farthest.values():
             leaves.sort(key=lambda leaf: (-leaf[0], self._known[self.uplink[leaf[1]]] is not None))
             del leaves[2:]
@@ -184,14 +193,18 @@ class Paths:
 
     def _between_hosts(self, source: str, sink: str) -> Iterator[int]:
         """The links (indices of edges) that packets from one host to another cross, in this order."""
+        segment = self._switching.of_host.get(source)
+        if segment is not None and segment is self._switching.of_host.get(sink):
+            yield from segment.between(source, sink)
+            return
         here, end = self.router_of(source), self.router_of(sink)
-        yield self.uplink[source]
+        yield from self._up(source)
         towards = self.next_hops[end]
         while here != end:
             onward = towards[here]
             yield self.between[frozenset((here, onward))]
             here = onward
-        yield self.uplink[sink]
+        yield from reversed(self._up(sink))
 
     def _share_out(self, settings: Sequence[LinkSettings]) -> int:
         """Gives every link its delays, and the longest RTT; the RTTs of a list differ by the senders' access links."""

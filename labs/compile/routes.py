@@ -74,7 +74,7 @@ def daemons(outline: Outline, numbering: Numbering, wired: Wired) -> dict[str, D
     found = {}
     for name, number in numbers.items():
         attachments, interfaces = [], []
-        for port in wired.machines[name].interfaces:
+        for port in wired.machines[name].all_interfaces:
             peer = peers.get((name, port.name))
             networks = tuple(str(ipaddress.ip_interface(address).network) for address in port.addresses)
             attachments.append(routing.Attachment(port.name, port.mtu, networks, peer))

@@ -61,6 +61,12 @@ class Settings:
         """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
         return any(not _has_card(key, getattr(self.written, key)) for key in self.paths)
 
+    @property
+    def why_impaired(self) -> Path | None:
+        """Where the first key stands that needs an emulator, in alphabetical order."""
+        keys = (key for key in sorted(self.paths) if not _has_card(key, getattr(self.written, key)))
+        return next((self.paths[key] for key in keys), None)
+
 
 def _has_card(key: str, value: object) -> bool:
     """Whether a network card does it too. Any key that is not named here needs an emulator."""

@@ -6,30 +6,41 @@ are counted in the order of switched networks, then of the layout's edges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from labs.compile import backends, ovs, own
-from labs.compile.egress import BARE, Egresses
+from labs.compile import backends, ovs, own, vlans
+from labs.compile.egress import BARE, Egresses, Tag, with_tag
 from labs.compile.lan import Lan
 from labs.compile.numbering import Numbering
 from labs.compile.outline import Outline
+from labs.compile.settings import Settings
 from labs.compile.stages.context import LinkContext
 from labs.compile.stages.direction import Directions
-from labs.plan import End, Interface, Link, Neighbour, Service, Wire
-from labs.stages import Direction
+from labs.compile.vlans import Segment
+from labs.plan import End, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
+from labs.stages import Direction, Egress
 from labs.topologies import Edge
 
 
 @dataclass(slots=True)
 class WiredNode:
-    """A node with what its links give it; `services` are those of a switch."""
+    """A node with what its links give it; `services` are those of a switch.
+
+    `tagged` are those of its interfaces that are a VLAN of another one.
+    """
 
     name: str
     kind: Literal["host", "router", "switch", "emulator"]
     interfaces: list[Interface] = field(default_factory=list)
     services: tuple[Service, ...] = ()
+    tagged: list[VlanInterface] = field(default_factory=list)
+
+    @property
+    def all_interfaces(self) -> tuple[Interface, ...]:
+        """Those of links, then those that are a VLAN of one."""
+        return (*self.interfaces, *self.tagged)
 
 
 Reach = tuple[str, tuple[str, ...]]
@@ -51,9 +62,23 @@ def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
     wiring = _Wiring(outline, numbering, egresses)
     for network in outline.networks:
         wiring.add_lan(network)
+    for segment in outline.switching.segments:
+        wiring.add_segment(segment)
     for index, edge in enumerate(outline.layout.edges):
         wiring.add_edge(index, edge)
+    wiring.fill_switches()
     return Wired(wiring.machines, wiring.wires, wiring.links, wiring.reach)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A host or router in a segment: what its interface there has, and the addresses that it leads to."""
+
+    vlan: int
+    mac: str
+    prefixes: tuple[str, ...]
+    neighbours: tuple[Neighbour, ...]
+    far: tuple[str, ...]
 
 
 _HEX = [f"{byte:02x}" for byte in range(256)]
@@ -75,6 +100,11 @@ class _Wiring:
         self._lengths = numbering.of_families("/30", "/64")
         self._macs = 0
         self._on_lan: dict[int, Interface] = {}
+        self.machines |= {name: WiredNode(name, "switch") for name in layout.switches}
+        self._switches = frozenset(layout.switches)
+        self._members: dict[tuple[str, int], dict[int, _Member]] = {}
+        self._ports: dict[tuple[str, int], int] = {}
+        """A switch's port, counted from 1, by the link that is there."""
 
     def _mac(self) -> str:
         self._macs += 1
@@ -125,6 +155,8 @@ class _Wiring:
             port = Interface("", self._mac(), mtu, (), (), BARE, False)
             ends = [(edge.a, host, far), (network.switch, port, ())]
             return ends if edge.b == network.router else [(network.switch, port, ()), (edge.b, host, far)]
+        if {edge.a, edge.b} & self._switches:
+            return [self._switched(name, index, edge, mtu) for name in (edge.a, edge.b)]
         macs = self._mac(), self._mac()
         addresses = self._numbering.addresses(index, 1), self._numbering.addresses(index, 2)
         ends = []
@@ -141,12 +173,13 @@ class _Wiring:
         delayed = paths.forward_ns[index] > 0 or paths.backward_ns[index] > 0
         emulated = self._emulated(index, edge) if edge.role == "wan" or link.impaired or delayed else None
         steer = emulated is not None and emulated[2] == "user" and self._outline.host.clock == "live"
-        egress_of = self._egresses.before_emulator if emulated is not None else self._egresses.card
+        egress_of = self._egresses.before_emulator if emulated is not None else self._card_of(edge)
         ends = []
         for (name, bare, far), way in zip(self._attach(index, edge), (link.forward, link.backward), strict=True):
             machine = self.machines[name]
+            port = self._next_port(machine)
             interface = Interface(  # not `replace`, which takes a tenth of a large lab's time
-                self._next_port(machine),
+                port,
                 bare.mac,
                 mtu,
                 bare.addresses,
@@ -154,14 +187,93 @@ class _Wiring:
                 egress_of(name, machine.kind == "host", way, mtu),
                 steer,
             )
+            ends.append(End(name, port))
+            self.reach[name, index] = port, far
+            if edge.tagged or name in self._switches:
+                interface = self._with_vlans(machine, index, edge, interface)
             machine.interfaces.append(interface)
-            ends.append(End(name, interface.name))
-            self.reach[name, index] = interface.name, far
         a, b = ends
         if emulated is None:
             self.wires.append(Wire(edge.name, a, b))
         else:
             self._add_emulator(edge, mtu, a, b, *emulated)
+
+    def add_segment(self, segment: Segment) -> None:
+        """The members of a VLAN, which `add_edge` puts at their links: its router is the first."""
+        lengths = self._numbering.of_families(*(f"/{length}" for length in segment.lengths))
+        number = self._numbering.segments[segment]
+        mac, its_own = self._mac(), self._numbering.numbered(number, 1)
+        towards = tuple(Neighbour(address, mac) for address in its_own)
+        known: list[Neighbour] = []
+        for end, (host, way) in enumerate(segment.hosts.items(), 2):
+            its_mac, addresses = self._mac(), self._numbering.numbered(number, end)
+            known += [Neighbour(address, its_mac) for address in addresses]
+            member = _Member(segment.vlan, its_mac, _prefixes(addresses, lengths), towards, its_own)
+            self._members.setdefault((host, way[0]), {})[segment.vlan] = member
+        router = _Member(segment.vlan, mac, _prefixes(its_own, lengths), tuple(known), ())
+        self._members.setdefault((segment.router, segment.gateway), {})[segment.vlan] = router
+
+    def _switched(self, name: str, index: int, edge: Edge, mtu: int) -> tuple[str, Interface, tuple[str, ...]]:
+        """One end of a switch's link, as its untagged frames find it."""
+        untagged = next((vlan for vlan, tagged in vlans.carried(edge).items() if not tagged), 0)
+        member = self._members.get((name, index), {}).get(untagged)
+        if member is None:
+            return name, Interface("", self._mac(), mtu, (), (), BARE, False), ()
+        return name, Interface("", member.mac, mtu, member.prefixes, member.neighbours, BARE, False), member.far
+
+    def _with_vlans(self, machine: WiredNode, index: int, edge: Edge, port: Interface) -> VlanInterface:
+        """The interface with its VLANs; what its node has in those with a tag becomes interfaces of their own."""
+        carried = vlans.carried(edge)
+        for vlan in edge.tagged:
+            member = self._members.get((machine.name, index), {}).get(vlan)
+            if member is not None:
+                name = f"{port.name}.{vlan}"
+                inside = Interface(name, member.mac, port.mtu, member.prefixes, member.neighbours, BARE, port.steer)
+                machine.tagged.append(_in_vlans(inside, Vlans((vlan,), None, port.name)))
+                if member.far:
+                    self.reach[machine.name, index] = name, member.far
+        if machine.kind == "switch":
+            self._ports[machine.name, index] = len(machine.interfaces) + 1
+        untagged = next((vlan for vlan, tagged in carried.items() if not tagged), None)
+        return _in_vlans(port, Vlans(tuple(sorted(edge.tagged)), untagged, None))
+
+    def _card_of(self, edge: Edge) -> Callable[[str, bool, Settings, int], Egress]:
+        """The egress of a plain link's end, by node, whether that is a host, settings and MTU."""
+        if not {edge.a, edge.b} & self._switches:
+            return self._egresses.card
+        datapath, alone = self._outline.host.datapath, {edge.a, edge.b} & self._outline.paths.uplink.keys()
+
+        def card(name: str, is_host: bool, way: Settings, mtu: int) -> Egress:
+            found = (
+                self._egresses.card(name, is_host, way, mtu)
+                if alone
+                else self._egresses.port(way, mtu, ovs.AT_ONCE[datapath])
+            )
+            inside = name in self._switches and datapath == "netdev"
+            tag: Tag = "none" if not edge.tagged else "inside" if inside else "beside"
+            return with_tag(found, mtu, tag)
+
+        return card
+
+    def fill_switches(self) -> None:
+        """The programs of switches with VLANs, when all of their ports are known."""
+        facts, segments = self._outline.host, self._outline.switching.segments
+        behind: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        for segment in segments:
+            members = {host: way[0] for host, way in segment.hosts.items()} | {segment.router: segment.gateway}
+            macs = {name: self._members[name, index][segment.vlan].mac for name, index in members.items()}
+            for switch in segment.above:
+                for name, mac in macs.items():
+                    behind.setdefault((switch, segment.towards(switch, name)), []).append((segment.vlan, mac))
+        links = {(switch, number): index for (switch, index), number in self._ports.items()}
+        for switch in self._outline.layout.switches:
+            machine = self.machines[switch]
+            ports = []
+            for number, interface in enumerate(machine.interfaces, 1):
+                assert isinstance(interface, VlanInterface)
+                macs_here = tuple(behind.get((switch, links[switch, number]), ()))
+                ports.append(ovs.VlanPort(interface.name, interface.vlans, macs_here))
+            machine.services = ovs.vlan_services(ports, facts.datapath, at_boot=facts.clock == "virtual")
 
     def _add_emulator(
         self, edge: Edge, mtu: int, a: End, b: End, forward: Direction, backward: Direction, backend: backends.Backend
@@ -185,6 +297,10 @@ class _Wiring:
         forward = self._directions.direction(link.forward, there, "forward")
         backward = self._directions.direction(link.backward, back, "backward")
         return forward, backward, backends.choose(spec, self._outline.host, edge.name, link, forward, backward)
+
+
+def _in_vlans(port: Interface, of: Vlans) -> VlanInterface:
+    return VlanInterface(port.name, port.mac, port.mtu, port.addresses, port.neighbours, port.egress, port.steer, of)
 
 
 def _prefixes(addresses: Sequence[str], lengths: Sequence[str]) -> tuple[str, ...]:

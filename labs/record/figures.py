@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, get_args
 from labs.record import quantities
 from labs.record.metrics import AMBIGUOUS, METRICS
 from labs.record.quantities import Quantity, Selection
-from labs.record.series import SAMPLES, SERIES, Whose
+from labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
 from labs.units import NS_PER_SECOND, Duration, UnitError
 from labs.wording import nearest
 
@@ -88,10 +88,20 @@ class FigureSpec:
     def selections(self) -> tuple[Selection, ...]:
         """Whose, of all that it is made of and that is of flows."""
         chosen = [quantity.selection for quantity in self.quantities]
-        entry = SAMPLES.get(self.what) if self.kind in ("cdf", "ccdf", "box") else SERIES.get(self.what)
+        entry = self._entry
         if self.of and entry is not None and entry.whose in ("flow", "command"):
             chosen.append(quantities.selection(self.what, self.of))
         return tuple(each for each in chosen if each is not None)
+
+    @property
+    def _entry(self) -> Series | Samples | None:
+        return SAMPLES.get(self.what) if self.kind in ("cdf", "ccdf", "box") else SERIES.get(self.what)
+
+    @property
+    def captured(self) -> bool:
+        """Whether it is of packets that the scenario captures."""
+        of_packets = self._entry is not None and self._entry.table == "packets"
+        return of_packets or any(each.metric.captured for each in self.quantities)
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -49,7 +49,7 @@ def markdown() -> str:
         lines = [f"## {group}", "", "| metric | unit | better | meaning |", "|---|---|---|---|"]
         for name in names:
             metric = METRICS[name]
-            only = f" (steps with `{metric.step}`)" if metric.step else ""
+            only = f" (steps with `{metric.step}`)" if metric.step else " (`capture`)" if metric.captured else ""
             lines.append(f"| `{name}` | {metric.unit} | {metric.better or ''} | {metric.meaning}{only} |")
         parts.append("\n".join([*lines, ""]))
     plain = ", ".join(f"`{name}`" for name, metric in METRICS.items() if metric.emulated)

@@ -31,6 +31,7 @@ class Group(StrEnum):
     RTT = "Round-trip times of senders"
     UDP = "UDP"
     PING = "Ping"
+    PACKETS = "Captured packets"
     NETWORK = "Bottleneck, losses and starts"
 
 
@@ -63,6 +64,8 @@ class Metric:
     """It is of the load's bottleneck, and known only where that is an emulated link."""
     commands: bool = False
     """It is of what commands (`run:`) measured, not of flows: of all of them, of a step's or of a node's."""
+    captured: bool = False
+    """It is of packets that the scenario captures (`capture:`) at the flows' sources and sinks."""
     selectable: bool = True
     """It can be of other flows than the load's: `NAME of STEP`."""
     better: Better | None = None

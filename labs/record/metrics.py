@@ -418,6 +418,62 @@ _ALL = (
         better="less",
     ),
     Metric(
+        "mean one-way delay",
+        "ns",
+        "from the source's interface to the sink's, mean over packets with payload that were captured at both; one "
+        "clock stamped both",
+        Group.PACKETS,
+        captured=True,
+        comparable=True,
+        better="less",
+    ),
+    *(
+        Metric(
+            f"one-way delay {rank}",
+            "ns",
+            f"one-way delay that {share} of the packets with payload did not exceed, captured at source and sink",
+            Group.PACKETS,
+            captured=True,
+            comparable=rank == "p50",
+            better="less",
+        )
+        for rank, share in (("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
+    ),
+    Metric(
+        "reordering",
+        "share",
+        "of the packets captured at source and sink, those that came after one of their connection that was sent "
+        "later (RFC 4737, section 3.3, by the order in which they were sent)",
+        Group.PACKETS,
+        captured=True,
+        better="less",
+    ),
+    Metric(
+        "wire retransmissions",
+        "share",
+        "of TCP's data segments that left the source, those of which all bytes had left it before",
+        Group.PACKETS,
+        captured=True,
+        better="less",
+    ),
+    Metric(
+        "packet gap p99",
+        "ns",
+        "99 % of the times from a packet with payload to the next of its connection at the sink were no longer",
+        Group.PACKETS,
+        captured=True,
+        better="less",
+    ),
+    Metric(
+        "largest burst",
+        "ns",
+        "depth of the least token bucket at the bottleneck's rate to which each connection's packets conform as they "
+        "leave the source (RFC 2697), as the time that this rate takes for it; of the connection with the largest",
+        Group.PACKETS,
+        captured=True,
+        better="less",
+    ),
+    Metric(
         "reverse goodput",
         "bit/s",
         "aggregate of the flows of role reverse, while any of them was active",

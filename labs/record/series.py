@@ -89,6 +89,8 @@ _SERIES = (
            of_one=True),
     Series("ping rtt", "ns", "of an echo request, as ping prints it", "pings", "command", "rtt_ns",
            without="duplicate"),
+    Series("one-way delay", "ns", "of captured packets with payload, from the source's interface to the sink's, when "
+           "they were sent", "packets", "flow"),
     Series("drops", "packets", "packets that the link's queue dropped in a window", "links", "link", together="sum"),
 )  # fmt: skip
 
@@ -102,6 +104,10 @@ _SAMPLES = (
     Samples("queueing delay", "ns", "at the bottleneck: bytes that wait, as the time that its rate takes for them",
             "links", whose="link"),
     Samples("ping rtt", "ns", "of an echo request, as ping prints it", "pings", "rtt_ns", "duplicate", "command"),
+    Samples("one-way delay", "ns", "of a captured packet with payload, from the source's interface to the sink's",
+            "packets"),
+    Samples("packet gap", "ns", "from a captured packet with payload to the next of its connection, at the sink",
+            "packets"),
     Samples("start lateness", "ns", "from a flow's scheduled start to its first system call", "flows"),
     Samples("udp delay", "ns", "one-way delay that half of a UDP flow's packets did not exceed", "flows"),
     Samples("udp jitter", "ns", "of a UDP flow (RFC 3550, section 6.4.1)", "flows"),

@@ -1,5 +1,7 @@
 """Where a plan's nodes are drawn: routers by the kind of topology, hosts around their router, away from the middle.
 
+Switches with VLANs are drawn as routers are: hosts are around them, and they are a tree.
+
 Comes in: a plan, its links between hosts, switches and routers. Goes out: a point for each node.
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from labs.plan import Plan
+from labs.plan import Plan, VlanInterface
 
 Point = tuple[float, float]
 STEP = 190.0
@@ -18,10 +20,17 @@ SWITCH = 170.0
 
 def places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
     """In pixels; y grows downwards."""
-    routers = [node.name for node in plan.nodes if node.kind == "router"]
+    routers = [
+        node.name
+        for node in plan.nodes
+        if node.kind == "router"
+        or (node.kind == "switch" and any(isinstance(port, VlanInterface) for port in node.interfaces))
+    ]
     known = set(routers)
     core = [(a, b) for a, b in edges if a in known and b in known]
-    found = _routers(plan.topology, routers, core)
+    found = _routers(
+        plan.topology, routers, core, any(node.kind == "switch" for node in plan.nodes if node.name in known)
+    )
     above = _switches(plan, edges, known)
     leaves: dict[str, list[str]] = {router: [] for router in routers}
     neighbours: dict[str, list[str]] = {router: [] for router in routers}
@@ -51,7 +60,7 @@ def places(plan: Plan, edges: list[tuple[str, str]]) -> dict[str, Point]:
 
 def _switches(plan: Plan, edges: list[tuple[str, str]], routers: set[str]) -> dict[str, str]:
     """Each switch and its router."""
-    switches = {node.name for node in plan.nodes if node.kind == "switch"}
+    switches = {node.name for node in plan.nodes if node.kind == "switch"} - routers
     ends = [(a, b) if a in switches else (b, a) for a, b in edges]
     return {switch: router for switch, router in ends if switch in switches and router in routers}
 
@@ -76,7 +85,7 @@ def _free_sectors(busy: list[float]) -> list[tuple[float, float]]:
     return free if len(free) <= 2 else free[:1]
 
 
-def _routers(topology: str, routers: list[str], core: list[tuple[str, str]]) -> dict[str, Point]:
+def _routers(topology: str, routers: list[str], core: list[tuple[str, str]], with_switches: bool) -> dict[str, Point]:
     """Rows stay rows, grids stay grids, four domains surround their core; anything else is a circle, or its tree."""
     if topology == "grid":
         cells = {router: [int(part) for part in router.removeprefix("r").split("-")] for router in routers}
@@ -87,6 +96,9 @@ def _routers(topology: str, routers: list[str], core: list[tuple[str, str]]) -> 
     order = {router: index for index, router in enumerate(routers)}
     if len(core) == len(routers) - 1 and all(order[b] - order[a] == 1 for a, b in core):
         return {router: (index * 2 * STEP, 0.0) for index, router in enumerate(routers)}
+    tree = _tree(routers, core) if with_switches else None
+    if tree is not None:
+        return tree
     around = _by_neighbourhood(routers, core)
     radius = max(STEP, STEP * len(routers) / (2 * math.pi))
     turn = 2 * math.pi / max(1, len(routers))
@@ -94,6 +106,29 @@ def _routers(topology: str, routers: list[str], core: list[tuple[str, str]]) -> 
         router: (radius * math.cos(index * turn), radius * math.sin(index * turn))
         for index, router in enumerate(around)
     }
+
+
+def _tree(nodes: list[str], links: list[tuple[str, str]]) -> dict[str, Point] | None:
+    """From left to right, from one end of a longest way on; each beside the middle of what is behind it.
+
+    None: they are no tree.
+    """
+    import networkx as nx
+
+    graph: nx.Graph[str] = nx.Graph(links)
+    graph.add_nodes_from(nodes)
+    if not nx.is_tree(graph):
+        return None
+    first = list(nx.single_source_shortest_path_length(graph, nodes[0]))[-1]
+    depth = dict(nx.single_source_shortest_path_length(graph, first))
+    behind = {node: [other for other in graph[node] if depth[other] > depth[node]] for node in graph}
+    found: dict[str, Point] = {}
+    rows = 0
+    for node in nx.dfs_postorder_nodes(graph, first):
+        heights = [found[other][1] for other in behind[node]]
+        found[node] = (depth[node] * 1.5 * STEP, sum(heights) / len(heights) if heights else rows * 1.5 * STEP)
+        rows += not heights
+    return found
 
 
 def _by_neighbourhood(routers: list[str], core: list[tuple[str, str]]) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 from labs.plan import Link, Plan, Wire
+from labs.render import vlan_words
 from labs.render.labels import LETTER, LINE, Box, Labels
 from labs.render.places import Point, places
 from labs.stages import Direction
@@ -66,7 +67,8 @@ def picture(plan: Plan) -> str:
     natural = places(plan, [(edge.a, edge.b) for edge in edges])
     marks, cards = bottlenecks(plan), _cards(plan)
     usual = Counter(cards.values()).most_common(1)[0][0] if cards else ""
-    words = {edge.name: _words(edge, cards, usual, marks, len(plan.pairs)) for edge in edges}
+    vlans = vlan_words.of_links(plan)
+    words = {edge.name: _words(edge, cards, usual, marks, len(plan.pairs), vlans.get(edge.name, "")) for edge in edges}
     if len(plan.links) > _MANY:
         words = {}
     scale = 1.0
@@ -99,10 +101,11 @@ def _labelled(
     return labels, names, boxes
 
 
-def _words(edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int) -> list[str]:
+def _words(edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int, vlans: str) -> list[str]:
     """What stands at a link, a line each: its name, what it does, of how many pairs it is the bottleneck.
 
-    A plain link has words where its cards are not those that most have, or where several pairs share the bottleneck.
+    A plain link has words where its cards are not those that most have, or where several pairs share the bottleneck;
+    and its VLANs.
     """
     count = marks.get(edge.name, 0)
     marked = [f"bottleneck of {'all' if count == pairs else f'{count} of {pairs}'} pairs"] if count else []
@@ -110,14 +113,17 @@ def _words(edge: Edge, cards: dict[str, str], usual: str, marks: dict[str, int],
         marked = ["bottleneck"]
     if edge.link is not None:
         there, back = (_stages(way) for way in (edge.link.forward, edge.link.backward))
+        marked = [*([vlans] if vlans else []), *marked]
         if there == back:
             return [edge.name, *there, *marked]
         ways = [*(f"→ {line}" for line in there), *(f"← {line}" for line in back)]
         return [f"{edge.name} ({edge.a} → {edge.b})", *ways, *marked]
     card = cards.get(edge.name, "")
     if card and (card != usual or count > 1):
-        return [edge.name, card, *marked]
-    return []
+        return [edge.name, card, *([vlans] if vlans else []), *marked]
+    if vlans.startswith("trunk"):
+        return [edge.name, vlans]
+    return [vlans] if vlans else []
 
 
 def _stages(way: Direction) -> list[str]:

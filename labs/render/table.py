@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from labs.plan import Node, Pair, Plan
+from labs.plan import Interface, Node, Pair, Plan, VlanInterface
+from labs.render import vlan_words
 from labs.stages import Direction, Psp
 from labs.stages import delay as delays
 from labs.stages import loss as losses
@@ -33,10 +34,16 @@ def sheets(plan: Plan) -> list[Sheet]:
 def nodes(plan: Plan) -> list[list[str]]:
     """A row for each host, router and switch. Emulators, which have no addresses, are among the links."""
     return [
-        [node.name, _kind(node), " ".join(address for port in node.interfaces for address in port.addresses)]
+        [node.name, _kind(node), " ".join(address for port in node.interfaces for address in _addresses(port))]
         for node in plan.nodes
         if node.kind != "emulator"
     ]
+
+
+def _addresses(port: Interface) -> tuple[str, ...]:
+    """Those of an interface; of one that is a VLAN of another, its name before them."""
+    alone = not isinstance(port, VlanInterface) or port.vlans.parent is None
+    return port.addresses if alone else (f"{port.name}:", *port.addresses)
 
 
 def _kind(node: Node) -> str:
@@ -56,13 +63,15 @@ def links(plan: Plan) -> list[list[str]]:
         else:
             table.append([link.name, f"{link.a.node} → {link.b.node}", *there])
             table.append([link.name, f"{link.b.node} → {link.a.node}", *back])
+    of_links = vlan_words.of_links(plan)
     cards = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
     for wire in plan.wires:
         a, b = (cards[end.node, end.interface] for end in (wire.a, wire.b))
         if a is not None and b is not None:
             rate = " / ".join(dict.fromkeys(str(Rate(card.rate_bps)) for card in (a, b)))
             limit = " / ".join(dict.fromkeys(limit_words(card) for card in (a, b)))
-            table.append([wire.link, f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", "wire"])
+            other = ", ".join(["wire", *([of_links[wire.link]] if wire.link in of_links else [])])
+            table.append([wire.link, f"{wire.a.node} ↔ {wire.b.node}", rate, "0ms", limit, "drop-tail", "", other])
     return table
 
 

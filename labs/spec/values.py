@@ -330,4 +330,5 @@ DitherText = Annotated[
 RttText = Annotated[Duration | tuple[Duration, ...], PlainValidator(_rtt), _text("RTT", "100ms", "[10ms, 40ms]")]
 Mtu = Annotated[int, PlainValidator(_mtu), WithJsonSchema({"type": "integer", "minimum": 576, "maximum": 65535})]
 Seed = Annotated[int, Count(0, 2**63 - 1)]
+VlanId = Annotated[int, Count(1, 4094)]
 Ip = Annotated[Literal["4", "6", "dual"], PlainValidator(_ip), WithJsonSchema({"enum": ["4", "6", "dual"]})]

@@ -87,7 +87,7 @@ def plain_direction(framing: Framing, rate_bps: int, queue: Queue, delay_ns: int
 
 def framing_words(framing: Framing) -> str:
     """The framing's name as a description writes it, or the bytes that it adds."""
-    names = {38: "wire", 18: "ethernet", 0: "ip"}
+    names = {38: "wire", 18: "ethernet", 14: "header", 0: "ip"}
     return names.get(framing.overhead_bytes, f"+{framing.overhead_bytes}B")
 
 

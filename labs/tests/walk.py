@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from labs.plan import Hop, Interface, Link, Node, Plan
+from labs.plan import Hop, Interface, Link, Node, Plan, VlanInterface
 from labs.stages.delay import nominal_ns
 
 
@@ -44,19 +44,21 @@ class Network:
             if address in self.addresses(here, address.version):
                 return passed, delay
             port, hop = self.next_hop(here, address)
-            onward = self.far_end[here, port.name]
+            leaves, tag = self.on_wire(port)
+            onward = self.far_end[here, leaves]
             known = {n.address: n.mac for n in port.neighbours}.get(str(hop)) or self.asked(hop)
             while self.nodes[onward[0]].kind in ("emulator", "switch"):
                 passed.append(onward[0])
                 link = self.links.get(onward[0])
                 if link is None:
-                    onward = self.far_end[onward[0], self.forwards(onward[0], known)]
+                    leaves, tag = self.switched(*onward, known, tag)
+                    onward = self.far_end[onward[0], leaves]
                     continue
                 forward = onward[1] == link.port_a
                 assert onward[1] in (link.port_a, link.port_b)
                 delay += nominal_ns((link.forward if forward else link.backward).delay)
                 onward = self.far_end[link.node, link.port_b if forward else link.port_a]
-            there = self.ports[onward]
+            there = self.taken(*onward, tag)
             assert known == there.mac
             assert str(hop) in [a.split("/")[0] for a in there.addresses]
             assert port.mtu == there.mtu
@@ -83,6 +85,36 @@ class Network:
         """What address resolution finds: only hosts of one switch ask each other."""
         (found,) = [p.mac for (_, _), p in self.ports.items() if str(address) in [a.split("/")[0] for a in p.addresses]]
         return found
+
+    @staticmethod
+    def on_wire(port: Interface) -> tuple[str, int | None]:
+        """The interface by which packets leave, and their tag."""
+        if isinstance(port, VlanInterface) and port.vlans.parent is not None:
+            (vlan,) = port.vlans.tagged
+            return port.vlans.parent, vlan
+        return port.name, None
+
+    def taken(self, node: str, interface: str, tag: int | None) -> Interface:
+        """The interface to which a frame with this tag, or none, belongs."""
+        (found,) = [port for port in self.nodes[node].interfaces if self.on_wire(port) == (interface, tag)]
+        return found
+
+    def switched(self, switch: str, interface: str, mac: str, tag: int | None) -> tuple[str, int | None]:
+        """The port that a switch sends a frame to, and the frame's tag there."""
+        ports = self.nodes[switch].interfaces
+        if not isinstance(ports[0], VlanInterface):
+            return self.forwards(switch, mac), tag
+        (flows,) = [text for service in self.nodes[switch].services for text in service.files.values()]
+        number = 1 + [port.name for port in ports].index(interface)
+        seen = "vlan_tci=0x0000/0x0fff" if tag is None else f"dl_vlan={tag}"
+        (admitted,) = [line for line in flows.splitlines() if line.startswith(f"in_port={number},{seen},")]
+        vlan = int(admitted.split("load:")[1].split("-")[0])
+        (known,) = [line for line in flows.splitlines() if line.startswith(f"table=1,reg0={vlan},dl_dst={mac},")]
+        out = ports[int(known.split("output:")[1]) - 1]
+        assert isinstance(out, VlanInterface) and out.name != interface
+        assert ("strip_vlan" in known) == (vlan == out.vlans.untagged)
+        assert (f"mod_vlan_vid:{vlan}," in known) == (vlan in out.vlans.tagged)
+        return out.name, vlan if vlan in out.vlans.tagged else None
 
     def forwards(self, switch: str, mac: str) -> str:
         """The port that a switch's flows send a frame to."""

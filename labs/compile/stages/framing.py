@@ -8,7 +8,7 @@ from labs.stages import Framing
 from labs.traces import Opportunities
 from labs.units import Duration, Size, time_for
 
-FRAMING = {"wire": Framing(38, 84), "ethernet": Framing(18, 64), "ip": Framing(0, 0)}
+FRAMING = {"wire": Framing(38, 84), "ethernet": Framing(18, 64), "header": Framing(14, 0), "ip": Framing(0, 0)}
 ETHERNET_HEADER = 14
 SLOWEST_PACKET = Duration.parse("10s")
 

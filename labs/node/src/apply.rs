@@ -18,12 +18,13 @@ use ewan_system::netlink::{Batch, Socket};
 use ewan_system::{fault, schedule};
 use serde::Serialize;
 
+use crate::cards::Taken;
 use crate::ethtool::Offloads;
 use crate::fill::{self, Notes};
 use crate::layout::{Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
 use crate::plan::{self, Plan};
-use crate::{down, hosts, parallel, services};
+use crate::{cards, down, hosts, parallel, services, vlans};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -84,9 +85,10 @@ pub fn run(plan_file: &Path, state: &Path, serve: bool) -> Result<(), String> {
     // Another lab's spinner may have real-time priority on one of the others; a lock held there waits for long.
     let _ = schedule::keep_to(&plan.host_cpus);
     let mut manifest = Manifest::of(&plan)?;
+    manifest.cards = cards::record(&plan, &manifest.id, state)?;
     manifest.create(state)?;
     let work = Work { plan: &plan, layout: &layout, state, serve, notes: Notes::default(), foreign: Mutex::default() };
-    let made = work.fill_state(&manifest, &text).and_then(|()| work.make());
+    let made = work.fill_state(&manifest, &text).and_then(|()| work.make(manifest.cards.as_ref()));
     made.map_err(|error| {
         let foreign = work.foreign.lock().expect("no thread panicked");
         manifest.namespaces.retain(|name| !foreign.contains(name));
@@ -115,7 +117,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn make(&self) -> Result<(), String> {
+    fn make(&self, taken: Option<&Taken>) -> Result<(), String> {
         let mut phases = Vec::new();
         let mut start = Instant::now();
         let mut phase = |name| {
@@ -128,6 +130,13 @@ impl Work<'_> {
         phase("namespaces");
         make_wires(self.layout, &made)?;
         phase("wires");
+        if let Some(taken) = taken {
+            cards::take(taken, |number| {
+                let (node, port) = self.layout.cards[number];
+                (&made[node].namespace, &made[node].socket, &nodes[node].ports[port])
+            })?;
+            phase("cards");
+        }
         let offloads = OnceLock::new();
         parallel::run(THREADS, nodes.len(), |number| self.fill(&nodes[number], &made[number], &offloads))?;
         phase("nodes");
@@ -139,7 +148,7 @@ impl Work<'_> {
             format: "ewan-applied/1",
             lab: &self.plan.lab,
             namespaces: made.len(),
-            interfaces: 2 * self.layout.wires.len(),
+            interfaces: 2 * self.layout.wires.len() + self.layout.cards.len(),
             warnings: self.notes.take(),
             phases_us: phases,
         };
@@ -174,6 +183,7 @@ impl Work<'_> {
         if fill::needs_files(placed) {
             namespace::enter(&made.namespace).map_err(|error| format!("node {}: {error}", placed.node.name))?;
         }
+        vlans::make(&made.socket, placed, false, &|port| Ok(port.index))?;
         fill::settle(placed, &made.socket, self.plan, offloads, &self.notes)?;
         fault::step();
         let mut batch = Batch::default();

@@ -1,7 +1,7 @@
 //! Removes a lab: exactly what its manifest names, whatever state it is in, as often as asked.
 //!
-//! In: a state directory. Out: what was removed, with the spinners' last counters. Order: processes, namespaces,
-//! processes that entered meanwhile, files, and the state directory with the manifest last, so that an interrupted removal can be taken up again.
+//! In: a state directory. Out: what was removed, with the spinners' last counters. Order: processes, the host's cards,
+//! namespaces, processes that entered meanwhile, files, and the state directory with the manifest last, so that an interrupted removal can be taken up again.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use ewan_system::{fault, namespace};
 use serde::Serialize;
 use serde_json::{json, Value};
 
+use crate::cards::{self, GivenBack};
 use crate::manifest::{self, Manifest};
 use crate::process::{self, Ended, Members, Process};
 
@@ -24,6 +25,8 @@ const OTHERS_END: Duration = Duration::from_secs(1);
 pub struct Removed {
     lab: Option<String>,
     namespaces: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cards: Vec<GivenBack>,
     processes: Vec<Ended>,
     paths: Vec<PathBuf>,
     /// Per spinner its answer to "stats" before it was ended, or why there is none.
@@ -37,7 +40,8 @@ pub fn run(state: &Path) -> Result<(), String> {
 }
 
 pub fn remove(state: &Path) -> Result<Removed, String> {
-    let mut removed = Removed { lab: None, namespaces: vec![], processes: vec![], paths: vec![], spinners: vec![] };
+    let mut removed =
+        Removed { lab: None, namespaces: vec![], cards: vec![], processes: vec![], paths: vec![], spinners: vec![] };
     let Some(manifest) = Manifest::read(state)? else {
         if manifest::remove_unfinished(state)? {
             removed.paths.push(state.into());
@@ -59,6 +63,11 @@ pub fn remove(state: &Path) -> Result<Removed, String> {
         killed.map_err(|left| format!("lab {}: {left}; end what starts it and try again", manifest.lab))
     };
     removed.processes.extend(kill_all()?);
+    // Before their namespaces go: what the kernel makes of a card then depends on its driver.
+    if let Some(taken) = &manifest.cards {
+        let given = cards::give_back(taken, manifest.age());
+        removed.cards = given.map_err(|error| format!("lab {}: {error}; try again", manifest.lab))?;
+    }
     for (name, path) in manifest.namespaces.iter().zip(&namespaces) {
         if namespace::remove(path)? {
             removed.namespaces.push(name.clone());

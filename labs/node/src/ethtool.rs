@@ -1,10 +1,11 @@
 //! Offloads off: every packet on a lab's interface is one packet of at most the MTU. Where a program of ours carries
 //! it, its checksum is complete too; within the kernel an unfinished one costs less and means the same.
 //!
-//! In: a socket of the interface's namespace and its name. Out: nothing, or what stayed on. One `ioctl` an
-//! interface; the features' numbers differ between kernels, so they are looked up by name once
-//! (linux/ethtool.h: ETHTOOL_GSTRINGS, ETHTOOL_GFEATURES, ETHTOOL_SFEATURES).
+//! In: a socket of the interface's namespace and its name. Out: nothing, or what stayed on; of a card also what was on
+//! before, to be set again. One `ioctl` an interface; the features' numbers differ between kernels, so they are looked up
+//! by name once (linux/ethtool.h: ETHTOOL_GSTRINGS, ETHTOOL_GFEATURES, ETHTOOL_SFEATURES).
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -22,6 +23,70 @@ const GFEATURES: u32 = 0x3a;
 const SFEATURES: u32 = 0x3b;
 const SET_OF_FEATURES: u32 = 4;
 const NAME: usize = 32;
+
+/// The features of one interface: the names of all that the kernel knows, and of each whether it can be changed here, whether
+/// it was asked for, and whether it is on.
+pub struct Features {
+    names: Vec<String>,
+    /// Per 32 of them: available, requested, active, never changed.
+    blocks: Vec<[u32; 4]>,
+}
+
+impl Features {
+    pub fn of(socket: impl AsFd, interface: &str) -> Result<Self, String> {
+        let mut info = [GSSET_INFO, 0, 1 << SET_OF_FEATURES, 0, 0];
+        ask(&socket, interface, &mut info)?;
+        let count = info[4] as usize;
+        let mut names = vec![0u32; 3 + count * NAME / 4];
+        names[..3].copy_from_slice(&[GSTRINGS, SET_OF_FEATURES, count as u32]);
+        ask(&socket, interface, &mut names)?;
+        let names = (0..count).map(|index| {
+            let words = &names[3 + index * NAME / 4..][..NAME / 4];
+            let bytes: Vec<u8> =
+                words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        Ok(Features { names: names.collect(), blocks: blocks(socket, interface, count)? })
+    }
+
+    fn those(&self, which: usize) -> impl Iterator<Item = &String> {
+        let set = move |index: usize| self.blocks[index / 32][which] >> (index % 32) & 1 == 1;
+        self.names.iter().enumerate().filter(move |(index, _)| set(*index)).map(|(_, name)| name)
+    }
+
+    /// The names of those that can be changed here and were asked for.
+    pub fn asked_for(&self) -> Vec<String> {
+        let changeable: Vec<_> = self.those(0).collect();
+        self.those(1).filter(|name| changeable.contains(name)).cloned().collect()
+    }
+
+    /// Asks for these, of those that can be changed here, and for no others.
+    pub fn set(&self, socket: impl AsFd, interface: &str, wanted: &BTreeSet<&str>) -> Result<(), String> {
+        let valid: Vec<u32> = self.blocks.iter().map(|block| block[0]).collect();
+        let mut values = vec![0u32; valid.len()];
+        for (index, _) in self.names.iter().enumerate().filter(|(_, name)| wanted.contains(name.as_str())) {
+            values[index / 32] |= 1 << (index % 32) & valid[index / 32];
+        }
+        // What is asked for and does not come on did not before either.
+        request(socket, interface, &valid, &values).map(drop)
+    }
+}
+
+/// The blocks of `count` features; see `Features`.
+fn blocks(socket: impl AsFd, interface: &str, count: usize) -> Result<Vec<[u32; 4]>, String> {
+    let most = count.div_ceil(32);
+    let mut features = vec![0u32; 2 + most * 4];
+    features[..2].copy_from_slice(&[GFEATURES, most as u32]);
+    ask(&socket, interface, &mut features)?;
+    Ok(features[2..].chunks_exact(4).map(|block| [block[0], block[1], block[2], block[3]]).collect())
+}
+
+/// Sets of the features in `valid` those in `values`, and no others; false where one stays otherwise.
+fn request(socket: impl AsFd, interface: &str, valid: &[u32], values: &[u32]) -> Result<bool, String> {
+    let mut request = vec![SFEATURES, valid.len() as u32];
+    request.extend(valid.iter().zip(values).flat_map(|(valid, values)| [*valid, *values]));
+    ask(socket, interface, &mut request).map(|answer| answer == 0)
+}
 
 /// Which features to clear, as 32-bit blocks; and the names of all that the kernel knows.
 pub struct Offloads {
@@ -56,27 +121,10 @@ impl Offloads {
     /// Looks the features up on one interface; all of a kernel's veths have the same.
     /// With `checksums`, these are not left to a card either, and then pages of a file are copied into packets.
     pub fn of(socket: impl AsFd, interface: &str, checksums: bool) -> Result<Self, String> {
-        let mut info = [GSSET_INFO, 0, 1 << SET_OF_FEATURES, 0, 0];
-        ask(&socket, interface, &mut info)?;
-        let count = info[4] as usize;
-        let mut names = vec![0u32; 3 + count * NAME / 4];
-        names[..3].copy_from_slice(&[GSTRINGS, SET_OF_FEATURES, count as u32]);
-        ask(&socket, interface, &mut names)?;
-        let blocks = count.div_ceil(32);
-        let mut features = vec![0u32; 2 + blocks * 4];
-        features[..2].copy_from_slice(&[GFEATURES, blocks as u32]);
-        ask(&socket, interface, &mut features)?;
-        let names: Vec<String> = (0..count)
-            .map(|index| {
-                let words = &names[3 + index * NAME / 4..][..NAME / 4];
-                let bytes: Vec<u8> =
-                    words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
-                String::from_utf8_lossy(&bytes).into_owned()
-            })
-            .collect();
-        let mut clear = vec![0u32; blocks];
+        let Features { names, blocks } = Features::of(socket, interface)?;
+        let mut clear = vec![0u32; blocks.len()];
         for (index, name) in names.iter().enumerate() {
-            let changeable = features[2 + index / 32 * 4] >> (index % 32) & 1 == 1;
+            let changeable = blocks[index / 32][0] >> (index % 32) & 1 == 1;
             if changeable && (beyond_one_packet(name) || checksums && name.starts_with("tx-checksum-")) {
                 clear[index / 32] |= 1 << (index % 32);
             }
@@ -86,12 +134,8 @@ impl Offloads {
 
     /// Those of them that are on at an interface.
     fn left_on(&self, socket: impl AsFd, interface: &str) -> Result<Vec<String>, String> {
-        let blocks = self.clear.len();
-        let mut features = vec![0u32; 2 + blocks * 4];
-        features[..2].copy_from_slice(&[GFEATURES, blocks as u32]);
-        ask(&socket, interface, &mut features)?;
-        // Of each block: available, requested, active, never changed.
-        let on = |index: usize| features[4 + index / 32 * 4] & self.clear[index / 32] & 1 << (index % 32) != 0;
+        let blocks = blocks(socket, interface, self.names.len())?;
+        let on = |index: usize| blocks[index / 32][2] & self.clear[index / 32] & 1 << (index % 32) != 0;
         Ok(self.names.iter().enumerate().filter(|(index, _)| on(*index)).map(|(_, name)| name.clone()).collect())
     }
 
@@ -99,14 +143,19 @@ impl Offloads {
         self.set(socket, interface, false)
     }
 
+    /// The same of a card, whose driver may have its own mind; gives those that stayed on.
+    pub fn off_where_possible(&self, socket: impl AsFd, interface: &str) -> Result<Vec<String>, String> {
+        let off = request(&socket, interface, &self.clear, &vec![0; self.clear.len()]);
+        off.map_err(|error| format!("switching offloads off: {error}"))?;
+        self.left_on(socket, interface)
+    }
+
     fn set(&self, socket: impl AsFd, interface: &str, on: bool) -> Result<(), String> {
         let word = if on { "on" } else { "off" };
-        let mut request = vec![SFEATURES, self.clear.len() as u32];
-        request.extend(self.clear.iter().flat_map(|valid| [*valid, if on { *valid } else { 0 }]));
-        match ask(&socket, interface, &mut request) {
+        let values: Vec<u32> = self.clear.iter().map(|valid| if on { *valid } else { 0 }).collect();
+        match request(socket, interface, &self.clear, &values) {
             // What a port has not got cannot be switched on.
-            Ok(0) => Ok(()),
-            Ok(_) if on => Ok(()),
+            Ok(all) if all || on => Ok(()),
             Ok(_) => Err("some offloads stayed on".into()),
             Err(error) => Err(format!("switching offloads {word}: {error}")),
         }
@@ -126,7 +175,7 @@ pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
         let path = plan.netns_path(&node.name);
         namespace::within(&path, &home, || {
             let socket = Socket::open().map_err(|error| error.to_string())?;
-            for Interface { name, .. } in &node.interfaces {
+            for Interface { name, .. } in node.interfaces.iter().filter(|each| each.parent().is_none()) {
                 let mut look = || {
                     let offloads = match known.take() {
                         Some(offloads) => offloads,
@@ -158,7 +207,7 @@ pub fn run(state: &Path, on: bool) -> Result<(), String> {
         namespace::within(&plan.netns_path(&node.name), &home, || {
             let socket = Socket::open().map_err(|error| error.to_string())?;
             let mut batch = Batch::default();
-            for Interface { name, .. } in &node.interfaces {
+            for Interface { name, .. } in node.interfaces.iter().filter(|each| each.parent().is_none()) {
                 let at = format!("{}:{name}", node.name);
                 let set = Offloads::of(&socket, name, false).and_then(|known| known.set(&socket, name, on));
                 set.map_err(|error| format!("{at}: {error}"))?;

@@ -97,9 +97,25 @@ pub fn settle(
     let checksums = leave_the_kernel(plan);
     for port in &placed.ports {
         let interface = &port.interface.name;
+        if port.interface.parent().is_some() {
+            // One of the kernel's VLANs follows its parent; what else it has is never seen on a wire.
+            if let Ok(own) = Offloads::of(socket, interface, checksums) {
+                let _ = own.off(socket, interface);
+            }
+            continue;
+        }
+        let wrong = |error: String| format!("{name}:{interface}: {error}");
+        if let Some(card) = port.card {
+            let stayed =
+                Offloads::of(socket, interface, checksums).and_then(|own| own.off_where_possible(socket, interface));
+            for feature in stayed.map_err(wrong)? {
+                notes.warn(format!("card {} at {name}:{interface} keeps its offload {feature}", card.name));
+            }
+            continue;
+        }
         let known = offloads.get_or_init(|| Offloads::of(socket, interface, checksums));
         let off = known.as_ref().map_err(Clone::clone).and_then(|known| known.off(socket, interface));
-        off.map_err(|error| format!("{name}:{interface}: {error}"))?;
+        off.map_err(wrong)?;
     }
     set_sysctls(placed, notes, true)?;
     if placed.ports.iter().any(|port| port.interface.steer) {

@@ -66,6 +66,11 @@ impl Sysfs {
         mounted_nowhere(c"sysfs", &[]).map(Sysfs)
     }
 
+    /// Whether there is a file or directory of this path.
+    pub fn has(&self, path: &str) -> bool {
+        openat(&self.0, path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).is_ok()
+    }
+
     /// Has an interface's received packets processed on `cpus`.
     pub fn steer(&self, interface: &str, cpus: &[u32]) -> std::io::Result<()> {
         write_below(&self.0, &format!("class/net/{interface}/queues/rx-0/rps_cpus"), &mask(cpus))

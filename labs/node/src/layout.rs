@@ -5,18 +5,22 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::plan::{Backend, End, Interface, Link, Node, Plan, HEADINGS};
+use crate::plan::{Backend, Card, End, Interface, Link, Node, Plan, HEADINGS};
 use crate::{qdisc, services};
 
 /// As descriptions have it (labs/spec/values.py).
 const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
+/// IEEE 802.1Q, table 9-2.
+const VLANS: std::ops::RangeInclusive<u16> = 1..=4094;
 /// Numbers of interfaces start after the loopback's and are unique in the lab: both ends of a veth know the other's.
 const FIRST_INDEX: u32 = 2;
 
 pub struct Layout<'a> {
     pub nodes: Vec<PlacedNode<'a>>,
-    /// Per wire: (node, interface) of both ends.
+    /// Per wire that is no cable: (node, interface) of both ends.
     pub wires: Vec<[(usize, usize); 2]>,
+    /// Per card of the plan.
+    pub cards: Vec<(usize, usize)>,
 }
 
 pub struct PlacedNode<'a> {
@@ -30,6 +34,8 @@ pub struct PlacedPort<'a> {
     pub interface: &'a Interface,
     pub index: u32,
     pub mac: [u8; 6],
+    /// The host's card that it is.
+    pub card: Option<&'a Card>,
 }
 
 /// Letters, digits, '-', '_' and '.', for names become parts of paths.
@@ -108,34 +114,78 @@ impl<'a> Layout<'a> {
                     let why = format!("mtu {}: write {} to {}", interface.mtu, MTUS.start(), MTUS.end());
                     return Err(at(node, interface, &why));
                 }
-                Ok(PlacedPort { interface, index, mac })
+                let is = |card: &&Card| card.end.node == node.name && card.end.interface == interface.name;
+                Ok(PlacedPort { interface, index, mac, card: plan.cards.iter().find(is) })
             });
             let ports = ports.collect::<Result<Vec<_>, String>>()?;
+            ports.iter().try_for_each(|port| check_vlans(node, port.interface))?;
             let link = links.remove(node.name.as_str()).map(|link| link_ports(link, &ports)).transpose()?;
             nodes.push(PlacedNode { node, ports, link });
         }
         if let Some((node, link)) = links.into_iter().next() {
             return Err(format!("link {}: the plan has no node {node}", link.name));
         }
-        let mut wired = HashSet::new();
-        let mut find = |end: &End| {
+        let find = |end: &End| {
             let node = *numbers.get(end.node.as_str()).ok_or_else(|| format!("the plan has no node {}", end.node))?;
             let ports: &[PlacedPort] = &nodes[node].ports;
             let port = ports.iter().position(|port| port.interface.name == end.interface);
             let port = port.ok_or_else(|| format!("the plan has no interface {}:{}", end.node, end.interface))?;
-            if !wired.insert((node, port)) {
-                return Err(format!("two wires of the plan end at {}:{}", end.node, end.interface));
-            }
             Ok((node, port))
         };
-        let wires = plan.wires.iter().map(|wire| Ok([find(&wire.a)?, find(&wire.b)?]));
-        let wires = wires.collect::<Result<_, String>>()?;
+        let cards = plan.cards.iter().map(|card| find(&card.end)).collect::<Result<Vec<_>, String>>()?;
+        let is_card = |(node, port): &(usize, usize)| nodes[*node].ports[*port].card.is_some();
+        let mut wired: HashSet<_> = HashSet::new();
+        let mut wires = Vec::new();
+        for wire in &plan.wires {
+            let ends = [find(&wire.a)?, find(&wire.b)?];
+            if let Some(end) =
+                [&wire.a, &wire.b].into_iter().zip(ends).find_map(|(end, place)| (!wired.insert(place)).then_some(end))
+            {
+                return Err(format!("two wires of the plan end at {}:{}", end.node, end.interface));
+            }
+            match ends.iter().filter(|end| is_card(end)).count() {
+                0 => wires.push(ends),
+                2 => {}
+                _ => {
+                    return Err(format!("link {}: a card is at one end of its wire, and none at the other", wire.link))
+                }
+            }
+        }
+        let mut known = HashSet::new();
+        for (card, place) in plan.cards.iter().zip(&cards) {
+            check_name("card", &card.name, 15)?;
+            let Card { name, end: End { node, interface }, .. } = card;
+            if !known.insert(Some(name)) {
+                return Err(format!("two interfaces of the plan are the card {name}"));
+            }
+            if cards.iter().filter(|other| *other == place).count() > 1 {
+                return Err(format!("{node}:{interface} is two cards of the plan"));
+            }
+            wired.insert(*place);
+        }
         for (number, placed) in nodes.iter().enumerate() {
-            if let Some(port) = (0..placed.ports.len()).find(|port| !wired.contains(&(number, *port))) {
+            let alone = |port: &usize| placed.ports[*port].interface.parent().is_none();
+            if let Some(port) = (0..placed.ports.len()).filter(alone).find(|port| !wired.contains(&(number, *port))) {
                 return Err(at(placed.node, placed.ports[port].interface, "no wire of the plan ends here"));
             }
         }
-        Ok(Layout { nodes, wires })
+        Ok(Layout { nodes, wires, cards })
+    }
+}
+
+/// An interface that is a VLAN of another one stands after it and has that VLAN alone.
+fn check_vlans(node: &Node, interface: &Interface) -> Result<(), String> {
+    let Some(vlans) = &interface.vlans else { return Ok(()) };
+    if let Some(vlan) = vlans.tagged.iter().chain(&vlans.untagged).find(|vlan| !VLANS.contains(*vlan)) {
+        return Err(at(node, interface, &format!("VLAN {vlan}: write {} to {}", VLANS.start(), VLANS.end())));
+    }
+    let Some(parent) = &vlans.parent else { return Ok(()) };
+    let before = node.interfaces.iter().take_while(|other| other.name != interface.name);
+    let known = before.filter(|other| other.parent().is_none()).any(|other| other.name == *parent);
+    match (known, vlans.tagged.len(), vlans.untagged) {
+        (true, 1, None) => Ok(()),
+        (false, ..) => Err(at(node, interface, &format!("is a VLAN of {parent}, which is not before it"))),
+        _ => Err(at(node, interface, "is one VLAN, with a tag: write it alone")),
     }
 }
 
@@ -224,6 +274,30 @@ mod tests {
         assert_eq!(said(&plan(forward, &wire.replace(r#""b", "i"#, r#""c", "i"#))), "the plan has no node c");
         assert!(said(&plan("kernel/panic", wire)).contains("is the host's"));
         assert!(said(&plan("net/../kernel/panic", wire)).contains("is the host's"));
+    }
+
+    #[test]
+    fn an_interface_that_is_a_vlan_of_another_has_one_id_and_stands_after_it() {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/campus.plan.json");
+        let plan = crate::plan::read(std::path::Path::new(golden)).expect("a golden plan");
+        let at = plan.nodes.iter().position(|node| node.name == "r1").expect("r1");
+        let said = |change: &dyn Fn(&mut Vec<Interface>)| {
+            let mut changed = plan.clone();
+            change(&mut changed.nodes[at].interfaces);
+            Layout::of(&changed).err().unwrap_or_default()
+        };
+        let of = |ports: &mut Vec<Interface>, change: &dyn Fn(&mut crate::plan::Vlans)| {
+            change(ports[2].vlans.as_mut().expect("eth0.10"));
+        };
+        assert_eq!(said(&|_| {}), "");
+        assert_eq!(said(&|ports| of(ports, &|own| own.tagged = vec![4095])), "r1:eth0.10: VLAN 4095: write 1 to 4094");
+        let two = said(&|ports| of(ports, &|own| own.tagged = vec![10, 20]));
+        assert_eq!(two, "r1:eth0.10: is one VLAN, with a tag: write it alone");
+        let lost = said(&|ports| of(ports, &|own| own.parent = Some("eth7".into())));
+        assert_eq!(lost, "r1:eth0.10: is a VLAN of eth7, which is not before it");
+        assert_eq!(said(&|ports| ports.swap(0, 2)), "r1:eth0.10: is a VLAN of eth0, which is not before it");
+        let alone = said(&|ports| of(ports, &|own| own.parent = None));
+        assert_eq!(alone, "r1:eth0.10: no wire of the plan ends here");
     }
 
     #[test]

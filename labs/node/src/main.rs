@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 mod apply;
 mod batch;
 mod capture;
+mod cards;
 mod carrier;
 mod container;
 mod converge;
@@ -36,6 +37,7 @@ mod process;
 mod qdisc;
 mod ready;
 mod services;
+mod vlans;
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]

@@ -6,11 +6,13 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use ewan_system::fault;
 use nix::fcntl::{renameat2, RenameFlags, AT_FDCWD};
 use serde::{Deserialize, Serialize};
 
+use crate::cards::Taken;
 use crate::plan::{NodeKind, Plan};
 
 pub const FORMAT: &str = "ewan-manifest/1";
@@ -35,6 +37,9 @@ pub struct Manifest {
     pub directories: Vec<PathBuf>,
     /// How many spinners the plan has.
     pub spinners: usize,
+    /// The host's cards, as they were before the lab touched them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cards: Option<Taken>,
 }
 
 impl Manifest {
@@ -46,7 +51,7 @@ impl Manifest {
         if only_labs_use(Path::new(PER_NAMESPACE_FILES)) {
             directories.push(PER_NAMESPACE_FILES.into());
         }
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Ok(Manifest {
             format: FORMAT.into(),
             lab: plan.lab.clone(),
@@ -56,6 +61,7 @@ impl Manifest {
             paths: per_namespace.iter().map(|directory| directory.join("hosts")).collect(),
             directories,
             spinners: plan.spinners.len(),
+            cards: None,
         })
     }
 
@@ -77,6 +83,12 @@ impl Manifest {
             return Err(format!("{}: {name:?} is not the name of a lab's namespace", path.display()));
         }
         Ok(Some(manifest))
+    }
+
+    /// How long ago it was made; nothing where the clock was set back since.
+    pub fn age(&self) -> Duration {
+        let then = SystemTime::UNIX_EPOCH + Duration::from_nanos(self.created_unix_ns);
+        SystemTime::now().duration_since(then).unwrap_or_default()
     }
 
     /// Writes the manifest so that it survives whatever happens next; fails if there is one already.

@@ -28,6 +28,20 @@ pub struct Plan {
     pub pairs: Vec<Pair>,
     /// CPUs for end hosts and routers: programs run here, and received packets are steered here.
     pub host_cpus: Vec<u32>,
+    /// Interfaces that are the host's own network cards. A wire between two of them is a cable.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<Card>,
+}
+
+/// An interface of a node that is a network card of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// On the host.
+    pub name: String,
+    pub end: End,
+    /// It keeps its own MAC address: who is at the other end of the cable is not the lab's, and may know others' of the same lab.
+    pub own_mac: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +138,27 @@ pub struct Interface {
     pub egress: Egress,
     /// Received packets are processed on `host_cpus` (RPS), not on the spinner's CPU that delivers them.
     pub steer: bool,
+    /// Of a switch's port, and of an interface whose frames have tags (IEEE 802.1Q).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlans: Option<Vlans>,
+}
+
+/// The VLANs of an interface: those whose frames have a tag, and that of the untagged ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vlans {
+    pub tagged: Vec<u16>,
+    pub untagged: Option<u16>,
+    /// Of an interface that is one VLAN of another one of its node: that one, which stands before it.
+    pub parent: Option<String>,
+}
+
+impl Interface {
+    /// The interface whose VLAN it is, and that VLAN; None for one that has a wire of its own.
+    pub fn parent(&self) -> Option<(&str, u16)> {
+        let vlans = self.vlans.as_ref()?;
+        Some((vlans.parent.as_deref()?, *vlans.tagged.first()?))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

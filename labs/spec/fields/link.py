@@ -5,7 +5,7 @@ Where a setting is None here, nobody wrote it; the compiler knows the default.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -29,6 +29,7 @@ from labs.spec.values import (
     PeakText,
     RateText,
     SlotText,
+    VlanId,
 )
 
 
@@ -42,10 +43,10 @@ class Direction(Model):
         None, description="what may wait, without the delay line; wan 1BDP of the longest RTT, access 1000pkt if absent"
     )
     queue: Queue | None = Field(None, description="queue discipline; drop-tail if absent", examples=["codel"])
-    framing: Literal["wire", "ethernet", "ip"] | None = Field(
+    framing: Literal["wire", "ethernet", "header", "ip"] | None = Field(
         None,
         description="what a packet's length counts beyond IP: wire 38 B (header 14, FCS 4, preamble and gap 20), "
-        "ethernet 18 B, ip nothing; wire if absent",
+        "ethernet 18 B, header 14 B (what tc counts), ip nothing; wire if absent",
     )
     loss: Loss | None = Field(None, description="loss model; none if absent", examples=["0.1%"])
     corrupt: FractionText | None = Field(None, description="packets with one flipped bit; none if absent")
@@ -178,5 +179,17 @@ class GraphLink(Link):
     between: tuple[Name, Name] = Field(description="the two ends; `forward` goes from the first", examples=["[a, r1]"])
     name: Name | None = Field(None, description="the first end, a hyphen, the second end if absent")
     role: Literal["wan", "access"] | None = Field(
-        None, description="access where one end is a host, else wan, if absent", examples=["wan"]
+        None, description="access where one end is a host or a switch, else wan, if absent", examples=["wan"]
+    )
+    vlan: VlanId | None = Field(
+        None,
+        description="of a switch's link: the VLAN of its untagged frames, as of an access port; beside `trunk` the "
+        "native VLAN; 1 if both are absent",
+        examples=["10"],
+    )
+    trunk: Annotated[tuple[VlanId, ...], Field(min_length=1)] | None = Field(
+        None,
+        description="of a switch's link: the VLANs whose frames cross it with a tag (IEEE 802.1Q); a router has an "
+        "interface in each of them, a host is in one",
+        examples=["[10, 20]"],
     )

@@ -54,7 +54,7 @@ class Pacing(Model):
     burst: DepthText | None = Field(
         None, description="of `tbf`; what the rate sends in 1 ms, 4 packets at least, if absent", examples=["100kB"]
     )
-    framing: Literal["wire", "ethernet", "ip"] | None = Field(
+    framing: Literal["wire", "ethernet", "header", "ip"] | None = Field(
         None,
         description="what a packet's length counts beyond IP, as of a link; exact for all packets with `psp`, for full "
         "ones with `tbf` and `fq`; wire if absent",

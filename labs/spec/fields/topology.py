@@ -14,10 +14,15 @@ Hosts = Annotated[tuple[Name, ...], Field(min_length=2)]
 
 
 class Graph(Model):
-    """Any hosts, routers and links."""
+    """Any hosts, switches, routers and links."""
 
     hosts: Hosts = Field(description="end hosts, each with one link", examples=["[a, b]"])
     routers: tuple[Name, ...] = Field(description="what the hosts hang on", examples=["[r1]"])
+    switches: tuple[Name, ...] = Field(
+        (),
+        description="Open vSwitches, which forward between hosts and routers of one VLAN; none if absent",
+        examples=["[s1, s2]"],
+    )
     links: tuple[GraphLink, ...] = Field(description="each with the settings of a link")
     pairs: tuple[tuple[Name, Name], ...] | None = Field(
         None, description="hosts that are meant to talk; each host with the next one if absent", examples=["[[a, b]]"]
@@ -101,7 +106,7 @@ class Topology(OneOf):
     fishbone: Fishbone | None = Field(None, description="a spine with a rib on both sides of each router")
     four_domain: FourDomain | None = Field(None, alias="four-domain", description="four sites around a core")
     grid: Grid | None = Field(None, description="routers in rows and columns")
-    graph: Graph | None = Field(None, description="any hosts, routers and links")
+    graph: Graph | None = Field(None, description="any hosts, switches, routers and links")
 
     @classmethod
     def parameters(cls, kind: str) -> list[str]:

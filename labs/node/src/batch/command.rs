@@ -48,6 +48,9 @@ pub struct Command {
     pub after: Vec<u32>,
 }
 
+/// In the environment of each command: T0 as time of day, in ns since 1970.
+pub const T0: &str = "EWAN_T0_UNIX_NS";
+
 /// What the rest relies on, a queueing discipline changed with tc for one: when it fails, nothing else is run.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -169,9 +172,9 @@ impl Entry {
         self.at_ns.is_some()
     }
 
-    pub fn start(&mut self, out: &Path, now: impl Fn() -> i64) {
+    pub fn start(&mut self, out: &Path, t0_unix_ns: i64, now: impl Fn() -> i64) {
         let Some(mut prepared) = self.prepared.take() else { return };
-        match prepared.spawn() {
+        match prepared.env(T0, t0_unix_ns.to_string()).spawn() {
             Ok(child) => {
                 self.started_ns = Some(now());
                 self.process = Some(Pid::from_raw(child.id() as i32));

@@ -22,6 +22,7 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
+pub use command::T0;
 use command::{Command, Step};
 use events::Event;
 use ewan_system::signals::{Signals, END_OR_CHILD};

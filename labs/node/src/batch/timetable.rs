@@ -197,7 +197,7 @@ impl<'a> Timetable<'a> {
         }
         for entry in &mut self.entries {
             if entry.due_ns().is_some_and(|due_ns| due_ns as i64 <= now()) {
-                entry.start(self.out, now);
+                entry.start(self.out, self.begin_unix_ns, now);
             }
         }
         if let (Some(disturbances), Some(links)) = (&mut self.disturbances, &mut self.links) {

@@ -1,17 +1,18 @@
 //! `ewan-node capture`: the packets at interfaces of the node that it runs in, into a pcapng file of bounded size.
 //!
-//! In: interfaces, how many bytes of each packet, how many of the file. Out: the file, whole when a signal has asked for
-//! its end. What has no room in it is counted in its last blocks. The kernel stamps packets (CLOCK_REALTIME): one that
-//! leaves when the driver gets it, behind the interface's queue, one that comes in when it enters the stack. A VLAN tag
-//! that the kernel keeps beside a packet is not in the file.
+//! In: interfaces, how many bytes of each packet, how many of the file, perhaps from when until when. Out: the file,
+//! whole when that time is over or a signal has asked for its end. What has no room in it is counted in its last blocks.
+//! The kernel stamps packets (CLOCK_REALTIME): one that leaves when the driver gets it, behind the interface's queue, one
+//! that comes in when it enters the stack. A VLAN tag that the kernel keeps beside a packet is not in the file.
 
 mod pcapng;
 
 use std::fs;
 use std::io::{BufWriter, ErrorKind, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ewan_system::signals::{Signals, END};
 use ewan_system::socket::{self, require_option, PacketAddress};
@@ -21,6 +22,7 @@ use nix::sys::socket::{recvmsg, ControlMessageOwned, LinkAddr, MsgFlags};
 use nix::sys::time::TimeSpec;
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::batch::T0;
 use pcapng::{Counts, File, Packet};
 
 const ETH_P_ALL: u16 = 3;
@@ -34,6 +36,8 @@ const TURN: Duration = Duration::from_millis(20);
 const MOST_A_TURN: usize = 1 << 18;
 /// Where a command may put files (batch/command.rs).
 const OUT: &str = "EWAN_OUT";
+/// What is stamped until the last moment has come to the socket by then.
+const SETTLES_NS: u64 = 1_000_000;
 
 #[derive(clap::Args)]
 pub struct Request {
@@ -46,8 +50,26 @@ pub struct Request {
     /// The most that the file may have
     #[arg(long, default_value_t = 64_000_000)]
     most_bytes: u64,
+    /// Packets that were stamped earlier after T0 are left out, and not counted
+    #[arg(long)]
+    from_ns: Option<u64>,
+    /// It ends then, counted from T0
+    #[arg(long)]
+    until_ns: Option<u64>,
     /// The file; below $EWAN_OUT where that is set
     file: PathBuf,
+}
+
+impl Request {
+    /// From when until when packets are kept, in ns since 1970.
+    fn window(&self) -> std::result::Result<Range<u64>, String> {
+        if self.from_ns.is_none() && self.until_ns.is_none() {
+            return Ok(0..u64::MAX);
+        }
+        let t0: Option<u64> = std::env::var(T0).ok().and_then(|text| text.parse().ok());
+        let t0 = t0.ok_or_else(|| format!("--from-ns and --until-ns need T0, in {T0}"))?;
+        Ok(t0.saturating_add(self.from_ns.unwrap_or(0))..self.until_ns.map_or(u64::MAX, |ns| t0.saturating_add(ns)))
+    }
 }
 
 /// struct tpacket_stats
@@ -61,6 +83,7 @@ struct Statistics {
 /// Until a signal says that it is enough.
 pub fn run(request: &Request) -> std::result::Result<(), String> {
     let signals = Signals::block(&END)?;
+    let window = request.window()?;
     let mut taps = request.interfaces.iter().map(|name| Tap::open(name)).collect::<Result<Vec<_>>>()?;
     let path = std::env::var_os(OUT).map_or_else(|| request.file.clone(), |out| Path::new(&out).join(&request.file));
     let say = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -68,9 +91,11 @@ pub fn run(request: &Request) -> std::result::Result<(), String> {
     let mut file = File::begin(out, &request.interfaces, request.snap_bytes, request.most_bytes).map_err(say)?;
     let mut space = vec![0; request.snap_bytes as usize];
     loop {
-        let ended = signals.wait(Some(TURN)).is_some();
+        let left_ns = window.end.saturating_add(SETTLES_NS).saturating_sub(now_unix_ns());
+        let asked = signals.wait(Some(TURN.min(Duration::from_nanos(left_ns)))).is_some();
+        let ended = asked || now_unix_ns() >= window.end.saturating_add(SETTLES_NS);
         for (interface, tap) in taps.iter_mut().enumerate() {
-            tap.take(&mut space, |time_ns, bytes, length, packet_type| {
+            tap.take(&window, &mut space, |time_ns, bytes, length, packet_type| {
                 file.packet(&Packet { interface, time_ns, bytes, length, flags: pcapng::flags(packet_type) })
             })
             .map_err(say)?;
@@ -82,6 +107,12 @@ pub fn run(request: &Request) -> std::result::Result<(), String> {
     let counts: Vec<Counts> = taps.iter().map(Tap::counts).collect();
     let last_ns = taps.iter().map(|tap| tap.last_ns).max().unwrap_or(0);
     file.end(last_ns, &counts).map_err(say).map(drop)
+}
+
+/// The clock that stamps packets.
+fn now_unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The packets of one interface.
@@ -104,10 +135,11 @@ impl Tap {
         Ok(Tap { socket, taken: 0, written: 0, last_ns: 0 })
     }
 
-    /// Hands over what waits: time (ns since 1970), the first bytes, the whole length, the packet's type. `each` says
-    /// whether it was written.
+    /// Hands over what waits of the time in `window`: time (ns since 1970), the first bytes, the whole length, the
+    /// packet's type. `each` says whether it was written.
     fn take(
         &mut self,
+        window: &Range<u64>,
         space: &mut [u8],
         mut each: impl FnMut(u64, &[u8], u32, u8) -> std::io::Result<bool>,
     ) -> std::io::Result<()> {
@@ -130,7 +162,11 @@ impl Tap {
             let stamp = stamp.ok_or_else(|| std::io::Error::new(ErrorKind::InvalidData, "a packet has no time"))?;
             let packet_type = came.address.map_or(u8::MAX, |address| address.pkttype());
             let length = came.bytes;
-            self.last_ns = stamp.tv_sec() as u64 * 1_000_000_000 + stamp.tv_nsec() as u64;
+            let time_ns = stamp.tv_sec() as u64 * 1_000_000_000 + stamp.tv_nsec() as u64;
+            if !window.contains(&time_ns) {
+                continue;
+            }
+            self.last_ns = time_ns;
             self.taken += 1;
             let kept = length.min(space.len());
             self.written += u64::from(each(self.last_ns, &space[..kept], length as u32, packet_type)?);

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use ewan_system::netlink::{Batch, Socket};
 use ewan_system::schedule;
+use ewan_system::socket::interface_index;
 use nix::unistd::Pid;
 
 use super::{emulator, interfaces, program, tools, Child, Program};
 use crate::fill::{self, Notes};
 use crate::kernel_files::sysctl;
-use crate::layout::{Layout, PlacedNode};
+use crate::layout::{Layout, PlacedNode, PlacedPort};
 use crate::plan::Plan;
-use crate::{hosts, ready, services};
+use crate::{hosts, ready, services, vlans};
 
 const HOSTS: &str = "/etc/hosts";
 /// How long the node's commands wait while no other node gets ready.
@@ -87,12 +88,17 @@ fn shape(placed: &mut PlacedNode, plan: &Plan, notes: &Notes) -> Result<(), Stri
     let socket = Socket::open()?;
     let found = interfaces::wait(&socket, placed, plan.containers.management)?;
     for port in &mut placed.ports {
-        port.index = found[&port.interface.name].index;
+        port.index = found.get(&port.interface.name).map_or(0, |found| found.index);
     }
     inherit(placed);
     let mut batch = Batch::replacing();
     interfaces::correct(&mut batch, placed, &found);
     socket.run(batch)?;
+    let find = |port: &PlacedPort| Ok(interface_index(&port.interface.name)?);
+    vlans::make(&socket, placed, true, &find)?;
+    for port in placed.ports.iter_mut().filter(|port| port.interface.parent().is_some()) {
+        port.index = find(port)?;
+    }
     fill::settle(placed, &socket, plan, &OnceLock::new(), notes)?;
     let mut batch = Batch::replacing();
     interfaces::forget_own_addresses(&mut batch, &socket, placed)?;

@@ -36,7 +36,7 @@ pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<Ha
     let mut complete = None;
     loop {
         let found = list(socket)?;
-        let names = placed.ports.iter().map(|port| port.interface.name.as_str());
+        let names = wired(placed).map(|port| port.interface.name.as_str());
         let wanted = names.clone().chain(management.then_some(ENGINES));
         let missing: Vec<_> = wanted.filter(|name| !found.contains_key(*name)).collect();
         if missing.is_empty() {
@@ -51,6 +51,11 @@ pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<Ha
         let _ = readable(&changes, LOOK_NS);
         changes.take();
     }
+}
+
+/// Those that somebody moves in; the others are VLANs of them.
+fn wired<'a, 'p>(placed: &'a PlacedNode<'p>) -> impl Iterator<Item = &'a PlacedPort<'p>> + Clone {
+    placed.ports.iter().filter(|port| port.interface.parent().is_none())
 }
 
 fn list(socket: &Socket) -> Result<HashMap<String, Found>> {
@@ -74,7 +79,7 @@ fn list(socket: &Socket) -> Result<HashMap<String, Found>> {
 
 /// The plan's MTU and MAC where others are there, and one segment a packet, as `apply` makes its interfaces.
 pub fn correct(batch: &mut Batch, placed: &PlacedNode, found: &HashMap<String, Found>) {
-    for port in &placed.ports {
+    for port in wired(placed) {
         let (interface, found) = (port.interface, &found[&port.interface.name]);
         let what = format!("{}:{}: MTU {} and MAC {}", placed.node.name, interface.name, interface.mtu, interface.mac);
         let mtu = (found.mtu != interface.mtu).then_some(interface.mtu);

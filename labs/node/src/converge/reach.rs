@@ -4,7 +4,7 @@
 //! apart by whether the topology has one at all without the links that are dead; and whether the pairs that the plan
 //! means to talk go the plan's way.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
 use serde::Serialize;
@@ -73,7 +73,7 @@ impl Map {
         let mut numbers = HashMap::new();
         for (number, node) in known.iter().enumerate() {
             for interface in &node.interfaces {
-                let root = joined.root(&node.name, &interface.name);
+                let root = joined.root(&node.name, interface);
                 let segment = *numbers.entry(root).or_insert_with(|| {
                     segments.push(Vec::new());
                     links.push(None);
@@ -244,42 +244,62 @@ fn link_local(mac: [u8; 6]) -> Ipv6Addr {
     octets.into()
 }
 
-/// Interfaces that are one segment: the two ends of a wire, the ports of an emulator or of a switch.
+/// What is one segment: the two ends of a wire, the ports of an emulator, and those of a switch that are in one VLAN.
 struct Joined<'a> {
-    above: HashMap<(&'a str, &'a str), (&'a str, &'a str)>,
+    above: HashMap<Channel<'a>, Channel<'a>>,
 }
+
+/// Frames at an interface that have one tag, or none: node, interface, the tag's VLAN.
+type Channel<'a> = (&'a str, &'a str, Option<u16>);
 
 impl<'a> Joined<'a> {
     fn of(plan: &'a Plan) -> Self {
         let mut joined = Joined { above: HashMap::new() };
-        let end = |end: &'a End| (end.node.as_str(), end.interface.as_str());
+        let vlans = plan.nodes.iter().flat_map(|node| &node.interfaces).filter_map(|port| port.vlans.as_ref());
+        let tags: BTreeSet<u16> = vlans.flat_map(|vlans| &vlans.tagged).copied().collect();
+        let tags = || std::iter::once(None).chain(tags.iter().copied().map(Some));
         for wire in &plan.wires {
-            joined.join(end(&wire.a), end(&wire.b));
+            for tag in tags() {
+                let end = |end: &'a End| (end.node.as_str(), end.interface.as_str(), tag);
+                joined.join(end(&wire.a), end(&wire.b));
+            }
         }
-        let through = |kind: NodeKind| matches!(kind, NodeKind::Emulator | NodeKind::Switch);
-        for node in plan.nodes.iter().filter(|node| through(node.kind)) {
-            let ports = node.interfaces.iter().map(|port| (node.name.as_str(), port.name.as_str()));
-            ports.clone().zip(ports.skip(1)).for_each(|(a, b)| joined.join(a, b));
+        for node in &plan.nodes {
+            let channels = |interface: &'a Interface| -> Vec<(Option<u16>, Channel<'a>)> {
+                let at = |tag| (node.name.as_str(), interface.name.as_str(), tag);
+                let Some(vlans) = &interface.vlans else { return tags().map(|tag| (tag, at(tag))).collect() };
+                let untagged = vlans.untagged.map(|vlan| (Some(vlan), at(None)));
+                vlans.tagged.iter().map(|vlan| (Some(*vlan), at(Some(*vlan)))).chain(untagged).collect()
+            };
+            if matches!(node.kind, NodeKind::Emulator | NodeKind::Switch) {
+                let mut first = HashMap::new();
+                for (vlan, channel) in node.interfaces.iter().flat_map(channels) {
+                    joined.join(*first.entry(vlan).or_insert(channel), channel);
+                }
+            }
         }
         joined
     }
 
-    fn join(&mut self, a: (&'a str, &'a str), b: (&'a str, &'a str)) {
+    fn join(&mut self, a: Channel<'a>, b: Channel<'a>) {
         let (a, b) = (self.above(a), self.above(b));
         if a != b {
             self.above.insert(a, b);
         }
     }
 
-    fn above(&self, mut end: (&'a str, &'a str)) -> (&'a str, &'a str) {
+    fn above(&self, mut end: Channel<'a>) -> Channel<'a> {
         while let Some(above) = self.above.get(&end) {
             end = *above;
         }
         end
     }
 
-    fn root(&self, node: &'a str, interface: &'a str) -> (&'a str, &'a str) {
-        self.above((node, interface))
+    /// Of the untagged frames of an interface; of one that is a VLAN of another, of the tagged ones there.
+    fn root(&self, node: &'a str, interface: &'a Interface) -> Channel<'a> {
+        let (name, tag) =
+            interface.parent().map_or((interface.name.as_str(), None), |(parent, vlan)| (parent, Some(vlan)));
+        self.above((node, name, tag))
     }
 }
 

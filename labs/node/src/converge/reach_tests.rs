@@ -138,3 +138,23 @@ fn who_is_cut_off_is_told_apart() {
     assert_eq!(named(&reach.unreachable), Vec::<String>::new());
     assert_eq!(named(&reach.cut_off).len(), 6);
 }
+
+#[test]
+fn switches_join_what_is_in_one_vlan_whatever_tags_are_on_the_way() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/campus.plan.json");
+    let map = Map::of(&plan::read(Path::new(golden)).expect("a golden plan")).expect("a map");
+    let segment = |node: &str, interface: &str| {
+        let number = map.nodes.iter().position(|name| name == node).expect("a node");
+        map.at[&(number, interface.to_owned())]
+    };
+    let staff = segment("r1", "eth0.10");
+    for (node, interface) in [("staff1", "eth0"), ("staff2", "eth0"), ("printer", "eth0.10")] {
+        assert_eq!(segment(node, interface), staff, "{node}");
+    }
+    let guests = segment("r1", "eth0.20");
+    assert_eq!([segment("guest1", "eth0"), segment("guest2", "eth0")], [guests, guests]);
+    let all = [staff, guests, segment("r1", "eth0"), segment("r1", "eth1"), segment("server", "eth0")];
+    assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+    assert_eq!(segment("r1", "eth1"), segment("r2", "eth0"));
+    assert_eq!(map.segments[staff].len(), 4);
+}

@@ -14,7 +14,7 @@ mod sources;
 mod statistics;
 
 use ewan_emulator::config::Direction;
-use ewan_system::netlink::{Attributes, Batch};
+use ewan_system::netlink::{Attributes, Batch, Socket};
 use kinds::{Class, Departure};
 
 use crate::plan::{Backend, Egress, Link};
@@ -101,6 +101,39 @@ fn card(batch: &mut Batch, root: Place, class: &Class, mtu: u32, at: &str) {
     let &Class { rate_bps, overhead_bytes, minimum_bytes, dither_ns, .. } = class;
     let what = format!("{at}: rate of {rate_bps} bit/s, processing time below {dither_ns} ns");
     psp(batch, root, class, Some(kinds::Sizes { overhead_bytes, minimum_bytes, mtu }), &what);
+}
+
+/// Where a filter sees packets: as they come, or as they leave, before the queueing discipline.
+#[derive(Clone, Copy)]
+pub enum Hook {
+    Ingress = 0xfff2,
+    Egress = 0xfff3,
+}
+
+/// Has a BPF program decide on the packets of an interface; of several, that with the lowest `order` comes first.
+pub fn classify(socket: &Socket, index: u32, to: Hook, order: u16, program: i32, what: &str) -> Result<(), String> {
+    const CLSACT: u32 = 0xffff_0000;
+    const TC_H_CLSACT: u32 = 0xffff_fff1;
+    const TCA_BPF_FD: u16 = 6;
+    const TCA_BPF_NAME: u16 = 7;
+    const TCA_BPF_FLAGS: u16 = 8;
+    const ACTS: u32 = 1;
+    let mut batch = Batch::default();
+    add(&mut batch, Place { index, parent: TC_H_CLSACT, handle: CLSACT }, "clsact", what.to_owned(), |_| {});
+    match socket.run(batch) {
+        Err(error) if error.number() == Some(libc::EEXIST) => {}
+        made => made?,
+    }
+    let mut batch = Batch::default();
+    let info = u32::from(order) << 16 | u32::from((libc::ETH_P_ALL as u16).to_be());
+    let header = tcmsg(Place { index, parent: CLSACT | to as u32, handle: 0 }, info);
+    batch.add(libc::RTM_NEWTFILTER, CREATE, &header, what.to_owned(), |body| {
+        body.text(TCA_KIND, "bpf").nested(TCA_OPTIONS, &[], |options| {
+            options.u32(TCA_BPF_FD, program as u32).text(TCA_BPF_NAME, "vlan").u32(TCA_BPF_FLAGS, ACTS);
+        });
+    });
+    batch.needs("802.1Q (CONFIG_VLAN_8021Q), and filters by BPF in its place (CONFIG_NET_CLS_BPF)");
+    Ok(socket.run(batch)?)
 }
 
 /// A token bucket at the root of an interface, made or changed, for what measures its timer.

@@ -6,6 +6,7 @@
 
 mod answers;
 mod error;
+pub mod interfaces;
 mod listener;
 pub mod requests;
 

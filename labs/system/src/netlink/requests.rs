@@ -8,6 +8,7 @@ use std::os::fd::RawFd;
 
 use super::{Attributes, Batch};
 
+const VETH_INFO_PEER: u16 = 1;
 const CREATE: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
 /// One end of a veth pair, decided before it exists.
@@ -18,7 +19,7 @@ pub struct Port<'a> {
     pub mtu: u32,
 }
 
-fn ifinfo(index: u32, flags: u32) -> [u8; 16] {
+pub(super) fn ifinfo(index: u32, flags: u32) -> [u8; 16] {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
@@ -35,7 +36,6 @@ pub fn veth(batch: &mut Batch, port: &Port, peer: &Port, peer_namespace: RawFd, 
         end(link, port);
         link.nested(libc::IFLA_LINKINFO, &[], |info| {
             info.text(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, &[], |data| {
-                const VETH_INFO_PEER: u16 = 1;
                 data.nested(VETH_INFO_PEER, &ifinfo(peer.index, 0), |other| {
                     end(other, peer);
                     other.u32(libc::IFLA_NET_NS_FD, peer_namespace as u32);
@@ -44,6 +44,43 @@ pub fn veth(batch: &mut Batch, port: &Port, peer: &Port, peer_namespace: RawFd, 
         });
     });
     batch.needs("virtual Ethernet pairs (CONFIG_VETH)");
+}
+
+/// A veth pair whose both ends stay in the socket's own namespace; `peer` is brought up, has a number of the kernel's
+/// choice, and no use of its own.
+pub fn veth_alone(batch: &mut Batch, port: &Port, peer: &str, what: String) {
+    batch.add(libc::RTM_NEWLINK, CREATE, &ifinfo(port.index, 0), what, |link| {
+        end(link, port);
+        link.nested(libc::IFLA_LINKINFO, &[], |info| {
+            info.text(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, &[], |data| {
+                data.nested(VETH_INFO_PEER, &ifinfo(0, 0), |other| {
+                    other.text(libc::IFLA_IFNAME, peer).u32(libc::IFLA_MTU, port.mtu);
+                });
+            });
+        });
+    });
+    batch.needs("virtual Ethernet pairs (CONFIG_VETH)");
+    batch.add(libc::RTM_NEWLINK, 0, &ifinfo(0, libc::IFF_UP as u32), format!("{peer}: bringing it up"), |link| {
+        link.text(libc::IFLA_IFNAME, peer);
+    });
+}
+
+/// An interface that is a VLAN of `parent`, with the kernel's own 802.1Q.
+pub fn vlan(batch: &mut Batch, port: &Port, parent: u32, vlan: u16, what: String) {
+    batch.add(libc::RTM_NEWLINK, CREATE, &ifinfo(port.index, 0), what, |link| {
+        link.text(libc::IFLA_IFNAME, port.name)
+            .bytes(libc::IFLA_ADDRESS, &port.mac)
+            .u32(libc::IFLA_MTU, port.mtu)
+            .u32(libc::IFLA_LINK, parent)
+            .u32(libc::IFLA_GSO_MAX_SEGS, 1);
+        link.nested(libc::IFLA_LINKINFO, &[], |info| {
+            info.text(libc::IFLA_INFO_KIND, "vlan").nested(libc::IFLA_INFO_DATA, &[], |data| {
+                const IFLA_VLAN_ID: u16 = 1;
+                data.bytes(IFLA_VLAN_ID, &vlan.to_ne_bytes());
+            });
+        });
+    });
+    batch.needs("802.1Q (CONFIG_VLAN_8021Q)");
 }
 
 fn end(link: &mut Attributes, port: &Port) {

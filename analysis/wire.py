@@ -1,0 +1,81 @@
+"""The captured packets of some flows, as they left their sources and as they came to their sinks. Pure.
+
+In: the table `packets` of a run, rows of `flows`, the addresses of nodes. Out: delays, gaps, shares. Flows are told
+apart by their two nodes: packets between two nodes are those of all flows that send from one to the other, while any of
+the flows that are asked for is under way. What carries no payload (acknowledgments) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from analysis import packets
+from analysis.flows import active
+from analysis.network import BYTE_NS, ends_of_payload, within
+
+
+@dataclass(frozen=True)
+class Wire:
+    """`sent`: rows of `packets` at the sources, `came`: at the sinks. `ends`: the pairs of nodes."""
+
+    sent: pl.DataFrame
+    came: pl.DataFrame
+    ends: tuple[tuple[str, str], ...]
+
+    @cached_property
+    def delays(self) -> pl.DataFrame:
+        """See `packets.one_way_delays`, of all pairs."""
+        both = pl.concat([self.sent, self.came])
+        return pl.concat([packets.one_way_delays(both, *ends) for ends in self.ends])
+
+    @property
+    def reordering(self) -> float | None:
+        """The share of packets that came after one of their connection that was sent later; None without packets."""
+        came = self.delays.sort(pl.col("sent_ns") + pl.col("delay_ns"), "sent_ns")
+        late = pl.col("sent_ns") < pl.col("sent_ns").cum_max().over(packets.FLOW)
+        return None if came.is_empty() else float(came.select(late.mean()).item())
+
+    @property
+    def retransmissions(self) -> float | None:
+        """The share of data segments that had left before; None without segments."""
+        found = packets.sequences(self.sent)
+        segments = int(found["segments"].sum())
+        return int(found["repeated_segments"].sum()) / segments if segments else None
+
+    @cached_property
+    def gaps_ns(self) -> pl.Series:
+        """From a packet to the next of its connection, at the sink."""
+        ordered = self.came.sort("time_ns", maintain_order=True)
+        return ordered.select(pl.col("time_ns").diff().over([*packets.POINT, *packets.FLOW])).to_series().drop_nulls()
+
+    def largest_burst_ns(self, rate_bps: float | None) -> float | None:
+        """Of any connection as it left its source, as time at a rate; None without packets or a rate."""
+        if not rate_bps:
+            return None
+        most = packets.bursts(self.sent, round(rate_bps))["burst_bytes"].max()
+        return float(most) * BYTE_NS / rate_bps if isinstance(most, float) else None
+
+
+def of(table: pl.DataFrame, flows: pl.DataFrame, addresses: Mapping[str, frozenset[str]]) -> Wire | None:
+    """None where no packet of these flows was captured."""
+    rows = flows.select("kind", "source", "sink").unique(maintain_order=True).iter_rows()
+    ends = dict.fromkeys(ends_of_payload(*row) for row in rows)
+    pairs = tuple((one, other) for one, other in ends if one and other and one in addresses and other in addresses)
+    known = table.filter(pl.col("payload_bytes") > 0, pl.Series(within(table["time_ns"].to_numpy(), active(flows))))
+    none = known.clear()
+    sent = pl.concat([none, *(_at(known, one, "out", addresses[one], addresses[other]) for one, other in pairs)])
+    came = pl.concat([none, *(_at(known, other, "in", addresses[one], addresses[other]) for one, other in pairs)])
+    return Wire(sent, came, pairs) if sent.height or came.height else None
+
+
+def _at(table: pl.DataFrame, node: str, direction: str, sources: frozenset[str], sinks: frozenset[str]) -> pl.DataFrame:
+    return table.filter(
+        (pl.col("node") == node)
+        & (pl.col("direction") == direction)
+        & pl.col("source").is_in(list(sources))
+        & pl.col("destination").is_in(list(sinks))
+    )

@@ -1,0 +1,1 @@
+"""The link, and external emulators in its place (`emulator.hardware`)."""

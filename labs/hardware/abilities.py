@@ -1,0 +1,312 @@
+"""What an external emulator can do, as its driver's `describe` and the files of shipped drivers say it. Pure.
+
+In: the JSON of a driver, and one direction of a link. Out: `Abilities`; the first setting of the direction that the
+device cannot have, with what it can; what the device makes of a value between two of its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import orjson
+
+from labs.hardware.settings import Settings, settings_of
+from labs.stages import NO_AGGREGATE, NO_HARQ, ConstantDelay, Direction, Framing, NoTrace
+from labs.stages.delay import nominal_ns
+from labs.stages.direction import framing_words
+from labs.typed import read_typed
+from labs.units import Duration, Fraction, Rate, Size
+
+FORMAT = "ewan-driver/1"
+"""Of the file beside a driver that says what its models can."""
+ENDING = ".driver.json"
+
+DelayKind = Literal["constant", "uniform", "normal", "gauss_markov", "pareto", "table"]
+LossKind = Literal["none", "bernoulli", "bit_errors", "gilbert_elliott", "markov4", "every_nth", "pattern"]
+DisciplineKind = Literal["drop_tail", "red", "codel", "pie", "step", "fq_codel", "drr", "sfq", "dualpi2", "classes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Values from `least` to `most`; the device has those that are whole steps above `least`, and rounds others."""
+
+    least: int
+    most: int
+    step: int
+
+    def holds(self, value: int) -> bool:
+        """Whether the device takes it."""
+        return self.least <= value <= self.most
+
+    def nearest(self, value: int) -> int:
+        """The value that the device has nearest to one within the range."""
+        return min(self.least + (2 * (value - self.least) + self.step) // (2 * self.step) * self.step, self.most)
+
+    @property
+    def middle(self) -> int:
+        """A value of the device in the middle of the range."""
+        return self.nearest((self.least + self.most) // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Kinds of `labs.stages.delay`; `jitter_ns` is None where all kinds are constant."""
+
+    kinds: tuple[DelayKind, ...]
+    delay_ns: Range
+    jitter_ns: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Kinds of `labs.stages.loss`; `ppb` holds for every probability of theirs, None where there are none."""
+
+    kinds: tuple[LossKind, ...]
+    ppb: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Disciplines of `labs.stages.queue` and how the limit is counted; the device needs one of the two ranges."""
+
+    disciplines: tuple[DisciplineKind, ...]
+    limit_bytes: Range | None
+    limit_packets: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesAbility:
+    """What passed in each period, and how many of the last periods the device keeps."""
+
+    period_ns: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """All that a device can; None: it has no such setting.
+
+    `framing`: what its rate counts. `apart`: its two directions may differ. `queue` None: it has a queue of its own, of
+    which it says nothing. `counters`: `read` counts packets too.
+    """
+
+    framing: Framing
+    rate_bps: Range
+    delay: Delays
+    loss: Losses
+    corrupt_ppb: Range | None
+    duplicate_ppb: Range | None
+    reorder: bool
+    queue: Queues | None
+    apart: bool
+    series: SeriesAbility | None
+    counters: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model of device that a driver knows; `sources` say where its figures are from."""
+
+    name: str
+    abilities: Abilities
+    sources: tuple[str, ...] = ()
+
+
+Refusal = tuple[str, str]
+"""A key of the description, and what the device has in place of what it says."""
+
+
+def read_abilities(data: Any, where: str) -> Abilities:
+    """ValueError, one line, for what is none: `WHERE.delay has no key 'kinds'`, an empty range."""
+    found: Abilities = read_typed(Abilities, data, where)
+    for name, each in ranges(found).items():
+        if each.least < 0 or each.most < each.least or each.step < 1:
+            raise ValueError(f"{where}.{name} goes from {each.least} to {each.most} by {each.step}")
+    if found.rate_bps.least < 1:
+        raise ValueError(f"{where}.rate_bps begins at {found.rate_bps.least}: write at least 1")
+    if not found.delay.kinds or not found.loss.kinds or (found.queue is not None and not found.queue.disciplines):
+        raise ValueError(f"{where} has an empty list of kinds: write at least constant, none and drop_tail")
+    if found.delay.jitter_ns is None and set(found.delay.kinds) - {"constant", "table"}:
+        raise ValueError(f"{where}.delay has no jitter_ns, which its kinds need")
+    if found.loss.ppb is None and set(found.loss.kinds) - {"none", "every_nth", "pattern"}:
+        raise ValueError(f"{where}.loss has no ppb, which its kinds need")
+    if found.queue is not None and found.queue.limit_bytes is None and found.queue.limit_packets is None:
+        raise ValueError(f"{where}.queue has neither limit_bytes nor limit_packets: write null where it has no limit")
+    if found.series is not None and (found.series.period_ns < 1 or found.series.rows < 1):
+        raise ValueError(f"{where}.series has no rows")
+    return found
+
+
+def read_models(text: bytes, where: str) -> dict[str, Model]:
+    """The models of a driver's file by name, the default one first; ValueError, one line, for what is no such file."""
+    try:
+        data: Any = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"{where}: is no JSON ({error})") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("models"), dict):
+        raise ValueError(f'{where}: write {{"format": "{FORMAT}", "models": {{NAME: …}}}}')
+    models = {}
+    for name, each in data["models"].items():
+        if not isinstance(each, dict) or set(each) - {"abilities", "sources"} or "abilities" not in each:
+            raise ValueError(f'{where}: models.{name}: write "abilities", and "sources" if you like')
+        models[name] = Model(
+            name,
+            read_abilities(each["abilities"], f"{where}: models.{name}.abilities"),
+            tuple(str(source) for source in each.get("sources", ())),
+        )
+    if not models:
+        raise ValueError(f"{where}: has no model")
+    return models
+
+
+def ranges(abilities: Abilities) -> dict[str, Range]:
+    """All ranges of values by name, as `delay.delay_ns`."""
+    queue = abilities.queue
+    found = {
+        "rate_bps": abilities.rate_bps,
+        "delay.delay_ns": abilities.delay.delay_ns,
+        "delay.jitter_ns": abilities.delay.jitter_ns,
+        "loss.ppb": abilities.loss.ppb,
+        "corrupt_ppb": abilities.corrupt_ppb,
+        "duplicate_ppb": abilities.duplicate_ppb,
+        "queue.limit_bytes": None if queue is None else queue.limit_bytes,
+        "queue.limit_packets": None if queue is None else queue.limit_packets,
+    }
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def refusal(direction: Direction, abilities: Abilities, own_buffer: bool = False) -> Refusal | None:
+    """The first setting that the device cannot have; None if it has them all.
+
+    `own_buffer`: nobody wrote a buffer, so that it is the device's own where the device has no such setting.
+    """
+    return _of_model_alone(direction) or _of_values(direction, abilities, own_buffer)
+
+
+def _of_model_alone(direction: Direction) -> Refusal | None:
+    """What no driver is asked for."""
+    beyond = {
+        "police": bool(direction.police_bps),
+        "burst": bool(direction.burst_bytes),
+        "peak": bool(direction.peak_bps),
+        "aggregate": direction.aggregate != NO_AGGREGATE,
+        "duplex": direction.half_duplex,
+        "slot": bool(direction.slot_ns),
+        "harq": direction.harq != NO_HARQ,
+        "acks": direction.ack_filter,
+        "displace": bool(direction.displace_ppb),
+        "ecn": direction.ecn_bleach,
+        "blackhole": bool(direction.blackhole_bytes),
+        "trace": not isinstance(direction.trace, NoTrace),
+    }
+    key = next((key for key, has in beyond.items() if has), None)
+    return None if key is None else (key, "no external emulator is asked for it")
+
+
+def _of_values(direction: Direction, abilities: Abilities, own_buffer: bool) -> Refusal | None:
+    if direction.framing != abilities.framing:
+        return "framing", f"its rate counts {framing_words(abilities.framing)}"
+    if not abilities.rate_bps.holds(direction.rate_bps):
+        return "rate", f"it has rates {_between(abilities.rate_bps, Rate)}"
+    if why := _of_delay(direction, abilities.delay):
+        return "delay", why
+    if direction.reorder and not abilities.reorder:
+        return "reorder", "it keeps packets in order"
+    if why := _of_loss(direction, abilities.loss):
+        return "loss", why
+    for key, value, known in (
+        ("corrupt", direction.corrupt_ppb, abilities.corrupt_ppb),
+        ("duplicate", direction.duplicate_ppb, abilities.duplicate_ppb),
+    ):
+        if value and (known is None or not known.holds(value)):
+            return key, "it has no such setting" if known is None else f"it has {_between(known, Fraction)}"
+    return _of_queue(direction, abilities.queue, own_buffer)
+
+
+def _of_delay(direction: Direction, known: Delays) -> str:
+    delay = direction.delay
+    if delay.kind not in known.kinds:
+        return f"its delays are {' or '.join(known.kinds)}"
+    if not known.delay_ns.holds(nominal_ns(delay)):
+        return f"it delays {_between(known.delay_ns, Duration)}"
+    jitter = getattr(delay, "jitter_ns", 0)
+    if not isinstance(delay, ConstantDelay) and known.jitter_ns is not None and not known.jitter_ns.holds(jitter):
+        return f"its jitter is {_between(known.jitter_ns, Duration)}"
+    return ""
+
+
+def _of_loss(direction: Direction, known: Losses) -> str:
+    loss = direction.loss
+    if loss.kind not in known.kinds:
+        return f"its losses are {' or '.join(known.kinds)}"
+    shares = [value for name, value in probabilities(loss).items() if name.endswith("_ppb")]
+    if known.ppb is not None and any(not known.ppb.holds(share) for share in shares):
+        return f"it loses {_between(known.ppb, Fraction)}"
+    return ""
+
+
+def _of_queue(direction: Direction, known: Queues | None, own_buffer: bool) -> Refusal | None:
+    queue = direction.queue
+    if known is None:
+        if queue.discipline.kind != "drop_tail":
+            return "queue", "its queue is its own"
+        return None if own_buffer else ("buffer", "it says nothing of its own queue: leave buffer out")
+    if queue.discipline.kind not in known.disciplines:
+        return "queue", f"its queues are {' or '.join(known.disciplines)}"
+    limit, unit, kind = (
+        (queue.limit_packets, known.limit_packets, _packets)
+        if queue.limit_packets is not None
+        else (queue.limit_bytes, known.limit_bytes, Size)
+    )
+    if unit is None:
+        return "buffer", f"it counts its queue in {'bytes' if queue.limit_packets is not None else 'packets'}"
+    if limit is None or not unit.holds(limit):
+        return "buffer", f"its queue holds {_between(unit, kind)}"
+    return None
+
+
+def probabilities(loss: object) -> Mapping[str, int]:
+    """The probabilities (ppb) of a loss model by name."""
+    names = (name for name in getattr(loss, "__dataclass_fields__", ()) if name.endswith("_ppb"))
+    return {name: getattr(loss, name) for name in names}
+
+
+def _packets(count: int) -> str:
+    return f"{count}pkt"
+
+
+def _between(known: Range, quantity: Callable[[int], object]) -> str:
+    if known.least == known.most:
+        return f"{quantity(known.least)} alone"
+    return f"from {quantity(known.least)} to {quantity(known.most)} by {quantity(known.step)}"
+
+
+def rounded(direction: Direction, abilities: Abilities) -> Settings:
+    """What is to be read back of a device that was set to a direction: each value its nearest one."""
+    wanted = settings_of(direction, queue=abilities.queue is not None)
+    delay = wanted.delay
+    keys = {"delay_ns": abilities.delay.delay_ns, "jitter_ns": abilities.delay.jitter_ns}
+    delay = _nearest(delay, {key: known for key, known in keys.items() if known is not None})
+    shares = {name: abilities.loss.ppb for name in probabilities(wanted.loss) if abilities.loss.ppb is not None}
+    queue = wanted.queue
+    if queue is not None and abilities.queue is not None:
+        limits = {"limit_bytes": abilities.queue.limit_bytes, "limit_packets": abilities.queue.limit_packets}
+        queue = _nearest(queue, {key: known for key, known in limits.items() if known is not None})
+    plain = {"corrupt_ppb": abilities.corrupt_ppb, "duplicate_ppb": abilities.duplicate_ppb}
+    made: Settings = replace(
+        wanted,
+        rate_bps=abilities.rate_bps.nearest(wanted.rate_bps),
+        delay=delay,
+        loss=_nearest(wanted.loss, shares),
+        queue=queue,
+    )
+    shown = {key: known for key, known in plain.items() if known is not None and getattr(made, key)}
+    found: Settings = _nearest(made, shown)
+    return found
+
+
+def _nearest(stage: Any, known: Mapping[str, Range]) -> Any:
+    there = {key: each for key, each in known.items() if getattr(stage, key, None) is not None}
+    return replace(stage, **{key: each.nearest(getattr(stage, key)) for key, each in there.items()}) if there else stage

@@ -1,0 +1,54 @@
+"""Which program a driver's name means, and what its models can, without asking the program or a device.
+
+In: a word of a description: the name of a driver that comes with this project (emulator/hardware), or a path. Out: the
+models that the file beside it describes, and the words that start it. A driver of one's own has the file
+`PROGRAM.driver.json` beside it, which `ewan driver describe PROGRAM` prints.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from labs.hardware.abilities import ENDING, Model, read_models
+from labs.reading import read_text
+from labs.wording import nearest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "emulator" / "hardware"
+PACKAGE = "emulator.hardware"
+
+
+def shipped() -> list[str]:
+    """The names of the drivers that come with this project."""
+    return sorted(file.name.removesuffix(ENDING) for file in SHIPPED.glob(f"*{ENDING}"))
+
+
+def is_path(driver: str) -> bool:
+    """Whether a word is the path of a program, and not a name."""
+    return "/" in driver
+
+
+def models(driver: str, read: Callable[[str], str] | None = None) -> dict[str, Model]:
+    """What a driver's models can; ValueError in one line. `read` gives the text of a file that is named by a path."""
+    if not is_path(driver):
+        if driver not in shipped():
+            raise ValueError(f"there is no such driver, {nearest(driver, shipped())}, or the path of a program")
+        return read_models((SHIPPED / f"{driver}{ENDING}").read_bytes(), f"{driver}{ENDING}")
+    file = f"{driver}{ENDING}"
+    try:
+        text = read_text(file) if read is None else read(file)
+    except OSError as error:
+        why = error.strerror or "cannot be read"
+        raise ValueError(
+            f"{file}: {why}: it says what the devices can; ewan driver describe {driver} prints it"
+        ) from None
+    return read_models(text.encode(), file)
+
+
+def argv(driver: str) -> tuple[list[str], Path]:
+    """The words that start a driver, and in which directory."""
+    if is_path(driver):
+        return [str(Path(driver).absolute())], Path("/")
+    return [sys.executable, "-m", f"{PACKAGE}.{driver.replace('-', '_')}"], ROOT

@@ -1,0 +1,299 @@
+"""A shell script as data: its simple commands with their lines. Nothing of it is run.
+
+Comes in: text. Goes out: commands as words, in order, each with the line it begins at. Quotes, comments, continued
+lines and here-documents are the shell's; so are variables that the script itself sets to plain text. A word whose value
+only running would show (`$1`, `$(…)`, an unset variable) is marked as unknown, a command inside of `if`, a loop or a
+function as conditional: it is for the reader to refuse them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from labs.reading import one_line
+
+MOST_WORDS = 200
+LONGEST_WORD = 400
+MOST_COMMANDS = 20_000
+DEEPEST = 50
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+_HERE = re.compile(r"<<-?\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?")
+_OPENING = frozenset(("if", "for", "while", "until", "case", "select", "{", "("))
+_CLOSING = frozenset(("fi", "done", "esac", "}", ")"))
+_BETWEEN = frozenset(("then", "do", "else", "elif", "in", "!"))
+_BEFORE = frozenset(("sudo", "exec", "command", "export", "local", "readonly"))
+_ENDS = frozenset(";&|\n()")
+UNKNOWN = "\0"
+"""Stands in a word for what only running the script would show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`name` without its directory, `words` behind it; `line` counts from 1; `text` is for people."""
+
+    line: int
+    name: str
+    words: tuple[str, ...]
+    text: str
+    conditional: bool = False
+    namespace: str | None = None
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a word's value only running the script would show."""
+        return UNKNOWN in self.name or any(UNKNOWN in word for word in self.words)
+
+
+class ScriptError(ValueError):
+    """A line, and what is wrong with it."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """`plain`: it has no quotes, so that what a variable holds is split into words."""
+
+    text: str
+    plain: bool
+
+
+_END = _Word("", plain=True)
+"""Behind the last command of a `( … )`; expands to no word."""
+
+
+def commands(text: str) -> list[Command]:
+    """The script's commands; ScriptError where it is no text of a shell, or beyond the limits."""
+    found: list[Command] = []
+    variables: dict[str, str] = {}
+    groups: list[str] = []
+    for line, words in _statements(text):
+        words = _without_groups(words, groups)
+        if len(groups) > DEEPEST:
+            raise ScriptError(line, f"has more than {DEEPEST} groups in each other: is it a script?")
+        expanded = [piece for word in words for piece in _expanded(word, variables, line)]
+        conditional = any(group != "(" for group in groups)
+        while expanded and (expanded[0] in _BEFORE or _ASSIGNMENT.fullmatch(expanded[0])):
+            setting = _ASSIGNMENT.fullmatch(expanded.pop(0))
+            if setting is not None and (not expanded or _ASSIGNMENT.fullmatch(expanded[0])):
+                variables[setting[1]] = UNKNOWN if conditional else setting[2]
+        if expanded:
+            found.append(_command(line, expanded, conditional))
+        if words and words[-1] is _END:
+            groups.pop()
+        if len(found) > MOST_COMMANDS:
+            raise ScriptError(line, f"has more than {MOST_COMMANDS} commands: import a part of it")
+    return found
+
+
+def _without_groups(words: list[_Word], groups: list[str]) -> list[_Word]:
+    """The words of a simple command, without those that open and close groups, of which `groups` keeps account."""
+    while words and words[0].plain and words[0].text in _OPENING | _CLOSING | _BETWEEN:
+        first = words[0].text
+        if first in _OPENING:
+            groups.append(first)
+        elif first in _CLOSING and groups:
+            groups.pop()
+        words = [] if first in ("for", "case", "select") else words[1:]
+    if words and words[-1].plain and words[-1].text in ("(", ")"):
+        label = words[-1].text == ")" and groups and groups[-1] == "case"
+        if words[-1].text == "(":
+            groups.append("(")
+            return []
+        return [] if label else [*words[:-1], *([_END] if groups else [])]
+    return words
+
+
+def _command(line: int, words: list[str], conditional: bool) -> Command:
+    shown = one_line(" ".join(words).replace(UNKNOWN, "$…"), LONGEST_WORD)
+    namespace = None
+    if words[:3] == ["ip", "netns", "exec"] and len(words) > 4:
+        namespace, words = words[3], words[4:]
+    elif words[0] == "ip" and len(words) > 3 and words[1] in ("-n", "-netns"):
+        namespace = words[2]
+    name = words[0].rsplit("/", 1)[-1]
+    return Command(line, name, tuple(words[1:]), shown, conditional, namespace)
+
+
+def _expanded(word: _Word, variables: dict[str, str], line: int) -> list[str]:
+    def value(match: re.Match[str]) -> str:
+        return variables.get(match[1] or match[2], UNKNOWN)
+
+    text = _VARIABLE.sub(value, word.text)
+    if "$" in text or "`" in text:
+        text = re.sub(r"[$`].*", UNKNOWN, text, flags=re.DOTALL)
+    if len(text) > LONGEST_WORD:
+        raise ScriptError(line, f"has a word of more than {LONGEST_WORD} characters: is it a script?")
+    text = text.replace("\1", "$").replace("\2", "`")
+    if not text and word.plain:
+        return []
+    if word.plain and text != word.text and not _ASSIGNMENT.fullmatch(word.text):
+        return text.split()
+    return [text]
+
+
+def _statements(text: str) -> Iterator[tuple[int, list[_Word]]]:
+    """Words up to a line's end or an operator, with the line at which they begin. Redirections are left out."""
+    scan = _Scan(text)
+    while scan.more():
+        line, words = scan.line, list(scan.words())
+        if words:
+            if len(words) > MOST_WORDS:
+                raise ScriptError(line, f"has more than {MOST_WORDS} words: is it a script?")
+            yield line, words
+
+
+class _Scan:
+    """A place in the text. A `$` or a backquote that stands for itself becomes \\1 or \\2 until words are whole."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.replace("\r\n", "\n").replace("\0", "?").replace("\1", "?").replace("\2", "?")
+        self.at = 0
+        self.line = 1
+        self.documents: list[str] = []
+
+    def more(self) -> bool:
+        """Skips to the next statement's first letter."""
+        while self.at < len(self.text) and (self.text[self.at].isspace() or self.text[self.at] in ";&|"):
+            self._step()
+        return self.at < len(self.text)
+
+    def _step(self) -> str:
+        letter = self.text[self.at]
+        self.at += 1
+        if letter == "\n":
+            self.line += 1
+            for document in self.documents:
+                self._skip_document(document)
+            self.documents = []
+        return letter
+
+    def _skip_document(self, end: str) -> None:
+        while self.at < len(self.text):
+            stop = self.text.find("\n", self.at)
+            stop = len(self.text) if stop < 0 else stop
+            last = self.text[self.at : stop].strip() == end
+            self.at, self.line = min(stop + 1, len(self.text)), self.line + 1
+            if last:
+                return
+
+    def words(self) -> Iterator[_Word]:
+        """To the end of the statement, which is taken too."""
+        while self.at < len(self.text):
+            letter = self.text[self.at]
+            if letter in "()":
+                self._step()
+                yield _Word(letter, plain=True)
+                return
+            if letter in _ENDS:
+                self._step()
+                return
+            if letter == "\\" and self.text[self.at + 1 : self.at + 2] == "\n":
+                self._step(), self._step()
+            elif letter.isspace():
+                self._step()
+            elif letter == "#":
+                stop = self.text.find("\n", self.at)
+                self.at = len(self.text) if stop < 0 else stop
+            elif letter in "<>":
+                self._redirection()
+            else:
+                word = self._word()
+                if not (self.text[self.at : self.at + 1] in ("<", ">") and self.at and word.text.isdecimal()):
+                    yield word
+                if (
+                    word.text in _OPENING | _CLOSING | _BETWEEN
+                    and word.plain
+                    and word.text not in ("for", "case", "in")
+                ):
+                    return
+
+    def _redirection(self) -> None:
+        here = _HERE.match(self.text, self.at)
+        if here:
+            self.documents.append(here[1])
+            self.at = here.end()
+            return
+        while self.at < len(self.text) and self.text[self.at] in "<>&|":
+            self._step()
+        while self.at < len(self.text) and self.text[self.at] in " \t":
+            self._step()
+        if self.at < len(self.text) and self.text[self.at] not in _ENDS:
+            self._word()
+
+    def _word(self) -> _Word:
+        begun, letters, plain = self.line, [], True
+        while self.at < len(self.text):
+            letter = self.text[self.at]
+            if letter.isspace() or letter in _ENDS or letter in "<>":
+                break
+            if letter in "'\"":
+                plain = False
+                letters.append(self._quoted(begun))
+            elif letter == "\\":
+                self._step()
+                if self.at < len(self.text) and (next_letter := self._step()) != "\n":
+                    letters.append(_literal(next_letter))
+            elif letter in "$`":
+                letters.append(self._substitution(begun))
+            else:
+                letters.append(self._step())
+            if len(letters) > LONGEST_WORD:
+                raise ScriptError(begun, f"has a word of more than {LONGEST_WORD} characters: is it a script?")
+        return _Word("".join(letters), plain)
+
+    def _substitution(self, begun: int) -> str:
+        """`$NAME` and `${NAME}` as they are; of all others an unknown word, with all that belongs to it taken."""
+        simple = _VARIABLE.match(self.text, self.at)
+        if simple:
+            self.at = simple.end()
+            return simple[0]
+        first = self._step()
+        pairs = {"(": ")", "{": "}"}
+        if first == "`":
+            self._take_until("`", begun)
+        elif self.text[self.at : self.at + 1] in pairs:
+            opening = self._step()
+            depth = 1
+            while depth:
+                if self.at >= len(self.text):
+                    raise ScriptError(begun, f'has "${opening}" without its end: write {pairs[opening]}')
+                letter = self._step()
+                depth += (letter == opening) - (letter == pairs[opening])
+        elif self.at < len(self.text) and not self.text[self.at].isspace():
+            self._step()
+        return UNKNOWN
+
+    def _take_until(self, end: str, begun: int) -> None:
+        while self.at < len(self.text):
+            if self._step() == end:
+                return
+        raise ScriptError(begun, f"has a quote {end} without its end: write it")
+
+    def _quoted(self, begun: int) -> str:
+        quote = self._step()
+        letters: list[str] = []
+        while self.at < len(self.text):
+            letter = self.text[self.at]
+            if letter == quote:
+                self._step()
+                return "".join(letters)
+            if quote == '"' and letter in "$`":
+                letters.append(self._substitution(begun))
+            elif quote == '"' and letter == "\\":
+                self._step()
+                if self.at < len(self.text) and (next_letter := self._step()) != "\n":
+                    letters.append(_literal(next_letter))
+            else:
+                letters.append(_literal(self._step()))
+        raise ScriptError(begun, f"has a quote {quote} without its end: write it")
+
+
+def _literal(letter: str) -> str:
+    return {"$": "\1", "`": "\2"}.get(letter, letter)
