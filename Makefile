@@ -1,9 +1,9 @@
 # Front door: every target delegates; `make help` lists them.
 #   make lab TOPO=dumbbell RTT=100
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
-# EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell and exec; LINK and SET for set;
+# EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell, exec and capture; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; FILE for trace and transfers; those of HSTTS are in docs/hstts.md.
+# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; FILE for trace, transfers and adopt; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel machine mpi udt images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down ps exec shell verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: help setup install uninstall kernel machine mpi udt images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -87,12 +87,16 @@ up: setup ## as lab, without the verification
 	@$(EWAN) up '$(TOPO)' $(LAB_OPTIONS)
 down: setup ## remove the lab (NAME=, or all that are up)
 	@$(EWAN) down $(or $(LAB),--all)
+adopt: setup ## FILE=out/NAME.clab.yml, deployed by containerlab: ps, verify, set, watch, down know it
+	@$(EWAN) adopt '$(FILE)'
 ps: setup ## labs, nodes, addresses, links
 	@$(EWAN) ps $(LAB)
 exec: setup ## NODE= CMD="…"
 	@$(EWAN) exec $(WHICH) '$(NODE)' -- sh -c '$(subst ','\'',$(CMD))'
 shell: setup ## NODE=
 	@$(EWAN) shell $(WHICH) '$(NODE)'
+capture: setup ## NODE= or NODE=LINK: packets until Ctrl-C; OPTS="-w FILE"
+	@$(EWAN) capture $(WHICH) '$(NODE)' $(OPTS)
 verify: setup ## measure every link of the running lab again
 	@$(EWAN) verify $(LAB)
 certificate: setup ## what a lab was measured to do: the last one, RUN=results/… or NAME=

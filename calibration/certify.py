@@ -13,13 +13,13 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import exact, expect, machine, offloads, probe, spinner
+from calibration import devices, exact, expect, machine, offloads, plugged_in, probe, spinner
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
 from calibration.same_plan import differences
@@ -114,6 +114,7 @@ def _live(
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)
     on = offloads.left_on(plan, lab.binary)
+    since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
     with _off_the_spinners(plan):
         before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
         answer = probe.run(plan, probing, lab.binary, progress)
@@ -122,7 +123,9 @@ def _live(
     instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
-    rows += offloads.rows(on)
+    rows += offloads.rows(on) + plugged_in.rows(plan)
+    told = _devices(plan, lab.labs)
+    rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
@@ -145,7 +148,7 @@ def _live(
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
         routing=routing,
-        machine={**dataclasses.asdict(load), "disturbed": load.words()},
+        machine={**dataclasses.asdict(load), "disturbed": load.words(), **({"devices": told} if told else {})},
     )
 
 
@@ -220,13 +223,35 @@ def _changes(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
     """All changes of links since the lab came up; a spinner that cannot be asked tells of none."""
     served = {link for each in plan.spinners for link in each.links}
     asked = [each.links[0] for each in plan.spinners if each.links]
+    outside = [each.link for each in plan.hardware]
     # Links of the kernel's parts share one list: any of them tells all.
-    asked += [link.name for link in plan.links if link.name not in served][:1]
+    asked += [link.name for link in plan.links if link.name not in served and link.name not in outside][:1] + outside
     changes: list[dict[str, Any]] = []
     for link in asked:
         with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
             changes += labs.control(plan.lab, link, {"command": "changes"}).get("changes", [])
     return changes
+
+
+def _devices(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
+    """What each device's keeper tells; one that cannot be asked is part of the result, not an error."""
+    told = []
+    for each in plan.hardware:
+        try:
+            told.append(labs.control(plan.lab, each.link, {"command": "device"}))
+        except LabError as error:
+            told.append({"link": each.link, "error": str(error)})
+    return told
+
+
+def _series(plan: Plan, labs: Controllable, since: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """The milliseconds of each device that tells of them, by link, from `since` on; else its last one."""
+    found = {}
+    for each in plan.hardware:
+        request = {"command": "series", "link": each.link, "since_ms": since.get(each.link, -1)}
+        with contextlib.suppress(LabError):
+            found[each.link] = labs.control(plan.lab, each.link, request)
+    return found
 
 
 def _version(binary: Path) -> str:

@@ -46,6 +46,8 @@ def expectations(plan: Plan) -> Expectations:
     switched = lans.of_plan(plan, forwarding)
     behind = _Behind(switched, forwarding, interfaces)
     links = [_link(link, name, interfaces, behind) for link in plan.links for name in DIRECTIONS]
+    unknown = {each.link for each in plan.hardware if each.own_queue}
+    links = [dataclasses.replace(each, own_queue=True) if each.link in unknown else each for each in links]
     links += [behind.port(port) for port in switched.ports()]
     first = {}
     for node in plan.nodes:
@@ -59,6 +61,8 @@ def expectations(plan: Plan) -> Expectations:
         slow = sum(forwarding.ends(hop)[1].node in switched.in_user_space for hop in pair.forward.hops)
         exits = [_exit(interfaces[_key(forwarding.wired(first[name]))]) for name in (pair.source, pair.sink)]
         expected = _pair(pair, first, interfaces, ways[0], ways[1])
+        if any(link.name in unknown for way in ways for link in way.links):
+            expected = dataclasses.replace(expected, goodput_fair=False)
         emulated = tuple(link.name for link in ways[0].links if link.name not in switched.shared)
         pairs.append(
             dataclasses.replace(expected, links=emulated, wakeups=2 * slow, source_exit=exits[0], sink_exit=exits[1])

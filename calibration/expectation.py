@@ -144,6 +144,8 @@ class LinkExpectation:
     """The other ports of switches on the way to where the packets are measured."""
     wakeups: int = 0
     """Switches in user space on the way."""
+    own_queue: bool = False
+    """It is a device that has a queue of its own, of which nobody knows how much it holds."""
 
     @property
     def key(self) -> str:

@@ -17,6 +17,8 @@ from labs.stages.egress import paced
 
 ETHERNET_HEADER_BYTES = 14
 TAG_BYTES = 4
+NOT_FILLED = 5
+"""Times a port's rate at which another one does not fill when the port is offered four times what it takes, at most."""
 USER_SPACE = (
     "Open vSwitch forwards in user space here, which is slow: write lower rates, load the host's kernel module "
     "openvswitch, or take the virtual clock"
@@ -62,12 +64,17 @@ class Switched:
         return link.forward if hop.direction == "forward" else link.backward
 
     def ports(self) -> list[SharedPort]:
-        """Those that hosts on plain links can fill: each host counts at the narrowest one on its way."""
+        """Those that hosts on plain links can fill: each host counts at the narrowest one on its way.
+
+        A host counts nowhere where a port before that one would fill too: their queues could not be told apart.
+        """
         found: dict[Hop, list[Way]] = {}
         for way in self.ways.values():
             if way.plain and way.shared:
-                narrowest = min(way.shared, key=lambda hop: self.direction(hop).rate_bps)
-                found.setdefault(narrowest, []).append(way)
+                rates = [self.direction(hop).rate_bps for hop in way.shared]
+                place = rates.index(min(rates))
+                if all(rate >= NOT_FILLED * rates[place] for rate in rates[:place]):
+                    found.setdefault(way.shared[place], []).append(way)
         order = {name: place for place, name in enumerate(self.shared)}
         return [
             SharedPort(hop, tuple(ways)) for hop, ways in sorted(found.items(), key=lambda each: order[each[0].link])

@@ -152,7 +152,7 @@ def _transfer(pair: PairExpectation, judge: Judge, transfer: dict[str, Any], bou
         below += 2 * one
     start = transfer["series"][-1]["time_ns"] - transfer["steady_ns"]
     window = min(sample["cwnd_segments"] for sample in transfer["series"] if sample["time_ns"] >= start)
-    # Between neighbours of a switch nothing takes time in the plan.
+    # Between neighbours of a switch nothing takes time in the live clock's plan.
     carried = window * transfer["segment_bytes"] * BYTE_NS / max(pair.round_trip_ns(PROBE_BYTES), 1)
     if measured < pair.goodput_bps - below and (not pair.goodput_fair or carried < pair.goodput_bps):
         why = f"its window was {window} segments" if pair.goodput_fair else "loss, jitter or a queue below the BDP"

@@ -200,6 +200,8 @@ def hidden_limit(link: LinkExpectation) -> str | None:
     """Why a full queue does not show its limit, whoever fills it; None: it does."""
     if why := link.untold("queue limit"):
         return why
+    if link.own_queue:
+        return "the device says nothing of its queue"
     if link.active_queue is not None:
         return f"{link.active_queue} drops before the limit"
     if link.direction.displace_ppb:

@@ -26,7 +26,7 @@ from labs.reading import read_bytes
 from labs.record import COVERAGE_FACTOR, Certificate, Row, Uncertainty
 from labs.typed import read_typed
 
-FORMAT = "ewan-readings/1"
+FORMAT: Literal["ewan-readings/1"] = "ewan-readings/1"
 PATIENCE_S = 120.0
 """For a program that reads an instrument."""
 

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from labs import shell
+from labs.capture import bpf, points
+from labs.capture.words import FILE, PART, Bounds, options
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Command
+from labs.runtime.services import OURSELVES
 from labs.units import NS_PER_SECOND, Duration, UnitError, about
 
+CAPTURE_BYTES = 64_000_000
+"""Of each file of a capture; later packets are counted and left out."""
+AHEAD_NS = 100_000_000
+"""Captures begin so long before all else."""
 _DO = re.compile(r"\s*(?P<node>[^\s:]+)(?:\s+at\s+(?P<at>[^:]+?))?\s*:\s*(?P<words>\S.*)", re.DOTALL)
 LONGEST_NS = 24 * 3600 * NS_PER_SECOND
 COLUMNS = ["", "node", "command", "start", "duration", "status", "output"]
@@ -37,6 +46,19 @@ def command(plan: Plan, text: str, option: str, service: bool) -> Command:
     return Command(match["node"], words, at_ns, service)
 
 
+def capture(plan: Plan, text: str) -> Command:
+    """`left1`, `core:forward tcp port 80` as a service of the plan's lab: where, and a filter."""
+    where, _, program = text.strip().partition(" ")
+    taps = points.taps(plan, where)
+    told = options(plan.lab, taps, Bounds(most_bytes=CAPTURE_BYTES), bpf.compiled(program))
+    return Command(taps[0].node, (OURSELVES, PART, *told, FILE), 0, service=True)
+
+
+def after_captures(commands: Sequence[Command]) -> list[Command]:
+    """The commands later by as much as captures need to begin."""
+    return [replace(each, at_ns=each.at_ns + AHEAD_NS) for each in commands]
+
+
 def duration(text: str, option: str) -> int:
     """Nanoseconds; LabError, which names the option, for what is no duration."""
     try:
@@ -51,11 +73,19 @@ def rows(document: dict[str, Any]) -> list[list[str]]:
     for number, each in enumerate(document["commands"], 1):
         started = "–" if each["started_ns"] is None else about(each["started_ns"], "time", 6)
         lasted = "–" if each["ended_ns"] is None else about(each["ended_ns"] - each["started_ns"], "time", 6)
-        words = each["argv"][2] if each["argv"][:2] == ["sh", "-c"] else shlex.join(each["argv"])
+        words = _shown(each["argv"])
         found.append(
             [str(number), each["node"], words, started, lasted, status(each, document["interrupted"]), each["out"]]
         )
     return found
+
+
+def _shown(argv: list[str]) -> str:
+    if argv[:2] == ["sh", "-c"]:
+        return argv[2]
+    if argv[:2] == [OURSELVES, PART]:
+        return PART  # the rest is taps in JSON
+    return shlex.join(argv)
 
 
 def status(entry: dict[str, Any], interrupted: bool) -> str:

@@ -15,6 +15,8 @@ from labs.compile.settings import settings
 from labs.compile.stages import acks
 from labs.compile.stages.context import LinkContext
 from labs.compile.stages.direction import compile_direction, described, obstacle
+from labs.hardware import catalogue
+from labs.hardware.abilities import refusal
 from labs.plan import Link, Plan
 from labs.spec import fields, from_template
 from labs.spec.source import DescriptionError, Path, Place, Places
@@ -101,7 +103,7 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
     longest_ns = max((pair.rtt_ns for pair in plan.pairs), default=2 * delay_ns)
     at = LinkContext(asked.places, link.name, link.role, delay_ns, _mtu(plan, link), longest_ns)
     compiled = compile_direction(way, at)
-    if compiled.store_bytes > ROOM * now.store_bytes:
+    if link.backend != "hardware" and compiled.store_bytes > ROOM * now.store_bytes:
         wanted, room = Size(compiled.store_bytes), Size(ROOM * now.store_bytes)
         raise DescriptionError(
             f"{link.name} {heading} would hold {wanted}, and has room for {room}: "
@@ -113,6 +115,8 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
     if why := acks.refusal(filters, then.queue):
         key = "acks" if "acks" in asked.words else "queue"
         raise DescriptionError(f"{key}={asked.words.get(key, '')}: {why}")
+    if link.backend == "hardware":
+        _check_device(plan, link, then, asked)
     if link.backend in ("kernel", "tbf"):
         found = obstacle(then, way)
         if found is not None:
@@ -122,6 +126,18 @@ def compile_change(plan: Plan, link: Link, heading: Heading, asked: Wanted) -> C
             )
         _check_kernel_queue(link, asked.words, then.queue, now.queue)
     return Change(**{key: getattr(then, key) for word in asked.words for key in WORDS[word]})
+
+
+def _check_device(plan: Plan, link: Link, then: Direction, asked: Wanted) -> None:
+    """Refuses what the link's device cannot be; what its keeper finds too where the file beside a driver is gone."""
+    found = next(each for each in plan.hardware if each.link == link.name)
+    try:
+        known = catalogue.models(found.driver)[found.model].abilities
+    except (ValueError, KeyError):
+        return
+    if refused := refusal(then, known, found.own_queue and "buffer" not in asked.words):
+        key, why = refused
+        raise DescriptionError(f"{key}={asked.words.get(key, '')}: {link.name} is a {found.model}: {why}")
 
 
 def _kept(now: Direction, asked: fields.Direction) -> fields.Direction:

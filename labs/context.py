@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from labs.reporter import Reporter, Tell
-from labs.runtime.base import Live, LiveChoice, Name
+from labs.runtime.base import LiveChoice, Name
 from labs.runtime.binary import BUILT
 from labs.runtime.state import DEFAULT_ROOT
 
 if TYPE_CHECKING:
+    from labs.runtime.live import LiveRuntime
     from labs.runtime.progress import RunProgress
     from labs.runtime.virtual import VirtualRuntime
 
@@ -62,7 +63,7 @@ class Context:
         binary, state = environment.get("EWAN_NODE"), environment.get("EWAN_STATE")
         return cls(Reporter(wide), Path(binary or BUILT), Path(state or DEFAULT_ROOT).absolute(), environment)
 
-    def live(self, choice: str | None = None, show: Tell = lambda progress: None) -> Live:
+    def live(self, choice: str | None = None, show: Tell = lambda progress: None) -> LiveRuntime:
         """What handles the live labs that there are; new ones it makes as `choice`, or else the runtime, says.
 
         `show` is told how far the making of a lab is.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields, make_dataclass, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
@@ -158,16 +159,32 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
+class Hardware:
+    """The external emulator that is a link (docs/hardware.md).
+
+    `driver` is a name, or the absolute path of a program. `own_queue`: nobody sets its queue, or knows it.
+    """
+
+    link: str
+    driver: str
+    model: str
+    address: str
+    options: dict[str, str]
+    own_queue: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
     `backend`: user, our model in a process; ewan, our model in the virtual kernel; kernel, netem with psp below it;
-    tbf, netem with a token bucket below it.
+    tbf, netem with a token bucket below it; hardware, a device outside, between two cards of the host, whose names the
+    ports are. That one has no node, and its wire is a cable from card to card.
     """
 
     name: str
     role: Literal["wan", "access"]
-    backend: Literal["user", "ewan", "kernel", "tbf"]
+    backend: Literal["user", "ewan", "kernel", "tbf", "hardware"]
     node: str
     port_a: str
     port_b: str
@@ -263,8 +280,10 @@ class Plan:
     cards: tuple[Card, ...] = ()
     """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
     are none."""
+    hardware: tuple[Hardware, ...] = ()
+    """Of each link that is an external emulator; JSON leaves the key out if there are none."""
 
-    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards"})
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards", "hardware"})
 
 
 class OtherVersionError(ValueError):
@@ -279,12 +298,20 @@ def to_json(plan: Plan) -> bytes:
             replace(each, forward=texts.of(each.forward), backward=texts.of(each.backward)) for each in plan.links
         )
         nodes: Any = tuple(map(_sparse, plan.nodes))
-        text = orjson.dumps(replace(plan, links=links, nodes=nodes), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE)
-    return text if plan.cards else text.removesuffix(_NO_CARDS) + b"\n}\n"
+        data = {field.name: getattr(plan, field.name) for field in fields(plan)} | {"links": links, "nodes": nodes}
+        said = _made_of(tuple(key for key in data if data[key] or key not in plan.SPARSE))
+        return orjson.dumps(
+            said(*(data[field.name] for field in fields(said))), option=_OPTIONS | orjson.OPT_APPEND_NEWLINE
+        )
+
+
+@cache
+def _made_of(names: tuple[str, ...]) -> type[Any]:
+    """What orjson takes in place of a plan that says these keys alone, in their order, which a dictionary loses."""
+    return make_dataclass("_Said", [(name, Any) for name in names], slots=True)
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-_NO_CARDS = b',\n  "cards": []\n}\n'
 
 
 _PLAIN = tuple(field for field in fields(Node) if field.name not in Node.SPARSE)

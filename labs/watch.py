@@ -5,15 +5,16 @@ In: the spinners' millisecond series. Out: sums over a window, and a table of th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from labs.plan import Link, Plan
-from labs.runtime.base import Controllable
+from labs.runtime.base import Controllable, LabError
 from labs.sheet import Sheet, grid
 from labs.stages import Direction
 from labs.units import NS_PER_MS, about, mean_rate_bps
 
 WINDOW_MS = 500
+ENDED = ("ended by a fault", "no answer")
 BARS = " ▁▂▃▄▅▆▇█"
 COLUMNS = [
     "link",
@@ -28,6 +29,17 @@ COLUMNS = [
     "no room",
     "late at most",
 ]
+UNTOLD: dict[str, Any] = {
+    "out_packets": None,
+    "queue_course_bytes": [],
+    "queue_max_bytes": None,
+    "lost_packets": None,
+    "queue_full_packets": None,
+    "aqm_packets": None,
+    "store_full_packets": None,
+    "lateness_max_ns": None,
+}
+"""What a device does not tell, which a spinner does."""
 CAUSES = ("lost", "queue_full", "aqm", "store_full")
 
 
@@ -37,12 +49,30 @@ def sample(labs: Controllable, plan: Plan) -> list[dict[str, Any]]:
     serving = {link: number for number, spinner in enumerate(plan.spinners) for link in spinner.links}
     found = []
     for link in plan.links:
+        if link.backend == "hardware":
+            found += _of_device(labs, plan.lab, link.name)
+            continue
         answer = stats[serving[link.name]]
         since_ms, ended = max(0, answer["now_ms"] - WINDOW_MS), answer["links"][link.name]["ended"]
         request = {"command": "series", "link": link.name, "since_ms": since_ms}
         series = labs.control(plan.lab, serving[link.name], request)
         for heading in ("forward", "backward"):
             found.append({"link": link.name, "direction": heading, "ended": ended, **summary(series[heading])})
+    return found
+
+
+def _of_device(labs: Controllable, lab: str, link: str) -> list[dict[str, Any]]:
+    """What a device tells of its own milliseconds; None for what it does not tell."""
+    try:
+        series = labs.control(lab, link, {"command": "series", "since_ms": -WINDOW_MS})
+    except LabError as error:
+        silent = {"link": link, "ended": str(error), "rate_bps": 0, **UNTOLD}
+        return [{**silent, "direction": heading} for heading in ("forward", "backward")]
+    found = []
+    for heading in ("forward", "backward"):
+        sent = series[heading]["out_bytes"]
+        rate_bps = mean_rate_bps(sum(sent), max(1, len(sent)) * NS_PER_MS)
+        found.append({"link": link, "direction": heading, "ended": None, "rate_bps": rate_bps, **UNTOLD})
     return found
 
 
@@ -67,20 +97,24 @@ def view(plan: Plan, found: list[dict[str, Any]]) -> Sheet:
     for each in found:
         link = links[each["link"]]
         way: Direction = getattr(link, each["direction"])
-        full = way.queue.limit_bytes or max(1, each["queue_max_bytes"])
+        full = way.queue.limit_bytes or max(1, each["queue_max_bytes"] or 0)
         rows.append(
             [
                 link.name,
                 ends(link, each["direction"]),
-                about(each["rate_bps"], "rate") if each["ended"] is None else "ended by a fault",
+                about(each["rate_bps"], "rate") if each["ended"] is None else ENDED[link.backend == "hardware"],
                 about(way.rate_bps, "rate"),
                 sparkline(each["queue_course_bytes"], full),
-                about(each["queue_max_bytes"], "size"),
+                _known(each["queue_max_bytes"], "size"),
                 *(str(each[f"{cause}_packets"] or "") for cause in CAUSES),
-                about(each["lateness_max_ns"], "time"),
+                _known(each["lateness_max_ns"], "time"),
             ]
         )
     return grid(f"Links of {plan.lab}", COLUMNS, rows)
+
+
+def _known(amount: int | None, kind: Literal["size", "time"]) -> str:
+    return "" if amount is None else about(amount, kind)
 
 
 def ends(link: Link, heading: str) -> str:

@@ -164,3 +164,17 @@ def test_the_kernels_datapath_has_no_such_excuse() -> None:
     assert port(SLOW, KERNEL).cause == ""
     assert [pair.wakeups for pair in expectations(plan(SLOW)).pairs] == [4, 4, 4]
     assert [pair.wakeups for pair in expectations(plan(SLOW, VIRTUAL)).pairs] == [0, 0, 0]
+
+
+TRUNK = """
+topology: {graph: {hosts: [a, b], switches: [s1, s2], routers: [r], links: [
+    {between: [a, s1]}, {between: [b, s2]}, {between: [s1, s2], rate: RATE}, {between: [s2, r], rate: 5Mbit/s}]}}
+rtt: 0ms
+access: {rate: 100Mbit/s}
+"""
+
+
+def test_a_port_is_not_filled_through_another_that_would_fill_too() -> None:
+    for trunk, senders in (("6Mbit/s", ["b"]), ("100Mbit/s", ["a", "b"])):
+        (found,) = expectations(plan(TRUNK.replace("RATE", trunk), VIRTUAL)).links
+        assert (found.link, [each.source for each in found.senders]) == ("s2-r", senders)

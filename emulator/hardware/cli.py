@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import orjson
 from emulator.hardware.conformance import checks
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import json_option, pass_context
+from labs.commands.privileges import as_root
 from labs.context import Context
 from labs.hardware import catalogue
 from labs.hardware.abilities import FORMAT, Abilities, Range, ranges
@@ -103,6 +105,52 @@ def check_command(
     else:
         context.reporter.console.print(f"{program}: {len(found) - wrong} ok{f', {wrong} wrong' if wrong else ''}")
     sys.exit(1 if wrong else 0)
+
+
+@driver_command.command("simulate")
+@click.argument("model", metavar="MODEL")
+@click.option("--ports", required=True, metavar="A,B", help="names of the two interfaces that are cabled to it")
+@click.option("--address", required=True, metavar="ADDRESS", help="unix:/path, or /path for a serial line")
+@click.option("--wire", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="in place of gtrcnet.toml")
+@click.option("--delay", default="0ms", metavar="TIME", help="of each of its answers")
+@guarded
+@pass_context
+def simulate_command(context: Context, model: str, ports: str, address: str, wire: Path | None, delay: str) -> None:
+    """A GtrcNET box that is a process here, until Ctrl-C: for trials of the driver without the box.
+
+    On standard input it takes: silent, rounding, reset, well.
+
+    \b
+    ewan driver simulate gtrcnet-1 --ports box0,box1 --address /tmp/box
+    """
+    import signal
+    import tempfile
+
+    from emulator.hardware import simulator
+    from emulator.hardware.gtrcnet import TABLE
+    from emulator.hardware.wire import read
+    from labs.reading import read_text
+    from labs.runtime.binary import node_binary
+    from labs.units import NS_PER_SECOND, Duration, UnitError
+
+    as_root(context)
+    try:
+        table = read(read_text(wire or TABLE), str(wire or TABLE.name))
+        delay_s = Duration.parse(delay).ns / NS_PER_SECOND
+    except UnitError as error:
+        raise Refused(f'--delay "{delay}": {error}') from None
+    except (ValueError, OSError) as error:
+        raise Refused(str(error)) from None
+    names = ports.split(",")
+    if len(names) != 2 or not all(0 < len(name) < 16 and "/" not in name for name in names) or names[0] == names[1]:
+        raise Refused(f'--ports "{ports}": write two names of at most 15 letters, "box0,box1"')
+    for number in (signal.SIGTERM, signal.SIGHUP):  # whatever ends it, nothing of the box is left
+        signal.signal(number, lambda *_: sys.exit(0))
+    with tempfile.TemporaryDirectory(prefix="ewan-simulated-") as folder, suppress(KeyboardInterrupt):
+        cpu = max(os.sched_getaffinity(0))
+        with simulator.simulated(node_binary(context.binary), Path(folder), model, names, table, cpu) as box:
+            context.reporter.console.print(f"{model}: ports {names[0]} and {names[1]}, commands at {address}")
+            simulator.serve(box, address, delay_s, sys.stdin.fileno())
 
 
 def _starter(context: Context, program: str) -> Callable[[], Driver]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from labs.hardware.abilities import Abilities, beyond, read_abilities, rounded
 from labs.hardware.driver import HEADINGS, PROTOCOL
 from labs.hardware.settings import Settings, read_settings
 from labs.reading import one_line
@@ -23,13 +24,16 @@ class RefusedError(Exception):
 
 
 class Device(Protocol):
-    """What a driver drives. Each method raises RefusedError, or OSError where the device is not to be had."""
+    """What a driver drives. Each method raises RefusedError, or OSError where the device is not to be had.
+
+    `serve` has refused what is beyond the device's abilities before it asks, and rounded what is between its steps.
+    """
 
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Opens the device; gives `model`, `device`, `abilities` as the protocol has them."""
 
     def set(self, heading: str, settings: Settings) -> None:
-        """Sets one direction; what is out of range is refused, and nothing is changed then."""
+        """Sets one direction to values that the device has."""
 
     def read(self) -> Mapping[str, Any]:
         """Gives `forward`, `backward`, and `counters` where there are any."""
@@ -44,25 +48,26 @@ class Device(Protocol):
 def serve(device: Device) -> None:
     """Answers until the input ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    opened = False
+    known: Abilities | None = None
     while line := source.readline(LONGEST):
         if not line.endswith(b"\n"):
             while (rest := source.readline(LONGEST)) and not rest.endswith(b"\n"):
                 pass
             answer: Mapping[str, Any] = _error("a request is one line of at most 1 MiB")
         else:
-            answer = _answer(device, line, opened)
-            opened = opened or (answer["ok"] is True)
+            answer = _answer(device, line, known)
+            if answer["ok"] is True and "abilities" in answer:
+                known = read_abilities(json.loads(json.dumps(answer["abilities"])), "abilities")
         sink.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
         sink.flush()
 
 
-def _answer(device: Device, line: bytes, opened: bool) -> Mapping[str, Any]:
+def _answer(device: Device, line: bytes, known: Abilities | None) -> Mapping[str, Any]:
     try:
         request = json.loads(line)
         if not isinstance(request, dict):
             return _error("a request is a JSON object")
-        return {"ok": True, **_done(device, request, opened)}
+        return {"ok": True, **_done(device, request, known)}
     except (ValueError, RecursionError) as error:
         return _error(str(error) or "no JSON")
     except RefusedError as error:
@@ -71,7 +76,7 @@ def _answer(device: Device, line: bytes, opened: bool) -> Mapping[str, Any]:
         return _error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
 
 
-def _done(device: Device, request: Mapping[str, Any], opened: bool) -> Mapping[str, Any]:
+def _done(device: Device, request: Mapping[str, Any], known: Abilities | None) -> Mapping[str, Any]:
     what = request.get("request")
     keys = request.keys() - {"request"}
     wanted = {
@@ -87,13 +92,16 @@ def _done(device: Device, request: Mapping[str, Any], opened: bool) -> Mapping[s
         raise RefusedError(f"{what} has the keys {', '.join(sorted(wanted)) or 'request alone'}")
     if what == "describe":
         return _described(device, request)
-    if not opened:
+    if known is None:
         raise RefusedError("the first request is describe")
     match what:
         case "set":
             if request["direction"] not in HEADINGS:
                 raise RefusedError("direction is forward or backward")
-            device.set(request["direction"], read_settings(request["settings"], "settings"))
+            settings = read_settings(request["settings"], "settings")
+            if found := beyond(settings, known):
+                raise RefusedError(f"{found[0]}: {found[1]}")
+            device.set(request["direction"], rounded(settings, known))
             return {}
         case "read":
             return device.read()

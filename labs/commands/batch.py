@@ -31,6 +31,9 @@ SHORT_LINES = 25
 @description_options
 @click.option("--do", "wanted", metavar="'NODE [at TIME]: COMMAND'", multiple=True, help="run this in a node")
 @click.option("--service", "services", metavar="'NODE: COMMAND'", multiple=True, help="run this until all others end")
+@click.option(
+    "--capture", "captures", metavar="'POINT [FILTER]'", multiple=True, help="keep packets, as in ewan capture"
+)
 @click.option("--for", "longest", metavar="TIME", help="when what still runs ends (default: 600s)")
 @json_option
 @guarded
@@ -41,6 +44,7 @@ def batch_command(
     topology: str,
     wanted: tuple[str, ...],
     services: tuple[str, ...],
+    captures: tuple[str, ...],
     longest: str | None,
     as_json: bool,
     **options: Any,
@@ -48,10 +52,12 @@ def batch_command(
     """Bring a lab up, run commands in its nodes, keep what they print, take the lab down.
 
     All commands start side by side, or at their times; a command with characters of the shell (| > * $ …) runs under
-    sh. $EWAN_OUT is where commands may put files. Exit status 1 when a command fails.
+    sh. $EWAN_OUT is where commands may put files. Exit status 1 when a command fails. With --capture all commands start
+    100 ms later; the packets are in commands/NUMBER-NODE/packets.pcapng of the run's directory.
 
     \b
     ewan batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1'
+    ewan batch dumbbell --rtt 100ms --capture 'core:forward icmp' --do 'left1: ping -c 5 right1' --runtime virtual
     ewan batch dumbbell --rtt 100ms --service 'right1: iperf3 -s' --do 'left1 at 1s: iperf3 -c right1 -t 10'
     """
     virtual = is_virtual(context)
@@ -60,6 +66,8 @@ def batch_command(
         raise Refused("nothing to do: write --do 'NODE: COMMAND', for example --do 'left1: ping -c 5 right1'")
     commands = [batch.command(plan, text, "--do", False) for text in wanted]
     commands += [batch.command(plan, text, "--service", True) for text in services]
+    if captures:
+        commands = batch.after_captures(commands) + [batch.capture(plan, text) for text in captures]
     longest_ns = batch.duration(longest or "600s", "--for")
     program = Program(None, tuple(commands), longest_ns, longest_ns if longest else 0)
     if not virtual:

@@ -58,9 +58,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="one JSON doc
 def only_live(context: click.Context, parameter: click.Parameter | None, value: str | None) -> None:
     """Refuses the virtual clock for commands on labs that stay up: its labs are there only while a program runs."""
     if value == "virtual":
+        also = "--capture NODE " if context.info_name == "capture" else ""
         raise Refused(
             f"ewan {context.info_name} needs a lab that stays up, and in the virtual clock a lab runs from its start "
-            "to its end: write ewan batch TOPOLOGY --do 'NODE: COMMAND' --runtime virtual, or use the live clock"
+            f"to its end: write ewan batch TOPOLOGY {also}--do 'NODE: COMMAND' --runtime virtual, or use the live clock"
         )
 
 

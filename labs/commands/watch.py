@@ -38,7 +38,8 @@ def watch_command(context: Context, name: str | None, once: bool, as_json: bool)
     labs, console = context.live(), context.reporter.console
     lab = which(labs, name)
     plan = labs.load(lab).plan
-    if not plan.spinners:  # in the live clock all links have one, or none has
+    of_kernel = any(link.backend in ("kernel", "tbf") for link in plan.links)
+    if of_kernel or not (plan.spinners or plan.hardware):
         raise Refused(
             f"the links of {lab} are made of the kernel's parts, which tell no course of theirs: "
             "bring it up with --emulator user"

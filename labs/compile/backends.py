@@ -14,7 +14,7 @@ from labs.compile.stages.direction import obstacle
 from labs.spec import Spec
 from labs.stages import Direction
 
-Backend = Literal["user", "ewan", "kernel", "tbf"]
+Backend = Literal["user", "ewan", "kernel", "tbf", "hardware"]
 
 
 def choose(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import machines, own, pacing, stacks, sysctls
+from labs.compile import cards, machines, own, pacing, stacks, sysctls
 from labs.compile.crossings import Crossings
 from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
@@ -64,6 +64,8 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         spinners=spinners,
         pairs=tuple(crossings.pair(source, sink) for source, sink in lab.layout.pairs),
         host_cpus=host_cpus,
+        cards=cards.cards(spec, wired.wires, wired.cards, wired.external, virtual=virtual),
+        hardware=tuple(wired.hardware),
     )
 
 
@@ -79,7 +81,7 @@ def _node(machine: WiredNode, found: Routes, runs: Daemons | None, of_kind: dict
         machine.all_interfaces if runs is None else runs.interfaces,
         tuple(found.given.get(name, ())),
         of_kind | runs.sysctls if runs is not None and runs.sysctls else of_kind,
-        machine.services if runs is None else runs.services,
+        machine.services if runs is None else (*runs.services, *machine.services),
         tuple(found.learned.get(name, ())),
     )
 

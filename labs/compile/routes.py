@@ -76,7 +76,8 @@ def daemons(outline: Outline, numbering: Numbering, wired: Wired) -> dict[str, D
         attachments, interfaces = [], []
         for port in wired.machines[name].all_interfaces:
             peer = peers.get((name, port.name))
-            networks = tuple(str(ipaddress.ip_interface(address).network) for address in port.addresses)
+            known = [ipaddress.ip_interface(address) for address in port.addresses]
+            networks = tuple(str(address.network) for address in known if not address.is_link_local)
             attachments.append(routing.Attachment(port.name, port.mtu, networks, peer))
             interfaces.append(_with_link_local(port) if peer is not None and with_v6 else port)
         addresses = [address.split("/")[0] for port in interfaces for address in port.addresses]

@@ -100,6 +100,9 @@ class LinkSettings:
     backward: Settings
     mtu: int
     mtu_path: Path
+    hardware: fields.Hardware | None = None
+    """The external emulator that it is; written at `hardware_path`."""
+    hardware_path: Path = ()
 
     @property
     def rtt_ns(self) -> int | None:
@@ -194,6 +197,7 @@ def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSetting
     base = links[-1][0]
     forward: list[Layer] = []
     backward: list[Layer] = []
+    hardware, hardware_path = None, base
     mtu: int = description.mtu
     mtu_path: Path = ("mtu",)
     for path, link in links:
@@ -203,6 +207,8 @@ def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSetting
                 layers.append(((*path, name), own))
         if link.mtu is not None:
             mtu, mtu_path = link.mtu, (*path, "mtu")
+        if isinstance(link, fields.SingleLink) and link.hardware is not None:
+            hardware, hardware_path = link.hardware, (*path, "hardware")
     default = WAN_RATE if edge.role == "wan" else ACCESS_RATE
     there, back = (settings(base, default, layers) for layers in (forward, backward))
     if (there.delay_ns is None) != (back.delay_ns is None):
@@ -213,4 +219,4 @@ def _resolve(spec: Spec, edge: Edge, special: fields.Link | None) -> LinkSetting
     if len(halves) == 1:
         message = f"both directions of {edge.name} share the medium, or neither: write it for both"
         raise spec.error(halves[0].path("duplex"), message, "half")
-    return LinkSettings(there, back, mtu, mtu_path)
+    return LinkSettings(there, back, mtu, mtu_path, hardware, hardware_path)

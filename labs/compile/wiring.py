@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from labs.compile import backends, ovs, own, vlans
+from labs.compile import backends, dhcp, outside, ovs, own, vlans
 from labs.compile.egress import BARE, Egresses, Tag, with_tag
 from labs.compile.lan import Lan
 from labs.compile.numbering import Numbering
@@ -19,14 +19,14 @@ from labs.compile.settings import Settings
 from labs.compile.stages.context import LinkContext
 from labs.compile.stages.direction import Directions
 from labs.compile.vlans import Segment
-from labs.plan import End, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
+from labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, VlanInterface, Vlans, Wire
 from labs.stages import Direction, Egress
 from labs.topologies import Edge
 
 
 @dataclass(slots=True)
 class WiredNode:
-    """A node with what its links give it; `services` are those of a switch.
+    """A node with what its links give it; `services` are a switch's, or serve machines plugged into a router.
 
     `tagged` are those of its interfaces that are a VLAN of another one.
     """
@@ -54,7 +54,11 @@ class Wired:
     machines: Mapping[str, WiredNode]
     wires: Sequence[Wire]
     links: Sequence[Link]
+    cards: Sequence[Card]
+    hardware: Sequence[Hardware]
     reach: Mapping[tuple[str, int], Reach]
+    external: Mapping[str, End]
+    """The routers' ports with machines plugged in, by name."""
 
 
 def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
@@ -67,7 +71,8 @@ def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
     for index, edge in enumerate(outline.layout.edges):
         wiring.add_edge(index, edge)
     wiring.fill_switches()
-    return Wired(wiring.machines, wiring.wires, wiring.links, wiring.reach)
+    external = wiring.add_external()
+    return Wired(wiring.machines, wiring.wires, wiring.links, wiring.cards, wiring.hardware, wiring.reach, external)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ class _Wiring:
         self.machines |= {name: WiredNode(name, "router") for name in layout.routers}
         self.wires: list[Wire] = []
         self.links: list[Link] = []
+        self.cards: list[Card] = []
+        self.hardware: list[Hardware] = []
         self.reach: dict[tuple[str, int], Reach] = {}
         self._directions = Directions(outline.spec)
         self._first_port = int(own.managed(outline.spec))
@@ -171,7 +178,8 @@ class _Wiring:
         link, paths = self._outline.links[index], self._outline.paths
         mtu = link.mtu
         delayed = paths.forward_ns[index] > 0 or paths.backward_ns[index] > 0
-        emulated = self._emulated(index, edge) if edge.role == "wan" or link.impaired or delayed else None
+        needed = edge.role == "wan" or link.impaired or delayed or link.hardware is not None
+        emulated = self._emulated(index, edge) if needed else None
         steer = emulated is not None and emulated[2] == "user" and self._outline.host.clock == "live"
         egress_of = self._egresses.before_emulator if emulated is not None else self._card_of(edge)
         ends = []
@@ -195,8 +203,28 @@ class _Wiring:
         a, b = ends
         if emulated is None:
             self.wires.append(Wire(edge.name, a, b))
+        elif link.hardware is not None:
+            self._add_device(index, edge, a, b, emulated[0], emulated[1])
         else:
             self._add_emulator(edge, mtu, a, b, *emulated)
+
+    def add_external(self) -> dict[str, End]:
+        """The routers' ports with machines plugged in, and what gives these their addresses."""
+        ends: dict[str, End] = {}
+        ports: dict[str, list[dhcp.Port]] = {}
+        numbering, mtu = self._numbering, self._outline.links[0].mtu
+        for external in self._outline.external:
+            machine, number = self.machines[external.router], numbering.external[external.name]
+            own = numbering.of_families(numbering.pool.v4(number, 1), numbering.pool.v6(number, 1))
+            addresses = _prefixes(own, numbering.of_families(f"/{dhcp.V4_LENGTH}", "/64"))
+            everything = (*addresses, dhcp.LINK_LOCAL) if numbering.with_v6 else addresses
+            name = self._next_port(machine)
+            machine.interfaces.append(Interface(name, self._mac(), mtu, everything, (), BARE, False))
+            ends[external.name] = End(machine.name, name)
+            ports.setdefault(machine.name, []).append(dhcp.Port(name, mtu, addresses))
+        for router, of_router in ports.items():
+            self.machines[router].services = (dhcp.service(of_router, numbering.lab()),)
+        return ends
 
     def add_segment(self, segment: Segment) -> None:
         """The members of a VLAN, which `add_edge` puts at their links: its router is the first."""
@@ -287,6 +315,19 @@ class _Wiring:
         self.wires += [Wire(name, a, End(name, port_a)), Wire(name, End(name, port_b), b)]
         self.links.append(Link(name, edge.role, backend, name, port_a, port_b, a, b, forward, backward))
 
+    def _add_device(self, index: int, edge: Edge, a: End, b: End, forward: Direction, backward: Direction) -> None:
+        """Puts a device between the ends `a` and `b`, which are cards of this machine: for the lab a cable."""
+        outline, link = self._outline, self._outline.links[index]
+        assert link.hardware is not None
+        if "switch" in (self.machines[end.node].kind for end in (a, b)):
+            message = f"{edge.name} is behind a switch: leave switch out, or hardware"
+            raise outline.spec.error(link.hardware_path, message)
+        ports = link.hardware.ports
+        self.wires.append(Wire(edge.name, a, b))
+        self.cards += outside.cards(ports, (a, b))
+        self.links.append(Link(edge.name, edge.role, "hardware", "", *ports, a, b, forward, backward))
+        self.hardware.append(outside.device(outline.spec, outline.host, edge.name, link, forward, backward))
+
     def _emulated(self, index: int, edge: Edge) -> tuple[Direction, Direction, backends.Backend]:
         """Both directions of an emulated link, and what emulates it."""
         spec, link, paths = self._outline.spec, self._outline.links[index], self._outline.paths
@@ -296,6 +337,8 @@ class _Wiring:
         )
         forward = self._directions.direction(link.forward, there, "forward")
         backward = self._directions.direction(link.backward, back, "backward")
+        if link.hardware is not None:
+            return forward, backward, "hardware"
         return forward, backward, backends.choose(spec, self._outline.host, edge.name, link, forward, backward)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import orjson
 
 from labs.hardware.settings import Settings, settings_of
-from labs.stages import NO_AGGREGATE, NO_HARQ, ConstantDelay, Direction, Framing, NoTrace
+from labs.stages import NO_AGGREGATE, NO_HARQ, Delay, Direction, Framing, Loss, NoTrace, Queue
 from labs.stages.delay import nominal_ns
 from labs.stages.direction import framing_words
 from labs.typed import read_typed
@@ -42,7 +42,8 @@ class Range:
 
     def nearest(self, value: int) -> int:
         """The value that the device has nearest to one within the range."""
-        return min(self.least + (2 * (value - self.least) + self.step) // (2 * self.step) * self.step, self.most)
+        steps = (2 * (value - self.least) + self.step) // (2 * self.step)
+        return self.least + min(steps, (self.most - self.least) // self.step) * self.step
 
     @property
     def middle(self) -> int:
@@ -114,6 +115,8 @@ class Model:
     sources: tuple[str, ...] = ()
 
 
+Stage = TypeVar("Stage")
+LIMITS = ("limit_bytes", "limit_packets")
 Refusal = tuple[str, str]
 """A key of the description, and what the device has in place of what it says."""
 
@@ -182,7 +185,11 @@ def refusal(direction: Direction, abilities: Abilities, own_buffer: bool = False
 
     `own_buffer`: nobody wrote a buffer, so that it is the device's own where the device has no such setting.
     """
-    return _of_model_alone(direction) or _of_values(direction, abilities, own_buffer)
+    if found := _of_model_alone(direction):
+        return found
+    if direction.framing != abilities.framing:
+        return "framing", f"its rate counts {framing_words(abilities.framing)}"
+    return beyond(settings_of(direction, queue=True), abilities, own_buffer)
 
 
 def _of_model_alone(direction: Direction) -> Refusal | None:
@@ -205,54 +212,52 @@ def _of_model_alone(direction: Direction) -> Refusal | None:
     return None if key is None else (key, "no external emulator is asked for it")
 
 
-def _of_values(direction: Direction, abilities: Abilities, own_buffer: bool) -> Refusal | None:
-    if direction.framing != abilities.framing:
-        return "framing", f"its rate counts {framing_words(abilities.framing)}"
-    if not abilities.rate_bps.holds(direction.rate_bps):
+def beyond(settings: Settings, abilities: Abilities, own_buffer: bool = False) -> Refusal | None:
+    """The first of the settings of one direction that the device cannot have."""
+    if not abilities.rate_bps.holds(settings.rate_bps):
         return "rate", f"it has rates {_between(abilities.rate_bps, Rate)}"
-    if why := _of_delay(direction, abilities.delay):
+    if why := _of_delay(settings.delay, abilities.delay):
         return "delay", why
-    if direction.reorder and not abilities.reorder:
+    if settings.reorder and not abilities.reorder:
         return "reorder", "it keeps packets in order"
-    if why := _of_loss(direction, abilities.loss):
+    if why := _of_loss(settings.loss, abilities.loss):
         return "loss", why
     for key, value, known in (
-        ("corrupt", direction.corrupt_ppb, abilities.corrupt_ppb),
-        ("duplicate", direction.duplicate_ppb, abilities.duplicate_ppb),
+        ("corrupt", settings.corrupt_ppb, abilities.corrupt_ppb),
+        ("duplicate", settings.duplicate_ppb, abilities.duplicate_ppb),
     ):
         if value and (known is None or not known.holds(value)):
             return key, "it has no such setting" if known is None else f"it has {_between(known, Fraction)}"
-    return _of_queue(direction, abilities.queue, own_buffer)
+    return _of_queue(settings.queue, abilities.queue, own_buffer)
 
 
-def _of_delay(direction: Direction, known: Delays) -> str:
-    delay = direction.delay
+def _of_delay(delay: Delay, known: Delays) -> str:
     if delay.kind not in known.kinds:
         return f"its delays are {' or '.join(known.kinds)}"
     if not known.delay_ns.holds(nominal_ns(delay)):
         return f"it delays {_between(known.delay_ns, Duration)}"
-    jitter = getattr(delay, "jitter_ns", 0)
-    if not isinstance(delay, ConstantDelay) and known.jitter_ns is not None and not known.jitter_ns.holds(jitter):
+    jitter = getattr(delay, "jitter_ns", None)
+    if jitter is not None and known.jitter_ns is not None and not known.jitter_ns.holds(jitter):
         return f"its jitter is {_between(known.jitter_ns, Duration)}"
     return ""
 
 
-def _of_loss(direction: Direction, known: Losses) -> str:
-    loss = direction.loss
+def _of_loss(loss: Loss, known: Losses) -> str:
     if loss.kind not in known.kinds:
         return f"its losses are {' or '.join(known.kinds)}"
-    shares = [value for name, value in probabilities(loss).items() if name.endswith("_ppb")]
-    if known.ppb is not None and any(not known.ppb.holds(share) for share in shares):
+    if known.ppb is not None and any(not known.ppb.holds(share) for share in probabilities(loss).values()):
         return f"it loses {_between(known.ppb, Fraction)}"
     return ""
 
 
-def _of_queue(direction: Direction, known: Queues | None, own_buffer: bool) -> Refusal | None:
-    queue = direction.queue
-    if known is None:
-        if queue.discipline.kind != "drop_tail":
-            return "queue", "its queue is its own"
-        return None if own_buffer else ("buffer", "it says nothing of its own queue: leave buffer out")
+def _of_queue(queue: Queue | None, known: Queues | None, own_buffer: bool) -> Refusal | None:
+    if known is None or queue is None:
+        if known is not None:
+            return "buffer", "its queue is set: say how much it holds"
+        if queue is None or (own_buffer and queue.discipline.kind == "drop_tail"):
+            return None
+        key = "buffer" if queue.discipline.kind == "drop_tail" else "queue"
+        return key, f"it says nothing of its own queue: leave {key} out"
     if queue.discipline.kind not in known.disciplines:
         return "queue", f"its queues are {' or '.join(known.disciplines)}"
     limit, unit, kind = (
@@ -283,30 +288,25 @@ def _between(known: Range, quantity: Callable[[int], object]) -> str:
     return f"from {quantity(known.least)} to {quantity(known.most)} by {quantity(known.step)}"
 
 
-def rounded(direction: Direction, abilities: Abilities) -> Settings:
-    """What is to be read back of a device that was set to a direction: each value its nearest one."""
-    wanted = settings_of(direction, queue=abilities.queue is not None)
-    delay = wanted.delay
-    keys = {"delay_ns": abilities.delay.delay_ns, "jitter_ns": abilities.delay.jitter_ns}
-    delay = _nearest(delay, {key: known for key, known in keys.items() if known is not None})
-    shares = {name: abilities.loss.ppb for name in probabilities(wanted.loss) if abilities.loss.ppb is not None}
-    queue = wanted.queue
-    if queue is not None and abilities.queue is not None:
-        limits = {"limit_bytes": abilities.queue.limit_bytes, "limit_packets": abilities.queue.limit_packets}
-        queue = _nearest(queue, {key: known for key, known in limits.items() if known is not None})
-    plain = {"corrupt_ppb": abilities.corrupt_ppb, "duplicate_ppb": abilities.duplicate_ppb}
-    made: Settings = replace(
+def rounded(wanted: Settings, abilities: Abilities) -> Settings:
+    """What is to be read back of a device that was set so: each value its nearest one."""
+    delays = {"delay_ns": abilities.delay.delay_ns, "jitter_ns": abilities.delay.jitter_ns}
+    limits = {} if abilities.queue is None else {name: getattr(abilities.queue, name) for name in LIMITS}
+    shares = {"corrupt_ppb": abilities.corrupt_ppb, "duplicate_ppb": abilities.duplicate_ppb}
+    made = replace(
         wanted,
         rate_bps=abilities.rate_bps.nearest(wanted.rate_bps),
-        delay=delay,
-        loss=_nearest(wanted.loss, shares),
-        queue=queue,
+        delay=_nearest(wanted.delay, delays),
+        loss=_nearest(wanted.loss, dict.fromkeys(probabilities(wanted.loss), abilities.loss.ppb)),
+        queue=None if wanted.queue is None else _nearest(wanted.queue, limits),
     )
-    shown = {key: known for key, known in plain.items() if known is not None and getattr(made, key)}
-    found: Settings = _nearest(made, shown)
-    return found
+    return _nearest(made, {key: known for key, known in shares.items() if getattr(made, key)})
 
 
-def _nearest(stage: Any, known: Mapping[str, Range]) -> Any:
-    there = {key: each for key, each in known.items() if getattr(stage, key, None) is not None}
-    return replace(stage, **{key: each.nearest(getattr(stage, key)) for key, each in there.items()}) if there else stage
+def _nearest(stage: Stage, known: Mapping[str, Range | None]) -> Stage:
+    made = {
+        key: each.nearest(value)
+        for key, each in known.items()
+        if each is not None and (value := getattr(stage, key, None)) is not None
+    }
+    return replace(stage, **made)  # type: ignore[type-var]

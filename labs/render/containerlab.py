@@ -297,6 +297,11 @@ def _header(plan: Plan, directory: str, version: str, nodes: dict[str, Any], por
         "  (`make images` builds them; `docker save` and `docker load` take them to another machine).",
         f"Files: {directory}/ is bound at {LAB} in every node and moves with this file.",
     ]
+    if plan.links:
+        lines.append(
+            f"Links change by `ewan adopt {file}`, then `ewan set {plan.links[0].name} delay=80ms`; not by "
+            "`containerlab tools netem`, whose place other queues have."
+        )
     emulators = sorted({spinner.cpu for spinner in plan.spinners})
     if emulators:
         lines.append(

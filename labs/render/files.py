@@ -17,6 +17,7 @@ from pathlib import Path
 
 import orjson
 
+from labs import cards
 from labs.plan import Node, Plan, to_json
 from labs.render import containerlab, dashboards, svg
 
@@ -40,15 +41,16 @@ def written(
     """Writes the files and gives what each is: plan, picture, table, clab, directory.
 
     sheet: the tables as text; version: the tag of the images; ports: of the dashboards; live: False for a plan of the
-    virtual clock, which no container can run, so that the last two are left out; binary: the node binary, which lies
-    beside the rest where nodes are of images of one's own. OSError, with the file's name, where
-    one cannot be written.
+    virtual clock, which no container can run, so that the last two are left out; so they are of a lab with
+    cards of the host, which containers have not; binary: the node binary, which lies beside the rest where nodes are of
+    images of one's own. OSError, with the file's name, where one cannot be written.
     """
     files = {
         "plan": output / f"{plan.lab}.plan.json",
         "picture": output / f"{plan.lab}.svg",
         "table": output / f"{plan.lab}.txt",
     }
+    live = live and cards.refusal(plan) is None
     directory = output / plan.lab
     if live:
         files |= {"clab": output / f"{plan.lab}.clab.yml", "directory": directory}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 from labs.errors import UserError
 
 if TYPE_CHECKING:
+    import subprocess
     import threading
     from pathlib import Path
 
@@ -77,6 +78,21 @@ class Entering(Protocol):
         ...
 
 
+class Capturing(Protocol):
+    """Labs whose packets can be captured while they are up."""
+
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Starts `ewan-node capture` with these options, with sockets in these nodes; it ends at SIGINT.
+
+        Its last line on standard error is JSON: `seen`, `kept`, `dropped` (packets) and `end` (signal, full, packets,
+        time, reader); or, with exit status 2, one line that says what is wrong. `out`: its standard output, None is
+        ours. Raises LabError.
+        """
+        ...
+
+
 class Controllable(Protocol):
     """Links that can be asked and changed while they run."""
 
@@ -135,7 +151,7 @@ class Versioned(Protocol):
         ...
 
 
-class Live(Keeping, Entering, Controllable, Converging, Breakable, Inhabited, Versioned, Protocol):
+class Live(Keeping, Entering, Capturing, Controllable, Converging, Breakable, Inhabited, Versioned, Protocol):
     """A runtime of the live clock."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -21,11 +22,11 @@ from typing import Any
 import orjson
 import psutil
 
-from labs import images
+from labs import cards, images
 from labs.plan import Plan
 from labs.render import containerlab as rendered
 from labs.render import dashboards, files
-from labs.runtime import clab, containers, machines, own, spinners
+from labs.runtime import adoption, clab, containers, machines, own, spinners
 from labs.runtime import container_engine as engines
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -77,6 +78,8 @@ class ContainerlabRuntime(NetnsRuntime):
         self._need_root("making a lab")
         spinners.check_cpus(plan.lab, plan.spinners)
         _check_possible(plan)
+        if (why := cards.refusal(plan)) is not None:
+            raise LabError(f"lab {plan.lab}: {why}")
         path, engine = clab.binary(), engines.find()
         with clab.version_of(path) as asked:
             self._check_images(plan, engine)
@@ -124,8 +127,42 @@ class ContainerlabRuntime(NetnsRuntime):
             except BaseException as error:
                 raise self._given_up(plan.lab, engine, error) from None
 
+    def adopt(self, file: Path) -> str:
+        """Takes over a lab that containerlab deployed by hand from a file of `ewan compile`; its name."""
+        self._need_root("adopting a lab")
+        compiled = adoption.read(file)
+        lab, engine = compiled.plan.lab, engines.find()
+        _check_possible(compiled.plan)
+        directory = self._state.directory(lab)
+        with self._state.locked(), deferred() as check:
+            if lab in self._state.names():
+                raise LabError(f"lab {lab} is ewan's already, or another of this name is: see `ewan ps {lab}`")
+            self._check_images(compiled.plan, engine)
+            try:
+                with clab.version_of(clab.binary()) as asked:
+                    version = asked()
+            except LabError:  # it lies elsewhere: who deployed has it
+                version = "unknown"
+            made = containers.manifest_of(compiled.plan, compiled.file, compiled.text, engine, version)
+            manifest = adoption.manifest_of(compiled, made)
+            containers.check_deployed(engine, manifest, adoption.PLAN_LABEL)
+            try:
+                containers.write(directory, manifest)
+                adoption.lead(compiled, directory)
+                self._ready(compiled.plan, manifest, check)
+            except BaseException as error:
+                # The lab stays as it is; nothing of it is ours.
+                shutil.rmtree(directory, ignore_errors=True)
+                if isinstance(error, OSError):
+                    raise LabError(f"{error.filename or directory}: {error.strerror}") from None
+                raise
+        return lab
+
     def down(self, name: str) -> dict[str, Any]:
-        """Removes the manifest's containers and networks, and ends what entered them; needs no containerlab."""
+        """Removes the manifest's containers and networks, and ends what entered them; needs no containerlab.
+
+        Of a lab that was adopted, also what its deployment left; its file is there as it was compiled.
+        """
         self._need_root("removing a lab")
         directory = self._state.directory(name)
         with self._state.locked(), deferred():
@@ -133,7 +170,28 @@ class ContainerlabRuntime(NetnsRuntime):
             if manifest is None:
                 raise self._absent(name)
             whole = self._warnings(name) is not None
-            return containers.remove(directory, manifest, 0.0 if whole else SETTLE_S)
+            restored = self._restored(name) if adoption.ADOPTED in manifest else lambda: []
+            return containers.remove(directory, manifest, 0.0 if whole else SETTLE_S, last=restored)
+
+    def _restored(self, name: str) -> Callable[[], list[str]]:
+        """Puts an adopted lab's own directory into the state that `ewan compile` left; tells what was removed."""
+        manifest = self._state.manifest(name)
+        assert manifest is not None
+        try:
+            plan: Plan | None = self.load(name).plan
+        except (LabError, ValueError):
+            plan = None
+
+        def restore() -> list[str]:
+            removed = adoption.forget(manifest)
+            place = Path(manifest[adoption.ADOPTED]["directory"])
+            if plan is not None and place.is_dir():
+                with contextlib.suppress(OSError):
+                    shutil.rmtree(place / "nodes", ignore_errors=True)
+                    files.lay_out(plan, place)
+            return removed
+
+        return restore
 
     def status(self, name: str) -> dict[str, Any]:
         """As for a lab of namespaces; where the engine does not answer, `note` says so."""
@@ -168,6 +226,14 @@ class ContainerlabRuntime(NetnsRuntime):
                     if isinstance(asked, KeyboardInterrupt) and not terminal and not passed:
                         _signal(mark, signal.SIGINT)
                     passed = True
+
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """As for a lab of namespaces; LabError where one of the containers has ended."""
+        manifest, _ = self.load(name)
+        _check_running(manifest, nodes)
+        return super().capture(name, nodes, options, out)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """As for a lab of namespaces; LabError where a container has ended."""
@@ -323,6 +389,8 @@ def _check_possible(plan: Plan) -> None:
         )
     for node in machines.of(plan):
         raise LabError(f"lab {plan.lab}: {node.name}: {machines.ALONE}")
+    for each in plan.hardware:
+        raise LabError(f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: RUNTIME=netns")
 
 
 def _check_running(manifest: Mapping[str, Any], nodes: Iterable[str]) -> None:

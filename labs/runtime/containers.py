@@ -13,7 +13,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -136,10 +136,29 @@ def _free(address: str, port: int) -> bool:
     return True
 
 
-def remove(directory: Path, manifest: Manifest, settle_s: float = 0.0) -> dict[str, Any]:
+def check_deployed(engine: ContainerEngine, manifest: Manifest, plan_label: str) -> None:
+    """LabError where not all containers of a lab run that was deployed from its topology file as it is now."""
+    lab, file = manifest["lab"], manifest["topology"]
+    found = _ours(engine, manifest)
+    deploy, destroy = f"containerlab deploy -t {file}", f"containerlab destroy -t {file} --cleanup"
+    if not found:
+        raise LabError(f"lab {lab} is not deployed from this file, by {engine.kind}: {deploy}")
+    if missing := [name for name in manifest["containers"] if name not in found or not found[name].running]:
+        raise LabError(f"lab {lab} is there only in part: container {missing[0]} does not run: {destroy}, {deploy}")
+    if any(each.labels.get(plan_label) != manifest["plan"] for each in found.values()):
+        raise LabError(f"{file} was compiled again since lab {lab} was deployed: {destroy}, {deploy}")
+
+
+def remove(
+    directory: Path,
+    manifest: Manifest,
+    settle_s: float = 0.0,
+    last: Callable[[], list[str]] = lambda: [],
+) -> dict[str, Any]:
     """Removes a lab, however much of it there is; LabError when something of it stays, which `down` removes later.
 
-    settle_s: how long to look for containers that come into being all the same, whoever asked for them being dead.
+    settle_s: how long to look for containers that come into being all the same, whoever asked for them being dead;
+    last: what else is to be removed when nothing runs any more, and tells its paths.
     """
     engine = engine_of(manifest)
     counters = [_last_stats(directory, number) for number in range(manifest["spinners"])]
@@ -154,6 +173,7 @@ def remove(directory: Path, manifest: Manifest, settle_s: float = 0.0) -> dict[s
             link.unlink(missing_ok=True)
             paths.append(str(link))
     processes = _end(entered)
+    paths += last()
     for entry in directory.iterdir():
         if entry.name == MANIFEST:
             continue

@@ -6,6 +6,7 @@ In: the choice for new labs: a runtime's name, or auto, which takes containers w
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,10 @@ class LiveRuntime:
         """The chosen runtime makes it; auto is containers where all they need is there, else namespaces."""
         return self._chosen(plan).up(plan)
 
+    def adopt(self, file: Path) -> str:
+        """A lab of containers, which containerlab deployed by hand, becomes ours; its name. Raises LabError."""
+        return self._containers.adopt(file)
+
     def down(self, name: str) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).down(name)
@@ -66,6 +71,12 @@ class LiveRuntime:
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).exec(name, node, argv)
+
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).capture(name, nodes, options, out)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """See `Live`; the runtime that made the lab does it."""

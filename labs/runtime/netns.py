@@ -18,7 +18,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import machines, own, services, spinners
+from labs.runtime import devices, machines, own, services, spinners
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -27,6 +27,8 @@ from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT, State
 
 BATCH_POLL_S = 0.1
+DEVICE = -1
+"""In place of a spinner's number: the link is a device, which has a keeper."""
 
 
 class NetnsRuntime:
@@ -42,6 +44,7 @@ class NetnsRuntime:
         binary = node_binary(self._wanted)
         own.check_namespaces(plan)
         services.check_programs(plan)
+        devices.check(plan)
         machines.check(plan)
         spinners.check_cpus(plan.lab, plan.spinners)
         directory = self._state.directory(plan.lab)
@@ -60,9 +63,10 @@ class NetnsRuntime:
                     raise LabError(f"lab {plan.lab} vanished while it was made")
                 spinners.start(binary, directory, manifest["id"], plan.spinners, check)
                 check()
+                made = devices.start(directory, manifest["id"], plan, check)
                 enter = [str(binary), "exec", "--state", str(directory)]
                 own.run(plan, directory, lambda node, argv: [*enter, node, "--", *argv], check)
-                return self._warnings(plan.lab) or []
+                return [*(self._warnings(plan.lab) or []), *made]
             except BaseException:
                 self._remove(binary, directory, lock)
                 raise
@@ -141,6 +145,18 @@ class NetnsRuntime:
             status = process.wait()
         return 128 - status if status < 0 else status
 
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """The node binary opens its sockets in the namespaces, from outside; it ends when we do."""
+        self._need_root("capturing packets")
+        cpus = ",".join(map(str, self.load(name).plan.host_cpus))
+        binary = str(node_binary(self._wanted))
+        command = [binary, "launch", "--", binary, "capture", "--tell", *(["--cpus", cpus] if cpus else []), *options]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, start_new_session=True
+        )
+
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """Runs a program in a lab that is up; its results are in the directory, also when Ctrl-C ended it early."""
         self._need_root("entering a node")
@@ -194,6 +210,8 @@ class NetnsRuntime:
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Asks the spinner over its socket. A link of the kernel's parts is changed by the node binary."""
         number = target if isinstance(target, int) else self._serving(name, target)
+        if number == DEVICE:
+            return devices.ask(self._state.directory(name), str(target), request)
         if number is None:
             return self._kernel_link(name, str(target), request)
         try:
@@ -235,13 +253,15 @@ class NetnsRuntime:
         return {"ok": True}
 
     def _serving(self, name: str, link: str) -> int | None:
-        """The spinner of a link, None for the kernel's; without reading the whole plan, for this is asked often."""
+        """The spinner of a link, DEVICE of a device, None of the kernel's. Asked often: it reads no whole plan."""
         plan = self._state.document(name, "plan.json")
         if plan is None:
             raise self._absent(name)
         for number, spinner in enumerate(plan["spinners"]):
             if link in spinner["links"]:
                 return number
+        if any(each["link"] == link for each in plan.get("hardware", ())):
+            return DEVICE
         if any(each["name"] == link for each in plan["links"]):
             return None
         known = ", ".join(each["name"] for each in plan["links"][:10])

@@ -40,8 +40,10 @@ def check_cpus(lab: str, spinners: Sequence[Spinner]) -> None:
             )
 
 
-def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinner], check: Callable[[], None]) -> None:
-    """Starts all, then waits until each answers; LabError, with the last line it wrote, for one that ended.
+def start(
+    binary: Path, directory: Path, identity: str, spinners: Sequence[Spinner], check: Callable[[], None]
+) -> list[subprocess.Popen[bytes]]:
+    """Starts all, waits until each answers, and gives them; LabError, with its last line, for one that ended.
 
     `check` is called while waiting, and raises when there is a reason to stop. After an error all are killed.
     """
@@ -64,6 +66,7 @@ def start(binary: Path, directory: Path, identity: str, spinners: Sequence[Spinn
                 process.wait(ENDS_S)
         raise
     _started.extend(processes)
+    return processes
 
 
 def _start(binary: Path, directory: Path, identity: str, number: int) -> subprocess.Popen[bytes]:

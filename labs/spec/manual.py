@@ -122,6 +122,7 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "`correlation`, `loss`, `buffer`. "
         "Traces of mahimahi count IP packets (`framing: ip`) if nothing else is written. See [traces.md](traces.md).",
     ),
+    ("`links.NAME: {hardware: …}`", fields.Hardware, "See [hardware.md](hardware.md)."),
     ("`hosts.NAME`", fields.Host, "A name, or several as one: `left[1-4]`, `left1,right2`."),
     (
         "`pacing`",
@@ -141,6 +142,11 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "What a node says itself comes before what its kind says; `binds`, `ports`, `env` and `exec` of both add up.",
     ),
     ("`startup`", fields.Startup, "A file's name alone is merged."),
+    (
+        "`external`",
+        fields.External,
+        "One, a list, or several by name; see [hardware.md](hardware.md#machines-that-are-plugged-in).",
+    ),
     ("`kinds`", fields.Kinds, ""),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]
@@ -165,8 +171,9 @@ def page() -> str:
         parts.append(section(title, model, words))
     for kind, model in zip(fields.Topology.words(), _TOPOLOGIES, strict=True):
         parts.append(section(f"`topology: {{{kind}: …}}`", model, ""))
+    parts.append(section("`links.NAME` alone", fields.SingleLink, "And all settings of a link.", but=fields.Link))
     parts.append(section("`access` alone", fields.AccessLink, "And all settings of a link.", but=fields.Link))
-    parts.append(section("`links` of a graph", fields.GraphLink, "And all settings of a link.", but=fields.Link))
+    parts.append(section("`links` of a graph", fields.GraphLink, "And all of `links.NAME`.", but=fields.SingleLink))
     parts.append(section("`cpus`", fields.CpuPlan, ""))
     return "\n".join(parts)
 

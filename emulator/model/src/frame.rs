@@ -21,6 +21,13 @@ pub const FRAME_BYTES_BEYOND_MTU: usize = ETHERNET + 2 * TAG;
 const MOST_TAGS_AND_LABELS: usize = 16;
 const ECN_MASK: u8 = 0b11;
 
+/// The kernel keeps the outermost VLAN tag of a received frame beside it. `space`: TAG free bytes, then the frame.
+pub fn put_tag_back(space: &mut [u8], protocol: u16, control: u16) {
+    space.copy_within(TAG..TAG + ADDRESSES, 0);
+    space[ADDRESSES..ADDRESSES + 2].copy_from_slice(&protocol.to_be_bytes());
+    space[ADDRESSES + 2..ADDRESSES + TAG].copy_from_slice(&control.to_be_bytes());
+}
+
 /// Bytes that the frame counts before the framing's overhead: all behind the Ethernet header, so tags and labels take
 /// time as they do on a wire. Framing `ip` counts the IP packet alone.
 #[inline]

@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::memory::Map;
 use super::port::{ring_size, Facts, Port};
-use crate::model::frame::{complete_checksum, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
+use crate::model::frame::{complete_checksum, put_tag_back, ADDRESSES, FRAME_BYTES_BEYOND_MTU, TAG};
 use crate::model::Nanos;
 
 const BURST: usize = 32;
@@ -157,13 +157,6 @@ impl AfPacket {
 fn beyond_status(at: usize, frame_size: usize) -> Range<usize> {
     // AddressSanitizer notes eight bytes at a time; in the second four is the frame's length.
     at + 8..at + frame_size
-}
-
-/// The kernel keeps the outermost VLAN tag of a received frame beside it. `space`: TAG free bytes, then the frame.
-fn put_tag_back(space: &mut [u8], protocol: u16, control: u16) {
-    space.copy_within(TAG..TAG + ADDRESSES, 0);
-    space[ADDRESSES..ADDRESSES + 2].copy_from_slice(&protocol.to_be_bytes());
-    space[ADDRESSES + 2..ADDRESSES + TAG].copy_from_slice(&control.to_be_bytes());
 }
 
 impl Port for AfPacket {

@@ -12,7 +12,7 @@ use ewan_system::{namespace, netlink::requests};
 use nix::net::if_::if_nametoindex;
 use serde_json::json;
 
-use crate::plan::{Link, Plan};
+use crate::plan::{Backend, Link, Plan};
 use crate::{converge, exec, links};
 
 const DOWN: &str = "down.json";
@@ -27,6 +27,9 @@ pub fn down(state: &Path) -> Vec<String> {
 /// Sets both ports; the same twice is nothing new.
 pub fn set(plan: &Plan, state: &Path, link: &Link, up: bool) -> Result<(), String> {
     let at = format!("link {}", link.name);
+    if link.backend == Backend::Hardware {
+        return Err(format!("{at} is a device outside, whose carrier is its own: write loss=100%, or pull its cable"));
+    }
     let ports = || -> Result<(), String> {
         namespace::enter(exec::namespace_of(plan, &link.node)?)?;
         let mut batch = Batch::default();

@@ -94,7 +94,7 @@ impl<'a> Layout<'a> {
         let mut index = FIRST_INDEX..;
         let mut nodes = Vec::new();
         let mut numbers = HashMap::new();
-        let of_kernel = plan.links.iter().filter(|link| link.backend != Backend::User);
+        let of_kernel = plan.links.iter().filter(|link| link.is_of_kernel());
         let mut links: HashMap<_, _> = of_kernel.map(|link| (link.node.as_str(), link)).collect();
         for node in &plan.nodes {
             check_name("node", &node.name, 100)?;

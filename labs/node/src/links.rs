@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 
 use crate::carrier;
+use crate::device::Device;
 use crate::down;
 use crate::journal::Journal;
 use crate::plan::{Backend, Link, Plan, HEADINGS};
@@ -51,6 +52,7 @@ pub struct Links<'a> {
     now: Vec<Now>,
     kernel: HashMap<&'a str, KernelLink<'a>>,
     spinners: Vec<Spinner<'a>>,
+    devices: Vec<Device<'a>>,
     /// Of the kernel's links.
     journal: Journal,
 }
@@ -66,6 +68,7 @@ impl<'a> Links<'a> {
             now: plan.links.iter().map(whole).collect(),
             kernel,
             spinners: spinners.collect::<Result<_, String>>()?,
+            devices: Device::open_all(plan, state)?,
             journal: Journal::of(&state.join(CHANGES)),
         };
         links.catch_up()?;
@@ -77,6 +80,10 @@ impl<'a> Links<'a> {
         let mut past: Vec<Past> = self.journal.news()?;
         for spinner in &mut self.spinners {
             let answer: Changes = spinner.ask(&json!({"command": "changes"}))?;
+            past.extend(answer.changes);
+        }
+        for device in &mut self.devices {
+            let answer: Changes = device.ask(&json!({"command": "changes"}))?;
             past.extend(answer.changes);
         }
         note_all(&mut self.now, self.plan, &past)
@@ -93,6 +100,8 @@ impl<'a> Links<'a> {
             let (now, times) = &self.now[number][heading];
             open.change(heading, now, change, *times)?;
             held.add(&merged(request, json!({ "change": change })))?;
+        } else if let Some(device) = self.devices.iter_mut().find(|device| device.name() == link.name) {
+            device.ask::<Value>(&merged(merged(json!({ "command": "set" }), request), json!(change)))?;
         } else {
             let served = self.spinners.iter_mut().find(|spinner| spinner.links.contains(&link.name));
             let spinner = served.ok_or_else(|| format!("link {}: no spinner of the plan serves it", link.name))?;
@@ -119,8 +128,13 @@ impl<'a> Links<'a> {
         for answer in self.ask_spinners::<Stats>()? {
             answers.extend(answer.links);
         }
+        let devices = &self.devices;
         let counts = self.plan.links.iter().map(|link| match self.kernel.get(link.name.as_str()) {
             Some(open) => Ok(open.counters()?.map(|way| way.map(Counts::from))),
+            None if link.backend == Backend::Hardware => {
+                let device = devices.iter().find(|device| device.name() == link.name);
+                device.map_or(Ok([None, None]), Device::counts)
+            }
             None => {
                 let found = answers.get(&link.name);
                 let found = found.ok_or_else(|| format!("link {}: its spinner tells nothing of it", link.name))?;
@@ -187,7 +201,8 @@ pub fn find(plan: &Plan, link: &str, direction: &str) -> Result<(usize, usize), 
 pub fn refusal(link: &Link, now: &Direction, change: &Change) -> Result<(), String> {
     change.check_for(now)?;
     match link.backend {
-        Backend::User | Backend::Ewan => Ok(()),
+        // What a device can its keeper knows.
+        Backend::User | Backend::Ewan | Backend::Hardware => Ok(()),
         Backend::Kernel | Backend::Tbf => {
             qdisc::refusal(now, &change.applied(now)).map_or(Ok(()), |why| Err(why.to_owned()))
         }

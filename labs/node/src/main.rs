@@ -14,6 +14,7 @@ mod cards;
 mod carrier;
 mod container;
 mod converge;
+mod device;
 mod down;
 mod ethtool;
 mod exec;

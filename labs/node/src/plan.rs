@@ -31,6 +31,9 @@ pub struct Plan {
     /// Interfaces that are the host's own network cards. A wire between two of them is a cable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cards: Vec<Card>,
+    /// Of each link that is a device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hardware: Vec<Hardware>,
 }
 
 /// An interface of a node that is a network card of the host.
@@ -42,6 +45,18 @@ pub struct Card {
     pub end: End,
     /// It keeps its own MAC address: who is at the other end of the cable is not the lab's, and may know others' of the same lab.
     pub own_mac: bool,
+}
+
+/// The external emulator that is a link: see labs/plan.py.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hardware {
+    pub link: String,
+    pub driver: String,
+    pub model: String,
+    pub address: String,
+    pub options: BTreeMap<String, String>,
+    pub own_queue: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -279,6 +294,8 @@ pub enum Backend {
     Tbf,
     /// The model of `User`, in the virtual kernel: the queueing discipline `ewan`.
     Ewan,
+    /// A device outside, between two cards of the host: it has no node, and its ports are the cards' names.
+    Hardware,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -329,6 +346,11 @@ pub struct Link {
 pub const HEADINGS: [&str; 2] = ["forward", "backward"];
 
 impl Link {
+    /// Whether the kernel emulates it.
+    pub fn is_of_kernel(&self) -> bool {
+        !matches!(self.backend, Backend::User | Backend::Hardware)
+    }
+
     /// `heading`: 0 forward, 1 backward.
     pub fn direction(&self, heading: usize) -> &Direction {
         [&self.forward, &self.backward][heading]

@@ -16,6 +16,9 @@ use ewan_system::signals::Signal;
 use ewan_system::{fault, namespace, schedule};
 use serde::Serialize;
 
+/// `python -m` this: labs/runtime/keeper.py.
+const KEEPER: &str = "labs.runtime.keeper";
+
 pub struct Process {
     pid: i32,
     command: String,
@@ -104,10 +107,12 @@ impl Members {
         Members { id: id.to_owned(), networks, _held: held }
     }
 
-    /// `ewan-node link … --id ID`, whatever the binary's file is called: nobody else has a lab's id on its command line.
+    /// `ewan-node link … --id ID`, whatever the binary's file is called, or the keeper of a device: nobody else has a lab's
+    /// id on its command line.
     fn spins(&self, process: &Process) -> bool {
         let arguments = arguments(process.pid);
-        arguments.get(1).is_some_and(|command| command == "link")
+        let keeps = || arguments.get(2).is_some_and(|module| module == KEEPER);
+        (arguments.get(1).is_some_and(|command| command == "link") || keeps())
             && arguments.windows(2).any(|pair| pair[0] == "--id" && pair[1] == self.id)
     }
 

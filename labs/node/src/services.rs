@@ -96,12 +96,13 @@ pub fn start_all(plan: &Plan, state: &Path, tree: Option<&Path>) -> Result<(), E
     let nodes: Vec<_> = plan.nodes.iter().filter(|node| !node.services.is_empty()).collect();
     parallel::run(THREADS, nodes.len(), |number| {
         let node = nodes[number];
+        let run = directory(state, &node.name);
         let place = Place {
             namespace: exec::namespace_of(plan, &node.name)?,
             hosts: state.join("hosts"),
+            own: run.clone(),
             tree: tree.map(Path::to_owned),
         };
-        let run = directory(state, &node.name);
         // A thread of its own for each: it keeps the mounts, and the root, that it enters.
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
@@ -200,6 +201,7 @@ fn package(program: &str) -> Option<&'static str> {
         }
         name if name.starts_with("ovs-") || name.starts_with("ovsdb-") => Some("openvswitch-switch"),
         "ip" | "tc" | "bridge" => Some("iproute2"),
+        "dnsmasq" => Some("dnsmasq-base"),
         _ => None,
     }
 }

@@ -4,10 +4,12 @@ Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's err
 """
 
 from labs.spec.fields.bucket import Police
+from labs.spec.fields.card import External
 from labs.spec.fields.description import ContainerPlan, CpuPlan, Description
 from labs.spec.fields.displace import Displace
+from labs.spec.fields.hardware import Hardware
 from labs.spec.fields.host import Host
-from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, Switch
+from labs.spec.fields.link import AccessLink, Direction, GraphLink, Link, OvsPort, SingleLink, Switch
 from labs.spec.fields.loss import GilbertElliott, Loss, Markov
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.node import Kinds, Node, Startup
@@ -60,6 +62,7 @@ __all__ = [
     "Drr",
     "DualPi2",
     "Dumbbell",
+    "External",
     "Fishbone",
     "FourDomain",
     "FqCodel",
@@ -67,6 +70,7 @@ __all__ = [
     "Graph",
     "GraphLink",
     "Grid",
+    "Hardware",
     "Harq",
     "Host",
     "HostPacing",
@@ -89,6 +93,7 @@ __all__ = [
     "Red",
     "Ring",
     "Sfq",
+    "SingleLink",
     "Stack",
     "Star",
     "Startup",

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from labs.spec.fields.bucket import Police
 from labs.spec.fields.displace import Displace
+from labs.spec.fields.hardware import Hardware
 from labs.spec.fields.loss import Loss
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.fields.queue import Queue
@@ -138,6 +139,16 @@ class Link(Direction):
     backward: Direction | None = Field(None, description="other values for the direction to the link's first end")
 
 
+class SingleLink(Link):
+    """The settings of one link."""
+
+    hardware: Hardware | None = Field(
+        None,
+        description="an external emulator is the link (live clock, `netns`); ours if absent",
+        examples=["{driver: gtrcnet, address: /dev/ttyUSB0, ports: [eth2, eth3]}"],
+    )
+
+
 class OvsPort(Model):
     """Of the link between a switch and its router, in both directions."""
 
@@ -173,7 +184,7 @@ class AccessLink(Link):
     )
 
 
-class GraphLink(Link):
+class GraphLink(SingleLink):
     """One link of a graph, with its ends."""
 
     between: tuple[Name, Name] = Field(description="the two ends; `forward` goes from the first", examples=["[a, r1]"])

@@ -117,6 +117,29 @@ pub fn get_option_with_length<T: FromBytes + IntoBytes>(
     }
 }
 
+/// An instruction of the classic packet filter: struct sock_filter (linux/filter.h).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+pub struct FilterInstruction {
+    pub code: u16,
+    pub jump_true: u8,
+    pub jump_false: u8,
+    pub operand: u32,
+}
+
+/// Lets only those packets in for which the program gives a length (SO_ATTACH_FILTER, socket(7)); the kernel checks it.
+pub fn attach_filter(socket: impl AsFd, program: &[FilterInstruction]) -> io::Result<()> {
+    let Ok(len) = u16::try_from(program.len()) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let request = libc::sock_fprog { len, filter: program.as_ptr().cast_mut().cast() };
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
+    let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
+    // SAFETY: the kernel reads the request and `len` instructions, which outlive the call; it writes to neither.
+    match unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw const request).cast(), length) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Takes at most `most` bytes from a TCP socket and throws them away, without copying them (MSG_TRUNC, tcp(7)); gives how
 /// many, 0 when the connection has ended.
 pub fn throw_away(socket: impl AsFd, most: usize, flags: MsgFlags) -> io::Result<usize> {
@@ -180,6 +203,17 @@ mod tests {
         assert_eq!(get_option::<[i32; 2]>(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY).expect("an option"), [3, 0]);
         let error = require_option(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32, "TCP_NODELAY").unwrap_err();
         assert_eq!(error.number(), Some(libc::ENOPROTOOPT));
+    }
+
+    #[test]
+    fn a_filter_is_the_kernels_and_a_wrong_one_is_refused() {
+        assert_eq!(size_of::<FilterInstruction>(), size_of::<libc::sock_filter>());
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let keep = FilterInstruction { code: 6, jump_true: 0, jump_false: 0, operand: 262_144 };
+        attach_filter(&socket, &[keep]).expect("a filter");
+        // A jump beyond the end.
+        let astray = FilterInstruction { code: 5, operand: 9, ..keep };
+        assert_eq!(attach_filter(&socket, &[astray, keep]).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::Surroundings;
 use crate::exec::{self, Place};
 use crate::machine;
 use crate::plan::Plan;
-use crate::services::OURSELVES;
+use crate::services::{self, OURSELVES};
 
 /// What programs find in their environment, in both clocks and on every machine, with EWAN_OUT: where to put files.
 const ENVIRONMENT: [(&str, &str); 4] = [
@@ -228,9 +228,11 @@ fn prepare(
     around: &Surroundings,
     name: &str,
 ) -> Result<std::process::Command, String> {
+    let home = services::directory(around.state, node);
     let place = Place {
         namespace: exec::namespace_of(plan, node)?,
         hosts: around.state.join("hosts"),
+        own: home.clone(),
         tree: around.tree.map(Path::to_owned),
     };
     let (cpus, directory) = (plan.host_cpus.clone(), around.directory.clone());
@@ -252,6 +254,7 @@ fn prepare(
         .args(&words[1..])
         .env_clear()
         .envs(ENVIRONMENT)
+        .envs(exec::environment(&home))
         .envs(plan.environment(node))
         .env("EWAN_OUT", &own)
         .stdin(Stdio::null())

@@ -23,10 +23,12 @@ const STATISTICS_RECEIVED: u16 = 4;
 const STATISTICS_DROPPED: u16 = 7;
 const STATISTICS_WRITTEN: u16 = 8;
 
+const INBOUND: u32 = 1;
+/// Bits of epb_flags: it went out.
+pub const OUTBOUND: u32 = 2;
+
 /// Which way a packet went, and to whom, as linux/if_packet.h tells it: the bits of epb_flags.
 pub fn flags(packet_type: u8) -> u32 {
-    const INBOUND: u32 = 1;
-    const OUTBOUND: u32 = 2;
     match packet_type {
         libc::PACKET_HOST => INBOUND | 1 << 2,
         libc::PACKET_MULTICAST => INBOUND | 2 << 2,
@@ -108,6 +110,11 @@ impl<W: Write> File<W> {
             return Ok(false);
         }
         self.write(ENHANCED_PACKET).map(|()| true)
+    }
+
+    /// What was written until now goes on to whoever reads it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     /// The end: what became of the packets of each interface, at `time_ns`.

@@ -50,6 +50,8 @@ pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
                 }
                 None => false,
             },
+            // Its keeper reads the device each second; a scrape asks nothing more of it.
+            Backend::Hardware => state.join(format!("device-{}.sock", link.name)).exists(),
             Backend::Kernel | Backend::Tbf | Backend::Ewan => kernel_link(&mut page, &ways, plan, link, only.is_some()),
         };
         page.add("ewan_up", &of_link.with("backend", &backend), u8::from(up));
@@ -191,7 +193,7 @@ fn as_set_now(link: &Link, changes: &[Past]) -> [Direction; 2] {
 /// left out: a setting shown as it was is better than no counters.
 fn changes(plan: &Plan, state: &Path, spinners: &[Asked]) -> Vec<Past> {
     let mut changes: Vec<Past> = spinners.iter().flat_map(|spinner| spinner.changes.clone()).collect();
-    if plan.links.iter().any(|link| link.backend != Backend::User) {
+    if plan.links.iter().any(Link::is_of_kernel) {
         let text = std::fs::read_to_string(state.join("changes.jsonl")).unwrap_or_default();
         changes.extend(text.lines().filter_map(|line| serde_json::from_str(line).ok()));
     }

@@ -28,7 +28,7 @@ pub fn open_one<'a>(plan: &Plan, link: &'a Link, inside: bool) -> Result<KernelL
 
 /// All links of the plan that the kernel emulates, in its order.
 pub fn open(plan: &Plan) -> Result<Vec<KernelLink<'_>>, String> {
-    let of_kernel = plan.links.iter().filter(|link| link.backend != Backend::User);
+    let of_kernel = plan.links.iter().filter(|link| link.is_of_kernel());
     apart(|| of_kernel.map(|link| open_here(plan, link, false)).collect())
 }
 

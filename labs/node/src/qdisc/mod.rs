@@ -197,7 +197,9 @@ pub fn link(batch: &mut Batch, link: &Link, port_a: u32, port_b: u32, mtu: u32) 
             Backend::Ewan => {
                 model::make(batch, Place { index: exit, parent: TC_H_ROOT, handle: ROOT }, direction, entry, &at);
             }
-            Backend::Kernel | Backend::Tbf | Backend::User => stages(batch, direction, link.backend, exit, mtu, &at),
+            Backend::Kernel | Backend::Tbf | Backend::User | Backend::Hardware => {
+                stages(batch, direction, link.backend, exit, mtu, &at)
+            }
         }
         redirect(batch, entry, exit, &at);
     }

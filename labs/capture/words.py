@@ -1,0 +1,49 @@
+"""The command line of `ewan-node capture`. Pure.
+
+In: taps, bounds, a compiled filter. Out: words; the first is the binary's own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from labs.capture.bpf import SNAP_BYTES
+from labs.capture.points import Tap
+
+PART = "capture"
+FILE = "packets.pcapng"
+"""Of a capture that is part of a program, in its command's own directory."""
+PIPE = "-"
+NAMESPACES = "/run/netns"
+UNBOUNDED = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`snap_bytes`: of each packet; `most_bytes`: of the file; `packets`, `longest_ns`: None is without a bound."""
+
+    snap_bytes: int = SNAP_BYTES
+    most_bytes: int = UNBOUNDED
+    packets: int | None = None
+    longest_ns: int | None = None
+
+
+def options(lab: str, taps: Sequence[Tap], bounds: Bounds, program: str) -> list[str]:
+    """What is captured and how much of it; `program`: the filter's instructions."""
+    places = [
+        {
+            "name": tap.name,
+            "netns": f"{NAMESPACES}/ewan-{lab}-{tap.node}",
+            "interface": tap.interface,
+            "packets": tap.packets,
+        }
+        for tap in taps
+    ]
+    words = ["--taps", orjson.dumps(places).decode(), "--snap-bytes", str(bounds.snap_bytes)]
+    words += ["--most-bytes", str(bounds.most_bytes)]
+    words += [] if bounds.packets is None else ["--most-packets", str(bounds.packets)]
+    words += [] if bounds.longest_ns is None else ["--longest-ns", str(bounds.longest_ns)]
+    return words + (["--filter", program] if program else [])

@@ -1,0 +1,233 @@
+"""`ewan capture`: packets at interfaces, or at the sides of links, of a lab that is up: a list, a file, Wireshark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from labs.commands.errors import Refused, guarded
+from labs.commands.live import which
+from labs.commands.options import lab_option, live_option, pass_context
+from labs.commands.privileges import as_root
+from labs.context import Context
+
+if TYPE_CHECKING:
+    from labs.capture.words import Bounds
+
+PIPE = "-"
+MOST = "1GB"
+"""Of a file where --size says nothing."""
+ENDS_S = 5.0
+"""A capture that has not ended so long after it was asked to waits for a reader that does not read."""
+ENDED = {
+    "signal": "",
+    "full": ": the file has the size that --size allows",
+    "packets": ": as many as --count says",
+    "time": ": for as long as --for says",
+    "reader": ": the reader has gone",
+}
+
+
+@click.command("capture")
+@live_option
+@lab_option
+@click.option("-w", "--write", "file", metavar="FILE", help="into this file, as pcapng; - is standard output")
+@click.option("--wireshark", is_flag=True, help="show it in Wireshark while it goes on")
+@click.option("-c", "--count", metavar="N", type=click.IntRange(1), help="end after so many packets")
+@click.option("--size", metavar="SIZE", help='end when the file has so much, "100MB" (default: 1GB of a FILE)')
+@click.option("--for", "longest", metavar="TIME", help='end after so long, "10s"')
+@click.option("-s", "--snap", metavar="SIZE", help='keep so much of each packet, "96B" (default: all)')
+@click.argument("where", metavar="NODE[:INTERFACE]|LINK[:SIDE]")
+@click.argument("words", nargs=-1, metavar="[FILTER]")
+@guarded
+@pass_context
+def capture_command(
+    context: Context,
+    lab: str | None,
+    file: str | None,
+    wireshark: bool,
+    count: int | None,
+    size: str | None,
+    longest: str | None,
+    snap: str | None,
+    where: str,
+    words: tuple[str, ...],
+) -> None:
+    """Show the packets of a node or of a link, or keep them, until Ctrl-C; stamped by the clock of the links, in ns.
+
+    INTERFACE may be the link that ends there. SIDE is one of the link's two nodes, or forward or backward: what goes
+    that way, once where it enters the link and once where it leaves. FILTER is written as for tcpdump.
+
+    \b
+    ewan capture left1
+    ewan capture r1:core tcp port 80 -w web.pcapng
+    ewan capture core:forward --wireshark
+    ewan capture left1 -w - | wireshark -k -i -
+    """
+    from labs.capture import bpf, points
+    from labs.capture.words import options
+
+    if wireshark and file is not None:
+        raise Refused("--wireshark shows what -w would write: write one of them")
+    if wireshark and shutil.which("wireshark") is None:
+        raise Refused("wireshark is not installed: apt install wireshark, or keep the packets with -w FILE")
+    if file == PIPE and sys.stdout.isatty():
+        raise Refused("-w - writes pcapng to standard output, which is a terminal: add | wireshark -k -i -")
+    bounds = _bounds(file, count, size, longest, snap)
+    program = bpf.compiled(" ".join(words))
+    as_root(context)
+    labs = context.live()
+    name = which(labs, lab)
+    taps = points.taps(labs.load(name).plan, where)
+    nodes = list(dict.fromkeys(tap.node for tap in taps))
+    into, out = (PIPE, subprocess.PIPE) if wireshark or file is None else (file, None)
+    told = [*options(name, taps, bounds, program), "--end-when-full", "--", into]
+    with _Capture(labs.capture(name, nodes, told, out)) as capture:
+        if wireshark:
+            counts = _in_wireshark(context.environment, capture)
+        elif file is None:
+            counts = _listed(capture)
+        else:
+            counts = capture.wait()
+    if file not in (None, PIPE):
+        _give_back(file, context.environment)
+    _summary(context, counts, file if file != PIPE else None)
+
+
+def _bounds(file: str | None, count: int | None, size: str | None, longest: str | None, snap: str | None) -> Bounds:
+    from labs.capture.bpf import SNAP_BYTES
+    from labs.capture.words import UNBOUNDED, Bounds
+    from labs.units import Duration, Size, UnitError
+
+    def read(option: str, text: str | None, kind: type[Size] | type[Duration]) -> Any:
+        try:
+            return None if text is None else kind.parse(text)
+        except UnitError as error:
+            raise Refused(f'{option} "{text}": {error}') from None
+
+    kept, most, lasting = read("--snap", snap, Size), read("--size", size, Size), read("--for", longest, Duration)
+    if kept is not None and not 14 <= kept.bytes <= SNAP_BYTES:
+        raise Refused(f'--snap "{snap}": write a size of 14B to {SNAP_BYTES}B')
+    if most is not None and most.bytes < 1000:
+        raise Refused(f'--size "{size}": the head of a file alone takes more: write at least 1kB')
+    if lasting is not None and lasting.ns <= 0:
+        raise Refused(f'--for "{longest}": write a time above 0, "10s"')
+    unsaid = Size.parse(MOST).bytes if file not in (None, PIPE) else UNBOUNDED
+    return Bounds(
+        snap_bytes=SNAP_BYTES if kept is None else kept.bytes,
+        most_bytes=unsaid if most is None else most.bytes,
+        packets=count,
+        longest_ns=None if lasting is None else lasting.ns,
+    )
+
+
+class _Capture:
+    """A capture that goes on. Ctrl-C and its like ask it to end, and what it has by then is whole."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._said = b""
+        # It says something at its end alone; a thread reads it, so that it never waits for us.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        self._said = self._process.stderr.read()
+
+    def __enter__(self) -> _Capture:
+        from labs.runtime.interrupt import SIGNALS
+
+        self._before = {number: signal.signal(number, lambda *_: self.end()) for number in SIGNALS}
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @property
+    def stream(self) -> IO[bytes]:
+        """What it writes."""
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def end(self) -> None:
+        """Asks it to end; by force where it waits for a reader that does not read."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGINT)
+        timer = threading.Timer(ENDS_S, self._process.kill)
+        timer.daemon = True
+        timer.start()
+
+    def wait(self) -> dict[str, Any]:
+        """Until it ends; what it counted. Refused says what was wrong."""
+        import orjson
+
+        status = self._process.wait()
+        self._reader.join()
+        last = (self._said.decode(errors="replace").strip().splitlines() or [""])[-1]
+        if status == -signal.SIGKILL:
+            raise Refused("the capture had to be killed: whoever reads it did not take what it had")
+        if status != 0:
+            raise Refused(last or f"the capture ended with status {status}")
+        counts: dict[str, Any] = orjson.loads(last)
+        return counts
+
+
+def _listed(capture: _Capture) -> dict[str, Any]:
+    """A line for each packet on standard output; a reader of these that goes away ends the capture."""
+    from labs.capture import reading
+
+    try:
+        for line in reading.shown(capture.stream):
+            print(line, flush=True)
+    except BrokenPipeError:
+        capture.end()
+        # Python would complain of what it could not write once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    capture.stream.close()
+    return capture.wait()
+
+
+def _in_wireshark(environment: Mapping[str, str], capture: _Capture) -> dict[str, Any]:
+    """Wireshark reads it; when that is closed, the capture ends. Under sudo it runs as who called sudo."""
+    user, group = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
+    whose: dict[str, Any] = {"user": int(user), "group": int(group)} if user.isdigit() and group.isdigit() else {}
+    try:
+        shown = subprocess.Popen(["wireshark", "-k", "-i", PIPE], stdin=capture.stream, start_new_session=True, **whose)
+    except OSError as error:
+        raise Refused(f"wireshark cannot be started ({error.strerror}): keep the packets with -w FILE") from None
+    capture.stream.close()
+    shown.wait()
+    capture.end()
+    return capture.wait()
+
+
+def _give_back(file: str, environment: Mapping[str, str]) -> None:
+    from pathlib import Path
+
+    from labs import ownership
+
+    with suppress(OSError):
+        if Path(file).is_file():
+            ownership.give_back([Path(file)], environment)
+
+
+def _summary(context: Context, counts: Mapping[str, Any], file: str | None) -> None:
+    """What became of the packets, in a line on standard error, where it is in nobody's way."""
+    words = f"{counts['seen']} packets seen, {counts['kept']} kept, {counts['dropped']} dropped{ENDED[counts['end']]}"
+    context.reporter.tell(words if file is None else f"{words}  {file}")
+    if counts["dropped"]:
+        context.reporter.warn("packets came faster than they were taken: write a filter, or a shorter --snap")

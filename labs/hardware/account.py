@@ -1,0 +1,111 @@
+"""What was asked of a device, what it said, and what of that is a fault of its own. Pure: time is passed in.
+
+In: each setting of a direction with what was read after it, later readings, errors of the driver. Out: faults, told
+apart: `dead`, no answer; `rounding`, it took a value and has another one than its steps explain; `reset`, what it says
+is no more what it said after the last setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from labs.hardware.abilities import Abilities, rounded
+from labs.hardware.driver import HEADINGS, DriverError, Reading
+from labs.hardware.settings import Settings, differences
+
+FaultKind = Literal["dead", "rounding", "reset"]
+MOST_FAULTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`time_s`: since the epoch. `ended_s`: when it was over; None: it lasts."""
+
+    kind: FaultKind
+    time_s: float
+    said: str
+    ended_s: float | None = None
+
+
+@dataclass(slots=True)
+class Account:
+    """Of one device; `requested` and `answered` are by direction."""
+
+    abilities: Abilities
+    requested: dict[str, Settings] = field(default_factory=dict)
+    answered: dict[str, Settings] = field(default_factory=dict)
+    """What it said after the last setting of a direction."""
+    said: dict[str, Settings] = field(default_factory=dict)
+    """What it said last."""
+    faults: list[Fault] = field(default_factory=list)
+
+    def was_set(self, heading: str, wanted: Settings, reading: Reading, now_s: float) -> None:
+        """One direction was set, and the device was read then."""
+        self.requested[heading] = wanted
+        self.answered[heading] = reading.of(heading)
+        self._end("rounding", now_s, heading)
+        self._end("reset", now_s, heading)
+        wrong = differences(rounded(wanted, self.abilities), reading.of(heading))
+        for key, (asked, found) in wrong.items():
+            self._add("rounding", now_s, f"{heading}: {key} {asked} was set, and the device says {found}")
+        self.was_read(reading, now_s)
+
+    def was_read(self, reading: Reading, now_s: float) -> None:
+        """The device answered."""
+        self._end("dead", now_s)
+        for heading in HEADINGS:
+            self.said[heading] = reading.of(heading)
+            if heading not in self.answered:
+                continue
+            changed = differences(self.answered[heading], reading.of(heading))
+            if not changed:
+                self._end("reset", now_s, heading)
+                continue
+            words = ", ".join(f"{key} {was} became {found}" for key, (was, found) in changed.items())
+            said = f"{heading}: {words}, and nobody had set it"
+            known = [each for each in self.lasting if each.kind == "reset" and each.said.startswith(heading)]
+            if not known:
+                self._add("reset", now_s, said)
+            else:  # the first reading may have come in its midst
+                self.faults = [replace(each, said=said) if each in known else each for each in self.faults]
+
+    def failed(self, error: DriverError, now_s: float) -> None:
+        """The driver gave no answer, or a refusal to read."""
+        if not any(each.kind == "dead" for each in self.lasting):
+            self._add("dead", now_s, str(error))
+
+    @property
+    def lasting(self) -> list[Fault]:
+        """Faults that are not over."""
+        return [each for each in self.faults if each.ended_s is None]
+
+    @property
+    def dead(self) -> bool:
+        """Whether the device does not answer now."""
+        return any(each.kind == "dead" for each in self.lasting)
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON has it."""
+
+        def of(known: Mapping[str, Settings]) -> dict[str, Any]:
+            return {heading: settings.to_data() for heading, settings in known.items()}
+
+        return {
+            "requested": of(self.requested),
+            "says": of(self.said),
+            "faults": [asdict(each) for each in self.faults],
+        }
+
+    def _add(self, kind: FaultKind, now_s: float, said: str) -> None:
+        if len(self.faults) < MOST_FAULTS:
+            self.faults.append(Fault(kind, now_s, said))
+
+    def _end(self, kind: FaultKind, now_s: float, heading: str = "") -> None:
+        self.faults = [
+            Fault(each.kind, each.time_s, each.said, now_s)
+            if each.kind == kind and each.ended_s is None and each.said.startswith(heading)
+            else each
+            for each in self.faults
+        ]

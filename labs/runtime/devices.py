@@ -1,0 +1,131 @@
+"""The devices of a lab: each has a keeper (`labs.runtime.keeper`), which is asked over its socket.
+
+In: a lab's state directory and plan. Out: answers; LabError with what the device, its driver or its keeper said.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from labs.hardware import catalogue
+from labs.hardware.settings import differences, read_settings
+from labs.plan import Plan
+from labs.runtime.base import LabError
+
+STARTS_S = 60.0
+POLL_S = 0.02
+ENDS_S = 5.0
+ANSWERS_S = 45.0
+"""A driver may take 30 s to open a device, and the answer to another request comes first."""
+# Kept, so that Python does not wait for them or warn: they outlive this process.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def check(plan: Plan) -> None:
+    """LabError for a driver that cannot be run here."""
+    for each in plan.hardware:
+        if catalogue.is_path(each.driver):
+            if not os.access(each.driver, os.X_OK):
+                raise LabError(f"link {each.link}: driver {each.driver}: there is no program that can be run")
+        elif each.driver not in catalogue.shipped():
+            raise LabError(f"link {each.link}: there is no driver {each.driver}: compile the description again")
+
+
+def start(directory: Path, identity: str, plan: Plan, check: Callable[[], None]) -> list[str]:
+    """Starts a keeper for each device, which sets it as the plan says; gives what the devices made of it.
+
+    `check` is called while waiting, and raises when there is a reason to stop. After an error all are ended.
+    """
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for each in plan.hardware:
+            processes.append(_start(directory, identity, each.link))
+        deadline = time.monotonic() + STARTS_S
+        for each, process in zip(plan.hardware, processes, strict=True):
+            while not socket_of(directory, each.link).exists():
+                check()
+                if process.poll() is not None:
+                    raise LabError(_last_words(directory, each.link) or f"link {each.link}: its keeper ended at once")
+                if time.monotonic() > deadline:
+                    raise LabError(f"link {each.link}: its device is not there after {STARTS_S:.0f} s")
+                time.sleep(POLL_S)
+    except BaseException:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_S)
+            process.kill()
+        raise
+    _started.extend(processes)
+    return [words for each in plan.hardware for words in _made_of(ask(directory, each.link, {"command": "device"}))]
+
+
+def _made_of(told: Mapping[str, Any]) -> list[str]:
+    """What a device has in place of what the plan asks for, in words."""
+    found = []
+    for heading, asked in told["requested"].items():
+        both = (read_settings(each, heading) for each in (asked, told["says"][heading]))
+        for key, (wanted, has) in differences(*both).items():
+            found.append(f"{told['link']} {heading}: {key} {wanted} is {has} on the device ({told['device']})")
+    return found
+
+
+def _start(directory: Path, identity: str, link: str) -> subprocess.Popen[bytes]:
+    words = ["--state", str(directory), "--link", link, "--id", identity]
+    with log(directory, link).open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "labs.runtime.keeper", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=catalogue.ROOT,
+            start_new_session=True,
+        )
+
+
+def ask(directory: Path, link: str, request: Mapping[str, Any], longest_s: float = ANSWERS_S) -> dict[str, Any]:
+    """One request, one answer; LabError when nobody answers, or when the answer is a refusal."""
+    try:
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(longest_s)
+            stream.connect(str(socket_of(directory, link)))
+            stream.sendall(orjson.dumps(dict(request)) + b"\n")
+            with stream.makefile("rb") as lines:
+                answer: dict[str, Any] = orjson.loads(lines.readline())
+    except (OSError, orjson.JSONDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise LabError(
+            f"link {link}: the keeper of its device does not answer ({why}); its log is {log(directory, link)}"
+        ) from None
+    if not answer.get("ok"):
+        raise LabError(str(answer.get("error", f"link {link}: the keeper of its device refused")))
+    return answer
+
+
+def socket_of(directory: Path, link: str) -> Path:
+    """Where the keeper of a link's device listens."""
+    return directory / f"device-{link}.sock"
+
+
+def log(directory: Path, link: str) -> Path:
+    """The file that the keeper's and the driver's output goes to."""
+    return directory / f"device-{link}.log"
+
+
+def _last_words(directory: Path, link: str) -> str:
+    try:
+        lines = log(directory, link).read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

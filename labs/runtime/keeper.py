@@ -1,0 +1,325 @@
+"""The keeper of a device: the process of a lab that holds the driver of an external emulator, from `up` to `down`.
+
+In: a lab's state directory, a link of its plan that is a device. Out: the socket device-LINK.sock, on which it answers
+as a spinner does: one JSON object a line, `set`, `changes`, `series`, `device`. It reads the device each second, so
+that what changes by itself is known, and fetches its milliseconds before they are forgotten. At its end the device is
+reset.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from labs import plan as plans
+from labs.hardware import catalogue
+from labs.hardware.abilities import refusal
+from labs.hardware.account import Account
+from labs.hardware.driver import Described, Driver, DriverError, caller
+from labs.hardware.settings import settings_of
+from labs.plan import Hardware, Link
+from labs.reading import one_line
+from labs.stages import Change, Direction
+from labs.units import NS_PER_MS, NS_PER_SECOND
+
+READS_S = 1.0
+RETRIES_S = 1.0
+"""Between attempts at a device that does not answer."""
+KEPT_ROWS = 120_000
+"""Periods of the device, of each direction."""
+LONGEST_LINE = 1 << 20
+MOST_CLIENTS = 16
+FAREWELL_S = 3.0
+LONGEST_WAIT_NS = 86_400 * NS_PER_SECOND
+
+
+class RefusedError(Exception):
+    """Why a request is not done, in one line."""
+
+
+class Keeper:
+    """One device. All is done by one thread, one thing after the other: a driver answers one request at a time."""
+
+    def __init__(self, link: Link, hardware: Hardware, environment: Mapping[str, str]) -> None:
+        self._link, self._hardware, self._environment = link, hardware, environment
+        self._driver: Driver | None = None
+        self._now: dict[str, Direction] = {"forward": link.forward, "backward": link.backward}
+        self._waiting: list[tuple[int, str, Change]] = []
+        self.changes: list[dict[str, Any]] = []
+        self._rows: dict[str, deque[int]] = {heading: deque(maxlen=KEPT_ROWS) for heading in self._now}
+        self._next_row = 0
+        self._began_ns = time.monotonic_ns()
+        self._retry_s = 0.0
+        self.described = self._open()
+        self.account = Account(self.described.abilities)
+
+    def _open(self) -> Described:
+        argv, folder = catalogue.argv(self._hardware.driver)
+        user = caller(self._environment)
+        self._driver = Driver(argv, folder=folder, user=user, environment=self._environment, stderr=sys.stderr.fileno())
+        return self._driver.describe(self._hardware.address, self._hardware.model, self._hardware.options)
+
+    @property
+    def _open_driver(self) -> Driver:
+        if self._driver is None:
+            lasting = [each.said for each in self.account.lasting if each.kind == "dead"]
+            raise RefusedError(f"link {self._link.name}: the device does not answer: {lasting[-1] if lasting else ''}")
+        return self._driver
+
+    def begin(self) -> None:
+        """Sets both directions as the plan has them; RefusedError for what the device itself cannot do."""
+        for heading, direction in self._now.items():
+            self._check(heading, direction)
+        for heading, direction in self._now.items():
+            self._set(heading, direction)
+        if self.described.abilities.series is not None:
+            # What it counted before the lab is not the lab's.
+            self.fetch()
+            for each in self._rows.values():
+                each.clear()
+
+    def _check(self, heading: str, direction: Direction) -> None:
+        found = refusal(direction, self.described.abilities, self._hardware.own_queue)
+        if found is not None:
+            raise RefusedError(
+                f"link {self._link.name} {heading}: {found[0]}: the device ({self.described.device}): {found[1]}"
+            )
+
+    def _set(self, heading: str, direction: Direction) -> None:
+        wanted = settings_of(direction, queue=self.described.abilities.queue is not None)
+        driver = self._open_driver
+        try:
+            driver.set(heading, wanted)
+            self.account.was_set(heading, wanted, driver.read(), time.time())
+        except DriverError as error:
+            if error.fault != "refused":
+                self._lost(error)
+            raise RefusedError(f"link {self._link.name} {heading}: {error}") from None
+        self._now[heading] = direction
+
+    def _lost(self, error: DriverError) -> None:
+        """The driver is no more to be trusted with a request: it is ended, and started again later."""
+        self.account.failed(error, time.time())
+        if self._driver is not None:
+            self._driver.kill()
+            self._driver.close()
+            self._driver = None
+        self._retry_s = time.monotonic() + RETRIES_S
+
+    def due_s(self) -> float:
+        """How long until the next change that waits."""
+        due = min((at for at, _, _ in self._waiting), default=None)
+        return READS_S if due is None else max(0.0, (due - time.monotonic_ns()) / NS_PER_SECOND)
+
+    def make_changes(self) -> None:
+        """Those that are due. One that fails is told with the reason."""
+        now = time.monotonic_ns()
+        due = sorted((each for each in self._waiting if each[0] <= now), key=lambda each: each[0])
+        self._waiting = [each for each in self._waiting if each[0] > now]
+        for _, heading, change in due:
+            with suppress(RefusedError):
+                self._change(heading, change)
+
+    def look(self) -> None:
+        """Reads the device, and starts the driver again where it was lost."""
+        try:
+            if self._driver is None:
+                if time.monotonic() < self._retry_s:
+                    return
+                self.described = self._open()
+            self.account.was_read(self._open_driver.read(), time.time())
+            self.fetch()
+        except DriverError as error:
+            self._lost(error)
+
+    def fetch(self) -> None:
+        """The device's milliseconds since the last time."""
+        known = self.described.abilities.series
+        whole = known is not None
+        while known is not None and whole:
+            rows = self._open_driver.series(self._next_row)
+            whole = len(rows.forward) >= known.rows  # else nothing is left but what comes while we ask
+            if rows.first > self._next_row + KEPT_ROWS:
+                for each in self._rows.values():
+                    each.clear()
+            else:  # what the device has forgotten meanwhile is not known
+                for each in self._rows.values():
+                    each.extend([0] * (rows.first - self._next_row))
+            for heading, each in self._rows.items():
+                each.extend(rows.of(heading))
+            self._next_row = rows.first + len(rows.forward)
+
+    def answer(self, line: bytes) -> dict[str, Any]:
+        """To one request."""
+        try:
+            request = orjson.loads(line)
+            if not isinstance(request, dict):
+                raise RefusedError("a request is a JSON object")
+            match request.get("command"):
+                case "set":
+                    return {"ok": True, **self._asked(request)}
+                case "changes":
+                    return {"ok": True, "changes": self.changes}
+                case "series":
+                    return {"ok": True, **self._series(int(request.get("since_ms", 0)))}
+                case "device" | "stats":
+                    self.look()
+                    return {"ok": True, **self.told()}
+                case other:
+                    raise RefusedError(f"command {other!r}: write set, changes, series or device")
+        except (ValueError, TypeError, KeyError) as error:
+            return {"ok": False, "error": one_line(str(error))}
+        except (RefusedError, DriverError) as error:
+            return {"ok": False, "error": one_line(str(error))}
+
+    def told(self) -> dict[str, Any]:
+        """The device, what was asked of it and what it says, and its faults."""
+        return {
+            "link": self._link.name,
+            "driver": self._hardware.driver,
+            "model": self.described.model,
+            "device": self.described.device,
+            "abilities": asdict(self.described.abilities),
+            "answers": not self.account.dead,
+            **self.account.to_data(),
+        }
+
+    def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
+        keys = {key: value for key, value in request.items() if key not in ("command", "link", "direction", "in_ns")}
+        heading, in_ns = request["direction"], int(request.get("in_ns", 0))
+        if heading not in self._now:
+            raise RefusedError(f"direction {heading!r}: write forward or backward")
+        if not 0 <= in_ns <= LONGEST_WAIT_NS:
+            raise RefusedError(f"in_ns {in_ns}: write at most a day")
+        change = Change.from_data(keys)
+        self._check(heading, change.applied(self._now[heading]))
+        if in_ns:
+            self._waiting.append((time.monotonic_ns() + in_ns, heading, change))
+        else:
+            self._change(heading, change)
+        return {"at_ns": time.monotonic_ns() + in_ns - self._began_ns}
+
+    def _change(self, heading: str, change: Change) -> None:
+        begun = time.monotonic_ns()
+        self._set(heading, change.applied(self._now[heading]))
+        made = {"link": self._link.name, "direction": heading, "change": change.to_data()}
+        self.changes.append(made | {"applied_ns": begun - self._began_ns, "took_ns": time.monotonic_ns() - begun})
+
+    def _series(self, since: int) -> dict[str, Any]:
+        known = self.described.abilities.series
+        if known is None or known.period_ns != NS_PER_MS:
+            raise RefusedError(f"link {self._link.name}: the device tells nothing of its milliseconds")
+        try:
+            self.fetch()
+        except DriverError as error:
+            self._lost(error)
+            raise
+        first = self._next_row - len(self._rows["forward"])
+        begin = max(since + (self._next_row if since < 0 else 0), first)  # below 0: the last so many
+        columns = {h: {"out_bytes": list(each)[begin - first :]} for h, each in self._rows.items()}
+        return {"link": self._link.name, "first_ms": begin, "end_ms": self._next_row, **columns}
+
+    def close(self) -> None:
+        """The device goes back to its defaults, if it answers soon."""
+        if self._driver is not None:
+            with suppress(DriverError):
+                self._driver.ask({"request": "reset"}, FAREWELL_S)
+            self._driver.close()
+
+
+def serve(keeper: Keeper, listener: socket.socket, ended: socket.socket) -> None:
+    """Answers until `ended` can be read."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(listener, selectors.EVENT_READ)
+        selector.register(ended, selectors.EVENT_READ)
+        rest: dict[socket.socket, bytes] = {}
+        next_look = time.monotonic() + READS_S
+        while True:
+            wait = max(0.0, min(next_look - time.monotonic(), keeper.due_s()))
+            for key, _ in selector.select(wait):
+                source = key.fileobj
+                assert isinstance(source, socket.socket)
+                if source is ended:
+                    return
+                if source is listener:
+                    client, _ = listener.accept()
+                    if len(rest) >= MOST_CLIENTS:
+                        client.close()
+                        continue
+                    client.settimeout(FAREWELL_S)
+                    rest[client] = b""
+                    selector.register(client, selectors.EVENT_READ)
+                elif not _converse(keeper, source, rest):
+                    selector.unregister(source)
+                    del rest[source]
+                    source.close()
+            keeper.make_changes()
+            if time.monotonic() >= next_look:
+                keeper.look()
+                next_look = time.monotonic() + (READS_S if keeper.described.abilities.series is None else READS_S / 4)
+
+
+def _converse(keeper: Keeper, client: socket.socket, rest: dict[socket.socket, bytes]) -> bool:
+    """Answers what has come; false when the client is gone."""
+    try:
+        part = client.recv(1 << 16)
+        if not part:
+            return False
+        *lines, rest[client] = (rest[client] + part).split(b"\n")
+        for line in lines:
+            client.sendall(orjson.dumps(keeper.answer(line)) + b"\n")
+    except OSError:
+        return False
+    return len(rest[client]) <= LONGEST_LINE
+
+
+def main() -> int:
+    """Serves one link's device until SIGTERM; the last line that it writes says why it ended."""
+    parser = argparse.ArgumentParser()
+    for option in ("--state", "--link", "--id"):
+        parser.add_argument(option, required=True)
+    words = parser.parse_args()
+    state = Path(words.state)
+    plan = plans.from_json((state / "plan.json").read_bytes())
+    link = next(each for each in plan.links if each.name == words.link)
+    hardware = next(each for each in plan.hardware if each.link == words.link)
+    ended, bell = socket.socketpair()
+    bell.setblocking(False)
+    signal.set_wakeup_fd(bell.fileno())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    path = state / f"device-{words.link}.sock"
+    keeper: Keeper | None = None
+    try:
+        keeper = Keeper(link, hardware, os.environ)
+        keeper.begin()
+        with socket.socket(socket.AF_UNIX) as listener:
+            # It appears when the device is set.
+            listener.bind(str(path.with_suffix(".new")))
+            listener.listen()
+            path.with_suffix(".new").rename(path)
+            serve(keeper, listener, ended)
+    except (DriverError, RefusedError) as error:
+        print(error, file=sys.stderr, flush=True)
+        return 1
+    finally:
+        if keeper is not None:
+            keeper.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""ssh-netem drives a box of Debian's own kernel over SSH: the protocol holds, and packets are delayed and lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.hardware.conformance import checks
+from emulator.hardware.remote import Remote
+from emulator.hardware.serve import RefusedError
+from labs.hardware import catalogue
+from labs.hardware.driver import Driver
+from labs.hardware.settings import Settings
+from labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
+from tests.vm.box import box
+
+pytestmark = pytest.mark.machines
+
+CARDS = {"first": "card1", "second": "card2"}
+QUEUE = Queue(limit_packets=100, limit_bytes=None, discipline=DropTail())
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with box(tmp_path_factory.mktemp("box")) as config:
+        yield config
+
+
+def driver() -> Driver:
+    argv, folder = catalogue.argv("ssh-netem")
+    return Driver(argv, folder=folder, environment=os.environ)
+
+
+def pinged(config: Path, count: int) -> tuple[float, int]:
+    """The least RTT in ms from a to b through the box, and how many pings came back."""
+    words = f"ip netns exec a ping -q -c {count} -i 0.02 10.0.0.2"
+    done = subprocess.run(["ssh", "-F", str(config), "box", words], capture_output=True, text=True, timeout=120)
+    back = re.search(r"(\d+) received", done.stdout)
+    rtt = re.search(r"= ([0-9.]+)/", done.stdout)
+    assert back is not None, done.stdout + done.stderr
+    return float(rtt[1]) if rtt else 0.0, int(back[1])
+
+
+def test_the_driver_keeps_to_the_protocol(config: Path) -> None:
+    found = list(checks(driver, "box", None, {**CARDS, "config": str(config)}))
+    assert [each for each in found if not each.holds] == []
+    assert len(found) > 40
+
+
+def test_pings_are_delayed_and_lost_as_set(config: Path) -> None:
+    with driver() as of:
+        of.describe("box", None, {**CARDS, "config": str(config)})
+        of.reset()
+        of.set("forward", Settings(100_000_000, ConstantDelay(80_000_000), False, NoLoss(), 0, 0, QUEUE))
+        rtt_ms, back = pinged(config, 10)
+        assert back == 10
+        assert 80 <= rtt_ms < 120  # an emulated processor takes its own time
+        assert of.read().counters["forward"].out_packets >= 10
+        of.set("backward", Settings(100_000_000, ConstantDelay(0), False, BernoulliLoss(10**9), 0, 0, QUEUE))
+        assert pinged(config, 5)[1] == 0
+        assert of.read().counters["backward"].dropped_packets >= 5
+        of.reset()
+
+
+def test_an_unknown_box_or_card_is_refused(config: Path, tmp_path: Path) -> None:
+    strange = tmp_path / "config"
+    strange.write_text(config.read_text().replace("known_hosts", "no_such_file"))
+    with pytest.raises(RefusedError, match="ssh ended: Host key verification failed"):
+        Remote("box", str(strange))
+    for options in (
+        {"first": "card1", "second": "lo"},
+        {"first": "card1", "second": "none"},
+        {"first": "a;b", "second": "c"},
+    ):
+        request = {"request": "describe", "protocol": 1, "address": "box", "model": None}
+        line = json.dumps(request | {"options": {**options, "config": str(config)}})
+        words = [sys.executable, "-m", "emulator.hardware.ssh_netem"]
+        done = subprocess.run(words, input=line + "\n", capture_output=True, text=True, cwd=catalogue.ROOT, timeout=60)
+        assert json.loads(done.stdout)["ok"] is False, done.stdout
