@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(of("1001"), of("app"));
         assert_eq!(of("app:mail"), Ok((1001, 8, vec![8])));
         assert_eq!(of("5:6"), Ok((5, 6, vec![6])));
-        assert_eq!(of(""), Ok((0, 0, vec![0])));
+        assert_eq!(of(""), Ok((0, 0, vec![0, 8])));
         assert_eq!(of("nobody"), Err("its image has no user nobody".into()));
         assert_eq!(of("app:staff"), Err("its image has no group staff".into()));
         std::fs::remove_dir_all(&root).expect("removed");
