@@ -440,6 +440,12 @@ impl Plan {
         Path::new("/run/netns").join(self.namespace(node))
     }
 
+    /// What the description puts into the environment of a node's programs.
+    pub fn environment(&self, node: &str) -> BTreeMap<String, String> {
+        let own = self.nodes.iter().find(|known| known.name == node).and_then(|node| node.own.as_ref());
+        own.map(|own| own.env.clone()).unwrap_or_default()
+    }
+
     /// The MTU at one end of a wire.
     pub fn mtu(&self, end: &End) -> Result<u32, String> {
         self.interface(end).map(|interface| interface.mtu)
