@@ -45,6 +45,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     of_kinds = _sysctls(lab, wired, numbering.with_v6)
     description, wanted = spec.description, spec.description.containers
     virtual = host.clock == "virtual"
+    of_host = cards.cards(spec, wired.wires, wired.cards, wired.external, virtual=virtual)
     nodes = [
         _node(machine, found, running.get(machine.name), of_kinds[machine.kind]) for machine in wired.machines.values()
     ]
@@ -56,7 +57,12 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         containers=Containers(own.managed(spec), wanted.dashboards, wanted.ovs_bridge),
         nodes=own.nodes(
             spec,
-            pacing.hosts(spec, machines.hosts(spec, stacks.hosts(spec, nodes), virtual), virtual=virtual),
+            pacing.hosts(
+                spec,
+                machines.hosts(spec, stacks.hosts(spec, nodes), virtual),
+                {card.end for card in of_host},
+                virtual=virtual,
+            ),
             virtual=virtual,
         ),
         wires=tuple(wired.wires),
@@ -64,7 +70,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         spinners=spinners,
         pairs=tuple(crossings.pair(source, sink) for source, sink in lab.layout.pairs),
         host_cpus=host_cpus,
-        cards=cards.cards(spec, wired.wires, wired.cards, wired.external, virtual=virtual),
+        cards=of_host,
         hardware=tuple(wired.hardware),
     )
 

@@ -24,6 +24,7 @@ def specs() -> list[tuple[str, Spec, HostFacts]]:
         ("dumbbell", dumbbell, HOST),
         ("stages", stages, HOST),
         ("cards", load(GOLDEN / "cards.lab.yaml"), HOST),
+        ("gaps", load(GOLDEN / "gaps.lab.yaml"), HOST),
         ("dumbbell-virtual", dumbbell, host.virtual_facts()),
         ("stages-virtual", stages, host.virtual_facts()),
         ("campus", load(LIBRARY / "campus.lab.yaml"), HOST),

@@ -218,6 +218,9 @@ enum Command {
     /// standard output
     #[command(hide = true)]
     LeftOn,
+    /// Say what a lab's cards say of themselves: its plan on standard input, JSON on standard output
+    #[command(hide = true)]
+    Cards,
     /// Measure this host's clocks and timers; JSON on standard output
     Timers {
         /// How long that may take
@@ -298,6 +301,7 @@ fn run(command: Command) -> Result<(), String> {
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
+        Command::Cards => cards::tell(std::io::stdin(), std::io::stdout()),
         Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
         Command::Timers { seconds, link_cpu, host_cpus } => {
             let duration = std::time::Duration::try_from_secs_f64(seconds);

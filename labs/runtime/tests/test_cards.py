@@ -22,6 +22,7 @@ import pytest
 from labs.plan import Card, End, Plan, from_json, to_json
 from labs.runtime.tests.bench import Bench, bench
 from labs.runtime.tests.lab import BINARY, own_state, small, traces
+from labs.stages import GapPacer, NoPacer, PacedClass, Sources, Tbf
 
 pytestmark = pytest.mark.untimed
 
@@ -96,6 +97,53 @@ def test_cards_carry_a_link_and_come_back_as_they_were(machine: Bench) -> None:
     assert down(machine) == 0
     assert cards(machine) == before
     assert traces(LAB, machine.state) == []
+
+
+def test_a_card_says_what_it_can(machine: Bench) -> None:
+    """A veth's line has 10 Gbit/s, and the kernel alone stamps its packets."""
+    assert up(machine) == 0
+    told = machine.node("cards", text=to_json(PLAN))
+    facts = [(card["card"], card["node"], card["speed_bps"]) for card in orjson.loads(told.stdout)]
+    assert facts == [("c1", "left", 10**10), ("c2", "router", 10**10)]
+    rx_hardware, rx_software = 1 << 2, 1 << 3  # SOF_TIMESTAMPING
+    stamps = orjson.loads(told.stdout)[0]["time_stamps"]
+    assert stamps & rx_software and not stamps & rx_hardware
+
+
+def with_gaps(line_bps: int) -> Plan:
+    """PLAN, whose host sends at 100 Mbit/s by gap packets over a line of so much."""
+    left = next(node for node in PLAN.nodes if node.name == "left")
+    card = Tbf(burst_bytes=10_000, limit_bytes=100_000, overhead_bytes=24, rate_bps=line_bps)
+    pacer = GapPacer(rate_bps=10**8, overhead_bytes=24, minimum_bytes=84)
+    classes = (PacedClass(filters=(), pacer=NoPacer()), PacedClass(filters=(), pacer=pacer))
+    egress = Sources(
+        card=card,
+        classes=classes,
+        default=2,
+        limit_bytes=100_000,
+        limit_packets=None,
+        minimum_bytes=0,
+        overhead_bytes=0,
+        sorter="psp_gap",
+    )
+    paced = replace(left, interfaces=(replace(left.interfaces[0], egress=egress), *left.interfaces[1:]))
+    return replace(PLAN, nodes=tuple(paced if node is left else node for node in PLAN.nodes))
+
+
+def test_gap_packets_need_psp_and_the_rate_of_the_line(machine: Bench) -> None:
+    before = cards(machine)
+
+    def refused(line_bps: int) -> bytes:
+        plan = to_json(with_gaps(line_bps))
+        result = machine.node("apply", "--plan", "/dev/stdin", "--state", str(machine.state / LAB), text=plan)
+        if line_bps == 10**10 and result.returncode == 0:
+            pytest.skip("this kernel has psp")
+        assert result.returncode == 2 and result.stderr.count(b"\n") == 1
+        assert cards(machine) == before
+        return result.stderr
+
+    assert b"would fill a line of 1000000000 bit/s, and this one has 10000000000 bit/s" in refused(10**9)
+    assert b"build it (emulator/kernel/psp, also by DKMS), or write pacing as tbf" in refused(10**10)
 
 
 def test_an_up_that_fails_leaves_the_cards_as_they_were(machine: Bench) -> None:
