@@ -25,7 +25,7 @@ command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: ap
 tools="ip:iproute2 ping:iputils-ping"
 # What the README's tour runs in nodes. Labs do without it.
 useful="iperf3:iperf3"
-[ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump vtysh:frr ovs-vsctl:openvswitch-switch nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman
+[ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump vtysh:frr ovs-vsctl:openvswitch-switch dnsmasq:dnsmasq-base udhcpc:udhcpc nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman
     clang:clang clang:libbpf-dev bpftool:bpftool"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import devices, exact, expect, machine, offloads, probe, spinner
+from calibration import devices, exact, expect, lab_cards, machine, offloads, plugged_in, probe, spinner
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
 from calibration.same_plan import differences
@@ -113,7 +113,7 @@ def _live(
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)
-    on = offloads.left_on(plan, lab.binary)
+    on, of_cards = offloads.left_on(plan, lab.binary), lab_cards.facts(plan, lab.binary)
     since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
     with _off_the_spinners(plan):
         before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
@@ -123,7 +123,7 @@ def _live(
     instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
     rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
-    rows += offloads.rows(on)
+    rows += offloads.rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
     rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
     if thorough:
@@ -148,7 +148,12 @@ def _live(
         spinners={str(index): found for index, found in enumerate(after)},
         elapsed_ns=time.monotonic_ns() - begun,
         routing=routing,
-        machine={**dataclasses.asdict(load), "disturbed": load.words(), **({"devices": told} if told else {})},
+        machine={
+            **dataclasses.asdict(load),
+            "disturbed": load.words(),
+            **({"devices": told} if told else {}),
+            **({"cards": of_cards} if of_cards else {}),
+        },
     )
 
 

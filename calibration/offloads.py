@@ -6,16 +6,14 @@ on; none where all are off.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
+from calibration import node
 from calibration.hints import BURSTS
 from calibration.judge import Judge
-from labs.plan import Plan, to_json
+from labs.plan import Plan
 from labs.record import Row
 
 QUANTITY = "offloads on"
@@ -27,12 +25,7 @@ SWITCHES = {"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro"}
 def left_on(plan: Plan, binary: Path) -> list[dict[str, Any]]:
     """{"node", "interface", "features"} of each interface that has some on; RuntimeError with one line where the lab's
     interfaces cannot be asked."""
-    asked = subprocess.run([binary, "left-on"], input=to_json(plan), capture_output=True, check=False)
-    if asked.returncode != 0:
-        words = asked.stderr.decode(errors="replace").strip().splitlines()
-        raise RuntimeError(words[-1] if words else f"ewan-node left-on: status {asked.returncode}")
-    found: list[dict[str, Any]] = orjson.loads(asked.stdout)
-    return found
+    return node.told(plan, binary, "left-on")
 
 
 def rows(found: Sequence[dict[str, Any]]) -> tuple[Row, ...]:

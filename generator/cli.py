@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import click
 
-from generator import traffic_request
+from generator import congestion, traffic_request
 from labs import descriptions, rundir
 from labs.batch import LONGEST_NS
 from labs.batch import duration as time_of
@@ -83,6 +83,7 @@ def transfer_command(
         raise Refused('--cc: write the name of a congestion control, "cubic"')
     if not virtual:
         as_root(context)
+    congestion.refuse(controls, virtual)
 
     def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]

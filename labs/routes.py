@@ -29,8 +29,17 @@ def converged(labs: Converging, plan: Plan, progress: Callable[[str], None] = la
         first = [*found["unreachable"], *found["astray"]][0]
         what = f"{'no route' if found['unreachable'] else 'a detour'} from {first['from']} to {first['to']}"
         waited = about(found["waited_ns"], "time", 3)
-        raise NotConvergedError(f"{protocol} has not converged after {waited}, {what}")
+        raise NotConvergedError(f"{protocol} has not converged after {waited}, {what}{own_configurations(plan)}")
     if found["cut_off"]:
         first = found["cut_off"][0]
         raise NotConvergedError(f"no path leads from {first['from']} to {first['to']}, a link is down")
     return found
+
+
+def own_configurations(plan: Plan) -> str:
+    """What is said beside routes that are not the plan's where routers have configurations of their own."""
+    routers = [node.name for node in plan.nodes if node.own is not None and node.own.startup is not None]
+    if not routers:
+        return ""
+    words = f"the configurations of {', '.join(routers)} (startup) lead elsewhere than the plan's paths"
+    return f": {words}, by which a lab is measured"

@@ -38,6 +38,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.record.disturbances": ("labs.units", "labs.record"),
     "labs.stages": ("labs.units", "labs.typed", "labs.stages"),
     "labs.plan": ("labs.own", "labs.stages", "labs.typed", "labs.garbage"),
+    "labs.cards": ("labs.plan",),
     "labs.forwarding": ("labs.plan", "labs.stages"),
     "labs.hardware": (
         "labs.units",
@@ -83,7 +84,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.host": ("labs.compile", "labs.cache"),
     "labs.descriptions": ("labs.compile", "labs.host", "labs.plan", "labs.reporter", "labs.spec"),
     "labs.change": ("labs.units", "labs.spec", "labs.stages", "labs.plan", "labs.compile", "labs.hardware"),
-    "labs.render": ("labs.units", "labs.stages", "labs.own", "labs.plan", "labs.images", "labs.render"),
+    "labs.render": ("labs.units", "labs.stages", "labs.own", "labs.plan", "labs.cards", "labs.images", "labs.render"),
     "labs.runtime": (
         "labs.units",
         "labs.errors",
@@ -95,7 +96,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.runtime",
     ),
     "labs.runtime.keeper": ("labs.units", "labs.reading", "labs.stages", "labs.plan", "labs.hardware"),
-    "labs.runtime.containerlab": ("labs.units", "labs.own", "labs.plan", "labs.images", "labs.render", "labs.runtime"),
+    "labs.runtime.containerlab": (
+        "labs.units",
+        "labs.own",
+        "labs.plan",
+        "labs.cards",
+        "labs.images",
+        "labs.render",
+        "labs.runtime",
+    ),
     "labs.capture": ("labs.units", "labs.errors", "labs.wording", "labs.plan", "labs.capture"),
     "labs.context": ("labs.reporter", "labs.runtime"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),

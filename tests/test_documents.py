@@ -181,6 +181,8 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
     file = tmp_path / f"block.{'scenario' if 'steps:' in text else 'lab'}.yaml"
     for trace in (ROOT / "labs/library").glob("*.csv"):
         shutil.copy(trace, tmp_path)
+    (tmp_path / "www").mkdir()
+    (tmp_path / "frr.conf").write_text("router ospf\n")
     if "steps:" in text:
         assert list(parse_scenario(text, file).runs().scheduled(HostFacts((0, 1), (), "virtual"), "virtual"))
     elif "requests:" in text:

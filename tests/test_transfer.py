@@ -41,7 +41,7 @@ def test_a_volume_is_sent_to_its_last_byte(ewan: Ewan, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (("--cc", "vegan"), 'congestion control "vegan": unknown to this kernel: there are '),
+        (("--cc", "vegan"), "congestion control vegan: the virtual kernel has none of that name: write one of "),
         (("--volume", "10"), '--volume "10": write a size as "10kB"'),
         (("--for", "0s"), 'there is nothing to send: write --for "10s" or --volume "100MB"'),
         (("--sample", "1us"), '--sample "1us": write at least "0.1ms", or "0s" for none'),

@@ -24,6 +24,7 @@ GET_TIME_STAMPS = 0x41
 OFFLOADS = {"tx-checksum": 0x16, "rx-checksum": 0x14, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 TIME_STAMPS = ("tx-hardware", "tx-software", "rx-hardware", "rx-software", "software", "sys-hardware", "raw-hardware")
 """By the bits of SOF_TIMESTAMPING (linux/net_tstamp.h)."""
+HARDWARE = "rx-hardware"
 BPS_PER_MBPS = 1000**2
 
 
@@ -43,7 +44,7 @@ class Card:
     @property
     def stamps_in_hardware(self) -> bool:
         """Whether the card itself can stamp what arrives."""
-        return "rx-hardware" in self.time_stamps
+        return HARDWARE in self.time_stamps
 
 
 def read_card(name: str, interfaces: Path = INTERFACES) -> Card:
@@ -81,7 +82,12 @@ def _rings(name: str) -> tuple[int, ...]:
 def _time_stamps(name: str) -> tuple[str, ...]:
     """struct ethtool_ts_info: the bits come first."""
     words = _ask(name, GET_TIME_STAMPS, 10)
-    return tuple(word for bit, word in enumerate(TIME_STAMPS) if words and words[0] >> bit & 1)
+    return time_stamps(words[0]) if words else ()
+
+
+def time_stamps(bits: int) -> tuple[str, ...]:
+    """The words of SOF_TIMESTAMPING's bits."""
+    return tuple(word for bit, word in enumerate(TIME_STAMPS) if bits >> bit & 1)
 
 
 def _ask(name: str, command: int, words: int) -> tuple[int, ...]:

@@ -12,13 +12,16 @@ import select
 import shlex
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from emulator.hardware.serve import RefusedError
 from labs.reading import one_line
 
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9.:-]{0,253}")
+_CARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
+OPTIONS = ("first", "second", "config", "sudo")
+"""Of every driver of a box with two cards."""
 _END = "ewan-end"
 OPENS_S = 25
 ANSWERS_S = 8.0
@@ -103,7 +106,19 @@ class Remote:
         self._process.wait()
 
 
-def option_words(options: dict[str, str], known: Sequence[str]) -> None:
-    """RefusedError for options that the driver does not know."""
+def two_cards(options: Mapping[str, str], example: str, more: Sequence[str] = ()) -> tuple[str, str]:
+    """The first and the second card of a box; RefusedError for options that are none of it, or none of `more`."""
+    known = (*OPTIONS, *more)
     if unknown := sorted(options.keys() - set(known)):
         raise RefusedError(f"option {unknown[0]}: there are {', '.join(known)}")
+    first, second = options.get("first", ""), options.get("second", "")
+    if not _CARD.fullmatch(first) or not _CARD.fullmatch(second) or first == second:
+        raise RefusedError(f"options first and second name the box's two cards, like {example}")
+    return first, second
+
+
+def opened(address: str, options: Mapping[str, str]) -> Remote:
+    """The box at an address, as the options `config` and `sudo` say."""
+    if options.get("sudo", "no") not in ("yes", "no"):
+        raise RefusedError("option sudo is yes or no")
+    return Remote(address, options.get("config"), options.get("sudo") == "yes")

@@ -9,17 +9,15 @@ count packets with 24 bytes more than Linux does (FCS, preamble, gap). Nothing i
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import orjson
 
-from emulator.hardware.remote import Remote, option_words
+from emulator.hardware.remote import Remote, opened, two_cards
 from emulator.hardware.serve import RefusedError, serve
 from labs.hardware import catalogue
-from labs.hardware.abilities import Abilities, Range, probabilities
 from labs.hardware.driver import HEADINGS
 from labs.hardware.settings import Settings
 from labs.stages import (
@@ -38,7 +36,6 @@ from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 NAME = "ssh-netem"
 MODEL = "linux"
-CARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 IN_ORDER = "1tbit"
 """A rate of netem's own: packets with jitter then keep their order, and each takes 12 ns of 1500 bytes."""
 DELAY_LINE = 10**6
@@ -148,54 +145,6 @@ def _read_loss(options: Mapping[str, Any]) -> Loss:
     return BernoulliLoss(share) if share else NoLoss()
 
 
-def refuse(settings: Settings, known: Abilities) -> None:
-    """RefusedError for what the abilities do not have."""
-    held: list[tuple[str, Range | None, int]] = [("rate_bps", known.rate_bps, settings.rate_bps)]
-    if settings.delay.kind not in known.delay.kinds or settings.loss.kind not in known.loss.kinds:
-        raise RefusedError(f"there is no delay {settings.delay.kind} or no loss {settings.loss.kind}")
-    held.append(("delay_ns", known.delay.delay_ns, _delay(settings.delay)))
-    if isinstance(settings.delay, UniformDelay):
-        held.append(("jitter_ns", known.delay.jitter_ns, settings.delay.jitter_ns))
-    held += [(name, known.loss.ppb, value) for name, value in probabilities(settings.loss).items()]
-    held += [("corrupt_ppb", known.corrupt_ppb, settings.corrupt_ppb)]
-    held += [("duplicate_ppb", known.duplicate_ppb, settings.duplicate_ppb)]
-    if settings.reorder and not known.reorder:
-        raise RefusedError("packets are kept in order")
-    queue = settings.queue
-    if queue is None or known.queue is None or queue.discipline.kind not in known.queue.disciplines:
-        raise RefusedError("the queue is a drop-tail one with a limit")
-    if (queue.limit_packets is None) == (queue.limit_bytes is None):
-        raise RefusedError("the queue has a limit in packets or in bytes, one of them")
-    if queue.limit_packets is not None:
-        held.append(("limit_packets", known.queue.limit_packets, queue.limit_packets))
-    else:
-        held.append(("limit_bytes", known.queue.limit_bytes, queue.limit_bytes or 0))
-    for name, of, value in held:
-        if of is None:
-            if value:
-                raise RefusedError(f"{name}: there is no such setting")
-        elif not of.holds(value):
-            raise RefusedError(f"{name} {value}: write {of.least} to {of.most}")
-
-
-def nearest(settings: Settings, known: Abilities) -> Settings:
-    """Each value the nearest one that the box has."""
-    delay = settings.delay
-    if isinstance(delay, UniformDelay) and known.delay.jitter_ns is not None:
-        delay = UniformDelay(
-            known.delay.delay_ns.nearest(delay.delay_ns), known.delay.jitter_ns.nearest(delay.jitter_ns)
-        )
-    elif isinstance(delay, ConstantDelay):
-        delay = ConstantDelay(known.delay.delay_ns.nearest(delay.delay_ns))
-    shares = known.loss.ppb
-    near = {name: shares.nearest(value) for name, value in probabilities(settings.loss).items()} if shares else {}
-    loss: Loss = replace(settings.loss, **near) if near else settings.loss  # type: ignore[arg-type]
-    made = replace(settings, delay=delay, loss=loss)
-    share = {key: of.nearest(getattr(made, key)) for key in ("corrupt_ppb", "duplicate_ppb")
-             if (of := getattr(known, key)) is not None}  # fmt: skip
-    return replace(made, rate_bps=known.rate_bps.nearest(made.rate_bps), **share)
-
-
 class SshNetem:
     """A box. See `emulator.hardware.serve.Device`."""
 
@@ -207,17 +156,12 @@ class SshNetem:
 
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Connects; the cards must be there and in one bridge."""
-        option_words(dict(options), ("first", "second", "config", "sudo"))
         if model not in (None, MODEL):
             raise RefusedError(f"there is the model {MODEL} alone")
-        cards = [options.get("first", ""), options.get("second", "")]
-        if not all(CARD.fullmatch(card) for card in cards) or cards[0] == cards[1]:
-            raise RefusedError("options first and second name the box's two cards, like eth1 and eth2")
-        if options.get("sudo", "no") not in ("yes", "no"):
-            raise RefusedError("option sudo is yes or no")
+        cards = two_cards(options, "eth1 and eth2")
         if self._remote is not None:
             self._remote.close()
-        self._remote = Remote(address, options.get("config"), options.get("sudo") == "yes")
+        self._remote = opened(address, options)
         links = [
             json.loads(self._remote.run(["ip", "-j", "link", "show", "dev", card], plain=True))[0] for card in cards
         ]
@@ -235,15 +179,13 @@ class SshNetem:
 
     def set(self, heading: str, settings: Settings) -> None:
         """Three commands of tc; what was there before is put back where one of them fails."""
-        refuse(settings, self._known)
         box, card = self._box, self._cards[heading]
-        wanted = nearest(settings, self._known)
         try:
             before: Settings | None = parsed(self._show(card))[0]
         except RefusedError:
             before = None
         try:
-            for words in commands(card, wanted, self._mtu):
+            for words in commands(card, settings, self._mtu):
                 box.run(words)
         except RefusedError:
             for words in commands(card, before, self._mtu) if before is not None else ():

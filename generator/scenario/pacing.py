@@ -11,11 +11,19 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Literal
 
-from labs.compile.pacing import MOST_CLASSES, PacingError, addresses_of, next_class, pacer, with_classes
+from labs.compile.pacing import (
+    MOST_CLASSES,
+    PacingError,
+    addresses_of,
+    check_together,
+    next_class,
+    pacer,
+    with_classes,
+)
 from labs.forwarding import Forwarding
 from labs.plan import End, Interface, Plan, VlanInterface
 from labs.spec import fields
-from labs.stages import Egress, Filter, FqPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
+from labs.stages import Egress, Filter, FqPacer, GapPacer, NoPacer, PacedClass, Pacer, PspPacer, Sources, TbfPacer
 from labs.stages.egress import UNPACED
 
 To = tuple[str, Literal["tcp", "udp"], int | None]
@@ -29,6 +37,8 @@ class Classes:
         self._plan, self._forwarding, self._virtual = plan, forwarding, virtual
         self._ports = {End(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
         self._addresses = {node.name: addresses_of(node) for node in plan.nodes if node.kind == "host"}
+        self._cards = {card.end for card in plan.cards}
+        self._kinds: dict[End, set[type[Pacer]]] = {}
         self._added: dict[End, list[PacedClass]] = defaultdict(list)
 
     def rate_bps(self, source: str, sink: str, pacing: fields.Pacing | None) -> int | None:
@@ -82,7 +92,13 @@ class Classes:
         number = next_class(port.egress) + len(those)
         if number > MOST_CLASSES:
             raise PacingError(f"is of more than {MOST_CLASSES} flows of {end.node}: write fewer")
-        those.append(PacedClass(filters=filters, pacer=pacer(pacing, port.egress, port.mtu, connections)))
+        added = PacedClass(filters=filters, pacer=pacer(pacing, port, end, self._cards, connections))
+        if end not in self._kinds:
+            classes = port.egress.classes if isinstance(port.egress, Sources) else ()
+            self._kinds[end] = {type(each.pacer) for each in classes}
+        self._kinds[end].add(type(added.pacer))
+        check_together(self._kinds[end])
+        those.append(added)
         return number
 
 
@@ -100,5 +116,5 @@ def _rate_bps(pacer: Pacer) -> int | None:
     match pacer:
         case NoPacer():
             return None
-        case PspPacer() | TbfPacer() | FqPacer():
+        case PspPacer() | GapPacer() | TbfPacer() | FqPacer():
             return pacer.rate_bps

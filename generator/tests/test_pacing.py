@@ -8,8 +8,10 @@ import pytest
 
 from generator.scenario import DescriptionError, Schedule
 from generator.tests.scenarios import flows, only, parse, planned
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
 from labs.plan import Interface, from_json, to_json
-from labs.stages import FqPacer, PspPacer, Sources, TbfPacer
+from labs.stages import FqPacer, GapPacer, PspPacer, Sources, TbfPacer
 from labs.stages.egress import UNPACED
 from labs.units import NS_PER_SECOND
 
@@ -65,6 +67,22 @@ steps:
     alone = scheduled("steps: [{name: a, from: left3, to: right1, for: 2s, bulk: }]")
     assert named(alone) == [None]
     assert alone.document["flows"][0]["paced_bps"] == 4_000_000
+
+
+def test_a_step_s_gap_packets_need_a_host_with_a_real_card() -> None:
+    cards = "nodes: {left1: {interface: c1}, r1: {interface: {left1: c2}}}"
+    lab = f"lab: {{topology: {{dumbbell: {{pairs: 2}}}}, rtt: 20ms, {cards}}}\n"
+
+    def made(source: str) -> Schedule:
+        step = f"name: a, from: {source}, to: right1, pacing: {{psp: 10Mbit/s, gap: packets}}, for: 2s, bulk:"
+        (run,) = parse(f"{lab}steps: [{{{step} }}]").runs()
+        return run.schedule(compile_spec(run.spec, HostFacts((0, 1), (), "live")), "live")
+
+    found = egress(made("left1"), "left1")
+    assert found.sorter == "psp_gap"
+    assert found.classes[1].pacer == GapPacer(rate_bps=10_000_000, overhead_bytes=24, minimum_bytes=84)
+    with pytest.raises(DescriptionError, match="left2:eth0 is an interface of a veth pair"):
+        made("left2")
 
 
 def test_without_pacing_the_plan_is_the_lab_s() -> None:

@@ -15,7 +15,8 @@ from labs.commands.options import description_options, json_option, pass_context
 from labs.context import Context
 from labs.images import TAG
 from labs.plan import digest
-from labs.render import dashboards, files
+from labs.render import containerlab, dashboards, files
+from labs.runtime.binary import node_binary
 
 
 @click.command("compile")
@@ -42,7 +43,10 @@ def compile_command(context: Context, /, topology: str, output: Path, as_json: b
     sheet.print(*drawn, sep="\n")
     try:
         ports = dashboards.ports_of(context.environment)
-        made = files.written(plan, output, sheet=sheet.export_text(), version=TAG, ports=ports, live=not virtual)
+        binary = node_binary(context.binary) if containerlab.needs_binary(plan) else None
+        made = files.written(
+            plan, output, sheet=sheet.export_text(), version=TAG, ports=ports, live=not virtual, binary=binary
+        )
     except ValueError as error:
         raise Refused(str(error)) from None
     except OSError as error:

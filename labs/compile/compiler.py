@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labs.compile import machines, own, pacing, stacks, sysctls
+from labs.compile import cards, machines, own, pacing, stacks, sysctls
 from labs.compile.crossings import Crossings
 from labs.compile.egress import Egresses
 from labs.compile.facts import HostFacts
@@ -45,6 +45,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     of_kinds = _sysctls(lab, wired, numbering.with_v6)
     description, wanted = spec.description, spec.description.containers
     virtual = host.clock == "virtual"
+    of_host = cards.cards(spec, wired.wires, wired.cards, wired.external, virtual=virtual)
     nodes = [
         _node(machine, found, running.get(machine.name), of_kinds[machine.kind]) for machine in wired.machines.values()
     ]
@@ -56,7 +57,12 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         containers=Containers(own.managed(spec), wanted.dashboards, wanted.ovs_bridge),
         nodes=own.nodes(
             spec,
-            pacing.hosts(spec, machines.hosts(spec, stacks.hosts(spec, nodes), virtual), virtual=virtual),
+            pacing.hosts(
+                spec,
+                machines.hosts(spec, stacks.hosts(spec, nodes), virtual),
+                {card.end for card in of_host},
+                virtual=virtual,
+            ),
             virtual=virtual,
         ),
         wires=tuple(wired.wires),
@@ -64,7 +70,7 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         spinners=spinners,
         pairs=tuple(crossings.pair(source, sink) for source, sink in lab.layout.pairs),
         host_cpus=host_cpus,
-        cards=tuple(wired.cards),
+        cards=of_host,
         hardware=tuple(wired.hardware),
     )
 
@@ -81,7 +87,7 @@ def _node(machine: WiredNode, found: Routes, runs: Daemons | None, of_kind: dict
         machine.all_interfaces if runs is None else runs.interfaces,
         tuple(found.given.get(name, ())),
         of_kind | runs.sysctls if runs is not None and runs.sysctls else of_kind,
-        machine.services if runs is None else runs.services,
+        machine.services if runs is None else (*runs.services, *machine.services),
         tuple(found.learned.get(name, ())),
     )
 

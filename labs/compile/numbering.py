@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from labs.compile import dhcp
 from labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
+from labs.compile.cards import External
+from labs.compile.lan import Lan
 from labs.compile.outline import Outline
 from labs.compile.vlans import Segment
 
@@ -28,6 +31,10 @@ class Numbering:
     with_v4: bool
     with_v6: bool
     segments: Mapping[Segment, int]
+    external: Mapping[str, int]
+    """The first number of each external end, by name."""
+    total: int
+    """How many numbers there are."""
 
     def addresses(self, index: int, end: int) -> tuple[str, ...]:
         """The addresses of one end (1 or 2) of a link, one of each family that the lab has, IPv4 first."""
@@ -37,6 +44,11 @@ class Numbering:
         """The addresses of one member, from 1 on, of the network that begins at a number."""
         v4 = (self.pool.v4(number, end),) if self.with_v4 else ()
         return (*v4, self.pool.v6(number, end)) if self.with_v6 else v4
+
+    def lab(self) -> list[str]:
+        """The networks that all addresses of the lab are in."""
+        size = 1 << (self.total - 1).bit_length()
+        return self.of_families(self.pool.v4_block(0, size), self.pool.v6_block(0, size))
 
     def of_families(self, v4: str, v6: str) -> list[str]:
         """One of each family that the lab has."""
@@ -62,19 +74,21 @@ def number_links(outline: Outline) -> Numbering:
         if not name:
             continue
         sizes[name] += 1 if network is None else network.numbers if network.edges[0] == index else 0
-    segments = sorted(outline.switching.segments, key=lambda each: -each.numbers)
-    for segment in segments:
-        sizes[segment.router] += segment.numbers
+    areas: list[tuple[int, str, Lan | Segment | External]] = [
+        *((network.numbers, network.router, network) for network in outline.networks),
+        *((segment.numbers, segment.router, segment) for segment in outline.switching.segments),
+        *((dhcp.NUMBERS, end.router, end) for end in outline.external),
+    ]
+    areas.sort(key=lambda area: -area[0])
+    for size, router, area in areas:
+        if not isinstance(area, Lan):
+            sizes[router] += size
     placed = blocks(sizes)
     free = {name: start for name, (start, _) in placed.items()}
-    shared = {}
-    for network in outline.networks:  # first in their block, where they are aligned
-        shared[network] = free[network.router]
-        free[network.router] += network.numbers
-    first: dict[Segment, int] = {}
-    for segment in segments:  # the largest first, for the same reason
-        first[segment] = free[segment.router]
-        free[segment.router] += segment.numbers
+    shared: dict[Lan | Segment | External, int] = {}
+    for size, router, area in areas:  # first in their block, the largest before the others, so that they are aligned
+        shared[area] = free[router]
+        free[router] += size
     numbers = []
     for index, name in enumerate(owner):
         network = lans.get(index)
@@ -92,4 +106,6 @@ def number_links(outline: Outline) -> Numbering:
         message = "this host's networks leave no private addresses for the lab: free some of 10.0.0.0/8"
         raise spec.error(("topology",), message) from None
     ip = spec.description.ip
-    return Numbering(pool, numbers, placed, with_v4=ip != "6", with_v6=ip != "4", segments=first)
+    segments = {segment: shared[segment] for segment in outline.switching.segments}
+    external = {end.name: shared[end] for end in outline.external}
+    return Numbering(pool, numbers, placed, ip != "6", ip != "4", segments, external, total)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labs.compile import checks, lan, outside, vlans
+from labs.compile import cards, checks, lan, outside, vlans
+from labs.compile.cards import External
 from labs.compile.facts import HostFacts
 from labs.compile.lan import Lan
 from labs.compile.paths import Paths
@@ -29,6 +30,7 @@ class Outline:
     paths: Paths
     lans: Mapping[int, Lan]
     switching: Switching
+    external: Sequence[External]
 
     @property
     def networks(self) -> list[Lan]:
@@ -46,4 +48,5 @@ def outline(spec: Spec, host: HostFacts) -> Outline:
     outside.check_cards(spec, links)
     checks.check_trunks(spec, layout, links)
     paths = Paths(spec, layout, links, switching)
-    return Outline(spec, host, layout, links, paths, lan.of(spec, layout, paths.uplink, links), switching)
+    networks = lan.of(spec, layout, paths.uplink, links)
+    return Outline(spec, host, layout, links, paths, networks, switching, cards.external(spec, layout.routers))

@@ -6,7 +6,7 @@ is made of where anything is said. A node's own words come before those of its k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,6 @@ CONTAINERS_ALONE = ("image", "entrypoint", "cmd", "binds", "ports")
 """Keys that mean something where a node is a container; the runtimes of namespaces refuse them too."""
 RUNTIME = "RUNTIME=containerlab"
 
-_NOT_YET = ("image", "entrypoint", "cmd", "binds", "ports", "env", "exec", "startup")
-
 _Said = tuple[Path, fields.Node]
 
 
@@ -31,17 +29,32 @@ def managed(spec: Spec) -> bool:
     return wanted.management or wanted.dashboards or any(node.ports for _, node in _all(spec))
 
 
+def said_of(spec: Spec, kinds: Mapping[str, str]) -> Mapping[str, Sequence[_Said]]:
+    """What is said of each node, by its name and then by its kind; `kinds`: of all nodes, by name."""
+    named = by_name(spec, "nodes", spec.description.nodes, kinds) if spec.description.nodes else {}
+    found: dict[str, list[_Said]] = {}
+    for name, kind in kinds.items():
+        of_kind: fields.Node | None = getattr(spec.description.kinds, kind)
+        found[name] = [named[name]] if name in named else []
+        found[name] += [(("kinds", kind), of_kind)] if of_kind is not None else []
+    return found
+
+
+def startups(spec: Spec, kinds: Mapping[str, str]) -> dict[str, fields.Startup]:
+    """The configurations that nodes have of their own."""
+    found = {name: _first(said, "startup") for name, said in said_of(spec, kinds).items()}
+    return {name: startup for name, startup in found.items() if startup is not None}
+
+
 def nodes(spec: Spec, found: Sequence[Node], *, virtual: bool) -> tuple[Node, ...]:
     """The nodes; DescriptionError for a name that is none, and for what a node cannot have."""
     if not _all(spec):
         return tuple(found)
-    named = by_name(spec, "nodes", spec.description.nodes, [node.name for node in found])
+    of_nodes = said_of(spec, {node.name: node.kind for node in found})
     made = []
     published: dict[tuple[str, int, str], str] = {}
     for node in found:
-        of_kind: fields.Node | None = getattr(spec.description.kinds, node.kind)
-        said = [named[node.name]] if node.name in named else []
-        said += [(("kinds", node.kind), of_kind)] if of_kind is not None else []
+        said = of_nodes[node.name]
         for path, each in said:
             _check(spec, path, each, node, virtual)
         own = _own(said)
@@ -63,22 +76,23 @@ def _all(spec: Spec) -> list[_Said]:
     ]
 
 
+def _first(said: Sequence[_Said], key: str) -> Any:
+    return next((value for _, node in said if (value := getattr(node, key)) is not None), None)
+
+
 def _own(said: Sequence[_Said]) -> Own:
     """Of what is said of a node and of its kind, in this order."""
-
-    def first(key: str) -> Any:
-        return next((value for _, node in said if (value := getattr(node, key)) is not None), None)
 
     def of_all(key: str) -> list[Any]:
         return [value for _, node in reversed(said) for value in getattr(node, key)]
 
     binds = {bind.target: Bind(bind.source, bind.target, bind.read_only, bind.outside) for bind in of_all("binds")}
     ports = [Port(port.address, port.port, port.node_port, port.protocol) for port in of_all("ports")]
-    startup = first("startup")
+    startup = _first(said, "startup")
     return Own(
-        image=first("image"),
-        entrypoint=first("entrypoint") or (),
-        cmd=first("cmd") or (),
+        image=_first(said, "image"),
+        entrypoint=_first(said, "entrypoint") or (),
+        cmd=_first(said, "cmd") or (),
         binds=tuple(binds.values()),
         ports=tuple(ports),
         env={name: value for _, node in reversed(said) for name, value in node.env.items()},
@@ -91,8 +105,6 @@ def _check(spec: Spec, path: Path, said: fields.Node, node: Node, virtual: bool)
     written = [key for key in fields.Node.model_fields if key in said.model_fields_set]
     bridge = node.kind == "switch" and spec.description.containers.ovs_bridge
     for key in written:
-        if key in _NOT_YET:
-            raise spec.error((*path, key), "no runtime makes this yet: leave it out")
         if virtual and key in CONTAINERS_ALONE:
             raise spec.error((*path, key), f"a lab of the virtual clock has no containers: {RUNTIME}")
         if bridge:

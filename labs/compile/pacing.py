@@ -9,13 +9,13 @@ hosts.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from labs.compile.hosts import names
 from labs.compile.hosts import written as host_settings
 from labs.compile.stages.framing import ETHERNET_HEADER, FRAMING, framed
-from labs.plan import Interface, Node, VlanInterface
+from labs.plan import End, Interface, Node, VlanInterface
 from labs.spec import Spec, fields
 from labs.spec.source import Path
 from labs.stages import (
@@ -25,6 +25,7 @@ from labs.stages import (
     Filter,
     FqPacer,
     Framing,
+    GapPacer,
     NoPacer,
     PacedClass,
     Pacer,
@@ -47,18 +48,33 @@ BURST_NS = NS_PER_MS
 """What a token bucket passes at once if nobody says: the packets of a clock's tick of 1 ms, as tc-tbf(8) advises."""
 BURST_PACKETS = 4
 _NOT = PacedClass(filters=(), pacer=NoPacer())
+_NO_GAPS = (
+    "gap packets need a port that sends at the rate of its line and a far end that discards PAUSE frames, and {} is an "
+    'interface of a veth pair, which has neither: write "gap: timer", or give it a real card (docs/hardware.md)'
+)
 
 
 class PacingError(ValueError):
     """What a source cannot do and what to write instead, in one line."""
 
 
-def pacer(pacing: fields.Pacing, egress: Egress, mtu: int, connections: int = 1) -> Pacer:
-    """What holds packets to the rate before the card of `egress`; of fq each of the connections has its share."""
+def pacer(pacing: fields.Pacing, interface: Interface, at: End, cards: Collection[End], connections: int = 1) -> Pacer:
+    """What holds packets to the rate before the card of an interface; of fq each of the connections has its share.
+
+    `at`: where the interface is; `cards`: those that are network cards of this machine. PacingError.
+    """
     bps = pacing.rate_bps
     if bps is None:
         return NoPacer()
+    egress, mtu = interface.egress, interface.mtu
     framing = FRAMING[pacing.framing or "wire"]
+    if pacing.gap == "packets":
+        _check_line(bps, card_of(egress), at, cards)
+        return GapPacer(
+            rate_bps=bps,
+            overhead_bytes=framing.overhead_bytes - ETHERNET_HEADER,
+            minimum_bytes=framing.minimum_bytes,
+        )
     if pacing.psp is not None:
         return PspPacer(
             rate_bps=bps,
@@ -76,6 +92,27 @@ def pacer(pacing: fields.Pacing, egress: Egress, mtu: int, connections: int = 1)
     if bps > MOST_FQ.bps:
         raise PacingError(f'fq holds a connection to {MOST_FQ} at most: write a lower rate, or "psp {Rate(bps)}"')
     return FqPacer(rate_bps=max(here_bps // connections, 8))
+
+
+def _check_line(bps: int, card: Card, at: End, cards: Collection[End]) -> None:
+    """Refuses gap packets where they do not fill a line of a known rate."""
+    if at not in cards:
+        raise PacingError(_NO_GAPS.format(f"{at.node}:{at.interface}"))
+    if not isinstance(card, Tbf):
+        raise PacingError(
+            "gap packets need the rate of the card's line, and the link behind it is emulated: "
+            'write "gap: timer", or give the host a plain link'
+        )
+    if card.overhead_bytes != FRAMING["wire"].overhead_bytes - ETHERNET_HEADER:
+        raise PacingError("gap packets need the rate of the line with all that is on it: leave out the link's framing")
+    if bps > card.rate_bps:
+        raise PacingError(f"{Rate(bps)} is more than the line's {Rate(card.rate_bps)}: write a lower rate")
+
+
+def check_together(kinds: Collection[type[Pacer]]) -> None:
+    """PacingError for pacers of kinds that one queueing discipline cannot have."""
+    if PspPacer in kinds and GapPacer in kinds:
+        raise PacingError("a card waits for all psp rates of a host by timers, or for all by gap packets: write one")
 
 
 def _counting(card: Card) -> Framing:
@@ -111,6 +148,8 @@ def with_classes(interface: Interface, classes: Sequence[PacedClass], virtual: b
     # A kernel without psp can sort by prio, as long as its bands suffice and nothing else needs psp.
     prio = not virtual and len(egress.classes) <= MOST_PRIO
     prio = prio and not any(isinstance(each.pacer, PspPacer) for each in egress.classes)
+    if any(isinstance(each.pacer, GapPacer) for each in egress.classes):
+        return replace(interface, egress=replace(egress, sorter="psp_gap"))
     return replace(interface, egress=replace(egress, sorter="prio" if prio else "psp"))
 
 
@@ -132,8 +171,8 @@ def _limits(card: Card, mtu: int) -> tuple[int | None, int]:
             raise AssertionError("a host's interface has a card")
 
 
-def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
-    """The nodes, hosts paced as the description says; DescriptionError where it cannot be."""
+def hosts(spec: Spec, nodes: Sequence[Node], cards: Collection[End], *, virtual: bool) -> tuple[Node, ...]:
+    """The nodes, hosts paced as the description says; DescriptionError where it cannot be. `cards`: see `pacer`."""
     if not spec.description.hosts:
         return tuple(nodes)
     known = {node.name: node for node in nodes if node.kind == "host"}
@@ -142,7 +181,7 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
     result = []
     for node in nodes:
         if node.name in of and (pacings := of[node.name][1].pacing):
-            node = _paced(spec, node, (*of[node.name][0], "pacing"), pacings, addresses, virtual)
+            node = _paced(spec, node, (*of[node.name][0], "pacing"), pacings, addresses, cards, virtual)
         result.append(node)
     return tuple(result)
 
@@ -153,6 +192,7 @@ def _paced(
     path: Path,
     pacings: Iterable[fields.HostPacing],
     addresses: Mapping[str, Sequence[str]],
+    cards: Collection[End],
     virtual: bool,
 ) -> Node:
     """A host with the classes that are written at `path`."""
@@ -162,6 +202,7 @@ def _paced(
     found: dict[str, int] = {}
     interfaces = list(node.interfaces)
     classes: list[list[PacedClass]] = [[] for _ in interfaces]
+    kinds: list[set[type[Pacer]]] = [set() for _ in interfaces]
     default = UNPACED
     for index, pacing in enumerate(pacings):
         here: Path = (*path, index)
@@ -178,9 +219,12 @@ def _paced(
                 raise spec.error(here, f"says how {node.name} sends to {shown} a second time: write it once")
             found[shown] = index
             filters = () if sink is None else tuple(Filter(address=each) for each in addresses[sink])
-            for interface, those in zip(interfaces, classes, strict=True):
+            for interface, those, of_port in zip(interfaces, classes, kinds, strict=True):
+                at = End(node.name, interface.name)
                 try:
-                    those.append(PacedClass(filters=filters, pacer=pacer(pacing, interface.egress, interface.mtu)))
+                    those.append(PacedClass(filters=filters, pacer=pacer(pacing, interface, at, cards)))
+                    of_port.add(type(those[-1].pacer))
+                    check_together(of_port)
                 except PacingError as error:
                     raise spec.error(here, str(error)) from None
             if sink is None:

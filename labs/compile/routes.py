@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from labs.compile import routing
+from labs.compile import frr_startup, own, routing
 from labs.compile.numbering import Numbering
 from labs.compile.outline import Outline
 from labs.compile.wiring import Wired
@@ -70,17 +70,21 @@ def daemons(outline: Outline, numbering: Numbering, wired: Wired) -> dict[str, D
             interface, far = wired.reach[name, index]
             peers[name, interface] = routing.Peer(far, numbers[far_name], paths.costs[index], rtt_ns)
     with_v4, with_v6 = numbering.with_v4, numbering.with_v6
+    startups = own.startups(outline.spec, {name: machine.kind for name, machine in wired.machines.items()})
     found = {}
     for name, number in numbers.items():
         attachments, interfaces = [], []
         for port in wired.machines[name].all_interfaces:
             peer = peers.get((name, port.name))
-            networks = tuple(str(ipaddress.ip_interface(address).network) for address in port.addresses)
+            known = [ipaddress.ip_interface(address) for address in port.addresses]
+            networks = tuple(str(address.network) for address in known if not address.is_link_local)
             attachments.append(routing.Attachment(port.name, port.mtu, networks, peer))
             interfaces.append(_with_link_local(port) if peer is not None and with_v6 else port)
         addresses = [address.split("/")[0] for port in interfaces for address in port.addresses]
         router = routing.Router(name, number, routing.identity(number, addresses), tuple(attachments))
         services = routing.services(protocol, router, len(numbers), with_v4, with_v6)
+        if (startup := startups.get(name)) is not None:
+            services = frr_startup.added(services, name, startup.file.text, replace=startup.mode == "replace")
         found[name] = Daemons(tuple(interfaces), tuple(services), routing.sysctls(router, with_v6))
     return found
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from labs.compile import backends, outside, ovs, own, vlans
+from labs.compile import backends, dhcp, outside, ovs, own, vlans
 from labs.compile.egress import BARE, Egresses, Tag, with_tag
 from labs.compile.lan import Lan
 from labs.compile.numbering import Numbering
@@ -26,7 +26,7 @@ from labs.topologies import Edge
 
 @dataclass(slots=True)
 class WiredNode:
-    """A node with what its links give it; `services` are those of a switch.
+    """A node with what its links give it; `services` are a switch's, or serve machines plugged into a router.
 
     `tagged` are those of its interfaces that are a VLAN of another one.
     """
@@ -57,6 +57,8 @@ class Wired:
     cards: Sequence[Card]
     hardware: Sequence[Hardware]
     reach: Mapping[tuple[str, int], Reach]
+    external: Mapping[str, End]
+    """The routers' ports with machines plugged in, by name."""
 
 
 def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
@@ -69,7 +71,8 @@ def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> Wired:
     for index, edge in enumerate(outline.layout.edges):
         wiring.add_edge(index, edge)
     wiring.fill_switches()
-    return Wired(wiring.machines, wiring.wires, wiring.links, wiring.cards, wiring.hardware, wiring.reach)
+    external = wiring.add_external()
+    return Wired(wiring.machines, wiring.wires, wiring.links, wiring.cards, wiring.hardware, wiring.reach, external)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,24 @@ class _Wiring:
             self._add_device(index, edge, a, b, emulated[0], emulated[1])
         else:
             self._add_emulator(edge, mtu, a, b, *emulated)
+
+    def add_external(self) -> dict[str, End]:
+        """The routers' ports with machines plugged in, and what gives these their addresses."""
+        ends: dict[str, End] = {}
+        ports: dict[str, list[dhcp.Port]] = {}
+        numbering, mtu = self._numbering, self._outline.links[0].mtu
+        for external in self._outline.external:
+            machine, number = self.machines[external.router], numbering.external[external.name]
+            own = numbering.of_families(numbering.pool.v4(number, 1), numbering.pool.v6(number, 1))
+            addresses = _prefixes(own, numbering.of_families(f"/{dhcp.V4_LENGTH}", "/64"))
+            everything = (*addresses, dhcp.LINK_LOCAL) if numbering.with_v6 else addresses
+            name = self._next_port(machine)
+            machine.interfaces.append(Interface(name, self._mac(), mtu, everything, (), BARE, False))
+            ends[external.name] = End(machine.name, name)
+            ports.setdefault(machine.name, []).append(dhcp.Port(name, mtu, addresses))
+        for router, of_router in ports.items():
+            self.machines[router].services = (dhcp.service(of_router, numbering.lab()),)
+        return ends
 
     def add_segment(self, segment: Segment) -> None:
         """The members of a VLAN, which `add_edge` puts at their links: its router is the first."""

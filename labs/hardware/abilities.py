@@ -260,6 +260,8 @@ def _of_queue(queue: Queue | None, known: Queues | None, own_buffer: bool) -> Re
         return key, f"it says nothing of its own queue: leave {key} out"
     if queue.discipline.kind not in known.disciplines:
         return "queue", f"its queues are {' or '.join(known.disciplines)}"
+    if queue.limit_packets is not None and queue.limit_bytes is not None:
+        return "buffer", "its queue has one limit, in bytes or in packets"
     limit, unit, kind = (
         (queue.limit_packets, known.limit_packets, _packets)
         if queue.limit_packets is not None

@@ -8,11 +8,15 @@ the plan says; the file holds only what the engine must know: images, CPUs, wire
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 import yaml
 
+from labs.own import Own, Port
 from labs.plan import Interface, Node, Plan, digest
 from labs.render import dashboards
 from labs.stages import Bare, Fifo, Psp, Sources, Tbf
@@ -52,6 +56,15 @@ _Dumper.add_representer(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the image of a node runs, as whom and where (OCI: Entrypoint with Cmd, User, WorkingDir)."""
+
+    words: tuple[str, ...]
+    user: str = ""
+    directory: str = ""
+
+
 def render(
     plan: Plan,
     *,
@@ -60,17 +73,24 @@ def render(
     ports: dashboards.Ports = dashboards.PORTS,
     wait: bool = True,
     scheduling: str = "",
+    binary: str = "",
+    programs: Mapping[str, Program] | None = None,
 ) -> str:
     """The topology file.
 
     directory: the lab's, relative to the file; version: the tag of the images; ports: of the dashboards, on this
     machine; wait: whether a deployment lasts until all nodes are ready, else whoever deploys sees to that; scheduling:
-    EWAN_SCHED of the emulators, where it is set.
+    EWAN_SCHED of the emulators, where it is set; binary: the node binary, relative to the file or absolute, for nodes
+    of images of one's own; programs: what runs in nodes whose images say it, of the others what the plan says.
     """
+    known = programs or {}
     nodes = {node.name: _node(plan, node, version) for node in plan.nodes}
+    for node in plan.nodes:
+        if node.own is not None and not is_bridge(plan, node):
+            nodes[node.name] |= _own(node.own, nodes[node.name]["entrypoint"], binary, known.get(node.name), wait)
     for node in plan.nodes if scheduling else ():
         if node.kind == "emulator":
-            nodes[node.name]["env"] = {"EWAN_SCHED": scheduling}
+            nodes[node.name].setdefault("env", {})["EWAN_SCHED"] = scheduling
     if wait:
         # Nothing else waits for this node, which takes one of containerlab's workers meanwhile, and gives up in time.
         last = _last(plan).name
@@ -89,6 +109,11 @@ def render(
 def image(kind: str, version: str) -> str:
     """The image of nodes of a kind; labs/images.py builds them under these names."""
     return f"{PREFIX}/{kind}:{version}"
+
+
+def needs_binary(plan: Plan) -> bool:
+    """Whether a node is of an image that has no node binary of ours."""
+    return any(node.own is not None and node.own.image is not None for node in plan.nodes)
 
 
 def is_bridge(plan: Plan, node: Node) -> bool:
@@ -181,6 +206,44 @@ def _node(plan: Plan, node: Node, version: str) -> dict[str, Any]:
         "cpu-set": ",".join(str(cpu) for cpu in _cpus(plan, node.name)),
         "labels": {"ewan.kind": node.kind},
     }
+
+
+def _own(own: Own, entry: str, binary: str, program: Program | None, commands: bool) -> dict[str, Any]:
+    """containerlab's own keys. An image of one's own needs nothing of ours: the node binary is bound into it, and is
+    the entrypoint, which makes the node and then starts what the image itself would have run.
+
+    commands: whether the entrypoint runs the node's commands. containerlab's `exec` would run them when the node is
+    there, which may be before its links are.
+    """
+    keys: dict[str, Any] = {}
+    binds = [f"{bind.source}:{bind.target}{':ro' if bind.read_only else ''}" for bind in own.binds]
+    if own.image is not None:
+        keys |= {"image": own.image, "user": "0"}
+        binds = [f"{binary}:{ENTRY}:ro", *binds]
+    program = program or Program((*own.entrypoint, *own.cmd))
+    if commands and own.exec:
+        entry = keys["entrypoint"] = f"{entry} --commands"
+    if program.words:
+        as_whom = [f"--user={program.user}"] if program.user else []
+        where = [f"--directory={program.directory}"] if program.directory else []
+        keys["entrypoint"] = _escaped(f"{entry} {shlex.join([*as_whom, *where, '--', *program.words])}")
+    if binds:
+        keys["binds"] = binds
+    if own.ports:
+        keys["ports"] = [_published(port) for port in own.ports]
+    if own.env:
+        keys["env"] = {name: _escaped(value) for name, value in own.env.items()}
+    return keys
+
+
+def _published(port: Port) -> str:
+    address = f"[{port.address}]" if ":" in port.address else port.address
+    return f"{address}:{port.port}:{port.node_port}/{port.protocol}"
+
+
+def _escaped(text: str) -> str:
+    """As containerlab reads it back: it takes a topology file for a template, and then expands variables in it."""
+    return text.replace("$", "$$").replace("{{", "{{ `{{` }}")
 
 
 def _last(plan: Plan) -> Node:

@@ -17,8 +17,12 @@ from pathlib import Path
 
 import orjson
 
+from labs import cards
 from labs.plan import Node, Plan, to_json
 from labs.render import containerlab, dashboards, svg
+
+BINARY = "ewan-node"
+"""In the lab's directory, where nodes are of images that have none."""
 
 # What deployments leave in a lab's directory, beside nodes/.
 _LEFT = ("spinner-*", "changes.jsonl", "applied.json")
@@ -32,19 +36,21 @@ def written(
     version: str,
     ports: dashboards.Ports = dashboards.PORTS,
     live: bool = True,
+    binary: Path | None = None,
 ) -> dict[str, Path]:
     """Writes the files and gives what each is: plan, picture, table, clab, directory.
 
     sheet: the tables as text; version: the tag of the images; ports: of the dashboards; live: False for a plan of the
-    virtual clock, which no container can run, so that the last two are left out; so they are where a link is a device,
-    for which containers have no cards. OSError, with the file's name, where one cannot be written.
+    virtual clock, which no container can run, so that the last two are left out; so they are of a lab with
+    cards of the host, which containers have not; binary: the node binary, which lies beside the rest where nodes are of
+    images of one's own. OSError, with the file's name, where one cannot be written.
     """
-    live = live and not plan.hardware
     files = {
         "plan": output / f"{plan.lab}.plan.json",
         "picture": output / f"{plan.lab}.svg",
         "table": output / f"{plan.lab}.txt",
     }
+    live = live and cards.refusal(plan) is None
     directory = output / plan.lab
     if live:
         files |= {"clab": output / f"{plan.lab}.clab.yml", "directory": directory}
@@ -58,7 +64,13 @@ def written(
         if live:
             _clear(directory)
             lay_out(plan, directory)
-            files["clab"].write_text(containerlab.render(plan, directory=plan.lab, version=version, ports=ports))
+            beside = f"{plan.lab}/{BINARY}" if binary is not None and containerlab.needs_binary(plan) else ""
+            if binary is not None and beside:
+                shutil.copyfile(binary, output / beside)
+                (output / beside).chmod(0o755)
+            files["clab"].write_text(
+                containerlab.render(plan, directory=plan.lab, version=version, ports=ports, binary=beside)
+            )
     except OSError:
         if made:
             shutil.rmtree(output, ignore_errors=True)

@@ -120,7 +120,11 @@ def removed(lab: str, report: Mapping[str, Any]) -> str:
     """One line on what `down` removed."""
     counts = [(len(report.get(what, ())), what) for what in ("namespaces", "containers", "networks", "processes")]
     words = ", ".join(f"{count} {what}" for count, what in counts if count)
-    return f"{lab} is down: removed {words}" if words else f"{lab} is down: its state was all that was left"
+    said = f"{lab} is down: removed {words}" if words else f"{lab} is down: its state was all that was left"
+    given = report.get("cards", ())
+    back = ", ".join(card["card"] for card in given if not card["notes"])
+    notes = [f"card {card['card']}: {note}" for card in given for note in card["notes"]]
+    return "; ".join([said, *([f"gave back {back}"] if back else []), *notes])
 
 
 def last_counters(report: Mapping[str, Any]) -> Sheet:

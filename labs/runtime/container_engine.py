@@ -39,10 +39,14 @@ class NoAnswerError(LabError):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`names`: with tags, as the engine writes them."""
+    """`names`: with tags, as the engine writes them. The rest is what it runs, as whom, and where."""
 
     names: tuple[str, ...]
     labels: Mapping[str, str]
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    user: str = ""
+    directory: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +89,15 @@ class ContainerEngine:
         """Those of `names` that are there."""
         found: dict[str, Image] = {}
         for each in self._inspected("image", names):
-            image = Image(tuple(each.get("RepoTags") or ()), (each.get("Config") or {}).get("Labels") or {})
+            image = _image(each)
             # Podman tells names in full: with the registry of short ones, or its word for images that were made here.
             full = {name: {name, f"docker.io/{name}", f"localhost/{name}"} for name in names}
             found |= {name: image for name, known in full.items() if known & set(image.names)}
         return found
+
+    def image(self, name: str) -> Image | None:
+        """The one that a name means to the engine, whatever tag or registry it leaves out; None where it has none."""
+        return next((_image(each) for each in self._inspected("image", [name])), None)
 
     def containers(self, names: Sequence[str]) -> dict[str, Container]:
         """Those of `names` that are there, running or not."""
@@ -193,6 +201,18 @@ class ContainerEngine:
         if "connect" in line.lower():
             return NoAnswerError(f"{self.kind} does not answer ({line.rstrip('.')}): {_START[self.kind]}")
         return LabError(f"{self.kind}: {line}{self.remedy(line)}")
+
+
+def _image(told: Mapping[str, Any]) -> Image:
+    config = told.get("Config") or {}
+    return Image(
+        tuple(told.get("RepoTags") or ()),
+        config.get("Labels") or {},
+        tuple(config.get("Entrypoint") or ()),
+        tuple(config.get("Cmd") or ()),
+        str(config.get("User") or ""),
+        str(config.get("WorkingDir") or ""),
+    )
 
 
 def _only_absent(said: bytes, *also: str) -> bool:

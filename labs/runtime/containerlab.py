@@ -22,11 +22,11 @@ from typing import Any
 import orjson
 import psutil
 
-from labs import images
+from labs import cards, images
 from labs.plan import Plan
 from labs.render import containerlab as rendered
 from labs.render import dashboards, files
-from labs.runtime import adoption, clab, containers, machines, spinners
+from labs.runtime import adoption, clab, containers, machines, own, spinners
 from labs.runtime import container_engine as engines
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
@@ -78,9 +78,12 @@ class ContainerlabRuntime(NetnsRuntime):
         self._need_root("making a lab")
         spinners.check_cpus(plan.lab, plan.spinners)
         _check_possible(plan)
+        if (why := cards.refusal(plan)) is not None:
+            raise LabError(f"lab {plan.lab}: {why}")
         path, engine = clab.binary(), engines.find()
         with clab.version_of(path) as asked:
             self._check_images(plan, engine)
+            programs = _programs(plan, engine)
             version = asked()
         directory = self._state.directory(plan.lab)
         topology = directory / f"{plan.lab}.clab.yml"
@@ -90,7 +93,14 @@ class ContainerlabRuntime(NetnsRuntime):
             raise LabError(str(error)) from None
         scheduling = os.environ.get("EWAN_SCHED", "")
         text = rendered.render(
-            plan, directory=str(directory), version=images.TAG, ports=ports, wait=False, scheduling=scheduling
+            plan,
+            directory=str(directory),
+            version=images.TAG,
+            ports=ports,
+            wait=False,
+            scheduling=scheduling,
+            binary=str(node_binary(self._wanted)),
+            programs=programs,
         )
         with self._state.locked(), deferred() as check:
             if plan.lab in self._state.names():
@@ -105,7 +115,15 @@ class ContainerlabRuntime(NetnsRuntime):
                 files.lay_out(plan, directory)
                 topology.write_text(text)
                 self._deploy(path, topology, manifest, check)
-                return self._ready(plan, manifest, check)
+                warnings = self._ready(plan, manifest, check)
+                own.run(
+                    plan,
+                    directory,
+                    lambda node, argv: _entering(engine, plan.lab, node, argv),
+                    check,
+                    engine.environment,
+                )
+                return [*warnings, *own.outside(plan)]
             except BaseException as error:
                 raise self._given_up(plan.lab, engine, error) from None
 
@@ -235,7 +253,8 @@ class ContainerlabRuntime(NetnsRuntime):
         return manifest
 
     def _check_images(self, plan: Plan, engine: ContainerEngine) -> None:
-        kinds: list[str] = sorted({node.kind for node in plan.nodes})
+        ours = [node for node in plan.nodes if node.own is None or node.own.image is None]
+        kinds: list[str] = sorted({node.kind for node in ours})
         names = [images.image(kind) for kind in [*kinds, *(["prometheus"] if plan.containers.dashboards else [])]]
         found = engine.images(names)
         digest = images.digest(node_binary(self._wanted))
@@ -338,6 +357,28 @@ class ContainerlabRuntime(NetnsRuntime):
                     if spinners.number_of(psutil.Process(pid)) == number:
                         found[number] = pid
         return found
+
+
+def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.Program]:
+    """What nodes of images of one's own run, as Docker would have it; LabError for an image that is not there."""
+    found: dict[str, rendered.Program] = {}
+    for node, said in own.of(plan):
+        if said.image is None:
+            continue
+        image = engine.image(said.image)
+        if image is None:
+            raise LabError(
+                f"lab {plan.lab}: {node}: image {said.image} is not there: {engine.kind} pull {said.image}, or build it"
+            )
+        entrypoint, cmd = image.entrypoint, image.cmd
+        if said.entrypoint:
+            entrypoint, cmd = said.entrypoint, ()
+        found[node] = rendered.Program((*entrypoint, *(said.cmd or cmd)), image.user, image.directory)
+    return found
+
+
+def _entering(engine: ContainerEngine, lab: str, node: str, argv: Sequence[str]) -> list[str]:
+    return engine.command("exec", name_of(lab, node), *argv)
 
 
 def _check_possible(plan: Plan) -> None:

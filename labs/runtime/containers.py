@@ -113,7 +113,7 @@ def check_free(engine: ContainerEngine, manifest: Manifest, text: str) -> None:
         if not _free(address, port):
             raise LabError(
                 f"port {port} is taken, and {node} of lab {lab} is published there: end what listens on it "
-                f"(ss -ltnp 'sport = :{port}'), or leave the dashboards out"
+                f"(ss -ltnp 'sport = :{port}'), or publish another port"
             )
 
 

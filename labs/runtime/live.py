@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from labs.plan import Plan
-from labs.runtime import containers
+from labs.runtime import containers, own
 from labs.runtime.base import LabError, Live, LiveChoice, LiveName, Loaded
 from labs.runtime.containerlab import ContainerlabRuntime, Show
 from labs.runtime.netns import NetnsRuntime
@@ -112,6 +112,8 @@ class LiveRuntime:
 
     def _chosen(self, plan: Plan) -> Live:
         if self._choice == "auto":
+            if own.needs_containers(plan):
+                return self._containers  # which says what it lacks
             if self._containers.obstacle(plan) is None:
                 self._tell("auto: this lab is made of containers (--runtime netns makes it of namespaces)")
                 return self._containers

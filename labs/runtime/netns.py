@@ -18,7 +18,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import devices, machines, readouts, services, spinners
+from labs.runtime import devices, machines, own, readouts, services, spinners
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -42,6 +42,7 @@ class NetnsRuntime:
         """Namespaces, interfaces and routes are made by the node binary, then the spinners are started."""
         self._need_root("making a lab")
         binary = node_binary(self._wanted)
+        own.check_namespaces(plan)
         services.check_programs(plan)
         devices.check(plan)
         machines.check(plan)
@@ -63,6 +64,8 @@ class NetnsRuntime:
                 spinners.start(binary, directory, manifest["id"], plan.spinners, check)
                 check()
                 made = devices.start(directory, manifest["id"], plan, check)
+                enter = [str(binary), "exec", "--state", str(directory)]
+                own.run(plan, directory, lambda node, argv: [*enter, node, "--", *argv], check)
                 return [*(self._warnings(plan.lab) or []), *made]
             except BaseException:
                 self._remove(binary, directory, lock)

@@ -13,6 +13,7 @@ from labs.runtime.base import LabError
 # Where labs/node/src/services.rs looks for them.
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/frr:/usr/libexec/frr"
 _OVS = ("ovs-", "ovsdb-")
+_PACKAGES = {"dnsmasq": "apt install dnsmasq-base"}
 OURSELVES = "ewan-node"
 
 
@@ -23,10 +24,11 @@ def check_programs(plan: Plan) -> None:
             program = service.argv[0]
             if program == OURSELVES or shutil.which(program, path=SEARCH) is not None:
                 continue
-            if node.kind == "router" and plan.routing != "static":
+            if node.kind == "router" and plan.routing != "static" and program not in _PACKAGES:
                 raise LabError(
                     f"lab {plan.lab}: routing {plan.routing} needs FRRouting, and there is no {program} here: "
                     "apt install frr"
                 )
-            remedy = "apt install openvswitch-switch" if program.startswith(_OVS) else f"looked for in {SEARCH}"
+            known = "apt install openvswitch-switch" if program.startswith(_OVS) else _PACKAGES.get(program)
+            remedy = known or f"looked for in {SEARCH}"
             raise LabError(f"lab {plan.lab}: node {node.name} needs {program}, which is not here: {remedy}")

@@ -26,7 +26,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import cpu, kernel, memory, services, sessions
+from labs.runtime import cpu, kernel, memory, own, services, sessions
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -143,7 +143,9 @@ class VirtualRuntime:
         """
         binary, image = node_binary(self._wanted), self.kernel()
         directory = check_path(directory)
+        own.check_namespaces(plan)
         services.check_programs(plan)
+        program = own.prepared(plan, program)
         wanted = memory.need(plan, program)
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)

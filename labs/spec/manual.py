@@ -142,6 +142,11 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "What a node says itself comes before what its kind says; `binds`, `ports`, `env` and `exec` of both add up.",
     ),
     ("`startup`", fields.Startup, "A file's name alone is merged."),
+    (
+        "`external`",
+        fields.External,
+        "One, a list, or several by name; see [hardware.md](hardware.md#machines-that-are-plugged-in).",
+    ),
     ("`kinds`", fields.Kinds, ""),
     ("`topology`", fields.Topology, "A word, or exactly one of these with its settings."),
 ]

@@ -73,6 +73,16 @@ class PspPacer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GapPacer:
+    """The same, by PAUSE frames (IEEE 802.3x) that fill the line between packets; needs the sorter `psp_gap`."""
+
+    kind: Literal["gap"] = field(default="gap", init=False)
+    minimum_bytes: int
+    overhead_bytes: int
+    rate_bps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TbfPacer:
     """A token bucket; a packet counts as at the card."""
 
@@ -89,7 +99,7 @@ class FqPacer:
     rate_bps: int
 
 
-Pacer = NoPacer | PspPacer | TbfPacer | FqPacer
+Pacer = NoPacer | PspPacer | GapPacer | TbfPacer | FqPacer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +125,8 @@ class Sources:
 
     `default` is the class of what names none and no filter finds. `sorter` is the queueing discipline that has the
     classes. In each class `limit_packets` may wait, or `limit_bytes` where there is no such limit. A card without a
-    rate counts packets by `overhead_bytes` and `minimum_bytes`.
+    rate counts packets by `overhead_bytes` and `minimum_bytes`. With the sorter `psp_gap` the interface is a real card,
+    whose line has the rate of `card` and holds packets to it by itself.
     """
 
     card: Card
@@ -126,7 +137,7 @@ class Sources:
     limit_packets: int | None
     minimum_bytes: int
     overhead_bytes: int
-    sorter: Literal["prio", "psp"]
+    sorter: Literal["prio", "psp", "psp_gap"]
 
 
 UNPACED = 1

@@ -10,7 +10,7 @@ import pytest
 from labs.compile import HostFacts, compile
 from labs.plan import Interface
 from labs.spec import DescriptionError, parse
-from labs.stages import Filter, FqPacer, NoPacer, Psp, PspPacer, Sources, TbfPacer
+from labs.stages import Filter, FqPacer, GapPacer, NoPacer, Psp, PspPacer, Sources, TbfPacer
 from labs.stages.egress import UNPACED, card_of
 
 
@@ -79,6 +79,38 @@ def test_a_live_kernel_needs_psp_only_where_nothing_else_will_do(pacing: str, so
     assert sources(f"left1: {{pacing: {pacing}}}").sorter == "psp"
 
 
+CARDS = "nodes: {left1: {interface: c1}, r1: {interface: {left1: c2}}}"
+
+
+def test_gap_packets_fill_the_line_of_a_host_with_a_real_card() -> None:
+    found = sources("left1: {pacing: {psp: 400Mbit/s, gap: packets}}", "live", CARDS)
+    assert found.sorter == "psp_gap"
+    assert found.classes[1].pacer == GapPacer(rate_bps=400_000_000, overhead_bytes=24, minimum_bytes=84)
+    assert found.card == interfaces("left1: {}", "live", CARDS)["left1"].egress, "its rate is the line's"
+    assert sources("left1: {pacing: {psp: 400Mbit/s, gap: timer}}", "live", CARDS).sorter == "psp"
+
+
+@pytest.mark.parametrize(
+    ("pacing", "access", "wrong"),
+    [
+        ("{psp: 2Gbit/s, gap: packets}", "{rate: 1Gbit/s}", "2Gbit/s is more than the line's 1Gbit/s"),
+        ("{psp: 4Mbit/s, gap: packets}", "{framing: ip}", "leave out the link's framing"),
+        ("[{psp: 4Mbit/s, gap: packets}, {psp: 1Mbit/s, to: right1}]", "{rate: 1Gbit/s}", "for all by gap packets"),
+    ],
+)
+def test_gap_packets_that_would_not_fill_a_line_are_refused(pacing: str, access: str, wrong: str) -> None:
+    with pytest.raises(DescriptionError) as refusal:
+        interfaces(f"left1: {{pacing: {pacing}}}", "live", f"{CARDS}\naccess: {access}")
+    assert "hosts.left1.pacing[" in str(refusal.value) and wrong in str(refusal.value)
+
+
+def test_gap_packets_before_an_emulated_link_have_no_line() -> None:
+    cards = "topology: star\nnodes: {host1: {interface: c1}, arm1: {interface: c2}}"
+    text = f"{cards}\nhosts: {{host1: {{pacing: {{psp: 4Mbit/s, gap: packets}}}}}}"
+    with pytest.raises(DescriptionError, match="the link behind it is emulated"):
+        compile(parse(text, Path("x.lab.yaml")), HostFacts((0, 1), (), "live"))
+
+
 def test_none_is_no_class() -> None:
     assert not isinstance(interfaces("left1: {pacing: none}")["left1"].egress, Sources)
 
@@ -88,7 +120,7 @@ def test_none_is_no_class() -> None:
     [
         ("left1: {pacing: {psp: 400}}", 'write a rate as "400Mbit/s"'),
         ("left1: {pacing: fast}", 'write "psp 400Mbit/s", '),
-        ("left1: {pacing: {psp: 4Mbit/s, gap: packets}}", "a lab's hosts are on veth pairs"),
+        ("left1: {pacing: {psp: 4Mbit/s, gap: packets}}", "left1:eth0 is an interface of a veth pair"),
         ("left1: {pacing: {psp: 4Mbit/s, tbf: 3Mbit/s}}", "write exactly one of psp, tbf, fq"),
         ("left1: {pacing: {burst: 30kB}}", "write exactly one of psp, tbf, fq"),
         ("left1: {pacing: {psp: 4Mbit/s, burst: 10kB}}", '"burst:" is of tbf: leave it out'),

@@ -23,6 +23,8 @@ def specs() -> list[tuple[str, Spec, HostFacts]]:
     return [
         ("dumbbell", dumbbell, HOST),
         ("stages", stages, HOST),
+        ("cards", load(GOLDEN / "cards.lab.yaml"), HOST),
+        ("gaps", load(GOLDEN / "gaps.lab.yaml"), HOST),
         ("dumbbell-virtual", dumbbell, host.virtual_facts()),
         ("stages-virtual", stages, host.virtual_facts()),
         ("campus", load(LIBRARY / "campus.lab.yaml"), HOST),
@@ -39,12 +41,10 @@ def test_the_golden_plan(name: str, spec: Spec, facts: HostFacts) -> None:
     assert digest(from_json(text)) == digest(plan)
 
 
-def test_the_golden_plan_with_cards() -> None:
-    """A plan without cards has no key of theirs, so that its hash is what it was."""
-    text = (GOLDEN / "cards.plan.json").read_bytes()
-    plan = from_json(text)
-    assert to_json(plan) == text
-    assert [card.end.node for card in plan.cards] == ["left1", "r1"]
+def test_a_plan_without_cards_has_no_key_of_theirs() -> None:
+    """So that its hash is what it was."""
+    plan = from_json((GOLDEN / "cards.plan.json").read_bytes())
+    assert b'"cards": [' in to_json(plan)
     assert b'"cards"' not in to_json(replace(plan, cards=(), lab="bare"))
 
 

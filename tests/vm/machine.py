@@ -25,7 +25,17 @@ OWN = {
     "tcp": (("module",), ("tcp_fast", "tcp_ghstcp", "tcp_bbr3", "tcp_prague")),
 }
 # What the guest needs of the kernel beside ours, with the modules these depend on.
-MODULES = ("veth", "sch_netem", "cls_u32", "sch_ingress", "cls_matchall", "act_mirred", "sch_tbf")
+MODULES = (
+    "virtio_pci",
+    "virtio_net",
+    "veth",
+    "sch_netem",
+    "cls_u32",
+    "sch_ingress",
+    "cls_matchall",
+    "act_mirred",
+    "sch_tbf",
+)
 # Command → Debian package.
 TOOLS = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -89,10 +99,16 @@ class Kernel:
         console = self.work / "console.log"
         # One thread for all processors: with one each, QEMU 7.2 at times runs code that the kernel has just patched
         # (static keys) as it was before, and the kernel stops at a breakpoint (int3) that is no longer there.
-        # 2 ns an instruction. No network card, no disk, no display.
+        # 2 ns an instruction. Two network cards with a cable between them, no disk, no display.
         command = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", str(processors)]
         command += ["-m", "512", "-icount", "shift=1,sleep=off,align=off", "-rtc", "clock=vm"]
         command += ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"]
+        for card in ("card0", "card1"):
+            command += ["-netdev", f"hubport,id={card},hubid=0"]
+            command += [
+                "-device",
+                f"virtio-net-pci,netdev={card},mac=02:aa:00:00:00:0{card[-1]},speed=1000,duplex=full",
+            ]
         command += ["-kernel", str(self.image), "-initrd", str(archive)]
         command += ["-append", "console=ttyS0 quiet panic=-1 rdinit=/init mitigations=off random.trust_cpu=on"]
         with console.open("wb") as log:

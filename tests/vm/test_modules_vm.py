@@ -11,14 +11,16 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
+import orjson
 import pytest
 
 from images.machine.stock import MissingError
 from labs.compile import HostFacts, compile
 from labs.plan import Plan, to_json
 from labs.runtime.tests.lab import BINARY
-from labs.spec import from_template
+from labs.spec import from_template, parse
 from tests.vm.machine import OWN, Kernel
 
 KERNELS = {
@@ -47,11 +49,26 @@ def lab() -> Plan:
     return compile(from_template("dumbbell", words), HostFacts(cpus=(0, 1), networks=(), clock="live"))
 
 
+def gaps() -> Plan:
+    """A live dumbbell whose host left1 sends 10 Mbit/s by gap packets at a card of 1 Gbit/s."""
+    text = """
+topology: {dumbbell: {pairs: 1}}
+name: gaps
+rtt: 20ms
+emulator: kernel
+ip: 4
+access: {rate: 1Gbit/s}
+nodes: {left1: {interface: eth0}, r1: {interface: eth1}}
+hosts: {left1: {pacing: {psp: 10Mbit/s, gap: packets}}}
+"""
+    return compile(parse(text, Path("gaps.lab.yaml")), HostFacts(cpus=(0, 1), networks=(), clock="live"))
+
+
 @pytest.fixture(scope="module")
 def runs(kernels: dict[str, Kernel]) -> Iterator[dict[str, Future[Values]]]:
     """Both machines, side by side where there is more than one processor."""
     with ThreadPoolExecutor(2 if (os.cpu_count() or 1) > 1 else 1) as pool:
-        more = {"plan.json": to_json(lab()), "tools/ewan-node": BINARY.read_bytes()}
+        more = {"plan.json": to_json(lab()), "gaps.plan.json": to_json(gaps()), "tools/ewan-node": BINARY.read_bytes()}
         yield {name: pool.submit(each.boot, more, PROCESSORS[name], BOOT_S) for name, each in kernels.items()}
 
 
@@ -157,3 +174,15 @@ def test_a_live_link_of_the_kernel_changes_and_loses_nothing(seen: Values) -> No
     assert near(seen["lab-changed-tcp"], 2e6 * 1448 / 1538, 0.1)
     assert seen["lab-changes"] == "3"
     assert "netem loses at random only" in seen["lab-refused"]
+
+
+def test_gap_packets_pace_a_host_at_its_card(seen: Values) -> None:
+    """1466 bytes at 10 Mbit/s of 1 Gbit/s: PAUSE frames of 145 134 bytes before the next, 95 of the largest and one."""
+    assert re.search(r"^qdisc psp \w+: root .*mode gap .*line 1Gbit", seen["gaps-qdisc"])
+    assert seen["gaps-lost"] == "0% packet loss"
+    gaps, frames, sent = map(int, re.findall(r"(\d+) (?:pause|frames|bytes)", seen["gaps-stats"]))
+    assert 20 <= gaps <= 30
+    assert frames > 60 * gaps and sent > 100_000 * gaps
+    assert int(seen["gaps-arrived"]) >= frames, "not every frame arrived"
+    assert [card["speed_bps"] for card in orjson.loads(seen["gaps-cards"])] == [10**9] * 2
+    assert seen["gaps-left"] == "0 2", "namespaces, cards"

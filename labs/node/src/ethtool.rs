@@ -111,8 +111,8 @@ fn beyond_one_packet(name: &str) -> bool {
         || name.starts_with("tx-vlan-") && name.ends_with("-insert")
 }
 
-/// Errors: the kernel's words.
-fn ask(socket: impl AsFd, interface: &str, request: &mut [u32]) -> Result<i32, String> {
+/// A request that is as long as its own header says. Errors: the kernel's words.
+pub fn ask(socket: impl AsFd, interface: &str, request: &mut [u32]) -> Result<i32, String> {
     // SAFETY: below, each request is as long as its own header says.
     unsafe { ethtool(socket, interface, request) }.map_err(|error| error.to_string())
 }

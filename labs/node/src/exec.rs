@@ -33,7 +33,8 @@ pub fn run(state: &Path, node: &str, command: &[OsString]) -> Result<(), String>
     schedule::keep_to(&plan.host_cpus)?;
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let words = machine::words(state, node, command, terminal);
-    let error = std::process::Command::new(&words[0]).args(&words[1..]).envs(environment(&own)).exec();
+    let mut program = std::process::Command::new(&words[0]);
+    let error = program.args(&words[1..]).envs(environment(&own)).envs(plan.environment(node)).exec();
     Err(format!("{}: {error}", words[0].to_string_lossy()))
 }
 

@@ -81,6 +81,18 @@ enum Command {
         /// Which of the plan's nodes
         #[arg(long)]
         node: String,
+        /// As whom the image's program runs: USER[:GROUP] of the image
+        #[arg(long, default_value = "")]
+        user: String,
+        /// Where the image's program runs
+        #[arg(long, default_value = "")]
+        directory: String,
+        /// Run the node's commands when all nodes are ready: nobody else does
+        #[arg(long)]
+        commands: bool,
+        /// The image's program, which is started when the node is ready
+        #[arg(last = true)]
+        words: Vec<String>,
     },
     /// Serve the emulated links of one spinner until told to stop
     Link {
@@ -206,6 +218,9 @@ enum Command {
     /// standard output
     #[command(hide = true)]
     LeftOn,
+    /// Say what a lab's cards say of themselves: its plan on standard input, JSON on standard output
+    #[command(hide = true)]
+    Cards,
     /// Measure this host's clocks and timers; JSON on standard output
     Timers {
         /// How long that may take
@@ -259,7 +274,9 @@ fn run(command: Command) -> Result<(), String> {
         Command::Apply { plan, state } => apply::run(&plan, &state, true),
         Command::Down { state } => down::run(&state),
         Command::Exec { state, node, command } => exec::run(&state, &node, &command),
-        Command::Container { lab, node } => container::run(&lab, &node),
+        Command::Container { lab, node, user, directory, commands, words } => {
+            container::run(&lab, &node, container::Program { words, user, directory, commands })
+        }
         Command::Link { state, spinner, id: _, netns } => {
             let file = state.join("plan.json");
             let plan = plan::read(&file)?;
@@ -284,6 +301,7 @@ fn run(command: Command) -> Result<(), String> {
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
+        Command::Cards => cards::tell(std::io::stdin(), std::io::stdout()),
         Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
         Command::Timers { seconds, link_cpu, host_cpus } => {
             let duration = std::time::Duration::try_from_secs_f64(seconds);

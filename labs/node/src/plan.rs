@@ -237,6 +237,8 @@ pub enum Sorter {
     /// Of any kernel; 16 classes at most.
     Prio,
     Psp,
+    /// The same, with PAUSE frames between packets in place of a timer, at a card whose line has the rate of `card`.
+    PspGap,
 }
 
 /// Packets that are paced together: those whose socket names the class, or that a filter finds.
@@ -268,6 +270,12 @@ pub enum Protocol {
 pub enum Pacer {
     None {},
     Psp {
+        rate_bps: u64,
+        overhead_bytes: i32,
+        minimum_bytes: u32,
+    },
+    /// By PAUSE frames; as in `Psp`.
+    Gap {
         rate_bps: u64,
         overhead_bytes: i32,
         minimum_bytes: u32,
@@ -432,11 +440,21 @@ impl Plan {
         Path::new("/run/netns").join(self.namespace(node))
     }
 
+    /// What the description puts into the environment of a node's programs.
+    pub fn environment(&self, node: &str) -> BTreeMap<String, String> {
+        let own = self.nodes.iter().find(|known| known.name == node).and_then(|node| node.own.as_ref());
+        own.map(|own| own.env.clone()).unwrap_or_default()
+    }
+
     /// The MTU at one end of a wire.
     pub fn mtu(&self, end: &End) -> Result<u32, String> {
+        self.interface(end).map(|interface| interface.mtu)
+    }
+
+    pub fn interface(&self, end: &End) -> Result<&Interface, String> {
         let node = self.nodes.iter().find(|node| node.name == end.node);
         let interface = node.and_then(|node| node.interfaces.iter().find(|i| i.name == end.interface));
-        interface.map(|i| i.mtu).ok_or_else(|| format!("the plan has no interface {}:{}", end.node, end.interface))
+        interface.ok_or_else(|| format!("the plan has no interface {}:{}", end.node, end.interface))
     }
 }
 

@@ -25,7 +25,7 @@ fn golden() -> &'static [Value] {
     static PLANS: OnceLock<Vec<Value>> = OnceLock::new();
     PLANS.get_or_init(|| {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
-        let names = ["dumbbell", "dumbbell-virtual", "stages", "stages-virtual"];
+        let names = ["dumbbell", "dumbbell-virtual", "stages", "stages-virtual", "gaps"];
         let read = |name| std::fs::read(directory.join(format!("{name}.plan.json"))).expect("a golden plan");
         names.map(|name| serde_json::from_slice(&read(name)).expect("JSON")).to_vec()
     })

@@ -13,13 +13,18 @@ use crate::plan::{self, Node, NodeKind, Plan, Routing};
 const POLL: Duration = Duration::from_millis(20);
 const BETWEEN_PINGS: Duration = Duration::from_millis(200);
 const MOST_NAMES: usize = 5;
+/// In the own directory of a node with commands: they have come to their ends.
+pub const COMMANDS_DONE: &str = "commands-done";
 
 pub fn run(lab: &Path, node: &str, patience: Duration) -> Result<(), String> {
     let plan = plan::read(&lab.join("plan.json"))?;
     let begin = Instant::now();
-    let containers: Vec<_> = plan.nodes.iter().filter(|node| is_container(&plan, node)).collect();
-    wait_for_nodes(lab, &containers, patience).map_err(|reason| format!("lab {}: {reason}", plan.lab))?;
-    let mut words = format!("{}: {} nodes are ready", plan.lab, containers.len());
+    wait_for_all(lab, &plan, patience)?;
+    let with_commands: Vec<_> = plan.nodes.iter().filter(|node| has_commands(node)).collect();
+    let run = wait_for_nodes(lab, &with_commands, COMMANDS_DONE, patience);
+    run.map_err(|reason| format!("lab {}: commands: {reason}", plan.lab))?;
+    let containers = plan.nodes.iter().filter(|node| is_container(&plan, node)).count();
+    let mut words = format!("{}: {containers} nodes are ready", plan.lab);
     if plan.routing != Routing::Static {
         reach_all(&plan, node, patience).map_err(|reason| format!("lab {}: {reason}", plan.lab))?;
         words += &format!(", and {node} reaches every host");
@@ -28,12 +33,23 @@ pub fn run(lab: &Path, node: &str, patience: Duration) -> Result<(), String> {
     Ok(())
 }
 
+/// Until each container has made itself what the plan says.
+pub fn wait_for_all(lab: &Path, plan: &Plan, patience: Duration) -> Result<(), String> {
+    let containers: Vec<_> = plan.nodes.iter().filter(|node| is_container(plan, node)).collect();
+    wait_for_nodes(lab, &containers, "ready", patience).map_err(|reason| format!("lab {}: {reason}", plan.lab))
+}
+
+fn has_commands(node: &Node) -> bool {
+    node.own.as_ref().is_some_and(|own| !own.exec.is_empty())
+}
+
 /// A switch may be a bridge of the host, which tells nothing.
 fn is_container(plan: &Plan, node: &Node) -> bool {
     !(plan.containers.ovs_bridge && node.kind == NodeKind::Switch)
 }
 
-fn wait_for_nodes(lab: &Path, nodes: &[&Node], patience: Duration) -> Result<(), String> {
+/// `sign`: the file of a node's own directory that says so.
+fn wait_for_nodes(lab: &Path, nodes: &[&Node], sign: &str, patience: Duration) -> Result<(), String> {
     let mut missing: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
     let mut since = Instant::now();
     loop {
@@ -43,7 +59,7 @@ fn wait_for_nodes(lab: &Path, nodes: &[&Node], patience: Duration) -> Result<(),
             }
         }
         let before = missing.len();
-        missing.retain(|name| !lab.join("nodes").join(name).join("ready").exists());
+        missing.retain(|name| !lab.join("nodes").join(name).join(sign).exists());
         if missing.is_empty() {
             return Ok(());
         }

@@ -201,6 +201,7 @@ fn package(program: &str) -> Option<&'static str> {
         }
         name if name.starts_with("ovs-") || name.starts_with("ovsdb-") => Some("openvswitch-switch"),
         "ip" | "tc" | "bridge" => Some("iproute2"),
+        "dnsmasq" => Some("dnsmasq-base"),
         _ => None,
     }
 }

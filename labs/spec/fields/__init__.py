@@ -4,6 +4,7 @@ Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's err
 """
 
 from labs.spec.fields.bucket import Police
+from labs.spec.fields.card import External
 from labs.spec.fields.description import ContainerPlan, CpuPlan, Description
 from labs.spec.fields.displace import Displace
 from labs.spec.fields.hardware import Hardware
@@ -61,6 +62,7 @@ __all__ = [
     "Drr",
     "DualPi2",
     "Dumbbell",
+    "External",
     "Fishbone",
     "FourDomain",
     "FqCodel",

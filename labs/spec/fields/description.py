@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from labs.spec.fields.card import External, named
 from labs.spec.fields.host import Host
 from labs.spec.fields.link import AccessLink, Link, SingleLink
 from labs.spec.fields.model import Model
@@ -70,6 +71,12 @@ class Description(Model):
     kinds: Kinds = Field(
         Kinds(), description="what all nodes of a kind are made of", examples=["{router: {image: my/frr:10}}"]
     )
+    external: dict[Name, External] = Field(
+        {},
+        description="cards of this machine into which machines are plugged that are ends of the lab: one, a list, or "
+        "by name; they get addresses and routes from the lab (live, `netns` alone, docs/hardware.md)",
+        examples=["{at: r1, interface: eth1}"],
+    )
     mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")
     ip: Ip = Field("dual", description="IPv4, IPv6 or both; dual if absent")
     seed: Seed = Field(1, description="of everything random; 1 if absent")
@@ -92,3 +99,9 @@ class Description(Model):
     )
     containers: ContainerPlan = Field(ContainerPlan(), description="what only a lab of containers has")
     cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs, in the live clock; by the compiler if absent")
+
+    @field_validator("external", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        """One without a name, and a list, stand for a mapping by name."""
+        return named(value)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from labs.spec.fields.card import NodeCards
 from labs.spec.fields.model import Model
 from labs.spec.node_values import BindText, Command, Environment, ImageName, PortText
 from labs.spec.values import NamedFile
@@ -67,6 +68,12 @@ class Node(Model):
     )
     startup: Startup | None = Field(
         None, description="a router's own configuration of FRRouting, where `routing:` is a protocol; none if absent"
+    )
+    interface: NodeCards | None = Field(
+        None,
+        description="a network card of this machine in place of its interface, or cards by neighbour; the other end of "
+        "the cable is a card of the neighbour (live, `netns` alone, docs/hardware.md); none if absent",
+        examples=["eth1", "{left1: eth2, left2: eth3}"],
     )
 
 

@@ -11,10 +11,6 @@ from labs.spec.values import DepthText, RateText
 
 KINDS = ("psp", "tbf", "fq")
 _EXAMPLE = 'write "psp 400Mbit/s", "{psp: 400Mbit/s}", "{tbf: 490Mbit/s, burst: 100kB}", "{fq: 400Mbit/s}" or "none"'
-_NO_GAPS = (
-    "gap packets need a port that sends at the rate of its line and a switch that discards PAUSE frames; a lab's hosts "
-    'are on veth pairs, which have neither: write "timer", or leave it out'
-)
 _OWN: dict[str, str] = {"burst": "tbf", "gap": "psp"}
 """Keys that one kind alone has."""
 
@@ -61,7 +57,8 @@ class Pacing(Model):
     )
     gap: Literal["timer", "packets"] | None = Field(
         None,
-        description="what `psp` waits by: timer; packets are refused, as the ports of a lab cannot; timer if absent",
+        description="what `psp` waits by: timer, or PAUSE frames that fill the line, of a host whose interface is a "
+        "real card; timer if absent",
     )
 
     @model_validator(mode="before")
@@ -84,8 +81,6 @@ class Pacing(Model):
         for key, kind in _OWN.items():
             if getattr(self, key) is not None and kind not in said:
                 raise ValueError(f'"{key}:" is of {kind}: leave it out')
-        if self.gap == "packets":
-            raise ValueError(_NO_GAPS)
         return self
 
     @property

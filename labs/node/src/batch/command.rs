@@ -255,6 +255,7 @@ fn prepare(
         .env_clear()
         .envs(ENVIRONMENT)
         .envs(exec::environment(&home))
+        .envs(plan.environment(node))
         .env("EWAN_OUT", &own)
         .stdin(Stdio::null())
         .stdout(create("out")?)

@@ -21,7 +21,7 @@ use crate::kernel_files::{sysctl, Sysctl};
 use crate::layout;
 
 /// The kernel empties a namespace some time after its last process has ended.
-const EMPTIED: Duration = Duration::from_secs(5);
+const EMPTIED: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 /// What the kernel makes of a pattern: dev0, dev1, …
 const ANY_NAME: &str = "dev%d";
@@ -43,16 +43,16 @@ pub fn give_back(taken: &Taken, since: Duration) -> Result<Vec<GivenBack>, Strin
     };
     inside(&home, || {
         let mut given = Vec::new();
+        let until = Instant::now() + EMPTIED;
         for record in &taken.cards {
-            given.extend(one(&home, record, since).map_err(|error| format!("card {}: {error}", record.name))?);
+            given.extend(one(&home, record, since, until).map_err(|error| format!("card {}: {error}", record.name))?);
         }
         Ok(given)
     })
 }
 
 /// From a thread that is at home; none where the card was never touched or is as it was.
-fn one(home: &File, record: &Record, since: Duration) -> Result<Option<GivenBack>, String> {
-    let until = Instant::now() + EMPTIED;
+fn one(home: &File, record: &Record, since: Duration, until: Instant) -> Result<Option<GivenBack>, String> {
     loop {
         if here(record)?.is_some() {
             break;

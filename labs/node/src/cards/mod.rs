@@ -12,6 +12,7 @@ mod record;
 mod refusal;
 mod session;
 mod take;
+mod told;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub use give_back::{give_back, GivenBack};
 pub use messages::Message;
 pub use record::record;
 pub use take::take;
+pub use told::tell;
 
 /// All marks begin so; the lab's name and the beginning of its manifest's id follow.
 const MARK: &str = "ewan.";

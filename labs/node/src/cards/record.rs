@@ -11,6 +11,7 @@ use ewan_system::netlink::interfaces::{interfaces, Interface};
 use ewan_system::netlink::{attributes, u32_at, u32_of, Result, Socket};
 
 use super::refusal::Host;
+use super::told::{other_line, speed};
 use super::{mark, messages, session, Record, Taken};
 use crate::ethtool::Features;
 use crate::kernel_files::Sysfs;
@@ -31,8 +32,11 @@ pub fn record(plan: &Plan, id: &str, state: &Path) -> std::result::Result<Option
     let host = read(&socket, home, state)?;
     let cards = plan.cards.iter().enumerate().map(|(number, card)| {
         let say = |why: String| format!("{}:{}: card {}: {why}", card.end.node, card.end.interface, card.name);
-        let mtu = plan.mtu(&card.end)?;
+        let mtu = plan.interface(&card.end)?.mtu;
         let found = host.card(&card.name, mtu).map_err(say)?;
+        if let Some(why) = other_line(&plan.interface(&card.end)?.egress, speed(&socket, &card.name)) {
+            return Err(say(why));
+        }
         as_it_is(&socket, &host, found, plan, card, mark(&plan.lab, id, number)).map_err(say)
     });
     Ok(Some(Taken { home, cards: cards.collect::<std::result::Result<_, _>>()? }))

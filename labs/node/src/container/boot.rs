@@ -6,22 +6,25 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use ewan_system::netlink::{Batch, Socket};
 use ewan_system::schedule;
 use ewan_system::socket::interface_index;
 use nix::unistd::Pid;
 
-use super::{emulator, interfaces, tools, Child};
+use super::{emulator, interfaces, program, tools, Child, Program};
 use crate::fill::{self, Notes};
 use crate::kernel_files::sysctl;
 use crate::layout::{Layout, PlacedNode, PlacedPort};
 use crate::plan::Plan;
-use crate::{hosts, services, vlans};
+use crate::{hosts, ready, services, vlans};
 
 const HOSTS: &str = "/etc/hosts";
+/// How long the node's commands wait while no other node gets ready.
+const COMMANDS_WAIT: Duration = Duration::from_secs(60);
 
-pub fn boot(lab: &Path, plan: &Plan, name: &str) -> Result<Vec<Child>, String> {
+pub fn boot(lab: &Path, plan: &Plan, name: &str, program: &Program) -> Result<Vec<Child>, String> {
     let mut layout = Layout::of(plan)?;
     let number = layout.nodes.iter().position(|placed| placed.node.name == name);
     let placed = number.map(|number| &mut layout.nodes[number]).ok_or_else(|| hosts::unknown(plan, name))?;
@@ -55,11 +58,18 @@ pub fn boot(lab: &Path, plan: &Plan, name: &str) -> Result<Vec<Child>, String> {
     if let (Some(link), true) = (link, plan.containers.dashboards) {
         children.push(emulator::metrics(lab, link, &own)?);
     }
+    children.extend(program.start(&own)?);
     let warnings = notes.take();
     report(name, placed, children.len(), &warnings);
     if !warnings.is_empty() {
         let lines: String = warnings.keys().map(|warning| format!("{warning}\n")).collect();
         std::fs::write(own.join("warnings"), lines).map_err(|error| format!("{}: {error}", own.display()))?;
+    }
+    if program.commands {
+        std::fs::write(own.join("ready"), "").map_err(|error| format!("{}: {error}", own.display()))?;
+        ready::wait_for_all(lab, plan, COMMANDS_WAIT)?;
+        program::run_commands(placed.node, &own)?;
+        std::fs::write(own.join(ready::COMMANDS_DONE), "").map_err(|error| format!("{}: {error}", own.display()))?;
     }
     Ok(children)
 }

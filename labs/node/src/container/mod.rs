@@ -9,6 +9,7 @@ mod boot;
 mod emulator;
 mod handover;
 mod interfaces;
+mod program;
 mod share;
 mod tools;
 
@@ -22,6 +23,7 @@ use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 
 use crate::{hosts, plan, services};
+pub use program::Program;
 
 /// What ends slower than this when asked is ended by the kernel, with its container.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -37,7 +39,7 @@ struct Child {
 }
 
 /// Runs until told to stop, or until a part fails that the node cannot be without.
-pub fn run(lab: &Path, name: &str) -> Result<(), String> {
+pub fn run(lab: &Path, name: &str, program: Program) -> Result<(), String> {
     let signals = Signals::block(&END_OR_CHILD)?;
     let file = lab.join("plan.json");
     let plan = plan::read(&file)
@@ -47,7 +49,7 @@ pub fn run(lab: &Path, name: &str) -> Result<(), String> {
     }
     let own = services::directory(lab, name);
     empty(&own).map_err(|error| format!("{name}: {}: {error}", own.display()))?;
-    let result = serve(&signals, lab, plan, name, &own);
+    let result = serve(&signals, lab, plan, name, &own, program);
     let _ = std::fs::remove_file(own.join("ready"));
     if let Err(error) = &result {
         // Who waits for the lab reads it there; where it cannot be written, standard error tells it.
@@ -70,12 +72,19 @@ fn empty(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn serve(signals: &Signals, lab: &Path, plan: plan::Plan, name: &str, own: &Path) -> Result<(), String> {
+fn serve(
+    signals: &Signals,
+    lab: &Path,
+    plan: plan::Plan,
+    name: &str,
+    own: &Path,
+    program: Program,
+) -> Result<(), String> {
     let (sender, booted) = channel();
     let (directory, node) = (lab.to_owned(), name.to_owned());
     // Of its own, so that this one hears a signal while that one waits.
     std::thread::spawn(move || {
-        let result = boot::boot(&directory, &plan, &node);
+        let result = boot::boot(&directory, &plan, &node, &program);
         let _ = sender.send(result);
         signals::wake();
     });

@@ -15,7 +15,7 @@ use std::time::Duration;
 use ewan_timers::clock::monotonic_ns;
 use serde::Serialize;
 
-use crate::plan::{NodeKind, Plan, Routing};
+use crate::plan::{Node, NodeKind, Plan, Routing};
 use crate::services;
 use fib::Fib;
 pub use reach::Map;
@@ -29,6 +29,8 @@ const RECORD: &str = "converged";
 const MOST_PAIRS: usize = 20;
 /// All is read so often, whatever is told: a full socket loses what it is told.
 pub const AGAIN: Duration = Duration::from_secs(1);
+/// A detour that stays so long is where the routers' own configurations lead.
+const DETOUR: Duration = Duration::from_secs(30);
 /// How often a wait looks up, to be ended.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
@@ -47,6 +49,9 @@ pub struct Outcome {
     pub astray: Vec<Pair>,
     #[serde(skip)]
     pub interrupted: bool,
+    /// Routers with configurations of their own.
+    #[serde(skip)]
+    own: Vec<String>,
 }
 
 impl Outcome {
@@ -56,7 +61,14 @@ impl Outcome {
         let (what, pair) = left.or(self.astray.first().map(|pair| ("a detour from", pair)))?;
         let (protocol, waited) = (name(self.protocol), self.waited_ns / 1_000_000_000);
         let (from, to) = (&pair.from, &pair.to);
-        (!self.converged).then(|| format!("{protocol} has not converged after {waited} s: {what} {from} to {to}"))
+        let own = match self.own.as_slice() {
+            [] => String::new(),
+            routers => format!(
+                ": the configurations of {} (startup) lead elsewhere than the plan's paths, by which a lab is measured",
+                routers.join(", ")
+            ),
+        };
+        (!self.converged).then(|| format!("{protocol} has not converged after {waited} s: {what} {from} to {to}{own}"))
     }
 }
 
@@ -75,6 +87,8 @@ pub struct Watch {
     sockets: Sockets,
     fibs: Vec<Fib>,
     read_ns: i64,
+    /// Routers have configurations of their own, so that a detour may stay.
+    own: bool,
 }
 
 impl Watch {
@@ -82,7 +96,7 @@ impl Watch {
         let map = Map::of(plan)?;
         let sockets = Sockets::open(plan, &map.nodes)?;
         let fibs = (0..map.nodes.len()).map(|node| sockets.read(node)).collect::<Result<_, String>>()?;
-        Ok(Watch { map, sockets, fibs, read_ns: monotonic_ns() })
+        Ok(Watch { map, sockets, fibs, read_ns: monotonic_ns(), own: plan.nodes.iter().any(with_startup) })
     }
 
     /// From now on whoever waits for SIGCHLD wakes when something changes.
@@ -113,9 +127,11 @@ impl Watch {
         let until_ns = monotonic_ns() + longest.as_nanos() as i64;
         let mut moment_ns = None;
         let mut reach = self.look()?;
+        let mut since_ns = monotonic_ns();
         loop {
             let now_ns = monotonic_ns();
-            if reach.settled() || now_ns >= until_ns {
+            let stays = self.own && reach.unreachable.is_empty() && now_ns - since_ns > DETOUR.as_nanos() as i64;
+            if reach.settled() || stays || now_ns >= until_ns {
                 return Ok((moment_ns, reach, false));
             }
             if ended() {
@@ -124,7 +140,11 @@ impl Watch {
             let left = Duration::from_nanos((until_ns - now_ns) as u64).min(LOOK_UP);
             if self.sockets.wait(left)? || monotonic_ns() - self.read_ns > AGAIN.as_nanos() as i64 {
                 moment_ns = Some(monotonic_ns());
-                reach = self.look()?;
+                let found = self.look()?;
+                if found != reach {
+                    since_ns = monotonic_ns();
+                    reach = found;
+                }
             }
         }
     }
@@ -159,7 +179,12 @@ pub fn settle(plan: &Plan, state: &Path, longest: Duration, ended: &dyn Fn() -> 
         cut_off: reach.cut_off,
         astray: reach.astray,
         interrupted,
+        own: plan.nodes.iter().filter(|node| with_startup(node)).map(|node| node.name.clone()).collect(),
     })
+}
+
+fn with_startup(node: &Node) -> bool {
+    node.own.as_ref().is_some_and(|own| own.startup.is_some())
 }
 
 /// What became of the routes after a link went down, or came back.

@@ -252,12 +252,29 @@ pub enum Departure {
     End = 1,
 }
 
-/// psp in timer mode; what no filter claims goes to class `rest`.
-pub fn psp(options: &mut Attributes, rest: u32) {
+/// How psp waits.
+#[derive(Clone, Copy)]
+pub enum Mode {
+    Timer,
+    /// By PAUSE frames, which fill a line of this rate.
+    Gap {
+        line_bps: u64,
+    },
+}
+
+/// What no filter claims goes to class `rest`.
+pub fn psp(options: &mut Attributes, mode: Mode, rest: u32) {
     const TCA_PSP_MODE: u16 = 1;
     const TCA_PSP_DEFAULT: u16 = 2;
+    const TCA_PSP_LINE_RATE64: u16 = 3;
     const TIMER: u8 = 0;
-    options.bytes(TCA_PSP_MODE, &[TIMER]).u32(TCA_PSP_DEFAULT, rest);
+    const GAP: u8 = 1;
+    match mode {
+        Mode::Timer => options.bytes(TCA_PSP_MODE, &[TIMER]).u32(TCA_PSP_DEFAULT, rest),
+        Mode::Gap { line_bps } => {
+            options.bytes(TCA_PSP_MODE, &[GAP]).u32(TCA_PSP_DEFAULT, rest).u64(TCA_PSP_LINE_RATE64, line_bps)
+        }
+    };
 }
 
 pub fn psp_class(options: &mut Attributes, class: &Class) {

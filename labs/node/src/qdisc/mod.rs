@@ -35,6 +35,7 @@ const FIRST: u32 = 1;
 pub use change::refusal;
 pub use live::{open, open_one, KernelLink};
 pub use model::ModelStatistics;
+pub use sources::line_of;
 pub use statistics::{statistics, LinkCounters, LinkStatistics};
 
 /// Where a qdisc goes: its interface, its parent, its own handle.
@@ -147,18 +148,18 @@ pub fn token_bucket(batch: &mut Batch, index: u32, rate_bps: u64, burst_bytes: u
 
 /// psp with one class, which all packets take.
 fn psp(batch: &mut Batch, place: Place, class: &Class, sizes: Option<kinds::Sizes>, what: &str) {
-    psp_root(batch, place, FIRST, sizes, what);
+    psp_root(batch, place, kinds::Mode::Timer, FIRST, sizes, what);
     batch.needs("psp (build it from emulator/kernel/psp): write emulator: user");
     psp_class(batch, CREATE, place, FIRST, class, what);
 }
 
 /// psp without its classes; packets that name none go to class `rest`.
-fn psp_root(batch: &mut Batch, place: Place, rest: u32, sizes: Option<kinds::Sizes>, what: &str) {
+fn psp_root(batch: &mut Batch, place: Place, mode: kinds::Mode, rest: u32, sizes: Option<kinds::Sizes>, what: &str) {
     add(batch, place, "psp", what.to_owned(), |body| {
         if let Some(sizes) = sizes {
             body.nested(TCA_STAB, &[], |table| kinds::sizes(table, sizes));
         }
-        body.nested(TCA_OPTIONS, &[], |options| kinds::psp(options, rest));
+        body.nested(TCA_OPTIONS, &[], |options| kinds::psp(options, mode, rest));
     });
 }
 

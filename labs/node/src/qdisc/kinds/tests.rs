@@ -98,6 +98,14 @@ fn psp_is_told_the_rate_in_bits_and_the_overhead_with_its_sign() {
 }
 
 #[test]
+fn psp_is_told_the_line_that_gap_packets_fill() {
+    assert_eq!(written(|options| psp(options, Mode::Timer, 2)), [(1, vec![0]), (2, 2u32.to_ne_bytes().to_vec())]);
+    let gaps = written(|options| psp(options, Mode::Gap { line_bps: 100_000_000_000 }, 2));
+    let line = 100_000_000_000u64.to_ne_bytes().to_vec();
+    assert_eq!(gaps, [(1, vec![1]), (2, 2u32.to_ne_bytes().to_vec()), (3, line)]);
+}
+
+#[test]
 fn a_burst_lasts_its_bytes_at_the_rate() {
     assert_eq!(burst_ticks(125_000_000, 125_000), 15_625); // 1 ms at 1 Gbit/s
     assert_eq!(burst_ticks(12_500_000_000, 125_000), 157); // 10 µs at 100 Gbit/s, rounded up
