@@ -29,5 +29,5 @@ def difference(links: pl.DataFrame, device: pl.DataFrame) -> float | None:
     inside = device.join(ours, on=LINK).filter((middle > pl.col("begin")) & (middle <= pl.col("end")))
     theirs = inside.group_by(LINK).agg(theirs=pl.col("out_bytes").sum())
     both = ours.join(theirs, on=LINK, how="left").with_columns(pl.col("theirs").fill_null(0))
-    total = both["ours"].sum()
+    total = float(both["ours"].sum())
     return float((both["ours"] - both["theirs"]).abs().sum()) / total if total else None

@@ -5,8 +5,7 @@ which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodpu
 live run {releases,spinners,machine}.parquet and, where a link is a device outside, device.parquet, and what readers
 find in the outputs of commands, with the columns of labs/record/tables.py; DIR/own/ with tables of the commands' own
 files. What a run that was cut short has left is kept: flows without a record say so in their row,
-and a last line that was not written whole is left
-out.
+and a last line that was not written whole is left out.
 """
 
 from __future__ import annotations

@@ -43,10 +43,12 @@ class Epoch:
     def begun(self, period_ns: int) -> tuple[int, int]:
         """When row 0 began, and the uncertainty of that (ns): the true instant is at most so far from it."""
         most = min(self.most_ns)
-        least = max(self.least_ns, default=most - 2 * period_ns)
-        apart = abs(most - least)
-        # Bounds that contradict each other: the device tells its rows late, or its clock runs apart from ours.
-        return (most + least) // 2, (apart + 1) // 2 + (period_ns if least > most else 0)
+        # A row cannot be told before its end, so `most` always holds. A device that tells its rows late breaks the
+        # other bound: what is beyond `most` says nothing.
+        prompt = [each for each in self.least_ns if each <= most]
+        least = max(prompt, default=most - 2 * period_ns)
+        late = len(prompt) < len(self.least_ns)
+        return (most + least) // 2, (most - least + 1) // 2 + (period_ns if late else 0)
 
 
 class Readout:
