@@ -11,7 +11,7 @@ from statistics import fmean
 
 import polars as pl
 
-from analysis import flows, network, payload, slowdowns
+from analysis import devices, flows, network, payload, slowdowns
 from analysis.rundata import RunData
 from labs.record.metrics import METRICS
 from labs.record.quantities import Quantity, Selection, parse
@@ -235,6 +235,12 @@ def _timeouts(run: RunData) -> float | None:
     # Tables of a version that did not count them have no such column.
     known = run.load["timeouts"].drop_nulls() if "timeouts" in run.load.columns else None
     return None if known is None or known.is_empty() else int(known.sum())
+
+
+@computes("device difference")
+def _device_difference(run: RunData) -> float | None:
+    device = run.table("device")
+    return None if device.is_empty() else devices.difference(run.table("links"), device)
 
 
 @computes("queue loss")

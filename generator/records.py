@@ -2,10 +2,10 @@
 
 In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv and others) and its schedule, which says
 which flow of the scenario each record belongs to. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of a
-live run {releases,spinners,machine}.parquet, and what readers find in the outputs of commands, with the columns of
-labs/record/tables.py; DIR/own/ with tables of the commands' own files. What a run that was cut
-short has left is kept: flows without a record say so in their row, and a last line that was not written whole is left
-out.
+live run {releases,spinners,machine}.parquet and, where a link is a device outside, device.parquet, and what readers
+find in the outputs of commands, with the columns of labs/record/tables.py; DIR/own/ with tables of the commands' own
+files. What a run that was cut short has left is kept: flows without a record say so in their row,
+and a last line that was not written whole is left out.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ SOURCES = {
     "traffic/goodput.csv": ("goodput", ("flow", "part", "time_ns")),
     "traffic/exchanges.csv": ("exchanges", ("flow", "part", "number")),
     "links.csv": ("links", ("link", "direction", "time_ns")),
+    "device.csv": ("device", ("link", "direction", "time_ns")),
     "classes.csv": ("classes", ("link", "direction", "class", "time_ns")),
     "releases.csv": ("releases", ("link", "direction", "time_ns")),
     "spinners.csv": ("spinners", ("spinner", "time_ns")),

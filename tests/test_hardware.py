@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import psutil
 import pytest
 
@@ -22,6 +23,7 @@ from emulator.hardware.conformance import checks
 from emulator.hardware.gtrcnet import TABLE
 from labs.hardware import catalogue
 from labs.hardware.driver import Driver
+from labs.record import tables
 from labs.runtime import devices
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Command, Event, Program
@@ -34,6 +36,7 @@ pytestmark = pytest.mark.untimed
 PORTS = (f"hw{os.getpid() % 100000}a", f"hw{os.getpid() % 100000}b")
 LAB = f"hw{os.getpid()}"
 LONGEST_S = 30.0
+ALL_ROWS = {"command": "readout", "since": 0}
 
 
 class Box:
@@ -174,6 +177,7 @@ def test_its_faults_are_told_apart(box: Box, lab: Path) -> None:
     wrong = {(row.direction, row.quantity) for row in rows if row.verdict == "outside"}
     assert wrong == {(way, f"device says {what}") for way in ("forward", "backward") for what in ("delay", "rate")}
     assert all("the device's fault, reset" in row.note for row in rows if row.verdict == "outside")
+    until(lambda: any(each["restarted"] for each in devices.ask(lab, "core", ALL_ROWS)["stretches"]))
     box.tell("silent")
     until(lambda: ("dead", True) in faults(lab))
     dead = next(row for row in certified.rows([device(lab)]) if row.quantity == "device answers")
@@ -200,6 +204,32 @@ def test_an_event_of_a_program_changes_it(lab: Path, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     counted = [int(row["sent_packets"]) for row in rows if row["direction"] == "forward"]
     assert counted == sorted(counted) and counted[-1] - counted[0] >= 1, "the ping, as the card behind it counts"
+
+
+STEP = "{name: probe, from: left1, to: right1, for: 2s, udp: {size: 1000B, rate: 20Mbit/s}}"
+
+
+def test_its_milliseconds_stand_beside_our_counts_in_the_report(
+    ewan: Ewan, box: Box, description: Path, tmp_path: Path
+) -> None:
+    lab = ", ".join(description.read_text().splitlines()[1:])
+    text = f"name: {LAB}\nlab: {{{lab}}}\nsteps: [{STEP}]\nmetrics: [device difference]\n"
+    (tmp_path / "box.scenario.yaml").write_text(text)
+    done = ewan("run", "box.scenario.yaml", "--unverified", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (found,) = (tmp_path / "results").glob(f"*-{LAB}")
+    (run,) = (found / "runs").iterdir()
+    device = tables.read(run, "device").filter(pl.col("direction") == "forward")
+    assert min(device["time_ns"].to_list()) <= 2_000_000, "from T0 on"
+    assert max(device["uncertainty_ns"].to_list()) < 100_000_000 and not device["restarted"].any()
+    # 5000 packets of 1000 bytes and their headers; what the cards count once more.
+    assert 5_000 * 1_028 <= device["out_bytes"].sum() <= 5_300 * 1_090
+    (point,) = json.loads((found / "summary.json").read_text())["points"]
+    assert point["metrics"]["device difference"]["mean"] < 0.02
+    drawn = (found / "figures/device-rate.csv").read_text()
+    assert "core → device" in drawn and "core → ours" in drawn
+    assert "device-rate" in (found / "report.html").read_text()
+    assert not (run / "device.csv").exists()
 
 
 def test_nothing_is_left_when_the_keeper_is_killed(ewan: Ewan, lab: Path) -> None:

@@ -32,6 +32,7 @@ _USUAL = (
     ("cdf of iteration time", "iteration-cdf"),
     ("cwnd over time", "cwnd"),
     ("queue over time", "queue-over-time"),
+    ("device rate over time", "device-rate"),
     ("fairness over time", "fairness-over-time"),
     ("cdf of start lateness", "start-lateness"),
 )

@@ -278,7 +278,7 @@ def _caption(figure: OverTime, banded: bool, above: int, lines: int) -> str:
     said = [f"{entry.name}: {entry.meaning}."]
     if entry.whose == "flow" and wanted.flows is None and (wanted.selection is None or wanted.selection.name):
         said.append(f"{'Sum' if entry.together == 'sum' else 'Mean'} over the {wanted.selection or 'load'} flows.")
-    if entry.whose == "link" and not wanted.link:
+    if entry.table == "links" and not wanted.link:
         said.append("Of the load's bottleneck.")
     if not wanted.fine or not entry.column:
         said.append(f"Windows of {wanted.length_ns / NS_PER_SECOND:g} s.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from analysis import arrivals, wire
+from analysis import arrivals, devices, wire
 from analysis.figures import windows
 from analysis.figures.windows import Line
 from analysis.flows import active
@@ -24,6 +24,7 @@ from labs.record.series import Series
 FLOW = ["flow", "part"]
 ALL, ENDS = "all", "ends"
 EACH_LINK = "each link"
+ARROWS = {"forward": "→", "backward": "←"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def of_run(run: RunData, wanted: Wanted) -> dict[str, Line]:
     entry = wanted.entry
     if entry.name == "fairness":
         lines = {"": _fairness(run, wanted)}
+    elif entry.table == "device":
+        lines = dict(_of_devices(run, wanted))
     elif entry.whose == "link":
         lines = dict(_of_links(run, wanted))
     elif entry.whose == "command":
@@ -183,19 +186,39 @@ def _of_commands(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
 
 def _of_links(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
     """Of the bottleneck, of a link's directions, or of all directions: means in windows, and of drops the number."""
-    name, _, direction = wanted.link.partition(" ")
     table = run.table("links").sort("time_ns")
-    if not wanted.link:
+    if wanted.link:
+        table = _chosen(table, wanted)
+    else:
         at = run.bottleneck
         table = table.filter((pl.col("link") == at[0]) & (pl.col("direction") == at[1])) if at else table.clear()
-    elif wanted.link != EACH_LINK:
-        table = table.filter(pl.col("link") == name)
-        table = table.filter(pl.col("direction") == direction) if direction else table
     many = wanted.link != ""
     for (link, way), own in table.group_by("link", "direction", maintain_order=True):
-        value = _of_link(own, wanted)
-        arrow = "→" if way == "forward" else "←"
-        yield f"{link} {arrow}" if many else "", _line(value, wanted)
+        yield f"{link} {ARROWS[way]}" if many else "", _line(_of_link(own, wanted), wanted)
+
+
+def _of_devices(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
+    """What each device tells of a direction, beside what our card behind it counts."""
+    device = _chosen(run.table("device").sort("time_ns"), wanted)
+    ours = devices.counted(run.table("links"), device)
+    told = pl.col("out_bytes") * BYTE_NS / pl.col("interval_ns")
+    for (link, way), own in device.group_by("link", "direction", maintain_order=True):
+        yield f"{link} {ARROWS[way]} device", _line(_means(own, told, wanted), wanted)
+        counted = ours.filter((pl.col("link") == link) & (pl.col("direction") == way))
+        yield f"{link} {ARROWS[way]} ours", _line(_of_link(counted, wanted), wanted)
+
+
+def _chosen(table: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
+    """The rows of the link, or of its direction, that is wanted; all, where each link is, or none is named."""
+    name, _, direction = wanted.link.partition(" ")
+    if wanted.link in ("", EACH_LINK):
+        return table
+    table = table.filter(pl.col("link") == name)
+    return table.filter(pl.col("direction") == direction) if direction else table
+
+
+def _means(rows: pl.DataFrame, value: pl.Expr, wanted: Wanted) -> pl.DataFrame:
+    return rows.group_by(_window(wanted).alias("window")).agg(value.mean().alias("value"))
 
 
 def _of_link(rows: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
@@ -204,6 +227,7 @@ def _of_link(rows: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
     values = {
         "queue": pl.col("queue_bytes") * BYTE_NS / pl.col("rate_bps"),
         "sent rate": grown * BYTE_NS / time,
+        "device rate": grown * BYTE_NS / time,
         "utilisation": grown * BYTE_NS / time / pl.col("rate_bps"),
         "drops": pl.col("dropped_packets").diff().fill_null(pl.col("dropped_packets")),
     }

@@ -45,9 +45,13 @@ class Box:
     datapath: Datapath
     faults: Faults = field(default_factory=Faults)
     settings: dict[str, dict[str, int]] = field(default_factory=dict)
+    _began: int = 0
+    """The datapath's number of the millisecond that the box numbers 0."""
 
     def defaults(self) -> None:
-        """As after it was switched on."""
+        """As after it was switched on; its milliseconds are counted anew."""
+        first, sent = self.datapath.sent(next(iter(self.table.channels)), 0)
+        self._began = first + len(sent)
         for heading in self.table.channels:
             self.settings[heading] = {"rate_bps": self.abilities.rate_bps.most, "delay_ns": 0, "loss_ppb": 0}
             self.datapath.apply(heading, self.settings[heading])
@@ -66,9 +70,9 @@ class Box:
         if found := table.monitor.command.read(line):
             if (heading := headings.get(found["channel"])) is None:
                 return self._refused("channel")
-            first, sent = self.datapath.sent(heading, int(found["since"]))
+            first, sent = self.datapath.sent(heading, self._began + int(found["since"]))
             values = "".join(f" {each}" for each in sent[: int(found["rows"])])
-            return table.monitor.answer.filled(channel=found["channel"], first=first, values=values)
+            return table.monitor.answer.filled(channel=found["channel"], first=first - self._began, values=values)
         for key in wire.KEYS:
             if found := table.set[key].command.read(line):
                 heading = headings.get(found["channel"])

@@ -30,6 +30,7 @@ LEVEL = 10
 CLEANED = (
     "runs/*/traffic/*.csv",
     "runs/*/links.csv",
+    "runs/*/device.csv",
     "runs/*/classes.csv",
     *(f"runs/*/{table}.csv" for table in DISTURBANCES),
     "runs/*/progress",

@@ -43,7 +43,7 @@ AGAIN = "`ewan rerun` of its archive runs it once more"
 
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
 NOT_KEPT = (
-    *("links.csv", "classes.csv", *(f"{table}.csv" for table in DISTURBANCES)),
+    *("links.csv", "device.csv", "classes.csv", *(f"{table}.csv" for table in DISTURBANCES)),
     *("progress", "console.log", "root", "uml"),
 )
 # Room for the last experiment.json where the results have filled the disk.

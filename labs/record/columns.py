@@ -290,6 +290,21 @@ COLUMNS: dict[str, Table] = {
             "queue_bytes": Column(_WHOLE, "bytes of those"),
         },
     ),
+    "device": Table(
+        "a period (of most devices 1 ms) of one direction of a link that is a device outside, as its readout tells it, "
+        "from T0 on",
+        {
+            "link": Column(_WORD, "the link's name"),
+            "direction": Column(_WORD, "forward or backward"),
+            "time_ns": Column(_WHOLE, "the period's end by our clock"),
+            "uncertainty_ns": Column(_WHOLE, "the true end is at most so far from it"),
+            "interval_ns": Column(_WHOLE, "its length by the device's clock"),
+            "out_bytes": Column(_WHOLE, "what left the device in it, as its framing counts bytes"),
+            "restarted": Column(
+                _TRUTH, "the device counted anew before it, as after a reset: what left it before that is not known"
+            ),
+        },
+    ),
     "classes": Table(
         "counters of one class of a link's queue, from T0 on; of queues with classes alone",
         {

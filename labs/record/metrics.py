@@ -262,6 +262,16 @@ _ALL = (
         "rtt p99", "ns", "99 % of the senders' samples of their smoothed RTT were no more", Group.RTT, better="less"
     ),
     Metric(
+        "device difference",
+        "share",
+        "of the bytes that our cards behind devices outside counted, what the devices' readouts tell more or less, "
+        "summed over directions; of the run's time between the first and the last look at the cards",
+        Group.NETWORK,
+        normalised=False,
+        selectable=False,
+        better="less",
+    ),
+    Metric(
         "queue loss",
         "share",
         "packets dropped by queues (full, or their discipline) on the load's ways",

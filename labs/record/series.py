@@ -85,6 +85,8 @@ _SERIES = (
     Series("queue bytes", "bytes", "bytes that wait at the link", "links", "link", "queue_bytes"),
     Series("queue packets", "packets", "packets that wait at the link", "links", "link", "queue_packets"),
     Series("sent rate", "bit/s", "what the link sent, framing counted", "links", "link", together="sum"),
+    Series("device rate", "bit/s", "what left a device outside: as its readout tells, and as our cards behind it count "
+           "the same, framing counted", "device", "link"),
     Series("utilisation", "share", "what the link sent, framing counted, of what its rate carries", "links", "link",
            of_one=True),
     Series("ping rtt", "ns", "of an echo request, as ping prints it", "pings", "command", "rtt_ns",

@@ -1,9 +1,9 @@
 """The keeper of a device: the process of a lab that holds the driver of an external emulator, from `up` to `down`.
 
 In: a lab's state directory, a link of its plan that is a device. Out: the socket device-LINK.sock, on which it answers
-as a spinner does: one JSON object a line, `set`, `changes`, `series`, `device`. It reads the device each second, so
-that what changes by itself is known, and fetches its milliseconds before they are forgotten. At its end the device is
-reset.
+as a spinner does: one JSON object a line, `set`, `changes`, `series`, `readout`, `device`. It reads the device each
+second, so that what changes by itself is known, and fetches its milliseconds before they are forgotten. At its end the
+device is reset.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import signal
 import socket
 import sys
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -29,6 +28,7 @@ from labs.hardware import catalogue
 from labs.hardware.abilities import refusal
 from labs.hardware.account import Account
 from labs.hardware.driver import Described, Driver, DriverError, caller
+from labs.hardware.readout import Readout
 from labs.hardware.settings import settings_of
 from labs.plan import Hardware, Link
 from labs.reading import one_line
@@ -38,8 +38,6 @@ from labs.units import NS_PER_MS, NS_PER_SECOND
 READS_S = 1.0
 RETRIES_S = 1.0
 """Between attempts at a device that does not answer."""
-KEPT_ROWS = 120_000
-"""Periods of the device, of each direction."""
 LONGEST_LINE = 1 << 20
 MOST_CLIENTS = 16
 FAREWELL_S = 3.0
@@ -59,12 +57,12 @@ class Keeper:
         self._now: dict[str, Direction] = {"forward": link.forward, "backward": link.backward}
         self._waiting: list[tuple[int, str, Change]] = []
         self.changes: list[dict[str, Any]] = []
-        self._rows: dict[str, deque[int]] = {heading: deque(maxlen=KEPT_ROWS) for heading in self._now}
-        self._next_row = 0
         self._began_ns = time.monotonic_ns()
         self._retry_s = 0.0
         self.described = self._open()
         self.account = Account(self.described.abilities)
+        series = self.described.abilities.series
+        self._readout = None if series is None else Readout(series.period_ns, series.rows)
 
     def _open(self) -> Described:
         argv, folder = catalogue.argv(self._hardware.driver)
@@ -85,11 +83,10 @@ class Keeper:
             self._check(heading, direction)
         for heading, direction in self._now.items():
             self._set(heading, direction)
-        if self.described.abilities.series is not None:
+        if self._readout is not None:
             # What it counted before the lab is not the lab's.
             self.fetch()
-            for each in self._rows.values():
-                each.clear()
+            self._readout.forget()
 
     def _check(self, heading: str, direction: Direction) -> None:
         found = refusal(direction, self.described.abilities, self._hardware.own_queue)
@@ -147,20 +144,8 @@ class Keeper:
 
     def fetch(self) -> None:
         """The device's milliseconds since the last time."""
-        known = self.described.abilities.series
-        whole = known is not None
-        while known is not None and whole:
-            rows = self._open_driver.series(self._next_row)
-            whole = len(rows.forward) >= known.rows  # else nothing is left but what comes while we ask
-            if rows.first > self._next_row + KEPT_ROWS:
-                for each in self._rows.values():
-                    each.clear()
-            else:  # what the device has forgotten meanwhile is not known
-                for each in self._rows.values():
-                    each.extend([0] * (rows.first - self._next_row))
-            for heading, each in self._rows.items():
-                each.extend(rows.of(heading))
-            self._next_row = rows.first + len(rows.forward)
+        if self._readout is not None:
+            self._readout.fetch(self._open_driver.series, time.monotonic_ns)
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """To one request."""
@@ -175,11 +160,13 @@ class Keeper:
                     return {"ok": True, "changes": self.changes}
                 case "series":
                     return {"ok": True, **self._series(int(request.get("since_ms", 0)))}
+                case "readout":
+                    return {"ok": True, **self._stretches(int(request.get("since", 0)))}
                 case "device" | "stats":
                     self.look()
                     return {"ok": True, **self.told()}
                 case other:
-                    raise RefusedError(f"command {other!r}: write set, changes, series or device")
+                    raise RefusedError(f"command {other!r}: write set, changes, series, readout or device")
         except (ValueError, TypeError, KeyError) as error:
             return {"ok": False, "error": one_line(str(error))}
         except (RefusedError, DriverError) as error:
@@ -219,18 +206,29 @@ class Keeper:
         self.changes.append(made | {"applied_ns": begun - self._began_ns, "took_ns": time.monotonic_ns() - begun})
 
     def _series(self, since: int) -> dict[str, Any]:
-        known = self.described.abilities.series
+        known, readout = self.described.abilities.series, self._fetched()
         if known is None or known.period_ns != NS_PER_MS:
+            raise RefusedError(f"link {self._link.name}: the device tells nothing of its milliseconds")
+        begin, rows = readout.known(since + (readout.next if since < 0 else 0))  # below 0: the last so many
+        columns = {heading: {"out_bytes": each} for heading, each in rows.items()}
+        return {"link": self._link.name, "first_ms": begin, "end_ms": readout.next, **columns}
+
+    def _stretches(self, since: int) -> dict[str, Any]:
+        """`since` below 0: nothing yet, but where to go on."""
+        readout, known = self._fetched(), self.described.abilities.series
+        assert known is not None
+        found = [] if since < 0 else list(readout.stretches(since))
+        return {"link": self._link.name, "period_ns": known.period_ns, "next": readout.next, "stretches": found}
+
+    def _fetched(self) -> Readout:
+        if self._readout is None:
             raise RefusedError(f"link {self._link.name}: the device tells nothing of its milliseconds")
         try:
             self.fetch()
         except DriverError as error:
             self._lost(error)
             raise
-        first = self._next_row - len(self._rows["forward"])
-        begin = max(since + (self._next_row if since < 0 else 0), first)  # below 0: the last so many
-        columns = {h: {"out_bytes": list(each)[begin - first :]} for h, each in self._rows.items()}
-        return {"link": self._link.name, "first_ms": begin, "end_ms": self._next_row, **columns}
+        return self._readout
 
     def close(self) -> None:
         """The device goes back to its defaults, if it answers soon."""

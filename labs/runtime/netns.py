@@ -18,7 +18,7 @@ import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
-from labs.runtime import devices, machines, own, services, spinners
+from labs.runtime import devices, machines, own, readouts, services, spinners
 from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -169,10 +169,12 @@ class NetnsRuntime:
         # It ends when we are killed: nobody would read what it writes, and the next run may write there.
         command = [binary, "launch", "--", binary, "batch", "--state", str(self._state.directory(name))]
         command += ["--program", str(file), "--out", str(directory)]
+        told = readouts.of_devices(self._state.directory(name), self.load(name).plan)
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         said = b""
         with deferred() as check:
             while process.returncode is None:
+                told.fetch()
                 with suppress(subprocess.TimeoutExpired):
                     _, said = process.communicate(timeout=BATCH_POLL_S)
                 try:
@@ -180,6 +182,7 @@ class NetnsRuntime:
                 except (KeyboardInterrupt, SystemExit):
                     # It ends its commands then, and writes what there is; we wait for it.
                     process.send_signal(signal.SIGINT)
+            told.write(directory)
         if process.returncode != 0:
             words = said.decode(errors="replace").strip().splitlines()
             raise LabError(words[-1] if words else f"the program ended with status {process.returncode}")

@@ -22,6 +22,7 @@ class Recorder:
         self.applied[heading] = dict(values)
 
     def sent(self, heading: str, since: int) -> tuple[int, Sequence[int]]:
+        """Of milliseconds 7 to 9, and of all that are asked for later."""
         return max(since, 7), [since, 2, 3]
 
 
@@ -41,7 +42,7 @@ def test_a_box_does_what_it_is_told_in_its_own_words() -> None:
     assert datapath.applied["forward"] == {"rate_bps": 100_000_000, "delay_ns": 50_000_000, "loss_ppb": 0}
     assert datapath.applied["backward"] == {"rate_bps": 10**9, "delay_ns": 0, "loss_ppb": 1_000_000}
     assert made.answer("DELAY? 0") == "DELAY 0 6250000"
-    assert made.answer("MON 1 9 2") == "MON 1 9 9 2"
+    assert made.answer("MON 1 9 2") == "MON 1 9 19 2", "milliseconds are counted from when it was switched on"
     assert made.answer("RESET") == "OK"
     assert made.answer("DELAY? 0") == "DELAY 0 0"
 
