@@ -20,7 +20,8 @@ from pathlib import Path
 import yaml
 
 from labs.runtime.base import LabError
-from labs.runtime.container_engine import ContainerEngine, last_line
+from labs.runtime.container_engine import ContainerEngine
+from labs.runtime.words import last_line
 
 BUILT = Path(__file__).resolve().parents[2] / "target/containerlab/containerlab"
 OLDEST = (0, 60, 0)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import orjson
 
 from labs.runtime.base import LabError
+from labs.runtime.words import last_line
 
 Kind = Literal["docker", "podman"]
 KINDS: tuple[Kind, ...] = ("docker", "podman")
@@ -219,11 +220,6 @@ def _only_absent(said: bytes, *also: str) -> bool:
     """Whether all that an engine complains of are things that are not there."""
     lines = [line.lower() for line in said.decode(errors="replace").splitlines() if line.strip()]
     return bool(lines) and all(any(word in line for word in (*_ABSENT, *also)) for line in lines)
-
-
-def last_line(text: str) -> str:
-    """The last line of a program's words that says anything."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def candidates() -> list[ContainerEngine]:

@@ -37,6 +37,7 @@ from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT
+from labs.runtime.words import last_words
 
 MARK = "EWAN_EXEC"
 """Of the environment of what `exec` runs: a word of its own, by which the process in the container is found."""
@@ -432,7 +433,7 @@ def _is_of(name: str, pid: int) -> bool:
 def _failed(directory: Path) -> str:
     """Why the first of the nodes that failed to set themselves up did; "" where none has failed until now."""
     for path in sorted(directory.glob("nodes/*/failed")):
-        return f"{path.parent.name}: {engines.last_line(path.read_text(errors='replace')) or 'failed without a word'}"
+        return f"{path.parent.name}: {last_words(path) or 'failed without a word'}"
     return ""
 
 

@@ -21,6 +21,7 @@ from labs.hardware import catalogue
 from labs.hardware.settings import differences, read_settings
 from labs.plan import Plan
 from labs.runtime.base import LabError
+from labs.runtime.words import last_words
 
 STARTS_S = 60.0
 POLL_S = 0.02
@@ -55,7 +56,9 @@ def start(directory: Path, identity: str, plan: Plan, check: Callable[[], None])
             while not socket_of(directory, each.link).exists():
                 check()
                 if process.poll() is not None:
-                    raise LabError(_last_words(directory, each.link) or f"link {each.link}: its keeper ended at once")
+                    raise LabError(
+                        last_words(log(directory, each.link)) or f"link {each.link}: its keeper ended at once"
+                    )
                 if time.monotonic() > deadline:
                     raise LabError(f"link {each.link}: its device is not there after {STARTS_S:.0f} s")
                 time.sleep(POLL_S)
@@ -121,11 +124,3 @@ def socket_of(directory: Path, link: str) -> Path:
 def log(directory: Path, link: str) -> Path:
     """The file that the keeper's and the driver's output goes to."""
     return directory / f"device-{link}.log"
-
-
-def _last_words(directory: Path, link: str) -> str:
-    try:
-        lines = log(directory, link).read_text(errors="replace").split("\n")
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -18,12 +18,12 @@ from labs.own import Own
 from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Preparation, Program
+from labs.runtime.words import last_words
 
 LONGEST_S = 60.0
 """For a command to come to its end."""
 POLL_S = 0.02
 OF_CONTAINERS = ("image", "entrypoint", "cmd", "binds", "ports")
-MOST_SAID = 4096
 
 Command = Callable[[str, Sequence[str]], list[str]]
 """A node and words; the command line that runs them in it."""
@@ -103,9 +103,4 @@ def _failed(words: list[str], log: Path, check: Callable[[], None], environment:
         if process.returncode is None:
             process.kill()
             process.wait()
-    return "" if process.returncode == 0 else _last_words(log) or f"ended with status {process.returncode}"
-
-
-def _last_words(log: Path) -> str:
-    said = log.read_bytes()[-MOST_SAID:].decode(errors="replace").splitlines()
-    return next((line.strip() for line in reversed(said) if line.strip()), "")
+    return "" if process.returncode == 0 else last_words(log) or f"ended with status {process.returncode}"

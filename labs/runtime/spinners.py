@@ -19,6 +19,7 @@ import psutil
 
 from labs.plan import Spinner
 from labs.runtime.base import LabError
+from labs.runtime.words import last_words
 
 START_S = 30.0
 POLL_S = 0.005
@@ -89,7 +90,7 @@ def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[
         return True
     except OSError as error:
         reason = error.strerror or str(error)
-    said = last_words(directory, number)
+    said = last_words(log(directory, number))
     if ended:
         raise LabError(f"{name} ended at once: {said or f'status {process.returncode}'}")
     if time.monotonic() > deadline:
@@ -124,15 +125,6 @@ def ended(answer: Mapping[str, Any]) -> str | None:
 def log(directory: Path, number: int) -> Path:
     """The file that a spinner's output goes to."""
     return directory / f"spinner-{number}.log"
-
-
-def last_words(directory: Path, number: int) -> str:
-    """The last line that a spinner wrote."""
-    try:
-        lines = log(directory, number).read_text(errors="replace").split("\n")
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def processes(identity: str) -> dict[int, int]:
