@@ -174,6 +174,21 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
+class Tunnel:
+    """A wire whose other end is on another machine: a VXLAN (RFC 7348), which is the interface `end` of a node here.
+
+    `link` as of a `Wire`. `local` is an address of this machine, `remote` one of the other; `port` is UDP's, at both.
+    """
+
+    link: str
+    end: End
+    vni: int
+    local: str
+    remote: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An emulated link: a node of its own between two neighbours; `forward` goes from a to b.
 
@@ -283,7 +298,11 @@ class Plan:
     hardware: tuple[Hardware, ...] = ()
     """Of each link that is an external emulator; JSON leaves the key out if there are none."""
 
-    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards", "hardware"})
+    tunnels: tuple[Tunnel, ...] = ()
+    """Of the share of a lab that one of several machines has: the wires that end on another one; JSON leaves the key
+    out if there are none."""
+
+    SPARSE: ClassVar[frozenset[str]] = frozenset({"cards", "hardware", "tunnels"})
 
 
 class OtherVersionError(ValueError):

@@ -24,7 +24,7 @@ use crate::fill::{self, Notes};
 use crate::layout::{Layout, PlacedNode};
 use crate::manifest::{self, Manifest};
 use crate::plan::{self, Plan};
-use crate::{cards, down, hosts, parallel, services, vlans};
+use crate::{cards, down, hosts, parallel, services, tunnels, vlans};
 
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
@@ -130,6 +130,10 @@ impl Work<'_> {
         phase("namespaces");
         make_wires(self.layout, &made)?;
         phase("wires");
+        if !self.layout.tunnels.is_empty() {
+            tunnels::make(self.layout, |node| made[node].namespace.as_raw_fd())?;
+            phase("tunnels");
+        }
         if let Some(taken) = taken {
             cards::take(taken, |number| {
                 let (node, port) = self.layout.cards[number];
@@ -148,7 +152,7 @@ impl Work<'_> {
             format: "ewan-applied/1",
             lab: &self.plan.lab,
             namespaces: made.len(),
-            interfaces: 2 * self.layout.wires.len() + self.layout.cards.len(),
+            interfaces: 2 * self.layout.wires.len() + self.layout.cards.len() + self.layout.tunnels.len(),
             warnings: self.notes.take(),
             phases_us: phases,
         };

@@ -113,6 +113,12 @@ pub fn settle(
             }
             continue;
         }
+        if port.tunnelled {
+            // Not a veth: it has offloads of its own.
+            let off = Offloads::of(socket, interface, checksums).and_then(|own| own.off(socket, interface));
+            off.map_err(wrong)?;
+            continue;
+        }
         let known = offloads.get_or_init(|| Offloads::of(socket, interface, checksums));
         let off = known.as_ref().map_err(Clone::clone).and_then(|known| known.off(socket, interface));
         off.map_err(wrong)?;

@@ -5,7 +5,9 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use crate::plan::{Backend, Card, End, Interface, Link, Node, Plan, HEADINGS};
+use ewan_system::netlink::requests::Vxlan;
+
+use crate::plan::{Backend, Card, End, Interface, Link, Node, Plan, Tunnel, HEADINGS};
 use crate::{qdisc, services};
 
 /// As descriptions have it (labs/spec/values.py).
@@ -21,6 +23,8 @@ pub struct Layout<'a> {
     pub wires: Vec<[(usize, usize); 2]>,
     /// Per card of the plan.
     pub cards: Vec<(usize, usize)>,
+    /// Per tunnel of the plan.
+    pub tunnels: Vec<((usize, usize), Vxlan)>,
 }
 
 pub struct PlacedNode<'a> {
@@ -36,6 +40,8 @@ pub struct PlacedPort<'a> {
     pub mac: [u8; 6],
     /// The host's card that it is.
     pub card: Option<&'a Card>,
+    /// Whether it is the end of a tunnel to another machine.
+    pub tunnelled: bool,
 }
 
 /// Letters, digits, '-', '_' and '.', for names become parts of paths.
@@ -114,8 +120,9 @@ impl<'a> Layout<'a> {
                     let why = format!("mtu {}: write {} to {}", interface.mtu, MTUS.start(), MTUS.end());
                     return Err(at(node, interface, &why));
                 }
-                let is = |card: &&Card| card.end.node == node.name && card.end.interface == interface.name;
-                Ok(PlacedPort { interface, index, mac, card: plan.cards.iter().find(is) })
+                let is = |end: &End| end.node == node.name && end.interface == interface.name;
+                let card = plan.cards.iter().find(|card| is(&card.end));
+                Ok(PlacedPort { interface, index, mac, card, tunnelled: plan.tunnels.iter().any(|each| is(&each.end)) })
             });
             let ports = ports.collect::<Result<Vec<_>, String>>()?;
             ports.iter().try_for_each(|port| check_vlans(node, port.interface))?;
@@ -163,14 +170,41 @@ impl<'a> Layout<'a> {
             }
             wired.insert(*place);
         }
+        let mut tunnels = Vec::new();
+        for tunnel in &plan.tunnels {
+            let (place, End { node, interface }) = (find(&tunnel.end)?, &tunnel.end);
+            let made =
+                vxlan(tunnel).map_err(|why| format!("{node}:{interface}: the tunnel of {}: {why}", tunnel.link))?;
+            if !wired.insert(place) {
+                return Err(format!("{node}:{interface} is a tunnel's end, and another wire's or card's too"));
+            }
+            tunnels.push((place, made));
+        }
         for (number, placed) in nodes.iter().enumerate() {
             let alone = |port: &usize| placed.ports[*port].interface.parent().is_none();
             if let Some(port) = (0..placed.ports.len()).filter(alone).find(|port| !wired.contains(&(number, *port))) {
                 return Err(at(placed.node, placed.ports[port].interface, "no wire of the plan ends here"));
             }
         }
-        Ok(Layout { nodes, wires, cards })
+        Ok(Layout { nodes, wires, cards, tunnels })
     }
+}
+
+/// RFC 7348, section 5: 24 bits.
+const VNIS: std::ops::RangeInclusive<u32> = 1..=0xff_ffff;
+
+fn vxlan(tunnel: &Tunnel) -> Result<Vxlan, String> {
+    let (local, remote) = (ip(&tunnel.local)?, ip(&tunnel.remote)?);
+    if local.is_ipv4() != remote.is_ipv4() {
+        return Err(format!("{local} and {remote} are not of one family"));
+    }
+    if !VNIS.contains(&tunnel.vni) {
+        return Err(format!("vni {}: write {} to {}", tunnel.vni, VNIS.start(), VNIS.end()));
+    }
+    if matches!(tunnel.port, 0 | u16::MAX) {
+        return Err(format!("port {}: write 1 to {}", tunnel.port, u16::MAX - 1));
+    }
+    Ok(Vxlan { vni: tunnel.vni, local, remote, port: tunnel.port })
 }
 
 /// An interface that is a VLAN of another one stands after it and has that VLAN alone.
@@ -320,6 +354,33 @@ mod tests {
         assert!(said(&|link| link.backward.rate_bps = 7).starts_with("link core backward: rate_bps 7: write 8000 "));
         let table = said(&|link| link.forward.delay = Delay::Table { delays_ns: vec![1] });
         assert!(table.starts_with("link core forward: netem has no such distribution"), "{table}");
+    }
+
+    #[test]
+    fn a_tunnel_is_a_wire_whose_other_end_is_elsewhere() {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/dumbbell.plan.json");
+        let mut plan = crate::plan::read(std::path::Path::new(golden)).expect("a golden plan");
+        let core = plan.links[0].clone();
+        let cut = plan.wires.iter().position(|wire| wire.b == core.b).expect("its second half");
+        let wire = plan.wires.remove(cut);
+        let alone = Layout::of(&plan).err().unwrap_or_default();
+        assert!(alone.ends_with("no wire of the plan ends here"), "{alone}");
+        let tunnel = |end: End, vni| {
+            let (local, remote) = ("192.0.2.1".into(), "192.0.2.2".into());
+            Tunnel { link: core.name.clone(), end, vni, local, remote, port: 4789 }
+        };
+        plan.tunnels = vec![tunnel(wire.a.clone(), 7), tunnel(wire.b.clone(), 8)];
+        let layout = Layout::of(&plan).map_err(|why| panic!("{why}")).expect("a layout");
+        assert_eq!(layout.tunnels.iter().map(|(_, made)| made.vni).collect::<Vec<_>>(), [7, 8]);
+        let said = |change: &dyn Fn(&mut Tunnel)| {
+            let mut changed = plan.clone();
+            change(&mut changed.tunnels[0]);
+            Layout::of(&changed).err().unwrap_or_default()
+        };
+        assert!(said(&|own| own.vni = 1 << 24).ends_with("vni 16777216: write 1 to 16777215"));
+        assert!(said(&|own| own.remote = "2001:db8::1".into()).ends_with("are not of one family"));
+        assert!(said(&|own| own.end = wire.b.clone()).contains("is a tunnel's end, and another"));
+        assert!(said(&|own| own.port = 0).ends_with("port 0: write 1 to 65534"));
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod process;
 mod qdisc;
 mod ready;
 mod services;
+mod tunnels;
 mod vlans;
 
 #[derive(Parser)]

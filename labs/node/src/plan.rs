@@ -34,6 +34,24 @@ pub struct Plan {
     /// Of each link that is a device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hardware: Vec<Hardware>,
+    /// Of the share of a lab that one of several machines has: the wires that end on another one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<Tunnel>,
+}
+
+/// A wire whose other end is on another machine: the interface `end` is a VXLAN between two addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tunnel {
+    /// The link that the wire is, or is a half of.
+    pub link: String,
+    pub end: End,
+    pub vni: u32,
+    /// Of this machine.
+    pub local: String,
+    pub remote: String,
+    /// UDP, at both.
+    pub port: u16,
 }
 
 /// An interface of a node that is a network card of the host.

@@ -83,6 +83,49 @@ pub fn vlan(batch: &mut Batch, port: &Port, parent: u32, vlan: u16, what: String
     batch.needs("802.1Q (CONFIG_VLAN_8021Q)");
 }
 
+/// A tunnel between two machines (VXLAN, RFC 7348): `vni` tells the tunnels of a UDP port apart.
+pub struct Vxlan {
+    pub vni: u32,
+    pub local: IpAddr,
+    pub remote: IpAddr,
+    pub port: u16,
+}
+
+/// An interface of namespace `namespace` that is a tunnel's end; the tunnel's own packets stay in the socket's namespace.
+///
+/// It learns no addresses: whatever is sent goes to the one other end. Nothing is fragmented on the way. All packets
+/// have one source port, so that a network with several paths keeps them on one, in order.
+pub fn vxlan(batch: &mut Batch, port: &Port, namespace: RawFd, tunnel: &Vxlan, what: String) {
+    const ID: u16 = 1;
+    const GROUP: u16 = 2;
+    const LOCAL: u16 = 4;
+    const LEARNING: u16 = 7;
+    const PORT_RANGE: u16 = 10;
+    const PORT: u16 = 15;
+    const GROUP6: u16 = 16;
+    const LOCAL6: u16 = 17;
+    const DF: u16 = 29;
+    let (group, local) = if tunnel.remote.is_ipv4() { (GROUP, LOCAL) } else { (GROUP6, LOCAL6) };
+    // The upper bound is not used itself.
+    let range = [tunnel.port.to_be_bytes(), tunnel.port.saturating_add(1).to_be_bytes()].concat();
+    batch.add(libc::RTM_NEWLINK, CREATE, &ifinfo(port.index, 0), what, |link| {
+        end(link, port);
+        link.u32(libc::IFLA_NET_NS_FD, namespace as u32);
+        link.nested(libc::IFLA_LINKINFO, &[], |info| {
+            info.text(libc::IFLA_INFO_KIND, "vxlan").nested(libc::IFLA_INFO_DATA, &[], |data| {
+                data.u32(ID, tunnel.vni)
+                    .bytes(group, &octets(tunnel.remote))
+                    .bytes(local, &octets(tunnel.local))
+                    .bytes(LEARNING, &[0])
+                    .bytes(PORT_RANGE, &range)
+                    .bytes(PORT, &tunnel.port.to_be_bytes())
+                    .bytes(DF, &[1]);
+            });
+        });
+    });
+    batch.needs("VXLAN (CONFIG_VXLAN)");
+}
+
 fn end(link: &mut Attributes, port: &Port) {
     link.text(libc::IFLA_IFNAME, port.name)
         .bytes(libc::IFLA_ADDRESS, &port.mac)
