@@ -277,7 +277,7 @@ async def ask(
     longest_s: float,
 ) -> dict[str, Any]:
     """One line of JSON to a Unix socket there, one line back."""
-    line = json.dumps(dict(request), separators=(",", ":")).encode() + b"\n"
+    line = line_of(request)
     async with within(longest_s, f"{who}: no answer from {path}"):
         try:
             reader, writer = await connection.open_unix_connection(path, encoding=None)
@@ -287,19 +287,29 @@ async def ask(
             raise LabError(f"{who}: nobody answers at {path} ({error.reason})") from error
         except (asyncssh.Error, OSError) as error:
             raise lost(who, error) from error
-        answer = bytearray()
+        told = bytearray()
         try:
             writer.write(line)
-            while not answer.endswith(b"\n") and (chunk := await reader.read(_CHUNK)):
-                answer += chunk
-                if len(answer) > ANSWER_BYTES:
+            while not told.endswith(b"\n") and (chunk := await reader.read(_CHUNK)):
+                told += chunk
+                if len(told) > ANSWER_BYTES:
                     raise LabError(f"{who}: {path} gave an answer of more than {ANSWER_BYTES} bytes")
         except (asyncssh.Error, OSError) as error:
             raise lost(who, error) from error
         finally:
             writer.close()
+    return answer(who, path, told)
+
+
+def line_of(request: Mapping[str, Any]) -> bytes:
+    """A request as it is sent."""
+    return json.dumps(dict(request), separators=(",", ":")).encode() + b"\n"
+
+
+def answer(who: str, path: str, line: bytes | bytearray) -> dict[str, Any]:
+    """An answer as it came; LabError when it is none."""
     try:
-        told = json.loads(answer)
+        told = json.loads(line)
     except ValueError as error:
         raise LabError(f"{who}: {path} gave no whole answer") from error
     if not isinstance(told, dict):
