@@ -16,6 +16,7 @@ from generator.nxe.sites import describe, ranges
 from generator.scenario import ScenarioRun
 from generator.scenario.fields import ScenarioDescription, Socket, Step
 from labs.plan import Plan
+from labs.spec.fields import Host
 from labs.spec.patterns import PatternError, members
 
 _LEFT_OUT = ("capture", "stop", "normalise", "compare", "beside", "metrics", "figures", "scales")
@@ -24,12 +25,18 @@ _OF_A_LAB = {"dither": "auto", "emulator": "auto", "routing": "static", "ip": "d
 """Keys of a description that NXE has no element for, with the values that they have in what is read again."""
 
 
+def _is_set(host: Host) -> bool:
+    """Whether a host's settings are other than those of all hosts; a switch that is on is as without a word."""
+    stack = {} if host.stack is None else host.stack.model_dump(exclude_none=True)
+    return bool(host.pacing) or host.machine is not None or any(value != "on" for value in stack.values())
+
+
 def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:
     """The text; DescriptionError for what cannot be said."""
     document = run.document
     if document.events:
         raise run.places.error(("events",), 'NXE has no changes of links: leave "events:" out')
-    if run.spec.description.hosts:
+    if any(_is_set(host) for host in run.spec.description.hosts.values()):
         raise run.spec.error(("hosts",), 'NXE has no settings of hosts: leave "hosts:" out of the lab')
     lab = network(plan)
     root = Element(vocabulary.ROOT)
