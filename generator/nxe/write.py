@@ -15,6 +15,7 @@ from generator.nxe import script, vocabulary
 from generator.nxe.sites import describe, ranges
 from generator.scenario import ScenarioRun
 from generator.scenario.fields import ScenarioDescription, Socket, Step
+from labs.compile.stacks import AS_ALL
 from labs.plan import Plan
 from labs.spec.fields import Host
 from labs.spec.patterns import PatternError, members
@@ -26,9 +27,8 @@ _OF_A_LAB = {"dither": "auto", "emulator": "auto", "routing": "static", "ip": "d
 
 
 def _is_set(host: Host) -> bool:
-    """Whether a host's settings are other than those of all hosts; a switch that is on is as without a word."""
-    stack = {} if host.stack is None else host.stack.model_dump(exclude_none=True)
-    return bool(host.pacing) or host.machine is not None or any(value != "on" for value in stack.values())
+    """Whether a host's settings are other than those of all hosts."""
+    return bool(host.pacing) or host.machine is not None or host.stack not in (None, AS_ALL)
 
 
 def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:
