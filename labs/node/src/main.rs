@@ -41,6 +41,8 @@ mod services;
 mod tunnels;
 mod vlans;
 
+use plan::{End, Tunnel};
+
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
 struct Cli {
@@ -348,9 +350,10 @@ fn spinner_config(
             netns: given.map_or_else(|| plan.netns_path(&link.node), |(_, path)| path.into()),
             port_a: link.port_a.clone(),
             port_b: link.port_b.clone(),
-            mtu: plan.mtu(&link.a)?,
+            mtu: plan.mtu(&End { node: link.node.clone(), interface: link.port_a.clone() })?,
             forward: link.forward.clone(),
             backward: link.backward.clone(),
+            elsewhere_ns: plan.tunnels.iter().find(|tunnel| tunnel.link == link.name).map_or([0; 2], Tunnel::takes_ns),
         })
     });
     Ok(ewan_emulator::datapath::SpinnerConfig {
