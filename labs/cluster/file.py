@@ -1,0 +1,31 @@
+"""The machines that a lab stretches over: where each is, and what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One of them. `ssh`: `host`, `user@host`, `user@host:port`, `[v6]:port`, or a Host of SSH's own configuration."""
+
+    name: str
+    ssh: str
+    interface: str
+    """The network interface there that reaches the other machines."""
+    address: str | None
+    """Of that interface, as the other machines reach it (IPv4 or IPv6); None: its own first one."""
+    cpus: tuple[int, ...] | None
+    """CPUs that the lab may have there; None: all."""
+    sudo: bool
+    """Whether what needs root goes through `sudo -n` there."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """All of them, by the order of their file."""
+
+    machines: tuple[Machine, ...]
+    ssh_config: Path | None
+    """Read in place of ~/.ssh/config, as `ssh -F` does."""
