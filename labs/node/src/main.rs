@@ -37,6 +37,7 @@ mod plan_properties;
 mod process;
 mod qdisc;
 mod ready;
+mod relay;
 mod services;
 mod tunnels;
 mod vlans;
@@ -158,6 +159,28 @@ enum Command {
         state: PathBuf,
         #[arg(long, default_value_t = 120)]
         longest_s: u64,
+    },
+    /// Tell the routes of all nodes of a machine's share of a lab, as JSON
+    #[command(hide = true)]
+    Routes {
+        /// The share's state directory
+        #[arg(long)]
+        state: PathBuf,
+    },
+    /// Say which pairs of hosts the routes of a whole lab carry: those that its machines told of on standard input
+    #[command(hide = true)]
+    Reach {
+        /// The plan of the whole lab
+        #[arg(long)]
+        plan: PathBuf,
+    },
+    /// Hand requests to the spinners of a machine's share of a lab: a line each on standard input, their answers on
+    /// standard output
+    #[command(hide = true)]
+    Relay {
+        /// The share's state directory
+        #[arg(long)]
+        state: PathBuf,
     },
     /// Take a link down or bring it up, wait until the routes have followed, and print how long that took
     Carrier {
@@ -295,6 +318,9 @@ fn run(command: Command) -> Result<(), String> {
         Command::Carrier { state, link, up, down: _, longest_s } => {
             carrier::run(&state, &link, up, std::time::Duration::from_secs(longest_s))
         }
+        Command::Routes { state } => converge::tell(&state, std::io::stdout()),
+        Command::Reach { plan } => converge::judge(&plan, std::io::stdin(), std::io::stdout()),
+        Command::Relay { state } => relay::run(&state, std::io::stdin().lock(), std::io::stdout()),
         Command::Init { rest: _ } => init::run(),
         Command::Launch { command } => Err(process::launch(&command)),
         Command::Ready { lab, node, patience_s } => ready::run(&lab, &node, std::time::Duration::from_secs(patience_s)),
