@@ -58,9 +58,7 @@ class ClusterDescription(Model):
 
     what: ClassVar[str] = "key of a file of machines"
 
-    machines: dict[Name, MachineDescription] = Field(
-        description="by name", min_length=1, max_length=MOST_MACHINES
-    )
+    machines: dict[Name, MachineDescription] = Field(description="by name", min_length=1, max_length=MOST_MACHINES)
     ssh_config: str | None = Field(
         default=None,
         description="SSH's configuration, in place of ~/.ssh/config; relative to this file",

@@ -66,10 +66,14 @@ def place(plan: Plan, cpus: Mapping[str, int], decided: Mapping[str, str]) -> Pl
     stretched = tuple(name for name, link in cut.items() if machine_of[link.a.node] != machine_of[link.b.node])
     # An emulator that a person put on a third machine has tunnels at both sides.
     third = [
-        name for name in cut if machine_of[cut[name].node] not in {machine_of[e.node] for e in (cut[name].a, cut[name].b)}
+        name
+        for name in cut
+        if machine_of[cut[name].node] not in {machine_of[e.node] for e in (cut[name].a, cut[name].b)}
     ]
     if third:
-        raise PlacementError(f"placement: {third[0]}'s emulator is on neither machine of its ends: put it on one of them")
+        raise PlacementError(
+            f"placement: {third[0]}'s emulator is on neither machine of its ends: put it on one of them"
+        )
     return Placement({node.name: machine_of[node.name] for node in plan.nodes}, stretched)
 
 
@@ -153,7 +157,9 @@ def _share_out(
             here = where[number]
             tunnels = {
                 name: sum(
-                    between[min(number, other), max(number, other)] for other in neighbours[number] if where[other] != name
+                    between[min(number, other), max(number, other)]
+                    for other in neighbours[number]
+                    if where[other] != name
                 )
                 for name in machines
             }

@@ -51,10 +51,11 @@ class Shares:
     first_spinner: Mapping[str, int]
     stretched: tuple[Stretched, ...]
 
-    def machine_of_spinner(self, number: int) -> tuple[str, int]:
-        """Machine and the number there of a spinner of the whole plan."""
-        name = max((name for name, first in self.first_spinner.items() if first <= number), key=self.first_spinner.get)  # type: ignore[arg-type]
-        return name, number - self.first_spinner[name]
+
+def machine_of_spinner(first_spinner: Mapping[str, int], number: int) -> tuple[str, int]:
+    """Machine and the number there of a spinner of the whole plan; `first_spinner` as of `Shares`."""
+    name, first = max(((name, at) for name, at in first_spinner.items() if at <= number), key=lambda found: found[1])
+    return name, number - first
 
 
 def stretched(plan: Plan, placement: Placement) -> tuple[Stretched, ...]:
@@ -113,8 +114,9 @@ def split(
         if not own:
             continue
         spun = [link.name for link in plan.links if link.backend == "user" and link.node in own]
-        first[host.name] = len(spinners)
         local, host_cpus = share_out(host.cpus, spun)
+        if local:
+            first[host.name] = len(spinners)
         spinners += local
         shares[host.name] = replace(
             plan,
@@ -128,5 +130,3 @@ def split(
         )
     whole = replace(plan, spinners=tuple(spinners), host_cpus=())
     return Shares(whole, shares, first, crossing)
-
-

@@ -1,0 +1,576 @@
+"""The live runtime over several machines: each has a share of the lab, as namespaces, and wires to others are tunnels.
+
+In: plans, and the machines. Out: labs. Here, where the user types, nothing is made but the lab's state directory, whose
+manifest names the machines before anything is made on them. On a machine only the node binary is needed, which is sent;
+everything goes through SSH, so that nothing listens there but the tunnels' UDP port. A share's state is below SHARES.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from labs import plan as plans
+from labs.cluster import facts as machine_facts
+from labs.cluster import shares, tunnels
+from labs.cluster.facts import Facts
+from labs.cluster.file import Cluster, Machine
+from labs.cluster.placement import Placement, place
+from labs.cluster.records import RECORD, Record
+from labs.compile import HostFacts
+from labs.plan import Plan
+from labs.render.files import hosts as hosts_file
+from labs.runtime import machines, own
+from labs.runtime.base import LabError
+from labs.runtime.binary import node_binary
+from labs.runtime.interrupt import deferred
+from labs.runtime.netns import NetnsRuntime
+from labs.runtime.program import Program
+from labs.runtime.state import DEFAULT_ROOT
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from labs.cluster.ssh import Fleet
+
+SHARES = PurePosixPath("/run/ewan-shares")
+"""On each machine; not where that machine's own labs are."""
+SENT = ".cache/ewan/ewan-node-"
+"""In the home directory of whoever we are there, then the binary's hash."""
+FACTS_S, APPLY_S, ASK_S = 30.0, 300.0, 15.0
+START_S = 30.0
+POLL_S = 0.05
+ROUTES_S = 0.2
+_SPINNER = (
+    'cd / && exec setsid -f env EWAN_SCHED="$5" "$1" link --state "$2" --spinner "$3" --id "$4" '
+    '>"$2/spinner-$3.log" 2>&1 </dev/null'
+)
+_WRITE = 'cat >"$1.new" && mv "$1.new" "$1"'
+
+Show = Callable[[str], None]
+
+
+class ClusterRuntime(NetnsRuntime):
+    """See `labs.runtime.base.Live`. `cluster`: of new labs; those that are up know theirs."""
+
+    def __init__(
+        self,
+        binary: Path | None = None,
+        state: Path = DEFAULT_ROOT,
+        cluster: Cluster | None = None,
+        *,
+        scheduling: str = "",
+        show: Show = lambda progress: None,
+    ) -> None:
+        super().__init__(binary, state)
+        self._cluster = cluster
+        self._scheduling = scheduling
+        self._show = show
+        self._fleets: dict[tuple[Machine, ...], Fleet] = {}
+        self._facts: dict[str, Facts] = {}
+        self._relays: dict[tuple[str, str], Any] = {}
+
+    # Of new labs
+
+    def host_facts(self) -> HostFacts:
+        """What the compiler must know of the machines together: the networks of all of them are in use."""
+        found = self._ask_facts()
+        first = next(iter(found.values()))
+        return HostFacts(
+            cpus=first.cpus,
+            networks=tuple(sorted({network for each in found.values() for network in each.networks})),
+            datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
+        )
+
+    def placement(self, plan: Plan) -> Placement:
+        """Where each node of a plan would be."""
+        cluster = self._known()
+        return place(plan, {name: len(each.cpus) for name, each in self._ask_facts().items()}, cluster.placement)
+
+    def up(self, plan: Plan) -> list[str]:
+        """The machines' facts, the tunnels between them, then each machine's share, side by side."""
+        cluster, binary = self._known(), node_binary(self._wanted)
+        _check_possible(plan)
+        found = self._ask_facts()
+        where = self.placement(plan)
+        fleet = self._fleet(cluster.machines, cluster.ssh_config)
+        used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
+        self._show("sending the node binary")
+        sent = self._send(fleet, used, binary)
+        crossing = shares.stretched(plan, where)
+        measured = self._measure(fleet, sent, found, plan, crossing)
+        warnings = tunnels.check(plan, crossing, measured)
+        gives = [shares.Host(name, found[name].cpus, found[name].address) for name in used]
+        split = shares.split(plan, where, gives, secrets.randbelow(shares.VNIS), tunnels.taken_ns(measured))
+        record = Record(
+            machines=tuple(machine for machine in cluster.machines if machine.name in used),
+            ssh_config=None if cluster.ssh_config is None else str(cluster.ssh_config),
+            binary=sent,
+            machine_of=dict(where.machine_of),
+            first_spinner=dict(split.first_spinner),
+            stretched=split.stretched,
+            tunnels=tuple(measured),
+            kernels={name: found[name].kernel for name in used},
+        )
+        with self._state.locked(), deferred() as check:
+            if plan.lab in self._state.names():
+                raise LabError(
+                    f"lab {plan.lab} exists already, or what is left of it: "
+                    f"remove it with `ewan down {plan.lab}`, or give this one another name"
+                )
+            self._write(plan.lab, split.whole, record)
+            try:
+                warnings += self._make(fleet, record, split, check)
+                self._document(plan.lab, "applied.json", {"warnings": dict.fromkeys(warnings, 1)})
+                return warnings
+            except BaseException as error:
+                left = self._take_down(fleet, plan.lab, record)
+                if isinstance(error, LabError) and left:
+                    raise LabError(f"{error}; {_left(plan.lab, left)}") from None
+                raise
+
+    def _make(self, fleet: Fleet, record: Record, split: shares.Shares, check: Callable[[], None]) -> list[str]:
+        lab, names = split.whole.lab, list(split.of)
+        texts = {name: plans.to_json(share) for name, share in split.of.items()}
+        hosts = hosts_file(split.whole).encode()
+        directory = str(SHARES / lab)
+
+        def apply(name: str) -> list[str]:
+            command = [record.binary[name], "apply", "--plan", "/dev/stdin", "--state", directory]
+            applied = _json(name, fleet[name].run(command, texts[name], longest_s=APPLY_S))
+            _done(name, fleet[name].run(["sh", "-c", _WRITE, "sh", f"{directory}/hosts"], hosts, longest_s=ASK_S))
+            return [f"{name}: {warning}" for warning in applied.get("warnings", {})]
+
+        def spin(name: str) -> None:
+            manifest = _json(name, fleet[name].run(["cat", f"{directory}/manifest.json"], longest_s=ASK_S))
+            for number in range(len(split.of[name].spinners)):
+                words = [record.binary[name], directory, str(number), manifest["id"], self._scheduling]
+                _done(name, fleet[name].run(["sh", "-c", _SPINNER, "sh", *words], longest_s=ASK_S))
+
+        self._show(f"making {len(names)} shares")
+        warnings = [warning for each in _all(fleet, apply, names).values() for warning in each]
+        check()
+        self._show("starting the links")
+        _all(fleet, spin, names)
+        deadline = time.monotonic() + START_S
+        for name in names:
+            for number in range(len(split.of[name].spinners)):
+                while (error := self._silent(lab, record, fleet, name, number)) is not None:
+                    check()
+                    if time.monotonic() > deadline:
+                        log = fleet[name].run(["tail", "-n", "1", f"{directory}/spinner-{number}.log"], longest_s=ASK_S)
+                        said = log.stdout.decode(errors="replace").strip()
+                        raise LabError(f"machine {name}: spinner {number} does not answer: {said or error}")
+                    time.sleep(POLL_S)
+        return list(dict.fromkeys(warnings))
+
+    def _silent(self, lab: str, record: Record, fleet: Fleet, machine: str, number: int) -> str | None:
+        try:
+            self._relay(lab, record, fleet, machine, number, {"command": "stats"})
+        except LabError as error:
+            return str(error)
+        return None
+
+    def _measure(
+        self,
+        fleet: Fleet,
+        sent: Mapping[str, str],
+        found: Mapping[str, Facts],
+        plan: Plan,
+        crossing: Sequence[shares.Stretched],
+    ) -> list[tunnels.Measured]:
+        links = {link.name: link for link in plan.links}
+        wanted: dict[tuple[str, str], int] = {}
+        order = list(found)
+        for each in crossing:
+            first, second = sorted((each.near_machine, each.far_machine), key=order.index)
+            mtu = tunnels.mtu_of(plan, links[each.link])
+            wanted[first, second] = max(mtu, wanted.get((first, second), 0))
+        measured = []
+        for number, ((first, second), mtu) in enumerate(wanted.items(), 1):
+            self._show(f"measuring the tunnel between {first} and {second} ({number} of {len(wanted)})")
+            measured.append(self._measure_one(fleet, sent, found, first, second, mtu))
+        return measured
+
+    def _measure_one(
+        self, fleet: Fleet, sent: Mapping[str, str], found: Mapping[str, Facts], first: str, second: str, mtu: int
+    ) -> tunnels.Measured:
+        common = {"format": "ewan-stretch/1", "vni": secrets.randbelow(shares.VNIS - 1) + 1, "port": shares.PORT}
+        common["mtu"] = mtu
+
+        def request(here: str, there: str) -> bytes:
+            return orjson.dumps(common | {"local": found[here].address, "remote": found[there].address}) + b"\n"
+
+        answering = fleet[second].start([sent[second], "stretch", "answer"])
+        try:
+            answering.write(request(second, first))
+            ready = answering.line(longest_s=FACTS_S)
+            if b"ready" not in ready:
+                raise LabError(f"machine {second}: {answering.last_words() or 'the tunnel could not be made'}")
+            command = [sent[first], "stretch", "measure"]
+            told = _json(first, fleet[first].run(command, request(first, second), longest_s=APPLY_S))
+        finally:
+            answering.end()
+        return tunnels.read(first, second, told)
+
+    def _send(self, fleet: Fleet, names: Sequence[str], binary: Path) -> dict[str, str]:
+        data = binary.read_bytes()
+        name = SENT + hashlib.sha256(data).hexdigest()
+
+        def send(machine: str) -> str:
+            path = str(PurePosixPath(self._facts[machine].home) / name)
+            fleet[machine].put(data, path, 0o755)
+            return path
+
+        return _all(fleet, send, names)
+
+    # Of labs that are up
+
+    def down(self, name: str) -> dict[str, Any]:
+        """Each machine removes its share; one that cannot be reached keeps it, and is named until it was reached."""
+        with self._state.locked(), deferred():
+            record = self._record(name)
+            if record is None:
+                shutil.rmtree(self._state.directory(name), ignore_errors=True)
+                return {"lab": name, "namespaces": [], "processes": [], "paths": [], "spinners": []}
+            fleet = self._fleet(record.machines, record.config, missing=True)
+            removed: dict[str, Any] = {"lab": name, "namespaces": [], "processes": [], "paths": [], "spinners": []}
+            left = self._take_down(fleet, name, record, removed)
+        if left:
+            raise LabError(_left(name, left))
+        return removed
+
+    def _take_down(
+        self, fleet: Fleet, lab: str, record: Record, removed: dict[str, Any] | None = None
+    ) -> dict[str, LabError]:
+        """The machines that could not remove their shares; the lab's own record goes with the last one."""
+        directory = str(SHARES / lab)
+
+        def remove(name: str) -> dict[str, Any]:
+            told = _json(name, fleet[name].run([record.binary[name], "down", "--state", directory], longest_s=APPLY_S))
+            fleet[name].run(["rmdir", str(SHARES)], longest_s=ASK_S)  # the last lab's; it stays where others are
+            return told
+
+        for relay in self._relays.values():
+            relay.end()
+        self._relays.clear()
+        results = fleet.each(remove, [machine.name for machine in record.machines])
+        left = {name: told for name, told in results.items() if isinstance(told, LabError)}
+        for told in results.values():
+            if removed is not None and not isinstance(told, LabError):
+                for key in ("namespaces", "processes", "paths", "spinners"):
+                    removed[key] += told.get(key, [])
+        if left:
+            self._document(lab, "manifest.json", record.manifest(lab, only=frozenset(left)))
+        else:
+            shutil.rmtree(self._state.directory(lab), ignore_errors=True)
+        return left
+
+    def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        """On the node's machine, on this terminal."""
+        record = self._must(name)
+        machine = record.machine_of.get(node)
+        if machine is None:
+            known = ", ".join(list(record.machine_of)[:10])
+            raise LabError(f"lab {name} has no node {node}; it has {known}")
+        fleet = self._fleet(record.machines, record.config)
+        command = [record.binary[machine], "exec", "--state", str(SHARES / name), node, "--", *argv]
+        return fleet[machine].terminal(command)
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks the spinner on its machine; it numbers its own from 0."""
+        record = self._must(name)
+        number = target if isinstance(target, int) else self._serving(name, target)
+        if number is None or number < 0:
+            raise LabError(f"link {target} is not one of our own back end")
+        fleet = self._fleet(record.machines, record.config)
+        machine, local = record.machine_of_spinner(number)
+        return self._relay(name, record, fleet, machine, local, request)
+
+    def _relay(
+        self, lab: str, record: Record, fleet: Fleet, machine: str, number: int, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        relay = self._relays.get((lab, machine))
+        if relay is None:
+            command = [record.binary[machine], "relay", "--state", str(SHARES / lab)]
+            relay = self._relays[lab, machine] = fleet[machine].start(command)
+        try:
+            relay.write(orjson.dumps({"spinner": number, "request": dict(request)}) + b"\n")
+            answer: dict[str, Any] = orjson.loads(relay.line(longest_s=ASK_S))
+        except (LabError, orjson.JSONDecodeError) as error:
+            with suppress(LabError):
+                relay.end()
+            self._relays.pop((lab, machine), None)
+            said = f"{error}" if isinstance(error, LabError) else "it gave no whole answer"
+            raise LabError(f"lab {lab}: machine {machine} does not answer: {said}") from None
+        if answer.get("silent"):
+            raise LabError(
+                f"lab {lab}: spinner {number} of machine {machine} does not answer ({answer['error']}), its links are "
+                f"dead: remove the lab with `ewan down {lab}` and bring it up again"
+            )
+        if not answer.get("ok"):
+            raise LabError(str(answer.get("error", f"spinner {number} of machine {machine} refused")))
+        return answer
+
+    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+        """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
+        loaded = self.load(name)
+        if loaded.plan.routing == "static":
+            return {}
+        record = self._must(name)
+        begun = time.monotonic()
+        started: float | None = None
+        while True:
+            reach, ages_ns = self._reach(name, record)
+            now = time.monotonic()
+            started = min(started or now, now - max(ages_ns, default=0) / 1e9)
+            settled = not reach["unreachable"] and not reach["astray"]
+            if settled or now - begun > longest_s:
+                return {
+                    "format": "ewan-routing/1",
+                    "protocol": loaded.plan.routing,
+                    "converged": settled,
+                    "after_ns": round((now - started) * 1e9),
+                    "waited_ns": round((now - begun) * 1e9),
+                    **reach,
+                }
+            time.sleep(ROUTES_S)
+
+    def _reach(self, name: str, record: Record) -> tuple[dict[str, Any], list[int]]:
+        """What the routes of all machines make of the pairs, and for how long routers run on each."""
+        fleet = self._fleet(record.machines, record.config)
+
+        def ask(machine: str) -> dict[str, Any]:
+            command = [record.binary[machine], "routes", "--state", str(SHARES / name)]
+            return _json(machine, fleet[machine].run(command, longest_s=ASK_S))
+
+        told = _all(fleet, ask, [machine.name for machine in record.machines])
+        tables = {node: table for each in told.values() for node, table in each["tables"].items()}
+        ages = [each["now_ns"] - each["started_ns"] for each in told.values() if each["started_ns"] is not None]
+        import subprocess
+
+        plan = self._state.directory(name) / "plan.json"
+        command = [str(node_binary(self._wanted)), "reach", "--plan", str(plan)]
+        done = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
+        if done.returncode != 0:
+            raise LabError(done.stderr.decode(errors="replace").strip())
+        return orjson.loads(done.stdout), ages
+
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+        """Both machines of a stretched link take the carrier of what is theirs, and the routes of all are watched."""
+        record, plan = self._must(name), self.load(name).plan
+        found = next((each for each in plan.links if each.name == link), None)
+        if found is None:
+            raise LabError(f"lab {name} has no link {link}; it has {', '.join(each.name for each in plan.links[:10])}")
+        fleet = self._fleet(record.machines, record.config)
+        crossing = [each for each in record.stretched if each.link == link]
+        names = [record.machine_of[found.node], *(each.far_machine for each in crossing)]
+        begun = time.monotonic()
+
+        def change(machine: str) -> None:
+            words = ["carrier", "--state", str(SHARES / name), "--link", link, "--up" if up else "--down"]
+            command = [record.binary[machine], *words, "--longest-s", "0"]
+            _done(machine, fleet[machine].run(command, longest_s=APPLY_S))
+
+        _all(fleet, change, names)
+        down = (self._state.document(name, "down.json") or {}).get("links", [])
+        down = [each for each in down if each != link] + ([] if up else [link])
+        self._document(name, "down.json", {"links": down})
+        while True:
+            reach, _ = self._reach(name, record)
+            now = time.monotonic()
+            settled = not reach["unreachable"] and (plan.routing != "static" or True)
+            if settled or plan.routing == "static" or now - begun > longest_s:
+                recovered = round((now - begun) * 1e9) if settled else None
+                return {
+                    "recovered_ns": recovered,
+                    "unreachable": reach["unreachable"],
+                    "cut_off": reach["cut_off"],
+                }
+            time.sleep(ROUTES_S)
+
+    def batch(self, name: str, program: Program, directory: Path) -> None:
+        """Not over several machines yet: a program's two ends are one process's."""
+        raise LabError(
+            f"lab {name} stretches over several machines, where programs are run by hand: ewan exec NODE -- COMMAND; "
+            "a measurement of ours has both of its ends on one machine"
+        )
+
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Not from here: the packets are on another machine."""
+        record = self._must(name)
+        where = record.machine_of.get(nodes[0], "its machine") if nodes else "its machine"
+        raise LabError(
+            f"lab {name} stretches over several machines: capture on {where} itself: "
+            f"ewan exec {nodes[0] if nodes else 'NODE'} -- tcpdump -w FILE"
+        )
+
+    def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
+        """None: hosts that are machines of their own are refused."""
+        return {}
+
+    def versions(self, name: str) -> dict[str, str]:
+        """The runtime, and each machine's kernel."""
+        record = self._must(name)
+        return {"runtime": "cluster"} | {f"kernel of {machine}": kernel for machine, kernel in record.kernels.items()}
+
+    def status(self, name: str) -> dict[str, Any]:
+        """Also `machines`: of each its SSH target, its nodes, and what is wrong with it."""
+        status = super().status(name)
+        record = self._record(name)
+        if record is None:
+            return status
+        told = []
+        fleet = self._fleet(record.machines, record.config, missing=True)
+        for machine in record.machines:
+            error = fleet[machine.name].dead
+            nodes = [node for node, where in record.machine_of.items() if where == machine.name]
+            told.append({"machine": machine.name, "ssh": machine.ssh, "nodes": nodes, "error": error or None})
+        status["machines"] = told
+        dead = [f"machine {each['machine']}: {each['error']}" for each in told if each["error"]]
+        if dead:
+            return status | {"state": "incomplete", "note": "; ".join(dead)}
+        return status
+
+    def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
+        """Which namespaces are there is asked of each machine; processes in them are not told."""
+        record = self._must(plan.lab)
+        fleet = self._fleet(record.machines, record.config, missing=True)
+
+        def ask(machine: str) -> frozenset[str]:
+            told = fleet[machine].run(["ls", "/run/netns"], longest_s=ASK_S)
+            return frozenset(told.stdout.decode(errors="replace").split())
+
+        results = fleet.each(ask, [machine.name for machine in record.machines])
+        there = {name: frozenset() if isinstance(told, LabError) else told for name, told in results.items()}
+        return [
+            {
+                "name": node.name,
+                "kind": node.kind,
+                "machine": record.machine_of[node.name],
+                "addresses": [address for interface in node.interfaces for address in interface.addresses],
+                "up": f"ewan-{plan.lab}-{node.name}" in there[record.machine_of[node.name]],
+                "pids": [],
+            }
+            for node in plan.nodes
+        ]
+
+    def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
+        return {}
+
+    def _known(self) -> Cluster:
+        if self._cluster is None:
+            raise LabError("which machines? write --machines FILE")
+        return self._cluster
+
+    def _ask_facts(self) -> dict[str, Facts]:
+        if not self._facts:
+            cluster = self._known()
+            fleet = self._fleet(cluster.machines, cluster.ssh_config)
+            of = {machine.name: machine for machine in cluster.machines}
+            self._show("asking the machines what they have")
+
+            def ask(name: str) -> Facts:
+                command = ["sh", "-c", machine_facts.SCRIPT, "sh", of[name].interface]
+                told = fleet[name].run(command, longest_s=FACTS_S)
+                _done(name, told)
+                return machine_facts.read(of[name], told.stdout.decode(errors="replace"))
+
+            self._facts = _all(fleet, ask, list(of))
+            machine_facts.check_together(self._facts)
+        return self._facts
+
+    def _fleet(self, wanted: tuple[Machine, ...], config: Path | None, *, missing: bool = False) -> Fleet:
+        """Connections to the machines, kept until this process ends. `missing`: some may be out of reach."""
+        from labs.cluster.ssh import Fleet
+
+        fleet = self._fleets.get(wanted)
+        if fleet is None:
+            self._show("connecting to the machines")
+            fleet = self._fleets[wanted] = Fleet(wanted, config, missing=missing)
+            fleet.__enter__()
+        return fleet
+
+    def _record(self, name: str) -> Record | None:
+        document = self._state.document(name, RECORD) or self._state.document(name, "manifest.json")
+        return None if document is None else Record.from_data(document)
+
+    def _must(self, name: str) -> Record:
+        record = self._record(name)
+        if record is None:
+            raise self._absent(name)
+        return record
+
+    def _write(self, lab: str, plan: Plan, record: Record) -> None:
+        """The manifest first: whoever removes the lab goes by it."""
+        directory = self._state.directory(lab)
+        try:
+            directory.mkdir(parents=True)
+        except OSError as error:
+            raise LabError(f"{directory}: {error.strerror}") from None
+        self._document(lab, "manifest.json", record.manifest(lab))
+        self._document(lab, RECORD, record.to_data())
+        (directory / "plan.json").write_bytes(plans.to_json(plan))
+
+    def _document(self, lab: str, name: str, data: Mapping[str, Any]) -> None:
+        path = self._state.directory(lab) / name
+        unfinished = path.with_name(f".{name}.new")
+        try:
+            unfinished.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+            unfinished.replace(path)
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror}") from None
+
+
+def _check_possible(plan: Plan) -> None:
+    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
+    for found, what in (
+        (plan.hardware, "a link that is a device"),
+        (plan.cards, "a network card of one machine"),
+        (machines.of(plan), "a host that is a machine of its own"),
+    ):
+        if found:
+            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
+    if own.needs_containers(plan):
+        raise LabError(
+            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
+        )
+
+
+def _all(fleet: Fleet, function: Callable[[str], Any], names: Sequence[str]) -> dict[str, Any]:
+    """`function` for all machines side by side; the first one's error, if one fails."""
+    results = fleet.each(function, list(names))
+    for told in results.values():
+        if isinstance(told, LabError):
+            raise told
+    return results
+
+
+def _done(machine: str, told: Any) -> None:
+    if told.returncode != 0:
+        words = told.stderr.decode(errors="replace").strip().splitlines()
+        raise LabError(f"machine {machine}: {words[-1] if words else f'a command ended with status {told.returncode}'}")
+
+
+def _json(machine: str, told: Any) -> dict[str, Any]:
+    _done(machine, told)
+    try:
+        found: dict[str, Any] = orjson.loads(told.stdout)
+    except orjson.JSONDecodeError:
+        raise LabError(f"machine {machine} gave no whole answer") from None
+    return found
+
+
+def _left(lab: str, left: Mapping[str, LabError]) -> str:
+    said = "; ".join(str(error) for error in left.values())
+    return f"{said}: what lab {lab} has there is left: `ewan down {lab}` again when it can be reached"
