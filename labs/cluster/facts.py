@@ -17,7 +17,6 @@ from labs.runtime.base import LabError
 SCRIPT = r"""
 section() { printf '\n== %s\n' "$1"; }
 section user; id -u
-section home; printf '%s\n' "$HOME"
 section kernel; uname -srm
 section cpus; sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status
 section ipv4; cat /proc/net/route
@@ -39,7 +38,6 @@ class Facts:
     """`address`: as the other machines reach it; `mtu`: of the interface that they reach, bytes of an IP packet."""
 
     machine: str
-    home: str
     kernel: str
     cpus: tuple[int, ...]
     networks: tuple[str, ...]
@@ -60,7 +58,7 @@ def read(machine: Machine, text: str) -> Facts:
             else f'write "sudo: true", or root@{machine.ssh}'
         )
         raise LabError(f"machine {name}: making a lab needs root, and {machine.ssh} is another user there: {remedy}")
-    system, release, architecture = (said.get("kernel", "").split() + ["", "", ""])[:3]
+    system, release, architecture = [*said.get("kernel", "").split(), "", "", ""][:3]
     if system != "Linux" or architecture != ARCHITECTURE:
         raise LabError(f"machine {name} runs {system} on {architecture}: a lab needs Linux on {ARCHITECTURE}")
     usable = listed(said.get("cpus", ""))
@@ -74,7 +72,6 @@ def read(machine: Machine, text: str) -> Facts:
         raise LabError(f"machine {name} has no interface {machine.interface}: write one that `ip link` shows there")
     return Facts(
         name,
-        said.get("home", ""),
         release,
         machine.cpus or usable,
         tuple(networks_of(said.get("ipv4", "").splitlines(), said.get("ipv6", "").splitlines())),

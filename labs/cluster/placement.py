@@ -31,7 +31,7 @@ class PlacementError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`machine_of`: of each node. `stretched`: the links that cross from one machine to another, in the plan's order."""
+    """`machine_of`: of each node; `stretched`: the links that cross from machine to machine, in the plan's order."""
 
     machine_of: Mapping[str, str]
     stretched: tuple[str, ...]
@@ -53,11 +53,11 @@ def place(plan: Plan, cpus: Mapping[str, int], decided: Mapping[str, str]) -> Pl
     parts = _parts(plan, cut)
     part_of = {node: number for number, part in enumerate(parts) for node in part}
     fixed, free = _decided(plan, parts, part_of, emulators, decided)
-    between = Counter(
-        tuple(sorted((part_of[link.a.node], part_of[link.b.node])))
-        for link in cut.values()
-        if part_of[link.a.node] != part_of[link.b.node]
-    )
+    between: Counter[tuple[int, int]] = Counter()
+    for link in cut.values():
+        a, b = sorted((part_of[link.a.node], part_of[link.b.node]))
+        if a != b:
+            between[a, b] += 1
     kinds = {node.name: node.kind for node in plan.nodes}
     work = [sum(WORK[kinds[node]] for node in part) for part in parts]
     where = _share_out(work, between, cpus, fixed)
@@ -133,7 +133,7 @@ def _decided(
 def _share_out(
     work: Sequence[int], between: Mapping[tuple[int, int], int], cpus: Mapping[str, int], fixed: Mapping[int, str]
 ) -> list[str]:
-    """A machine for each part: neighbours after each other until a machine has its share, then whatever saves tunnels."""
+    """A machine for each part: neighbours together until a machine has its share, then whatever saves tunnels."""
     machines = list(cpus)
     total = sum(work)
     most = {name: total * count / sum(cpus.values()) for name, count in cpus.items()}

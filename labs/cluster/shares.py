@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from labs.cluster.placement import Placement
 from labs.compile.placement import share_out
-from labs.plan import End, Plan, Tunnel
+from labs.plan import End, Plan, Spinner, Tunnel
 
 PORT = 14789
 """UDP. Not VXLAN's own 4789, which overlays of others use; containerlab takes the same."""
@@ -108,7 +108,7 @@ def split(
             tunnels[here].append(made)
     shares: dict[str, Plan] = {}
     first: dict[str, int] = {}
-    spinners = []
+    spinners: list[Spinner] = []
     for host in hosts:
         own = placement.nodes_on(host.name)
         if not own:

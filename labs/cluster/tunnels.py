@@ -1,7 +1,7 @@
-"""What a tunnel between two machines does to packets, measured before a lab is made over it, and what a lab makes of it.
+"""What a tunnel between two machines does to packets, measured before a lab is made over it. Pure.
 
 In: what `ewan-node stretch` told of the tunnel between two machines, a plan, where its nodes are. Out: what the links
-over a tunnel leave out of their delays; LabError for a link that cannot lie over it, warnings for what it may lack. Pure.
+over a tunnel leave out of their delays; LabError for a link that cannot lie over it, warnings for what it may lack.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from labs.plan import Link, Plan
 from labs.runtime.base import LabError
 from labs.stages import Direction, TraceRows
 from labs.stages.delay import least_ns
-from labs.units import Duration, Rate, Size, about
+from labs.units import Duration, Rate, about
 
 CLOCKS_APART_NS = 1_000_000_000
 """Machines whose clocks differ by more have clocks that nobody sets."""
@@ -135,8 +135,8 @@ def _check_way(plan: Plan, link: Link, heading: str, direction: Direction, way: 
     mtu = mtu_of(plan, link)
     if way.mtu < mtu:
         raise LabError(
-            f"link {link.name} carries packets of {Size(mtu)}, and {tunnel} packets of {Size(way.mtu)} at most: "
-            f'write "mtu: {way.mtu}B", or give the network between the machines a larger one'
+            f"link {link.name} carries packets of {mtu} bytes, and {tunnel} of {way.mtu} at most: "
+            f'write "mtu: {way.mtu}", or give the network between the machines a larger one'
         )
 
 

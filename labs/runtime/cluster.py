@@ -7,24 +7,23 @@ everything goes through SSH, so that nothing listens there but the tunnels' UDP 
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from labs import plan as plans
-from labs.cluster import facts as machine_facts
-from labs.cluster import shares, tunnels
+from labs.cluster import making, shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster, Machine
 from labs.cluster.placement import Placement, place
 from labs.cluster.records import RECORD, Record
+from labs.cluster.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
 from labs.compile import HostFacts
 from labs.plan import Plan
 from labs.render.files import hosts as hosts_file
@@ -37,23 +36,10 @@ from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    import subprocess
+    from labs.cluster.ssh import Fleet, Remote
 
-    from labs.cluster.ssh import Fleet
-
-SHARES = PurePosixPath("/run/ewan-shares")
-"""On each machine; not where that machine's own labs are."""
-SENT = ".cache/ewan/ewan-node-"
-"""In the home directory of whoever we are there, then the binary's hash."""
-FACTS_S, APPLY_S, ASK_S = 30.0, 300.0, 15.0
-START_S = 30.0
-POLL_S = 0.05
 ROUTES_S = 0.2
-_SPINNER = (
-    'cd / && exec setsid -f env EWAN_SCHED="$5" "$1" link --state "$2" --spinner "$3" --id "$4" '
-    '>"$2/spinner-$3.log" 2>&1 </dev/null'
-)
-_WRITE = 'cat >"$1.new" && mv "$1.new" "$1"'
+"""Between two looks at the routes of all machines."""
 
 Show = Callable[[str], None]
 
@@ -76,7 +62,7 @@ class ClusterRuntime(NetnsRuntime):
         self._show = show
         self._fleets: dict[tuple[Machine, ...], Fleet] = {}
         self._facts: dict[str, Facts] = {}
-        self._relays: dict[tuple[str, str], Any] = {}
+        self._relays: dict[str, Relays] = {}
 
     # Of new labs
 
@@ -104,9 +90,9 @@ class ClusterRuntime(NetnsRuntime):
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
         used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
         self._show("sending the node binary")
-        sent = self._send(fleet, used, binary)
+        sent = making.send(fleet, used, binary)
         crossing = shares.stretched(plan, where)
-        measured = self._measure(fleet, sent, found, plan, crossing)
+        measured = making.measure(fleet, sent, found, plan, crossing, self._show)
         warnings = tunnels.check(plan, crossing, measured)
         gives = [shares.Host(name, found[name].cpus, found[name].address) for name in used]
         split = shares.split(plan, where, gives, secrets.randbelow(shares.VNIS), tunnels.taken_ns(measured))
@@ -126,9 +112,11 @@ class ClusterRuntime(NetnsRuntime):
                     f"lab {plan.lab} exists already, or what is left of it: "
                     f"remove it with `ewan down {plan.lab}`, or give this one another name"
                 )
+            making.check_absent(fleet, used, plan.lab)
             self._write(plan.lab, split.whole, record)
             try:
-                warnings += self._make(fleet, record, split, check)
+                hosts = hosts_file(split.whole)
+                warnings += making.make(fleet, sent, split, hosts, self._scheduling, check, self._show)
                 self._document(plan.lab, "applied.json", {"warnings": dict.fromkeys(warnings, 1)})
                 return warnings
             except BaseException as error:
@@ -136,101 +124,6 @@ class ClusterRuntime(NetnsRuntime):
                 if isinstance(error, LabError) and left:
                     raise LabError(f"{error}; {_left(plan.lab, left)}") from None
                 raise
-
-    def _make(self, fleet: Fleet, record: Record, split: shares.Shares, check: Callable[[], None]) -> list[str]:
-        lab, names = split.whole.lab, list(split.of)
-        texts = {name: plans.to_json(share) for name, share in split.of.items()}
-        hosts = hosts_file(split.whole).encode()
-        directory = str(SHARES / lab)
-
-        def apply(name: str) -> list[str]:
-            command = [record.binary[name], "apply", "--plan", "/dev/stdin", "--state", directory]
-            applied = _json(name, fleet[name].run(command, texts[name], longest_s=APPLY_S))
-            _done(name, fleet[name].run(["sh", "-c", _WRITE, "sh", f"{directory}/hosts"], hosts, longest_s=ASK_S))
-            return [f"{name}: {warning}" for warning in applied.get("warnings", {})]
-
-        def spin(name: str) -> None:
-            manifest = _json(name, fleet[name].run(["cat", f"{directory}/manifest.json"], longest_s=ASK_S))
-            for number in range(len(split.of[name].spinners)):
-                words = [record.binary[name], directory, str(number), manifest["id"], self._scheduling]
-                _done(name, fleet[name].run(["sh", "-c", _SPINNER, "sh", *words], longest_s=ASK_S))
-
-        self._show(f"making {len(names)} shares")
-        warnings = [warning for each in _all(fleet, apply, names).values() for warning in each]
-        check()
-        self._show("starting the links")
-        _all(fleet, spin, names)
-        deadline = time.monotonic() + START_S
-        for name in names:
-            for number in range(len(split.of[name].spinners)):
-                while (error := self._silent(lab, record, fleet, name, number)) is not None:
-                    check()
-                    if time.monotonic() > deadline:
-                        log = fleet[name].run(["tail", "-n", "1", f"{directory}/spinner-{number}.log"], longest_s=ASK_S)
-                        said = log.stdout.decode(errors="replace").strip()
-                        raise LabError(f"machine {name}: spinner {number} does not answer: {said or error}")
-                    time.sleep(POLL_S)
-        return list(dict.fromkeys(warnings))
-
-    def _silent(self, lab: str, record: Record, fleet: Fleet, machine: str, number: int) -> str | None:
-        try:
-            self._relay(lab, record, fleet, machine, number, {"command": "stats"})
-        except LabError as error:
-            return str(error)
-        return None
-
-    def _measure(
-        self,
-        fleet: Fleet,
-        sent: Mapping[str, str],
-        found: Mapping[str, Facts],
-        plan: Plan,
-        crossing: Sequence[shares.Stretched],
-    ) -> list[tunnels.Measured]:
-        links = {link.name: link for link in plan.links}
-        wanted: dict[tuple[str, str], int] = {}
-        order = list(found)
-        for each in crossing:
-            first, second = sorted((each.near_machine, each.far_machine), key=order.index)
-            mtu = tunnels.mtu_of(plan, links[each.link])
-            wanted[first, second] = max(mtu, wanted.get((first, second), 0))
-        measured = []
-        for number, ((first, second), mtu) in enumerate(wanted.items(), 1):
-            self._show(f"measuring the tunnel between {first} and {second} ({number} of {len(wanted)})")
-            measured.append(self._measure_one(fleet, sent, found, first, second, mtu))
-        return measured
-
-    def _measure_one(
-        self, fleet: Fleet, sent: Mapping[str, str], found: Mapping[str, Facts], first: str, second: str, mtu: int
-    ) -> tunnels.Measured:
-        common = {"format": "ewan-stretch/1", "vni": secrets.randbelow(shares.VNIS - 1) + 1, "port": shares.PORT}
-        common["mtu"] = mtu
-
-        def request(here: str, there: str) -> bytes:
-            return orjson.dumps(common | {"local": found[here].address, "remote": found[there].address}) + b"\n"
-
-        answering = fleet[second].start([sent[second], "stretch", "answer"])
-        try:
-            answering.write(request(second, first))
-            ready = answering.line(longest_s=FACTS_S)
-            if b"ready" not in ready:
-                raise LabError(f"machine {second}: {answering.last_words() or 'the tunnel could not be made'}")
-            command = [sent[first], "stretch", "measure"]
-            told = _json(first, fleet[first].run(command, request(first, second), longest_s=APPLY_S))
-        finally:
-            answering.end()
-        return tunnels.read(first, second, told)
-
-    def _send(self, fleet: Fleet, names: Sequence[str], binary: Path) -> dict[str, str]:
-        data = binary.read_bytes()
-        name = SENT + hashlib.sha256(data).hexdigest()
-
-        def send(machine: str) -> str:
-            path = str(PurePosixPath(self._facts[machine].home) / name)
-            fleet[machine].put(data, path, 0o755)
-            return path
-
-        return _all(fleet, send, names)
 
     # Of labs that are up
 
@@ -252,17 +145,10 @@ class ClusterRuntime(NetnsRuntime):
         self, fleet: Fleet, lab: str, record: Record, removed: dict[str, Any] | None = None
     ) -> dict[str, LabError]:
         """The machines that could not remove their shares; the lab's own record goes with the last one."""
-        directory = str(SHARES / lab)
-
-        def remove(name: str) -> dict[str, Any]:
-            told = _json(name, fleet[name].run([record.binary[name], "down", "--state", directory], longest_s=APPLY_S))
-            fleet[name].run(["rmdir", str(SHARES)], longest_s=ASK_S)  # the last lab's; it stays where others are
-            return told
-
-        for relay in self._relays.values():
-            relay.end()
-        self._relays.clear()
-        results = fleet.each(remove, [machine.name for machine in record.machines])
+        relays = self._relays.pop(lab, None)
+        if relays is not None:
+            relays.close()
+        results = making.remove(fleet, record.binary, lab, [machine.name for machine in record.machines])
         left = {name: told for name, told in results.items() if isinstance(told, LabError)}
         for told in results.values():
             if removed is not None and not isinstance(told, LabError):
@@ -283,7 +169,8 @@ class ClusterRuntime(NetnsRuntime):
             raise LabError(f"lab {name} has no node {node}; it has {known}")
         fleet = self._fleet(record.machines, record.config)
         command = [record.binary[machine], "exec", "--state", str(SHARES / name), node, "--", *argv]
-        return fleet[machine].terminal(command)
+        status: int = fleet[machine].terminal(command)
+        return status
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Asks the spinner on its machine; it numbers its own from 0."""
@@ -291,34 +178,12 @@ class ClusterRuntime(NetnsRuntime):
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None or number < 0:
             raise LabError(f"link {target} is not one of our own back end")
-        fleet = self._fleet(record.machines, record.config)
         machine, local = record.machine_of_spinner(number)
-        return self._relay(name, record, fleet, machine, local, request)
-
-    def _relay(
-        self, lab: str, record: Record, fleet: Fleet, machine: str, number: int, request: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        relay = self._relays.get((lab, machine))
-        if relay is None:
-            command = [record.binary[machine], "relay", "--state", str(SHARES / lab)]
-            relay = self._relays[lab, machine] = fleet[machine].start(command)
-        try:
-            relay.write(orjson.dumps({"spinner": number, "request": dict(request)}) + b"\n")
-            answer: dict[str, Any] = orjson.loads(relay.line(longest_s=ASK_S))
-        except (LabError, orjson.JSONDecodeError) as error:
-            with suppress(LabError):
-                relay.end()
-            self._relays.pop((lab, machine), None)
-            said = f"{error}" if isinstance(error, LabError) else "it gave no whole answer"
-            raise LabError(f"lab {lab}: machine {machine} does not answer: {said}") from None
-        if answer.get("silent"):
-            raise LabError(
-                f"lab {lab}: spinner {number} of machine {machine} does not answer ({answer['error']}), its links are "
-                f"dead: remove the lab with `ewan down {lab}` and bring it up again"
-            )
-        if not answer.get("ok"):
-            raise LabError(str(answer.get("error", f"spinner {number} of machine {machine} refused")))
-        return answer
+        relays = self._relays.get(name)
+        if relays is None:
+            fleet = self._fleet(record.machines, record.config)
+            relays = self._relays[name] = Relays(fleet, name, record.binary)
+        return relays.ask(machine, local, request)
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
@@ -348,21 +213,20 @@ class ClusterRuntime(NetnsRuntime):
         """What the routes of all machines make of the pairs, and for how long routers run on each."""
         fleet = self._fleet(record.machines, record.config)
 
-        def ask(machine: str) -> dict[str, Any]:
-            command = [record.binary[machine], "routes", "--state", str(SHARES / name)]
-            return _json(machine, fleet[machine].run(command, longest_s=ASK_S))
+        def ask(remote: Remote) -> dict[str, Any]:
+            command = [record.binary[remote.name], "routes", "--state", str(SHARES / name)]
+            return json_of(remote.name, remote.run(command, longest_s=ASK_S))
 
-        told = _all(fleet, ask, [machine.name for machine in record.machines])
+        told = all_of(fleet, ask, [machine.name for machine in record.machines])
         tables = {node: table for each in told.values() for node, table in each["tables"].items()}
         ages = [each["now_ns"] - each["started_ns"] for each in told.values() if each["started_ns"] is not None]
-        import subprocess
-
         plan = self._state.directory(name) / "plan.json"
         command = [str(node_binary(self._wanted)), "reach", "--plan", str(plan)]
-        done = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
-        if done.returncode != 0:
-            raise LabError(done.stderr.decode(errors="replace").strip())
-        return orjson.loads(done.stdout), ages
+        answer = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
+        if answer.returncode != 0:
+            raise LabError(answer.stderr.decode(errors="replace").strip())
+        reach: dict[str, Any] = orjson.loads(answer.stdout)
+        return reach, ages
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """Both machines of a stretched link take the carrier of what is theirs, and the routes of all are watched."""
@@ -375,19 +239,19 @@ class ClusterRuntime(NetnsRuntime):
         names = [record.machine_of[found.node], *(each.far_machine for each in crossing)]
         begun = time.monotonic()
 
-        def change(machine: str) -> None:
+        def change(remote: Remote) -> None:
             words = ["carrier", "--state", str(SHARES / name), "--link", link, "--up" if up else "--down"]
-            command = [record.binary[machine], *words, "--longest-s", "0"]
-            _done(machine, fleet[machine].run(command, longest_s=APPLY_S))
+            command = [record.binary[remote.name], *words, "--longest-s", "0"]
+            done(remote.name, remote.run(command, longest_s=WORK_S))
 
-        _all(fleet, change, names)
+        all_of(fleet, change, names)
         down = (self._state.document(name, "down.json") or {}).get("links", [])
         down = [each for each in down if each != link] + ([] if up else [link])
         self._document(name, "down.json", {"links": down})
         while True:
             reach, _ = self._reach(name, record)
             now = time.monotonic()
-            settled = not reach["unreachable"] and (plan.routing != "static" or True)
+            settled = not reach["unreachable"]
             if settled or plan.routing == "static" or now - begun > longest_s:
                 recovered = round((now - begun) * 1e9) if settled else None
                 return {
@@ -433,7 +297,8 @@ class ClusterRuntime(NetnsRuntime):
         told = []
         fleet = self._fleet(record.machines, record.config, missing=True)
         for machine in record.machines:
-            error = fleet[machine.name].dead
+            absent = fleet.absent.get(machine.name)
+            error = str(absent) if absent is not None else "the connection was lost" if fleet[machine.name].dead else ""
             nodes = [node for node, where in record.machine_of.items() if where == machine.name]
             told.append({"machine": machine.name, "ssh": machine.ssh, "nodes": nodes, "error": error or None})
         status["machines"] = told
@@ -447,8 +312,8 @@ class ClusterRuntime(NetnsRuntime):
         record = self._must(plan.lab)
         fleet = self._fleet(record.machines, record.config, missing=True)
 
-        def ask(machine: str) -> frozenset[str]:
-            told = fleet[machine].run(["ls", "/run/netns"], longest_s=ASK_S)
+        def ask(remote: Remote) -> frozenset[str]:
+            told = remote.run(["ls", "/run/netns"], longest_s=ASK_S)
             return frozenset(told.stdout.decode(errors="replace").split())
 
         results = fleet.each(ask, [machine.name for machine in record.machines])
@@ -477,17 +342,8 @@ class ClusterRuntime(NetnsRuntime):
         if not self._facts:
             cluster = self._known()
             fleet = self._fleet(cluster.machines, cluster.ssh_config)
-            of = {machine.name: machine for machine in cluster.machines}
             self._show("asking the machines what they have")
-
-            def ask(name: str) -> Facts:
-                command = ["sh", "-c", machine_facts.SCRIPT, "sh", of[name].interface]
-                told = fleet[name].run(command, longest_s=FACTS_S)
-                _done(name, told)
-                return machine_facts.read(of[name], told.stdout.decode(errors="replace"))
-
-            self._facts = _all(fleet, ask, list(of))
-            machine_facts.check_together(self._facts)
+            self._facts = making.facts(fleet, cluster)
         return self._facts
 
     def _fleet(self, wanted: tuple[Machine, ...], config: Path | None, *, missing: bool = False) -> Fleet:
@@ -497,7 +353,7 @@ class ClusterRuntime(NetnsRuntime):
         fleet = self._fleets.get(wanted)
         if fleet is None:
             self._show("connecting to the machines")
-            fleet = self._fleets[wanted] = Fleet(wanted, config, missing=missing)
+            fleet = self._fleets[wanted] = Fleet(wanted, config, all_needed=not missing)
             fleet.__enter__()
         return fleet
 
@@ -545,30 +401,6 @@ def _check_possible(plan: Plan) -> None:
         raise LabError(
             f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
         )
-
-
-def _all(fleet: Fleet, function: Callable[[str], Any], names: Sequence[str]) -> dict[str, Any]:
-    """`function` for all machines side by side; the first one's error, if one fails."""
-    results = fleet.each(function, list(names))
-    for told in results.values():
-        if isinstance(told, LabError):
-            raise told
-    return results
-
-
-def _done(machine: str, told: Any) -> None:
-    if told.returncode != 0:
-        words = told.stderr.decode(errors="replace").strip().splitlines()
-        raise LabError(f"machine {machine}: {words[-1] if words else f'a command ended with status {told.returncode}'}")
-
-
-def _json(machine: str, told: Any) -> dict[str, Any]:
-    _done(machine, told)
-    try:
-        found: dict[str, Any] = orjson.loads(told.stdout)
-    except orjson.JSONDecodeError:
-        raise LabError(f"machine {machine} gave no whole answer") from None
-    return found
 
 
 def _left(lab: str, left: Mapping[str, LabError]) -> str:
