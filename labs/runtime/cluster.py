@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -42,6 +42,15 @@ ROUTES_S = 0.2
 """Between two looks at the routes of all machines."""
 
 Show = Callable[[str], None]
+
+
+class Prepared(NamedTuple):
+    """A lab that could be made."""
+
+    fleet: Fleet
+    shares: shares.Shares
+    record: Record
+    warnings: tuple[str, ...]
 
 
 class ClusterRuntime(NetnsRuntime):
@@ -81,8 +90,8 @@ class ClusterRuntime(NetnsRuntime):
         cluster = self._known()
         return place(plan, {name: len(each.cpus) for name, each in self._ask_facts().items()}, cluster.placement)
 
-    def up(self, plan: Plan) -> list[str]:
-        """The machines' facts, the tunnels between them, then each machine's share, side by side."""
+    def prepare(self, plan: Plan) -> Prepared:
+        """What would be made: machines are asked, tunnels between them measured; nothing stays on them but the binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
         _check_possible(plan)
         found = self._ask_facts()
@@ -106,13 +115,19 @@ class ClusterRuntime(NetnsRuntime):
             tunnels=tuple(measured),
             kernels={name: found[name].kernel for name in used},
         )
+        return Prepared(fleet, split, record, tuple(warnings))
+
+    def up(self, plan: Plan) -> list[str]:
+        """The machines' facts, the tunnels between them, then each machine's share, side by side."""
+        fleet, split, record, said = self.prepare(plan)
+        warnings, sent = list(said), record.binary
         with self._state.locked(), deferred() as check:
             if plan.lab in self._state.names():
                 raise LabError(
                     f"lab {plan.lab} exists already, or what is left of it: "
                     f"remove it with `ewan down {plan.lab}`, or give this one another name"
                 )
-            making.check_absent(fleet, used, plan.lab)
+            making.check_absent(fleet, list(split.of), plan.lab)
             self._write(plan.lab, split.whole, record)
             try:
                 hosts = hosts_file(split.whole)
