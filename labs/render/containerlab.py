@@ -274,9 +274,9 @@ def _links(plan: Plan) -> list[dict[str, Any]]:
         else:
             links.append({"endpoints": _Flow(f"{node}:{interface}" for node, interface in ends), "mtu": mtu})
     for tunnel in plan.tunnels:
-        end = _Inline({"node": tunnel.end.node, "interface": tunnel.end.interface})
+        far = _Inline({"node": tunnel.end.node, "interface": tunnel.end.interface})
         where = {"remote": tunnel.remote, "vni": tunnel.vni, "udp-port": tunnel.port}
-        links.append({"type": "vxlan", "endpoint": end, **where, "mtu": mtus[tunnel.end.node, tunnel.end.interface]})
+        links.append({"type": "vxlan", "endpoint": far, **where, "mtu": mtus[tunnel.end.node, tunnel.end.interface]})
     return links
 
 

@@ -91,7 +91,7 @@ class ClusterRuntime(NetnsRuntime):
         return place(plan, {name: len(each.cpus) for name, each in self._ask_facts().items()}, cluster.placement)
 
     def prepare(self, plan: Plan) -> Prepared:
-        """What would be made: machines are asked, tunnels between them measured; nothing stays on them but the binary."""
+        """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
         _check_possible(plan)
         found = self._ask_facts()
