@@ -136,7 +136,7 @@ def make(
         applied = json_of(remote.name, remote.run(command, texts[remote.name], longest_s=WORK_S))
         words = ["sh", "-c", _WRITE, "sh", f"{directory}/hosts"]
         done(remote.name, remote.run(words, hosts.encode(), longest_s=ASK_S))
-        return [f"{remote.name}: {warning}" for warning in applied.get("warnings", {})]
+        return list(applied.get("warnings", {}))
 
     def spin(remote: Remote) -> None:
         manifest = json_of(remote.name, remote.run(["cat", f"{directory}/manifest.json"], longest_s=ASK_S))
@@ -145,7 +145,7 @@ def make(
             done(remote.name, remote.run(["sh", "-c", _SPINNER, "sh", *words], longest_s=ASK_S))
 
     show(f"making the shares of {', '.join(names)}")
-    warnings = [warning for each in all_of(fleet, apply, names).values() for warning in each]
+    said = all_of(fleet, apply, names)
     check()
     show("starting the links")
     all_of(fleet, spin, names)
@@ -154,7 +154,8 @@ def make(
         _wait(fleet, relays, split, check)
     finally:
         relays.close()
-    return list(dict.fromkeys(warnings))
+    every = dict.fromkeys(warning for each in said.values() for warning in each)
+    return [f"{', '.join(name for name in names if warning in said[name])}: {warning}" for warning in every]
 
 
 def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[], None]) -> None:
