@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 mod request;
-pub(crate) mod stats;
+pub mod stats;
 mod tcp;
 mod udp;
 

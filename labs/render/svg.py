@@ -82,7 +82,8 @@ def picture(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) ->
     scale = 1.0
     for growth in range(MOST_GROWTHS):
         at = {name: (x * scale, y * scale) for name, (x, y) in natural.items()}
-        labels, names, told = _labelled(plan, edges, at, words, growth >= BESIDE_ALONE)
+        ground = GROUND if machine_of else 0.0
+        labels, names, told = _labelled(plan, edges, at, words, growth >= BESIDE_ALONE, ground)
         if not labels.crowded:
             break
         scale *= GROWTH
@@ -98,14 +99,14 @@ def bottlenecks(plan: Plan) -> dict[str, int]:
 
 
 def _labelled(
-    plan: Plan, edges: Sequence[Edge], at: dict[str, Point], words: dict[str, list[str]], upon: bool
+    plan: Plan, edges: Sequence[Edge], at: dict[str, Point], words: dict[str, list[str]], upon: bool, ground: float
 ) -> tuple[Labels, dict[str, Box], dict[str, Box]]:
     """Boxes for the names of nodes, and for the words of links."""
     labels = Labels([(at[edge.a], at[edge.b]) for edge in edges], upon)
     shown = [node for node in plan.nodes if node.kind != "emulator"]
     labels.taken += [Box(*at[node.name], 2 * SIZES[node.kind], 2 * SIZES[node.kind]) for node in shown]
     named = [node for node in shown if words or node.kind == "router"]
-    names = {node.name: labels.at_node(at[node.name], SIZES[node.kind], node.name) for node in named}
+    names = {node.name: labels.at_node(at[node.name], SIZES[node.kind] + ground, node.name) for node in named}
     told = {edge.name: edge for edge in edges if words.get(edge.name)}
     boxes = {name: labels.at_line((at[edge.a], at[edge.b]), words[name]) for name, edge in told.items()}
     return labels, names, boxes
