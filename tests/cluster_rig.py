@@ -19,11 +19,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from labs.cluster.file import Cluster, Machine
+from labs.compile import HostFacts, compile
+from labs.plan import to_json
+from labs.runtime.binary import node_binary
+from labs.spec import from_template
+from labs.units import Duration
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -57,6 +63,8 @@ def _within(namespace: int, *words: str, text: str | None = None) -> str:
 class _Namespace:
     """A network namespace without a name, there while its process is."""
 
+    _carried: subprocess.Popen[bytes] | None = None
+
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "ip link set lo up && echo ready; exec cat"],
@@ -67,9 +75,19 @@ class _Namespace:
         assert self._process.stdout.readline() == b"ready\n", "there is no network namespace"
         self.pid = self._process.pid
 
+    def carry(self, command: Sequence[str], ready: Path) -> None:
+        """Starts a program that belongs to the namespace, and waits for a file of its."""
+        environment = {**os.environ, "EWAN_SCHED": "shared"}
+        self._carried = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=_end_with_us)
+        end = time.monotonic() + 10
+        while not ready.exists():
+            assert self._carried.poll() is None and time.monotonic() < end, f"{command[0]} {command[1]} does not run"
+            time.sleep(0.01)
+
     def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        for process in filter(None, (self._carried, self._process)):
+            process.kill()
+            process.communicate()
 
 
 class _Running:
@@ -123,6 +141,7 @@ class Rig:
         self.user_key = directory / "user_key"
         self.file = directory / "machines.yaml"
         self._running: dict[str, _Running] = {}
+        self._cables: list[_Namespace] = []
         self._switch = _Namespace()
         self._coordinator = _Namespace()
         _within(
@@ -195,6 +214,29 @@ class Rig:
         # "add" makes that "delete" finds it.
         _within(self._switch.pid, "nft", "add table netdev loss; delete table netdev loss")
 
+    def slow(self, name: str, delay: str) -> None:
+        """A longer cable: packets to the machine and from it take so long, over one of our own links."""
+        far, cable = self._running[name].process.pid, _Namespace()
+        self._cables.append(cable)
+        _within(self._switch.pid, "ip", "link", "delete", name)
+        self._plug(name, far, cable.pid, "eth0")
+        ends = f"type veth peer name eth1 mtu {self.mtu} netns {cable.pid}"
+        bridged = f"link add {name} mtu {self.mtu} {ends}\nlink set {name} master bridge up\n"
+        _within(self._switch.pid, "ip", "-batch", "-", text=bridged)
+        # As in a lab: what crosses a link of ours has its checksums, and no packet holds several segments.
+        for pid, interface in ((self._switch.pid, name), (far, INTERFACE), (cable.pid, "eth0"), (cable.pid, "eth1")):
+            _within(pid, "ip", "link", "set", interface, "gso_max_segs", "1", "up")
+            _within(pid, "ethtool", "-K", interface, "tx", "off", "gso", "off", "gro", "off", "tso", "off")
+        settings = {"rtt": str(Duration(2 * Duration.parse(delay).ns)), "rate": "10Gbit/s", "mtu": str(self.mtu)}
+        plan = compile(
+            from_template("dumbbell", settings), HostFacts(cpus=(max(os.sched_getaffinity(0)),), networks=())
+        )
+        state = self.directory / f"cable-{name}"
+        state.mkdir()
+        (state / "plan.json").write_bytes(to_json(plan))
+        words = ["link", "--state", str(state), "--spinner", "0", "--id", "cable"]
+        cable.carry([str(node_binary()), *words, "--netns", f"core=/proc/{cable.pid}/ns/net"], state / "spinner-0.sock")
+
     def narrow(self, mtu: int, names: Sequence[str] | None = None) -> None:
         """The network swallows larger packets to and from these machines; their interfaces do not know it."""
         for name in names or self.names:
@@ -203,16 +245,25 @@ class Rig:
     def close(self) -> None:
         for running in self._running.values():
             running.close()
+        for cable in self._cables:
+            cable.close()
         self._coordinator.close()
         self._switch.close()
 
-    def _plug(self, name: str, namespace: int) -> None:
-        """A cable from the bridge to an interface in a namespace, with its addresses."""
+    def _plug(self, name: str, namespace: int, board: int | None = None, port: str = "") -> None:
+        """A cable from the bridge to an interface in a namespace, with its addresses.
+
+        `board`: from the interface `port` of that namespace, in place of the bridge.
+        """
         # The same card after each boot: the others remember its address.
         card = f"02:00:00:00:00:{[*self.names, COORDINATOR].index(name) + 1:02x}"
         ends = f"type veth peer name {INTERFACE} address {card} mtu {self.mtu} netns {namespace}"
-        bridged = f"link add {name} mtu {self.mtu} {ends}\nlink set {name} master bridge up\n"
-        _within(self._switch.pid, "ip", "-batch", "-", text=bridged)
+        if board is None:
+            board, port, joined = self._switch.pid, name, "master bridge"
+        else:
+            joined = ""
+        wired = f"link add {port} mtu {self.mtu} {ends}\nlink set {port} {joined} up\n"
+        _within(board, "ip", "-batch", "-", text=wired)
         lines = ["link set lo up", f"link set {INTERFACE} up"]
         lines.append(f"address add {self.address_4[name]}/{NETWORK_4.prefixlen} dev {INTERFACE}")
         if name in self.address_6:
@@ -275,6 +326,11 @@ class Rig:
     def key(path: Path) -> None:
         """A new pair of keys: `path`, and `path` with .pub."""
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)], check=True)
+
+
+def _end_with_us() -> None:
+    """Before a program begins: it gets SIGKILL when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, 9)
 
 
 def _enter(namespace: int) -> None:

@@ -30,6 +30,8 @@ Show = Callable[[str], None]
 
 SENT = "~/.cache/ewan/ewan-node-"
 """On each machine, then the binary's hash."""
+TIMED = {"packets": 500, "interval_ns": 1_000_000, "rate_bytes": 4_000_000}
+"""What goes through each tunnel to measure it: half a second of packets, and a burst each way."""
 START_S = 30.0
 POLL_S = 0.05
 _SPINNER = (
@@ -84,7 +86,7 @@ def measure(
 
 def _measure_one(fleet: Fleet, binary: Mapping[str, str], first: Facts, second: Facts, mtu: int) -> tunnels.Measured:
     vni = secrets.randbelow(shares.VNIS - 1) + 1
-    common: dict[str, Any] = {"format": "ewan-stretch/1", "vni": vni, "port": shares.PORT, "mtu": mtu}
+    common: dict[str, Any] = {"format": "ewan-stretch/1", "vni": vni, "port": shares.PORT, "mtu": mtu, **TIMED}
 
     def request(here: Facts, there: Facts) -> bytes:
         return orjson.dumps(common | {"local": here.address, "remote": there.address}) + b"\n"

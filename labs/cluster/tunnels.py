@@ -31,7 +31,8 @@ class Way:
     p50_ns: int
     p99_ns: int
     mtu: int
-    rate_bps: int
+    rate_bps: int | None
+    """Payload of a short burst; None where too little of it came."""
     sent: int
     lost: int
 
@@ -74,7 +75,7 @@ def read(first: str, second: str, told: Mapping[str, Any]) -> Measured:
             half,
             most,
             int(told[f"mtu_{side}"]),
-            round(told[f"rate_{side}_bps"]),
+            told[f"rate_{side}_bps"],
             int(told["sent"]),
             int(told[f"lost_{side}"]),
         )
@@ -144,7 +145,7 @@ def _warnings(link: Link, direction: Direction, way: Way, tunnel: str) -> list[s
     found = []
     if way.lost:
         found.append(f"{tunnel} lost {way.lost} of {way.sent} packets: so will {link.name}")
-    if way.rate_bps < direction.rate_bps:
+    if way.rate_bps is not None and way.rate_bps < direction.rate_bps:
         found.append(f"{tunnel} carried {Rate(way.rate_bps)}, and {link.name} has {Rate(direction.rate_bps)}")
     return found
 

@@ -147,8 +147,8 @@ def told(ahead: int = 5_000_000, **changes: Any) -> dict[str, Any]:
         "lost_back": 0,
         "mtu_there": 1500,
         "mtu_back": 1500,
-        "rate_there_bps": 2e9,
-        "rate_back_bps": 2e9,
+        "rate_there_bps": 2_000_000_000,
+        "rate_back_bps": 2_000_000_000,
     } | changes
 
 
@@ -176,7 +176,7 @@ def test_a_link_that_cannot_lie_over_its_tunnel_is_refused_with_what_to_write() 
 def test_what_packets_will_notice_of_a_tunnel_is_said() -> None:
     ahead = 2_000_000_000
     far = {"there_ns": told(ahead)["there_ns"], "back_ns": told(ahead)["back_ns"], "offset_ns": ahead}
-    said = checked(lost_there=12, rate_back_bps=3e8, **far)
+    said = checked(lost_there=12, rate_back_bps=300_000_000, **far)
     assert any("lost 12 of 1000 packets: so will core" in line for line in said)
     assert any("from two to one carried 300Mbit/s, and core has 1Gbit/s" in line for line in said)
     assert any("the clocks of one and two are 2" in line for line in said)
