@@ -141,7 +141,7 @@ class Rig:
         self.user_key = directory / "user_key"
         self.file = directory / "machines.yaml"
         self._running: dict[str, _Running] = {}
-        self._cables: list[_Namespace] = []
+        self._cables: dict[str, _Namespace] = {}
         self._switch = _Namespace()
         self._coordinator = _Namespace()
         _within(
@@ -214,10 +214,20 @@ class Rig:
         # "add" makes that "delete" finds it.
         _within(self._switch.pid, "nft", "add table netdev loss; delete table netdev loss")
 
-    def slow(self, name: str, delay: str) -> None:
+    @contextmanager
+    def slow(self, name: str, delay: str) -> Iterator[None]:
         """A longer cable: packets to the machine and from it take so long, over one of our own links."""
-        far, cable = self._running[name].process.pid, _Namespace()
-        self._cables.append(cable)
+        self._lengthen(name, delay)
+        try:
+            yield
+        finally:
+            self._cables.pop(name).close()
+            _within(self._switch.pid, "sh", "-c", f"while ip link show {name}; do sleep 0.01; done 2>/dev/null")
+            self._plug(name, self.namespace(name))
+
+    def _lengthen(self, name: str, delay: str) -> None:
+        far, cable = self.namespace(name), _Namespace()
+        self._cables[name] = cable
         _within(self._switch.pid, "ip", "link", "delete", name)
         self._plug(name, far, cable.pid, "eth0")
         ends = f"type veth peer name eth1 mtu {self.mtu} netns {cable.pid}"
@@ -245,7 +255,7 @@ class Rig:
     def close(self) -> None:
         for running in self._running.values():
             running.close()
-        for cable in self._cables:
+        for cable in self._cables.values():
             cable.close()
         self._coordinator.close()
         self._switch.close()
@@ -306,8 +316,16 @@ class Rig:
         self.key(place / "host_key")
         shutil.copy(f"{self.user_key}.pub", place / "authorized_keys")
         homes = {name: f"/run/machine/home/{name}" for name in users}
-        (etc / "passwd").write_text("".join(f"{n}:x:{i}:{i}::{homes[n]}:/bin/sh\n" for n, i in users.items()))
-        (etc / "group").write_text("".join(f"{name}:x:{number}:\n" for name, number in users.items()))
+        own = {
+            "passwd": "".join(f"{name}:x:{number}:{number}::{homes[name]}:/bin/sh\n" for name, number in users.items()),
+            "group": "".join(f"{name}:x:{number}:\n" for name, number in users.items()),
+        }
+        for name, text in own.items():
+            # What daemons of the host's packages run as.
+            others = [
+                line for line in Path("/etc", name).read_text().splitlines(True) if line.split(":")[0] not in users
+            ]
+            (etc / name).write_text(text + "".join(others))
         (etc / "shadow").write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in users))
         (etc / "sudoers").write_text(f"root ALL=(ALL) ALL\n{WORKER} ALL=(ALL) NOPASSWD: ALL\n{GUEST} ALL=(ALL) ALL\n")
         (etc / "sudoers").chmod(0o440)

@@ -22,6 +22,7 @@ from labs.cluster.file import Cluster
 from labs.cluster.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
 from labs.plan import Plan
 from labs.runtime.base import LabError
+from labs.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from labs.cluster.ssh import Fleet, Remote
@@ -30,7 +31,7 @@ Show = Callable[[str], None]
 
 SENT = "~/.cache/ewan/ewan-node-"
 """On each machine, then the binary's hash."""
-TIMED = {"packets": 500, "interval_ns": 1_000_000, "rate_bytes": 4_000_000}
+TIMED = {"packets": 500, "interval_ns": NS_PER_MS, "rate_bytes": 4 << 20}
 """What goes through each tunnel to measure it: half a second of packets, and a burst each way."""
 START_S = 30.0
 POLL_S = 0.05

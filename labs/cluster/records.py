@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from labs.cluster.file import Machine
+from labs.cluster.formats import MANIFEST
 from labs.cluster.shares import Stretched, machine_of_spinner
 from labs.cluster.tunnels import Measured
 from labs.runtime.base import LabError
 from labs.typed import read_typed
-
-FORMAT = "ewan-cluster/1"
-"""Of the manifest of a lab over several machines."""
-RECORD = "cluster.json"
-"""The record's file in the lab's state directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ class Record:
     def manifest(self, lab: str, only: frozenset[str] | None = None) -> dict[str, Any]:
         """What the lab owns: shares on machines; `only`: those that are left."""
         left = tuple(each for each in self.machines if only is None or each.name in only)
-        return {"format": FORMAT, "lab": lab, "id": "", "record": replace(self, machines=left).to_data()}
+        return {"format": MANIFEST, "lab": lab, "id": "", "record": replace(self, machines=left).to_data()}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Record:

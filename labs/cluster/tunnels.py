@@ -15,9 +15,9 @@ from labs.plan import Link, Plan
 from labs.runtime.base import LabError
 from labs.stages import Direction, TraceRows
 from labs.stages.delay import least_ns
-from labs.units import Duration, Rate, about
+from labs.units import NS_PER_SECOND, Duration, Rate, about
 
-CLOCKS_APART_NS = 1_000_000_000
+CLOCKS_APART_NS = NS_PER_SECOND
 """Machines whose clocks differ by more have clocks that nobody sets."""
 _ROWS_DELAY = 2
 """Of a trace's row, the place of its delay."""

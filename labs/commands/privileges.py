@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 
-from labs.cluster.records import RECORD
+from labs.cluster.formats import RECORD
 from labs.commands.errors import Refused
 from labs.context import PRESERVED, ROOT, Context
 

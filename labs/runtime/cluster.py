@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,10 +19,12 @@ from labs import plan as plans
 from labs.cluster import making, shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster, Machine
+from labs.cluster.formats import RECORD
 from labs.cluster.placement import Placement, place
-from labs.cluster.records import RECORD, Record
-from labs.cluster.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
-from labs.compile import HostFacts
+from labs.cluster.records import Record
+from labs.cluster.routes import Routes
+from labs.cluster.talking import ASK_S, SHARES, Relays
+from labs.compile.facts import HostFacts
 from labs.plan import Plan
 from labs.render.files import hosts as hosts_file
 from labs.runtime import machines, own
@@ -36,10 +36,9 @@ from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT
 
 if TYPE_CHECKING:
-    from labs.cluster.ssh import Fleet, Remote
+    import subprocess
 
-ROUTES_S = 0.2
-"""Between two looks at the routes of all machines."""
+    from labs.cluster.ssh import Fleet, Remote
 
 Show = Callable[[str], None]
 
@@ -63,11 +62,13 @@ class ClusterRuntime(NetnsRuntime):
         cluster: Cluster | None = None,
         *,
         scheduling: str = "",
+        connect_s: float | None = None,
         show: Show = lambda progress: None,
     ) -> None:
         super().__init__(binary, state)
         self._cluster = cluster
         self._scheduling = scheduling
+        self._connect_s = connect_s
         self._show = show
         self._fleets: dict[tuple[Machine, ...], Fleet] = {}
         self._facts: dict[str, Facts] = {}
@@ -177,7 +178,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
         """On the node's machine, on this terminal."""
-        record = self._must(name)
+        record = self.record(name)
         machine = record.machine_of.get(node)
         if machine is None:
             known = ", ".join(list(record.machine_of)[:10])
@@ -189,7 +190,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Asks the spinner on its machine; it numbers its own from 0."""
-        record = self._must(name)
+        record = self.record(name)
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None or number < 0:
             raise LabError(f"link {target} is not one of our own back end")
@@ -202,79 +203,24 @@ class ClusterRuntime(NetnsRuntime):
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
-        loaded = self.load(name)
-        if loaded.plan.routing == "static":
-            return {}
-        record = self._must(name)
-        begun = time.monotonic()
-        started: float | None = None
-        while True:
-            reach, ages_ns = self._reach(name, record)
-            now = time.monotonic()
-            started = min(started or now, now - max(ages_ns, default=0) / 1e9)
-            settled = not reach["unreachable"] and not reach["astray"]
-            if settled or now - begun > longest_s:
-                return {
-                    "format": "ewan-routing/1",
-                    "protocol": loaded.plan.routing,
-                    "converged": settled,
-                    "after_ns": round((now - started) * 1e9),
-                    "waited_ns": round((now - begun) * 1e9),
-                    **reach,
-                }
-            time.sleep(ROUTES_S)
-
-    def _reach(self, name: str, record: Record) -> tuple[dict[str, Any], list[int]]:
-        """What the routes of all machines make of the pairs, and for how long routers run on each."""
-        fleet = self._fleet(record.machines, record.config)
-
-        def ask(remote: Remote) -> dict[str, Any]:
-            command = [record.binary[remote.name], "routes", "--state", str(SHARES / name)]
-            return json_of(remote.name, remote.run(command, longest_s=ASK_S))
-
-        told = all_of(fleet, ask, [machine.name for machine in record.machines])
-        tables = {node: table for each in told.values() for node, table in each["tables"].items()}
-        ages = [each["now_ns"] - each["started_ns"] for each in told.values() if each["started_ns"] is not None]
-        plan = self._state.directory(name) / "plan.json"
-        command = [str(node_binary(self._wanted)), "reach", "--plan", str(plan)]
-        answer = subprocess.run(command, input=orjson.dumps(tables), capture_output=True)
-        if answer.returncode != 0:
-            raise LabError(answer.stderr.decode(errors="replace").strip())
-        reach: dict[str, Any] = orjson.loads(answer.stdout)
-        return reach, ages
+        plan = self.load(name).plan
+        return {} if plan.routing == "static" else self._routes_of(plan).settle(longest_s)
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
         """Both machines of a stretched link take the carrier of what is theirs, and the routes of all are watched."""
-        record, plan = self._must(name), self.load(name).plan
+        plan = self.load(name).plan
         found = next((each for each in plan.links if each.name == link), None)
         if found is None:
             raise LabError(f"lab {name} has no link {link}; it has {', '.join(each.name for each in plan.links[:10])}")
-        fleet = self._fleet(record.machines, record.config)
-        crossing = [each for each in record.stretched if each.link == link]
-        names = [record.machine_of[found.node], *(each.far_machine for each in crossing)]
-        begun = time.monotonic()
-
-        def change(remote: Remote) -> None:
-            words = ["carrier", "--state", str(SHARES / name), "--link", link, "--up" if up else "--down"]
-            command = [record.binary[remote.name], *words, "--longest-s", "0"]
-            done(remote.name, remote.run(command, longest_s=WORK_S))
-
-        all_of(fleet, change, names)
         down = (self._state.document(name, "down.json") or {}).get("links", [])
         down = [each for each in down if each != link] + ([] if up else [link])
-        self._document(name, "down.json", {"links": down})
-        while True:
-            reach, _ = self._reach(name, record)
-            now = time.monotonic()
-            settled = not reach["unreachable"]
-            if settled or plan.routing == "static" or now - begun > longest_s:
-                recovered = round((now - begun) * 1e9) if settled else None
-                return {
-                    "recovered_ns": recovered,
-                    "unreachable": reach["unreachable"],
-                    "cut_off": reach["cut_off"],
-                }
-            time.sleep(ROUTES_S)
+        return self._routes_of(plan).set_carrier(
+            found, up, longest_s, lambda: self._document(name, "down.json", {"links": down})
+        )
+
+    def _routes_of(self, plan: Plan) -> Routes:
+        record, file = self.record(plan.lab), self._state.directory(plan.lab) / "plan.json"
+        return Routes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """Not over several machines yet: a program's two ends are one process's."""
@@ -287,7 +233,7 @@ class ClusterRuntime(NetnsRuntime):
         self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
     ) -> subprocess.Popen[bytes]:
         """Not from here: the packets are on another machine."""
-        record = self._must(name)
+        record = self.record(name)
         where = record.machine_of.get(nodes[0], "its machine") if nodes else "its machine"
         raise LabError(
             f"lab {name} stretches over several machines: capture on {where} itself: "
@@ -300,7 +246,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def versions(self, name: str) -> dict[str, str]:
         """The runtime, and each machine's kernel."""
-        record = self._must(name)
+        record = self.record(name)
         return {"runtime": "cluster"} | {f"kernel of {machine}": kernel for machine, kernel in record.kernels.items()}
 
     def status(self, name: str) -> dict[str, Any]:
@@ -324,7 +270,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
         """Which namespaces are there is asked of each machine; processes in them are not told."""
-        record = self._must(plan.lab)
+        record = self.record(plan.lab)
         fleet = self._fleet(record.machines, record.config, missing=True)
 
         def ask(remote: Remote) -> frozenset[str]:
@@ -363,12 +309,14 @@ class ClusterRuntime(NetnsRuntime):
 
     def _fleet(self, wanted: tuple[Machine, ...], config: Path | None, *, missing: bool = False) -> Fleet:
         """Connections to the machines, kept until this process ends. `missing`: some may be out of reach."""
-        from labs.cluster.ssh import Fleet
+        from labs.cluster.ssh import CONNECT_S, Fleet
 
         fleet = self._fleets.get(wanted)
         if fleet is None:
             self._show("connecting to the machines")
-            fleet = self._fleets[wanted] = Fleet(wanted, config, all_needed=not missing)
+            fleet = self._fleets[wanted] = Fleet(
+                wanted, config, all_needed=not missing, connect_s=self._connect_s or CONNECT_S
+            )
             fleet.__enter__()
         return fleet
 
@@ -376,7 +324,8 @@ class ClusterRuntime(NetnsRuntime):
         document = self._state.document(name, RECORD) or self._state.document(name, "manifest.json")
         return None if document is None else Record.from_data(document)
 
-    def _must(self, name: str) -> Record:
+    def record(self, name: str) -> Record:
+        """What is known of a lab's machines; LabError where there is no such lab."""
         record = self._record(name)
         if record is None:
             raise self._absent(name)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from labs.cluster.records import FORMAT as CLUSTER
+from labs.cluster import formats
 from labs.plan import Plan
 from labs.runtime import containers, own
 from labs.runtime.base import LabError, Live, LiveChoice, LiveName, Loaded
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labs.runtime.cluster import ClusterRuntime
 
 Maker = Literal[LiveName, "cluster"]
-MADE_BY: Mapping[str, Maker] = {containers.FORMAT: "containerlab", CLUSTER: "cluster"}
+MADE_BY: Mapping[str, Maker] = {containers.FORMAT: "containerlab", formats.MANIFEST: "cluster"}
 """Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
 
 
