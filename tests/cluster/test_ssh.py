@@ -411,6 +411,31 @@ def test_a_machine_that_dies_is_an_error_of_that_machine_alone(rig: Rig) -> None
         )
 
 
+def test_what_a_machine_that_does_not_answer_is_asked_has_its_time_limit(rig: Rig) -> None:
+    with Fleet([rig.machine("one")], rig.ssh_config) as fleet:
+        process = fleet["one"].start(["cat"])
+        rig.pull("one")
+        begin = time.monotonic()
+        try:
+            for _ in range(2):
+                with pytest.raises(LabError, match=r"machine one: true did not end within 0\.2 s"):
+                    fleet["one"].run(["true"], longest_s=0.2)
+            with pytest.raises(LabError, match=r"machine one: no answer from /run/x within 0\.2 s"):
+                fleet["one"].ask("/run/x", {}, longest_s=0.2)
+            assert time.monotonic() - begin < 2
+        finally:
+            rig.plug("one")
+        process.write(b"still there\n")
+        assert process.readline(10) == b"still there\n"
+
+
+def test_the_end_of_a_fleet_is_the_end_of_what_it_started(rig: Rig) -> None:
+    with Fleet([rig.machine("one")], rig.ssh_config) as fleet:
+        fleet["one"].start(["sleep", "86394"])
+    with Fleet([rig.machine("one")], rig.ssh_config) as fleet:
+        assert fleet["one"].run(["pgrep", "-f", "^sleep 86394"]).returncode == 1
+
+
 def test_ctrl_c_while_all_work_ends_them_all(rig: Rig) -> None:
     script = """
         import sys
