@@ -1,12 +1,13 @@
 """Machines of a cluster on one host: namespaces of their own, Debian's sshd in each, and a network between them.
 
 In: how many, the MTU of the network between them, whether it has IPv6. Out: their names and addresses, an SSH
-configuration that reaches them, and what can happen to them: a power cut, a cable that is pulled, packets lost. Needs
-root. Each machine has its own PID, mount, UTS and network namespaces, /run, users (root; worker, who may use sudo;
-guest, who may not) and home directories; the rest of the file system and the CPUs are the host's. The coordinator, from
-which they are reached, is one more network namespace, into which `inside` brings a thread and what it starts. Nothing
-of this is seen in the host's namespaces, and all ends when this process does, whatever ended it: what remains then is
-the temporary directory.
+configuration that reaches them, and what can happen to them: a power cut, a cable that is pulled, packets lost or late.
+
+Needs root. Each machine has its own PID, mount, UTS and network namespaces, /run, users (root; worker, who may use
+sudo; guest, who may not) and home directories; the rest of the file system and the CPUs are the host's. The
+coordinator, from which they are reached, is one more network namespace, into which `inside` brings a thread and what it
+starts. Nothing of this is seen in the host's namespaces, and all ends when this process does, whatever ended it: what
+remains then is the temporary directory.
 """
 
 from __future__ import annotations
@@ -19,17 +20,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from labs.cluster.file import Cluster, Machine
-from labs.compile import HostFacts, compile
-from labs.plan import to_json
-from labs.runtime.binary import node_binary
-from labs.spec import from_template
-from labs.units import Duration
+from labs.units import NS_PER_MS
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -63,8 +59,6 @@ def _within(namespace: int, *words: str, text: str | None = None) -> str:
 class _Namespace:
     """A network namespace without a name, there while its process is."""
 
-    _carried: subprocess.Popen[bytes] | None = None
-
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "ip link set lo up && echo ready; exec cat"],
@@ -75,19 +69,13 @@ class _Namespace:
         assert self._process.stdout.readline() == b"ready\n", "there is no network namespace"
         self.pid = self._process.pid
 
-    def carry(self, command: Sequence[str], ready: Path) -> None:
-        """Starts a program that belongs to the namespace, and waits for a file of its."""
-        environment = {**os.environ, "EWAN_SCHED": "shared"}
-        self._carried = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=_end_with_us)
-        end = time.monotonic() + 10
-        while not ready.exists():
-            assert self._carried.poll() is None and time.monotonic() < end, f"{command[0]} {command[1]} does not run"
-            time.sleep(0.01)
-
     def close(self) -> None:
-        for process in filter(None, (self._carried, self._process)):
-            process.kill()
-            process.communicate()
+        _ended(self._process)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 class _Running:
@@ -116,8 +104,7 @@ class _Running:
 
     def close(self) -> None:
         """Ends the first process and with it all others of the machine, and waits for it."""
-        self.process.kill()
-        self.process.communicate()
+        _ended(self.process)
         # It ends when all other processes of its PID namespace have ended.
         ended, _, _ = select.select([self.handle], [], [], 10)
         os.close(self.handle)
@@ -141,7 +128,7 @@ class Rig:
         self.user_key = directory / "user_key"
         self.file = directory / "machines.yaml"
         self._running: dict[str, _Running] = {}
-        self._cables: dict[str, _Namespace] = {}
+        self._delays: dict[str, subprocess.Popen[bytes]] = {}
         self._switch = _Namespace()
         self._coordinator = _Namespace()
         _within(
@@ -179,10 +166,17 @@ class Rig:
         """A process whose network namespace is the machine's."""
         return self._running[name].process.pid
 
+    def first(self, name: str) -> int:
+        """The machine's first process: all its namespaces are."""
+        return self._running[name].first
+
     def kill(self, name: str) -> None:
         """As a power cut: nothing more comes from the machine, and all that ran there is gone."""
         # First the cable: the kernel would close the connections of the processes that end.
         _within(self._switch.pid, "ip", "link", "delete", name)
+        if name in self._delays:
+            _ended(self._delays.pop(name))
+            _within(self._switch.pid, "ip", "link", "delete", f"{name}-d")
         self._running.pop(name).close()
 
     def revive(self, name: str) -> None:
@@ -203,10 +197,12 @@ class Rig:
         """From now on this share of the packets that these machines send is lost; `udp_port`: of those to it alone."""
         self.lose_none()
         what = "" if udp_port is None else f"udp dport {udp_port} "
+        what += f"numgen random mod 1000000 < {round(share * 1e6)} " if share < 1 else ""
         lines = ["add table netdev loss"]
         for name in names or self.names:
-            lines.append(f'add chain netdev loss {name} {{ type filter hook ingress device "{name}" priority 0; }}')
-            lines.append(f"add rule netdev loss {name} {what}numgen random mod 1000000 < {round(share * 1e6)} drop")
+            device = f"{name}-e" if name in self._delays else name
+            lines.append(f'add chain netdev loss {name} {{ type filter hook ingress device "{device}" priority 0; }}')
+            lines.append(f"add rule netdev loss {name} {what}drop")
         _within(self._switch.pid, "nft", "-f", "-", text="\n".join(lines) + "\n")
 
     def lose_none(self) -> None:
@@ -214,66 +210,51 @@ class Rig:
         # "add" makes that "delete" finds it.
         _within(self._switch.pid, "nft", "add table netdev loss; delete table netdev loss")
 
-    @contextmanager
-    def slow(self, name: str, delay: str) -> Iterator[None]:
-        """A longer cable: packets to the machine and from it take so long, over one of our own links."""
-        self._lengthen(name, delay)
-        try:
-            yield
-        finally:
-            self._cables.pop(name).close()
-            _within(self._switch.pid, "sh", "-c", f"while ip link show {name}; do sleep 0.01; done 2>/dev/null")
-            self._plug(name, self.namespace(name))
-
-    def _lengthen(self, name: str, delay: str) -> None:
-        far, cable = self.namespace(name), _Namespace()
-        self._cables[name] = cable
-        _within(self._switch.pid, "ip", "link", "delete", name)
-        self._plug(name, far, cable.pid, "eth0")
-        ends = f"type veth peer name eth1 mtu {self.mtu} netns {cable.pid}"
-        bridged = f"link add {name} mtu {self.mtu} {ends}\nlink set {name} master bridge up\n"
-        _within(self._switch.pid, "ip", "-batch", "-", text=bridged)
-        # As in a lab: what crosses a link of ours has its checksums, and no packet holds several segments.
-        for pid, interface in ((self._switch.pid, name), (far, INTERFACE), (cable.pid, "eth0"), (cable.pid, "eth1")):
-            _within(pid, "ip", "link", "set", interface, "gso_max_segs", "1", "up")
-            _within(pid, "ethtool", "-K", interface, "tx", "off", "gso", "off", "gro", "off", "tso", "off")
-        settings = {"rtt": str(Duration(2 * Duration.parse(delay).ns)), "rate": "10Gbit/s", "mtu": str(self.mtu)}
-        plan = compile(
-            from_template("dumbbell", settings), HostFacts(cpus=(max(os.sched_getaffinity(0)),), networks=())
-        )
-        state = self.directory / f"cable-{name}"
-        state.mkdir()
-        (state / "plan.json").write_bytes(to_json(plan))
-        words = ["link", "--state", str(state), "--spinner", "0", "--id", "cable"]
-        cable.carry([str(node_binary()), *words, "--netns", f"core=/proc/{cable.pid}/ns/net"], state / "spinner-0.sock")
-
     def narrow(self, mtu: int, names: Sequence[str] | None = None) -> None:
         """The network swallows larger packets to and from these machines; their interfaces do not know it."""
         for name in names or self.names:
             _within(self._switch.pid, "ip", "link", "set", name, "mtu", str(mtu))
 
+    def delay(self, name: str, delay_ms: float) -> None:
+        """What this machine sends arrives so much later, to a few µs; 0: as before.
+
+        A program carries the packets, up to some ten thousand a second: interfaces leave it no work (no offloads).
+        """
+        if name in self._delays:
+            _ended(self._delays.pop(name))
+            _within(self._switch.pid, "ip", "link", "delete", f"{name}-d")
+            _within(self._switch.pid, "ip", "link", "set", name, "master", "bridge")
+        if delay_ms == 0:
+            return
+        for namespace in (self._coordinator.pid, *(running.process.pid for running in self._running.values())):
+            _within(namespace, "ethtool", "-K", INTERFACE, "tx", "off", "tso", "off", "gso", "off")
+        lines = [
+            f"link set {name} nomaster",
+            f"link add {name}-d up mtu {self.mtu} type veth peer name {name}-e mtu {self.mtu}",
+            f"link set {name}-e master bridge up",
+        ]
+        _within(self._switch.pid, "ip", "-batch", "-", text="\n".join(lines) + "\n")
+        carrier = [sys.executable, "-I", "-S", str(ROOT / "tests/cluster_delay.py"), name, f"{name}-d"]
+        command = ["nsenter", f"--net=/proc/{self._switch.pid}/ns/net", *carrier, str(round(delay_ms * NS_PER_MS))]
+        self._delays[name] = process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n", "there is no delay"
+
     def close(self) -> None:
+        for process in self._delays.values():
+            _ended(process)
         for running in self._running.values():
             running.close()
-        for cable in self._cables.values():
-            cable.close()
         self._coordinator.close()
         self._switch.close()
 
-    def _plug(self, name: str, namespace: int, board: int | None = None, port: str = "") -> None:
-        """A cable from the bridge to an interface in a namespace, with its addresses.
-
-        `board`: from the interface `port` of that namespace, in place of the bridge.
-        """
+    def _plug(self, name: str, namespace: int) -> None:
+        """A cable from the bridge to an interface in a namespace, with its addresses."""
         # The same card after each boot: the others remember its address.
         card = f"02:00:00:00:00:{[*self.names, COORDINATOR].index(name) + 1:02x}"
         ends = f"type veth peer name {INTERFACE} address {card} mtu {self.mtu} netns {namespace}"
-        if board is None:
-            board, port, joined = self._switch.pid, name, "master bridge"
-        else:
-            joined = ""
-        wired = f"link add {port} mtu {self.mtu} {ends}\nlink set {port} {joined} up\n"
-        _within(board, "ip", "-batch", "-", text=wired)
+        bridged = f"link add {name} mtu {self.mtu} {ends}\nlink set {name} master bridge up\n"
+        _within(self._switch.pid, "ip", "-batch", "-", text=bridged)
         lines = ["link set lo up", f"link set {INTERFACE} up"]
         lines.append(f"address add {self.address_4[name]}/{NETWORK_4.prefixlen} dev {INTERFACE}")
         if name in self.address_6:
@@ -322,9 +303,7 @@ class Rig:
         }
         for name, text in own.items():
             # What daemons of the host's packages run as.
-            others = [
-                line for line in Path("/etc", name).read_text().splitlines(True) if line.split(":")[0] not in users
-            ]
+            others = [line for line in Path("/etc", name).read_text().splitlines(True) if line.split(":")[0] not in users]
             (etc / name).write_text(text + "".join(others))
         (etc / "shadow").write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in users))
         (etc / "sudoers").write_text(f"root ALL=(ALL) ALL\n{WORKER} ALL=(ALL) NOPASSWD: ALL\n{GUEST} ALL=(ALL) ALL\n")
@@ -344,11 +323,6 @@ class Rig:
     def key(path: Path) -> None:
         """A new pair of keys: `path`, and `path` with .pub."""
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)], check=True)
-
-
-def _end_with_us() -> None:
-    """Before a program begins: it gets SIGKILL when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG)."""
-    ctypes.CDLL(None).prctl(1, 9)
 
 
 def _enter(namespace: int) -> None:

@@ -115,7 +115,9 @@ def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
 def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
     rig: Rig, runtime: ClusterRuntime, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with rig.slow("two", "2ms"):
+    for name in ("one", "two"):
+        rig.delay(name, 2)
+    try:
         plan = plan_for(runtime, "dumbbell", rtt="100ms", rate="100Mbit/s", name="far")
         with up(runtime, plan):
             (tunnel,) = runtime.record("far").tunnels
@@ -132,11 +134,12 @@ def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
             runtime.control("far", "core", change | {"delay": {"kind": "constant", "delay_ns": 30_000_000}})
             assert 59.5 < ping(runtime, capfd, "far", "left1", "right1", 25)["min"] + early < 62.5
         plan = plan_for(runtime, "dumbbell", rtt="3ms", rate="100Mbit/s", name="near")
-        with pytest.raises(
-            LabError, match=r"link core delays 1\.5ms forward, and the tunnel from one to two alone takes"
-        ):
+        with pytest.raises(LabError, match=r"link core delays 1\.5ms forward, and the tunnel from one to two alone takes"):
             runtime.up(plan)
         assert runtime.names() == []
+    finally:
+        for name in ("one", "two"):
+            rig.delay(name, 0)
 
 
 def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_down(
