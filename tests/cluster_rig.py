@@ -303,7 +303,9 @@ class Rig:
         }
         for name, text in own.items():
             # What daemons of the host's packages run as.
-            others = [line for line in Path("/etc", name).read_text().splitlines(True) if line.split(":")[0] not in users]
+            others = [
+                line for line in Path("/etc", name).read_text().splitlines(True) if line.split(":")[0] not in users
+            ]
             (etc / name).write_text(text + "".join(others))
         (etc / "shadow").write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in users))
         (etc / "sudoers").write_text(f"root ALL=(ALL) ALL\n{WORKER} ALL=(ALL) NOPASSWD: ALL\n{GUEST} ALL=(ALL) ALL\n")
