@@ -311,6 +311,14 @@ def test_ipv6_and_an_alias_and_an_agent(rig: Rig, tmp_path: Path, monkeypatch: p
         monkeypatch.setenv("HOME", str(tmp_path))
         with Fleet([Machine("one", "root@alias", "eth1", None, None, False)], file) as fleet:
             assert fleet["one"].run(["hostname"]).stdout == b"one\n"
+        # A key with a passphrase, which the agent has, and one that is not there.
+        shutil.copy(rig.user_key, tmp_path / "id")
+        shutil.copy(f"{rig.user_key}.pub", tmp_path / "id.pub")
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", str(tmp_path / "id")], check=True)
+        named = "IdentityFile ~/no-such-file\nIdentityFile ~/id\nIdentitiesOnly yes\n"
+        (tmp_path / "named").write_text(f"{named}{file.read_text()}")
+        with Fleet([Machine("one", "root@alias", "eth1", None, None, False)], tmp_path / "named") as fleet:
+            assert fleet["one"].run(["hostname"]).stdout == b"one\n"
         with Fleet([Machine("one", f"root@[{rig.address_6['one']}]:22", "eth1", None, None, False)], file) as fleet:
             assert fleet["one"].run(["hostname"]).stdout == b"one\n"
     finally:
