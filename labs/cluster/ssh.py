@@ -111,6 +111,7 @@ class Remote:
         """`ask` goes through it where sudo is used: a program there and its words, to which the socket is added
         (`ewan-node ask`)."""
         self._loop, self._connection = loop, connection
+        self._running: list[Running] = []
         self._who = f"machine {machine.name}"
 
     @property
@@ -132,10 +133,12 @@ class Remote:
         return self._loop.call(run(self._who, self._connection, self._command(argv, sudo), input, longest_s))
 
     def start(self, argv: Sequence[str]) -> Process:
-        """Starts a program that runs on. It ends with the connection if it ends when its input does."""
+        """Starts a program that runs on, until the fleet ends. One whose machine is lost ends when its input does."""
         from labs.cluster.processes import started
 
-        return Process(self._loop, self._loop.call(started(self._who, self._connection, self._command(argv))))
+        running = self._loop.call(started(self._who, self._connection, self._command(argv)))
+        self._running.append(running)
+        return Process(self._loop, running)
 
     def put(
         self, data: bytes, path: str, mode: int = 0o600, named_by_content: bool = False, longest_s: float = LONGEST_S
@@ -168,6 +171,8 @@ class Remote:
 
         if not self.through_sudo:
             return self._loop.call(ask(self._who, self._connection, socket_path, request, longest_s))
+        if not self.relay:
+            raise ValueError("where sudo is used, `relay` must be there")
         done = self.run([*self.relay, socket_path], line_of(request), longest_s)
         if done.returncode != 0:
             raise LabError(f"{self._who}: nobody answers at {socket_path} ({done.said})")
@@ -239,7 +244,9 @@ class Fleet:
         from labs.cluster.connecting import disconnect
 
         self._loop.stop(stopped=False)
-        self._loop.call(disconnect([remote._connection for remote in self._remotes.values()]))
+        remotes = self._remotes.values()
+        running = [running for remote in remotes for running in remote._running]
+        self._loop.call(disconnect([remote._connection for remote in remotes], running))
         self._loop.close()
 
     def __getitem__(self, name: str) -> Remote:

@@ -311,6 +311,14 @@ def test_ipv6_and_an_alias_and_an_agent(rig: Rig, tmp_path: Path, monkeypatch: p
         monkeypatch.setenv("HOME", str(tmp_path))
         with Fleet([Machine("one", "root@alias", "eth1", None, None, False)], file) as fleet:
             assert fleet["one"].run(["hostname"]).stdout == b"one\n"
+        # A key with a passphrase, which the agent has, and one that is not there.
+        shutil.copy(rig.user_key, tmp_path / "id")
+        shutil.copy(f"{rig.user_key}.pub", tmp_path / "id.pub")
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", str(tmp_path / "id")], check=True)
+        named = "IdentityFile ~/no-such-file\nIdentityFile ~/id\nIdentitiesOnly yes\n"
+        (tmp_path / "named").write_text(f"{named}{file.read_text()}")
+        with Fleet([Machine("one", "root@alias", "eth1", None, None, False)], tmp_path / "named") as fleet:
+            assert fleet["one"].run(["hostname"]).stdout == b"one\n"
         with Fleet([Machine("one", f"root@[{rig.address_6['one']}]:22", "eth1", None, None, False)], file) as fleet:
             assert fleet["one"].run(["hostname"]).stdout == b"one\n"
     finally:
@@ -409,6 +417,31 @@ def test_a_machine_that_dies_is_an_error_of_that_machine_alone(rig: Rig) -> None
         assert again["two"].run(["ls", "/run/machine/home/worker/own", "/run/roots"]).stdout == (
             b"/run/machine/home/worker/own\n"
         )
+
+
+def test_what_a_machine_that_does_not_answer_is_asked_has_its_time_limit(rig: Rig) -> None:
+    with Fleet([rig.machine("one")], rig.ssh_config) as fleet:
+        process = fleet["one"].start(["cat"])
+        rig.pull("one")
+        begin = time.monotonic()
+        try:
+            for _ in range(2):
+                with pytest.raises(LabError, match=r"machine one: true did not end within 0\.2 s"):
+                    fleet["one"].run(["true"], longest_s=0.2)
+            with pytest.raises(LabError, match=r"machine one: no answer from /run/x within 0\.2 s"):
+                fleet["one"].ask("/run/x", {}, longest_s=0.2)
+            assert time.monotonic() - begin < 2
+        finally:
+            rig.plug("one")
+        process.write(b"still there\n")
+        assert process.readline(10) == b"still there\n"
+
+
+def test_the_end_of_a_fleet_is_the_end_of_what_it_started(rig: Rig) -> None:
+    with Fleet([rig.machine("one")], rig.ssh_config) as fleet:
+        fleet["one"].start(["sleep", "86394"])
+    with Fleet([rig.machine("one")], rig.ssh_config) as fleet:
+        assert fleet["one"].run(["pgrep", "-f", "^sleep 86394"]).returncode == 1
 
 
 def test_ctrl_c_while_all_work_ends_them_all(rig: Rig) -> None:
