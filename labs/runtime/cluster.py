@@ -34,6 +34,7 @@ from labs.runtime.interrupt import deferred
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT
+from labs.stages import Change
 
 if TYPE_CHECKING:
     import subprocess
@@ -194,12 +195,20 @@ class ClusterRuntime(NetnsRuntime):
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None or number < 0:
             raise LabError(f"link {target} is not one of our own back end")
+        if request["command"] == "set":
+            self._check_change(name, record, request)
         machine, local = record.machine_of_spinner(number)
         relays = self._relays.get(name)
         if relays is None:
             fleet = self._fleet(record.machines, record.config)
             relays = self._relays[name] = Relays(fleet, name, record.binary)
         return relays.ask(machine, local, request)
+
+    def _check_change(self, name: str, record: Record, request: Mapping[str, Any]) -> None:
+        other = ("command", "link", "direction", "in_ns")
+        change = Change.from_data({key: value for key, value in request.items() if key not in other})
+        link = next(each for each in self.load(name).plan.links if each.name == request["link"])
+        tunnels.check_change(link, request["direction"], change, record.stretched, record.tunnels)
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
