@@ -26,7 +26,8 @@ tools="ip:iproute2 ping:iputils-ping"
 # What the README's tour runs in nodes. Labs do without it.
 useful="iperf3:iperf3"
 [ "${1-}" != tests ] || tools="$tools $useful tc:iproute2 ethtool:ethtool ITGSend:d-itg flent:flent tcpdump:tcpdump vtysh:frr ovs-vsctl:openvswitch-switch dnsmasq:dnsmasq-base udhcpc:udhcpc nuttcp:nuttcp mmdebstrap:mmdebstrap patch:patch podman:podman
-    clang:clang clang:libbpf-dev bpftool:bpftool"
+    clang:clang clang:libbpf-dev bpftool:bpftool
+    ssh:openssh-client sudo:sudo nft:nftables"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
 case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
@@ -89,14 +90,22 @@ if [ "$(cat .venv/.lock-hash 2>/dev/null || true)" != "$lock_hash" ]; then
     trap 'exit 130' INT TERM
 fi
 
-# Prometheus for the tests, unpacked from Debian's package: installed, it would start as a service.
-if [ "${1-}" = tests ] && ! command -v prometheus >/dev/null; then
-    prometheus=$(kept prometheus)
-    if [ ! -x "$prometheus/usr/bin/promtool" ]; then
-        say "unpacking prometheus into $prometheus"
-        tests/dashboards/unpack.sh "$prometheus" || fail "could not download Debian's package prometheus"
+# unpacked NAME PROGRAM PACKAGE...: what the tests run of packages that would start, or enable, a service if they were
+# installed: into the cache, with a link target/NAME to it.
+unpacked() {
+    name=$1 program=$2
+    shift 2
+    ! command -v "${program##*/}" >/dev/null || return 0
+    into=$(kept "$name")
+    if [ ! -x "$into/$program" ]; then
+        say "unpacking $* into $into"
+        tests/unpack.sh "$into" "$@" || fail "could not download Debian's packages: $*"
     fi
-    [ "$prometheus" = "$root/target/prometheus" ] || { mkdir -p target; rm -rf target/prometheus; ln -s "$prometheus" target/prometheus; }
+    [ "$into" = "$root/target/$name" ] || { mkdir -p target; rm -rf "target/$name"; ln -s "$into" "target/$name"; }
+}
+if [ "${1-}" = tests ]; then
+    unpacked prometheus usr/bin/prometheus prometheus
+    unpacked sshd usr/sbin/sshd openssh-server libwrap0
 fi
 
 # The node binary, from the cache where one of the same sources and compiler is there. It is ours as long as both its file

@@ -1,12 +1,12 @@
 //! Traffic: probes that measure a link, and flows that load it.
 
-mod clock;
+pub mod clock;
 mod ecn;
-mod packets;
+pub mod packets;
 pub mod probe;
 mod process;
 pub mod reading;
-mod socket;
+pub mod socket;
 pub use socket::CLASSES;
 pub mod table;
 mod tcp_info;

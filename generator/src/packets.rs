@@ -109,9 +109,15 @@ pub struct Receiver {
     controls: [[u64; CONTROL_BYTES / 8]; MOST_RECEIVED],
 }
 
+impl Default for Receiver {
+    fn default() -> Self {
+        Self { headers: [[0; HEADER_BYTES]; MOST_RECEIVED], controls: [[0; CONTROL_BYTES / 8]; MOST_RECEIVED] }
+    }
+}
+
 impl Receiver {
     pub fn new() -> Self {
-        Self { headers: [[0; HEADER_BYTES]; MOST_RECEIVED], controls: [[0; CONTROL_BYTES / 8]; MOST_RECEIVED] }
+        Self::default()
     }
 
     /// Hands every waiting packet to `take`: its header, the kernel's time of its arrival, its payload's bytes.

@@ -18,7 +18,7 @@ mod joint;
 mod lockstep;
 mod request;
 mod results;
-pub(crate) mod stats;
+pub mod stats;
 mod tcp;
 mod udp;
 

@@ -201,9 +201,13 @@ impl Namespaces {
 
     /// A UDP socket on any port of `end`, not blocking, with room for `buffer_bytes` each way and kernel time stamps.
     pub fn udp(&self, end: &Endpoint, buffer_bytes: usize) -> Result<UdpSocket, String> {
-        let socket = self.within(&end.netns, || {
-            let at = SocketAddr::new(end.address, 0);
-            UdpSocket::bind(at).map_err(|error| format!("{}: bind {}: {error}", end.netns.display(), end.address))
+        self.udp_at(&end.netns, SocketAddr::new(end.address, 0), buffer_bytes)
+    }
+
+    /// The same at a port that is given.
+    pub fn udp_at(&self, netns: &Path, at: SocketAddr, buffer_bytes: usize) -> Result<UdpSocket, String> {
+        let socket = self.within(netns, || {
+            UdpSocket::bind(at).map_err(|error| format!("{}: bind {}: {error}", netns.display(), at.ip()))
         })?;
         let fd = socket.as_fd();
         let size = buffer_bytes.min(i32::MAX as usize / 2) as libc::c_int;
@@ -219,18 +223,12 @@ impl Namespaces {
         let socket = self.udp(end, buffer_bytes)?;
         let fd = socket.as_fd();
         name_class(fd, UNPACED)?;
-        // RECVERR: a full queue of the own interface is told (ENOBUFS), not counted as a loss of the link.
-        // PROBE: never fragment, never believe a path MTU.
+        // A full queue of the own interface is told (ENOBUFS), not counted as a loss of the link.
         match end.address {
-            IpAddr::V4(_) => {
-                set(fd, libc::IPPROTO_IP, libc::IP_RECVERR, &1i32, "IP_RECVERR")?;
-                set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &libc::IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER")?;
-            }
-            IpAddr::V6(_) => {
-                set(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &1i32, "IPV6_RECVERR")?;
-                set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, &libc::IP_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER")?;
-            }
+            IpAddr::V4(_) => set(fd, libc::IPPROTO_IP, libc::IP_RECVERR, &1i32, "IP_RECVERR")?,
+            IpAddr::V6(_) => set(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &1i32, "IPV6_RECVERR")?,
         }
+        never_fragment(fd, end.address.is_ipv6())?;
         Ok(socket)
     }
 
@@ -302,6 +300,16 @@ impl Namespaces {
             Err(error) => Err(say(error.into())),
         }
     }
+}
+
+/// Packets of this UDP socket go whole, with DF set, or not at all, however small a path MTU the kernel has heard of.
+pub fn never_fragment(socket: BorrowedFd, v6: bool) -> Result<(), String> {
+    let (level, option, how, name) = if v6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER")
+    } else {
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER")
+    };
+    Ok(set(socket, level, option, &how, name)?)
 }
 
 /// Closing this socket throws away what still waits, so that it does not disturb what comes next.

@@ -64,9 +64,9 @@ for line in sys.stdin:
 
 
 def tool(name: str) -> str:
-    """Prometheus' binaries: of PATH, else as tests/dashboards/unpack.sh leaves them."""
+    """Prometheus' binaries: of PATH, else as tests/unpack.sh leaves them."""
     found = shutil.which(name) or str(ROOT / "target/prometheus/usr/bin" / name)
-    assert Path(found).exists(), f"{found} is not there: run tests/dashboards/unpack.sh target/prometheus"
+    assert Path(found).exists(), f"{found} is not there: run tests/unpack.sh target/prometheus prometheus"
     return found
 
 

@@ -38,6 +38,7 @@ mod process;
 mod qdisc;
 mod ready;
 mod services;
+mod stretch;
 mod tunnels;
 mod vlans;
 
@@ -229,6 +230,12 @@ enum Command {
     /// Say what a lab's cards say of themselves: its plan on standard input, JSON on standard output
     #[command(hide = true)]
     Cards,
+    /// Measure what a tunnel between two machines does to packets, before a lab is made over it: a request on standard
+    /// input; needs root
+    Stretch {
+        #[command(subcommand)]
+        role: stretch::Role,
+    },
     /// Measure this host's clocks and timers; JSON on standard output
     Timers {
         /// How long that may take
@@ -313,6 +320,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
         Command::Cards => cards::tell(std::io::stdin(), std::io::stdout()),
         Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
+        Command::Stretch { role } => stretch::run(role, std::io::stdin(), std::io::stdout()),
         Command::Timers { seconds, link_cpu, host_cpus } => {
             let duration = std::time::Duration::try_from_secs_f64(seconds);
             let duration = duration.map_err(|error| format!("--seconds: {error}"))?;

@@ -167,6 +167,11 @@ pub fn down(batch: &mut Batch, index: u32, what: String) {
     batch.add(libc::RTM_NEWLINK, 0, &header, what, |_| {});
 }
 
+/// Removes an interface; when this is answered, what it had is free.
+pub fn remove(batch: &mut Batch, index: u32, what: String) {
+    batch.add(libc::RTM_DELLINK, 0, &ifinfo(index, 0), what, |_| {});
+}
+
 fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
