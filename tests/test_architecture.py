@@ -107,6 +107,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "labs.capture": ("labs.units", "labs.errors", "labs.wording", "labs.plan", "labs.capture"),
     "labs.cluster": ("labs.units", "labs.wording", "labs.spec", "labs.plan", "labs.runtime.base", "labs.cluster"),
+    "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
     "labs.context": ("labs.reporter", "labs.runtime"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),
     "labs.rundir": ("labs.runtime", "labs.ownership"),

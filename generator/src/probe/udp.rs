@@ -164,7 +164,8 @@ fn exchange(
     let largest = flows.iter().map(|flow| flow.stream.payload_bytes()).max().unwrap_or(HEADER_BYTES);
     let (mut sender, mut receiver) = (Sender::new(largest), Receiver::new());
     let (agreed, run) = agree(flows, others)?;
-    let begin = agreed + DRAIN_EVERY_NS;
+    // Told too late, we begin late, and have as long as everybody else.
+    let begin = agreed.max(real_ns()) + DRAIN_EVERY_NS;
     let drain_every = drain_every_ns(flows, clock);
     let mut due: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
     let count = flows.len() as u64;
