@@ -19,6 +19,7 @@ from typing import Any, cast
 import asyncssh
 
 from labs.cluster.file import Machine
+from labs.cluster.processes import Running
 from labs.cluster.targets import Target, target
 from labs.runtime.base import LabError
 
@@ -74,12 +75,20 @@ async def connect_all(
         except LabError as error:
             return error
 
-    made = await asyncio.gather(*(one(machine) for machine in machines))
-    return {machine.name: result for machine, result in zip(machines, made, strict=True)}
+    tasks = {machine.name: asyncio.create_task(one(machine)) for machine in machines}
+    try:
+        await asyncio.gather(*tasks.values())
+    except BaseException:
+        for task in tasks.values():
+            if task.done() and not task.cancelled() and not isinstance(made := task.result(), LabError):
+                made.abort()
+        raise
+    return {name: task.result() for name, task in tasks.items()}
 
 
-async def disconnect(connections: Sequence[asyncssh.SSHClientConnection]) -> None:
-    """Ends all; those of machines that no longer answer at once, after CLOSE_S."""
+async def disconnect(connections: Sequence[asyncssh.SSHClientConnection], running: Sequence[Running]) -> None:
+    """Ends what runs, then all connections; those of machines that no longer answer after CLOSE_S."""
+    await asyncio.gather(*(one.close() for one in running))
     for connection in connections:
         connection.close()
     closing = [asyncio.create_task(connection.wait_closed()) for connection in connections]
@@ -176,7 +185,10 @@ def _options(
     except OSError as error:
         raise LabError(f"{who}: SSH's configuration: {error.strerror}: {error.filename}") from error
     except (ValueError, asyncssh.Error) as error:
-        raise LabError(f"{who}: SSH's configuration: {error}") from error
+        raise LabError(
+            f"{who}: SSH's configuration: {error} (asyncssh reads most of what ssh does: name a file with less as "
+            "ssh_config)"
+        ) from error
 
 
 def _known_hosts(who: str, options: asyncssh.SSHClientConnectionOptions) -> asyncssh.SSHKnownHosts:
