@@ -129,6 +129,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.cluster",
     ),
     "labs.cluster.formats": (),
+    "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
     "labs.context": ("labs.reporter", "labs.runtime", "labs.cluster.reading"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),
     "labs.rundir": ("labs.runtime", "labs.ownership"),

@@ -98,6 +98,10 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).control(name, target, request)
 
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).probe(name, probes, tell)
+
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).converge(name, longest_s)

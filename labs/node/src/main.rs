@@ -116,7 +116,14 @@ enum Command {
         netns: Vec<String>,
     },
     /// Send and receive probes between namespaces: a request on standard input, its answer on standard output
-    Probe,
+    Probe {
+        /// Only the ends that are here, in step with the processes of other machines: orders and answers, a line each
+        #[arg(long)]
+        joint: bool,
+        /// Put together what those processes saw of a probe
+        #[arg(long, conflicts_with = "joint")]
+        merge: bool,
+    },
     /// Send and receive the traffic of a request: flows of many kinds, each at its time
     Traffic {
         /// The request
@@ -320,7 +327,9 @@ fn run(command: Command) -> Result<(), String> {
             let config = spinner_config(&plan, &file, &state, spinner, &netns)?;
             Ok(ewan_emulator::datapath::run(config)?)
         }
-        Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
+        Command::Probe { joint: true, .. } => ewan_generator::probe::joint(std::io::stdin(), std::io::stdout()),
+        Command::Probe { merge: true, .. } => ewan_generator::probe::merge(std::io::stdin(), std::io::stdout()),
+        Command::Probe { .. } => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
         Command::Ask { socket } => ask::run(&socket, std::io::stdin().lock(), std::io::stdout().lock()),
         Command::Batch { state, program, out } => batch::run(&state, &program, &out),
