@@ -91,6 +91,15 @@ def read(first: str, second: str, told: Mapping[str, Any]) -> Measured:
     )
 
 
+def words(tunnel: Measured) -> str:
+    """What a tunnel is, in a line: for people."""
+    there, back = (
+        f"{about(way.p50_ns, 'time', 3)} ({about(way.p99_ns, 'time', 3)})" for way in (tunnel.there, tunnel.back)
+    )
+    clocks = about(tunnel.offset_uncertainty_ns, "time", 3)
+    return f"{there} there, {back} back, median (99 %); clocks known to {clocks}"
+
+
 def taken_ns(tunnels: Sequence[Measured]) -> dict[tuple[str, str], int]:
     """(from, to) → how long the tunnel takes in the median, which links over it leave out."""
     found = {}
