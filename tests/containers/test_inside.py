@@ -136,8 +136,14 @@ def test_services_tools_need_no_options(lab: Adopted) -> None:
         lab.ewan("exec", "--lab", lab.name, "r1", "--", "vtysh", "-c", "show ip ospf neighbor").stdout,
     ):
         assert "Full/" in told, told
-    assert "Bridge switch" in lab.do("sw-r1", "ovs-vsctl show")
-    assert "Bridge switch" in lab.ewan("exec", "--lab", lab.name, "sw-r1", "--", "ovs-vsctl", "show").stdout
+    assert "OSPF Routing Process" in lab.do("r2", "vtysh -c 'show ip ospf'")
+    for told in (
+        lab.do("sw-r1", "ovs-vsctl show"),
+        lab.ewan("exec", "--lab", lab.name, "sw-r1", "--", "ovs-vsctl", "show").stdout,
+    ):
+        assert "Bridge switch" in told and "sw-r1" not in told, told
+    bridge = lab.do("sw-r1", "ovs-vsctl list-br").strip()
+    assert "n_tables" in lab.do("sw-r1", f"ovs-ofctl show {bridge}")
 
 
 def test_a_host_has_what_an_engineer_types(lab: Adopted) -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import own_routers
 from tests.conftest import Ewan
 from tests.container_engine.fixtures import EngineOfTests
-from tests.test_own_nodes import STATIC, WHOLE
 
 pytestmark = pytest.mark.untimed
 
@@ -33,8 +33,7 @@ LAB = """
 topology: ring
 wan: {rate: 50Mbit/s}
 rtt: 40ms
-ip: 4
-routing: ospf
+routing: isis
 nodes:
   host1:
     image: ewan-tests/app:1
@@ -42,8 +41,8 @@ nodes:
     binds: ["www:/srv/www:ro", "../outside:/outside"]
     ports: ["28080:8080"]
     exec: ["sh -c 'echo $GREETING > /tmp/greeting'"]
-  r1: {startup: merged.conf}
-  r2: {startup: {file: replaced.conf, mode: replace}}
+  r1: {startup: {file: replaced.conf, mode: replace}}
+  r2: {startup: merged.conf}
 """
 
 
@@ -76,10 +75,9 @@ def lab(engine: EngineOfTests, ewan: Ewan, tmp_path_factory: pytest.TempPathFact
     (folder / "www").mkdir(parents=True)
     (folder / "www/index.html").write_text("hello from the project\n")
     (root / "outside").write_text("from outside\n")
-    (folder / "merged.conf").write_text(STATIC)
-    # eth0 is the engine's; r2 has its neighbours at eth1 and eth3.
-    shifted = WHOLE.replace("eth2", "eth3").replace("eth1", "eth2").replace("eth0", "eth1")
-    (folder / "replaced.conf").write_text(shifted.replace("10.64.0.1", "10.64.0.2"))
+    (folder / "merged.conf").write_text(own_routers.merged("isis"))
+    # eth0 is the engine's.
+    (folder / "replaced.conf").write_text(own_routers.replaced("isis", first_port=1))
     file = folder / f"{name}.lab.yaml"
     file.write_text(LAB)
     try:
@@ -125,10 +123,12 @@ def test_it_is_a_node_like_others(engine: EngineOfTests, lab: tuple[str, str, Pa
 
 
 def test_routers_run_their_own_configurations(engine: EngineOfTests, lab: tuple[str, str, Path]) -> None:
-    assert "blackhole" in inside(engine, lab[0], "r1", "vtysh", "-c", "show running-config")
-    theirs = inside(engine, lab[0], "r2", "vtysh", "-c", "show running-config")
-    assert "maximum-paths 1" in theirs and "ip ospf cost" not in theirs
-    assert "via" in inside(engine, lab[0], "r3", "ip", "route", "show", "198.51.100.0/24")
+    assert "redistribute ipv6 static" in inside(engine, lab[0], "r2", "vtysh", "-c", "show running-config")
+    theirs = inside(engine, lab[0], "r1", "vtysh", "-c", "show running-config")
+    assert "router isis mine" in theirs and "isis metric" not in theirs
+    learned = inside(engine, lab[0], "r4", "sh", "-c", "ip -4 route; ip -6 route")
+    for network in (network for networks in own_routers.ANNOUNCED.values() for network in networks):
+        assert f"\n{network} " in f"\n{learned}", learned
 
 
 def test_an_image_that_is_not_there_is_said(engine: EngineOfTests, ewan: Ewan, tmp_path: Path) -> None:

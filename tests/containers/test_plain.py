@@ -214,21 +214,6 @@ def test_a_ring_whose_routers_find_the_routes(engine: EngineOfTests, ewan: Ewan,
         assert list((lab.file.parent / lab.name / "nodes" / router).glob("*.conf"))
 
 
-@pytest.mark.timeout(400)
-def test_the_tools_of_services_find_them_without_options(
-    engine: EngineOfTests, ewan: Ewan, tmp_path: Path, name: str
-) -> None:
-    """`docker exec NODE vtysh` and its like, as people type them."""
-    words = ("dumbbell", "--rtt", "20ms", "--routing", "ospf", "--switch", "ovs", "--name", name)
-    with deployed(engine, ewan, tmp_path, *words) as lab:
-        neighbours = lab.do("r1", "vtysh -c 'show ip ospf neighbor'")
-        assert "Full/" in neighbours, neighbours
-        assert "sw-r1" not in lab.do("sw-r1", "ovs-vsctl show")
-        bridge = lab.do("sw-r1", "ovs-vsctl list-br").strip()
-        assert "n_tables" in lab.do("sw-r1", f"ovs-ofctl show {bridge}")
-        assert "OSPF Routing Process" in lab.do("r2", "vtysh -c 'show ip ospf'")
-
-
 Complaints = Callable[[dict[str, Any]], list[str]]
 
 

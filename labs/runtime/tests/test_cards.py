@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -236,6 +237,7 @@ topology: dumbbell
 name: {name}
 rtt: 20ms
 wan: {{rate: 50Mbit/s}}
+access: {{rate: 100Mbit/s}}
 mtu: 1400
 nodes: {{left1: {{interface: c1}}, r1: {{interface: c2}}}}
 external: {{at: r2, interface: c3}}
@@ -248,6 +250,27 @@ set -- $staticroutes
 while [ $# -ge 2 ]; do ip route add "$1" via "$2"; shift 2; done
 ip link set "$interface" mtu "$mtu"
 """
+
+
+def check_certificate(certificate: dict[str, Any], said: str) -> None:
+    """The lab is measured over its cards; of the machine that is plugged in the router tells how far it is."""
+    assert certificate, said
+    assert {card["card"] for card in certificate["machine"]["cards"]} == {"c1", "c2", "c3"}
+    rows = {(row["link"], row["direction"], row["quantity"]): row for row in certificate["rows"]}
+    pair = "left1 to right1"
+    for where, least, most in (
+        (("core", "forward", "delay p50"), 1.0, 1.5),
+        (("core", "backward", "delay p50"), 1.0, 1.5),
+        ((pair, "", "base RTT"), 1.0, 1.5),
+        ((pair, "", "path MTU"), 1.0, 1.0),
+        ((pair, "", "TCP goodput"), 0.5, 1.05),  # a busy machine takes from it
+    ):
+        row = rows[where]
+        assert least * row["configured"] <= row["measured"] <= most * row["configured"], row
+    beside = [row for row in certificate["rows"] if row["quantity"] == "RTT from router"]
+    assert {row["verdict"] for row in beside} == {"shown"}
+    assert [row["link"].partition(" to ")[2][:2] for row in beside] == ["10", "fd"], beside
+    assert all(0 < row["measured"] < 20e6 and "at card c3" in row["note"] for row in beside), beside
 
 
 @pytest.fixture
@@ -287,6 +310,8 @@ def test_a_machine_that_is_plugged_in_is_an_end_of_the_lab(machine: Bench, plugg
         fastest = float(ping.rsplit("= ", 1)[1].split("/")[0])
         assert fastest >= 20.0, ping  # a busy machine adds to it
     assert "10." in (machine.state / LAB / "nodes/r2/dnsmasq.leases").read_text()
+    verified = machine.run(*ewan, "verify", LAB, "--json", environment=NETNS)
+    check_certificate(orjson.loads(verified.stdout or b"{}"), verified.stderr.decode())
     removed = machine.run(*ewan, "down", LAB, environment=NETNS)
     assert b"gave back c1, c2, c3" in removed.stdout, removed.stderr
     assert (cards(machine), machine.card("c3")) == (before, c3)
