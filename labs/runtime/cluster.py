@@ -20,7 +20,7 @@ from labs.cluster import making, shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster, Machine
 from labs.cluster.formats import RECORD
-from labs.cluster.placement import Placement, place
+from labs.cluster.placement import place
 from labs.cluster.probing import JointProbes
 from labs.cluster.records import Record
 from labs.cluster.routes import Routes
@@ -89,17 +89,12 @@ class ClusterRuntime(NetnsRuntime):
             datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
         )
 
-    def placement(self, plan: Plan) -> Placement:
-        """Where each node of a plan would be."""
-        cluster = self._known()
-        return place(plan, {name: len(each.cpus) for name, each in self._ask_facts().items()}, cluster.placement)
-
     def prepare(self, plan: Plan) -> Prepared:
         """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
         _check_possible(plan)
         found = self._ask_facts()
-        where = self.placement(plan)
+        where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
         used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
         self._show("sending the node binary")
