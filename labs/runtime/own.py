@@ -19,17 +19,16 @@ from pathlib import Path
 
 from labs.own import Own
 from labs.plan import Plan
-from labs.reading import one_line
 from labs.runtime.base import LabError
 from labs.runtime.program import Preparation, Program
 from labs.runtime.words import last_words
-from labs.wording import MOST_LETTERS
 
 LONGEST_S = 60.0
 """For a command to come to its end."""
 POLL_S = 0.02
 RUNNING = "running"
 LONGEST_SAID = 4096  # bytes
+MOST_SHOWN = 80  # letters of a command
 OF_CONTAINERS = ("image", "entrypoint", "cmd", "binds", "ports")
 
 Command = Callable[[str, Sequence[str]], list[str]]
@@ -128,7 +127,7 @@ def _run(
 ) -> None:
     for node, own in of(plan):
         for number, argv in enumerate(own.exec, 1):
-            tell(f"{node}: exec {one_line(shlex.join(argv), MOST_LETTERS)}")
+            tell(f"{node}: exec {' '.join(shlex.join(argv).split())[:MOST_SHOWN]}")
             log = directory / "nodes" / node / f"exec-{number}.log"
             log.parent.mkdir(parents=True, exist_ok=True)
             if why := _failed(command(node, argv), log, check, environment):
