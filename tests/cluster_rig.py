@@ -1,12 +1,13 @@
 """Machines of a cluster on one host: namespaces of their own, Debian's sshd in each, and a network between them.
 
 In: how many, the MTU of the network between them, whether it has IPv6. Out: their names and addresses, an SSH
-configuration that reaches them, and what can happen to them: a power cut, a cable that is pulled, packets lost. Needs
-root. Each machine has its own PID, mount, UTS and network namespaces, /run, users (root; worker, who may use sudo;
-guest, who may not) and home directories; the rest of the file system and the CPUs are the host's. The coordinator, from
-which they are reached, is one more network namespace, into which `inside` brings a thread and what it starts. Nothing
-of this is seen in the host's namespaces, and all ends when this process does, whatever ended it: what remains then is
-the temporary directory.
+configuration that reaches them, and what can happen to them: a power cut, a cable that is pulled, packets lost or late.
+
+Needs root. Each machine has its own PID, mount, UTS and network namespaces, /run, users (root; worker, who may use
+sudo; guest, who may not) and home directories; the rest of the file system and the CPUs are the host's. The
+coordinator, from which they are reached, is one more network namespace, into which `inside` brings a thread and what it
+starts. Nothing of this is seen in the host's namespaces, and all ends when this process does, whatever ended it: what
+remains then is the temporary directory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from labs.cluster.file import Cluster, Machine
+from labs.units import NS_PER_MS
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -68,8 +70,12 @@ class _Namespace:
         self.pid = self._process.pid
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        _ended(self._process)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 class _Running:
@@ -98,8 +104,7 @@ class _Running:
 
     def close(self) -> None:
         """Ends the first process and with it all others of the machine, and waits for it."""
-        self.process.kill()
-        self.process.communicate()
+        _ended(self.process)
         # It ends when all other processes of its PID namespace have ended.
         ended, _, _ = select.select([self.handle], [], [], 10)
         os.close(self.handle)
@@ -123,6 +128,7 @@ class Rig:
         self.user_key = directory / "user_key"
         self.file = directory / "machines.yaml"
         self._running: dict[str, _Running] = {}
+        self._delays: dict[str, subprocess.Popen[bytes]] = {}
         self._switch = _Namespace()
         self._coordinator = _Namespace()
         _within(
@@ -160,10 +166,17 @@ class Rig:
         """A process whose network namespace is the machine's."""
         return self._running[name].process.pid
 
+    def first(self, name: str) -> int:
+        """The machine's first process: all its namespaces are."""
+        return self._running[name].first
+
     def kill(self, name: str) -> None:
         """As a power cut: nothing more comes from the machine, and all that ran there is gone."""
         # First the cable: the kernel would close the connections of the processes that end.
         _within(self._switch.pid, "ip", "link", "delete", name)
+        if name in self._delays:
+            _ended(self._delays.pop(name))
+            _within(self._switch.pid, "ip", "link", "delete", f"{name}-d")
         self._running.pop(name).close()
 
     def revive(self, name: str) -> None:
@@ -184,10 +197,12 @@ class Rig:
         """From now on this share of the packets that these machines send is lost; `udp_port`: of those to it alone."""
         self.lose_none()
         what = "" if udp_port is None else f"udp dport {udp_port} "
+        what += f"numgen random mod 1000000 < {round(share * 1e6)} " if share < 1 else ""
         lines = ["add table netdev loss"]
         for name in names or self.names:
-            lines.append(f'add chain netdev loss {name} {{ type filter hook ingress device "{name}" priority 0; }}')
-            lines.append(f"add rule netdev loss {name} {what}numgen random mod 1000000 < {round(share * 1e6)} drop")
+            device = f"{name}-e" if name in self._delays else name
+            lines.append(f'add chain netdev loss {name} {{ type filter hook ingress device "{device}" priority 0; }}')
+            lines.append(f"add rule netdev loss {name} {what}drop")
         _within(self._switch.pid, "nft", "-f", "-", text="\n".join(lines) + "\n")
 
     def lose_none(self) -> None:
@@ -200,7 +215,34 @@ class Rig:
         for name in names or self.names:
             _within(self._switch.pid, "ip", "link", "set", name, "mtu", str(mtu))
 
+    def delay(self, name: str, delay_ms: float) -> None:
+        """What this machine sends arrives so much later, to a few µs; 0: as before.
+
+        A program carries the packets, up to some ten thousand a second: interfaces leave it no work (no offloads).
+        """
+        if name in self._delays:
+            _ended(self._delays.pop(name))
+            _within(self._switch.pid, "ip", "link", "delete", f"{name}-d")
+            _within(self._switch.pid, "ip", "link", "set", name, "master", "bridge")
+        if delay_ms == 0:
+            return
+        for namespace in (self._coordinator.pid, *(running.process.pid for running in self._running.values())):
+            _within(namespace, "ethtool", "-K", INTERFACE, "tx", "off", "tso", "off", "gso", "off")
+        lines = [
+            f"link set {name} nomaster",
+            f"link add {name}-d up mtu {self.mtu} type veth peer name {name}-e mtu {self.mtu}",
+            f"link set {name}-e master bridge up",
+        ]
+        _within(self._switch.pid, "ip", "-batch", "-", text="\n".join(lines) + "\n")
+        carrier = [sys.executable, "-I", "-S", str(ROOT / "tests/cluster_delay.py"), name, f"{name}-d"]
+        command = ["nsenter", f"--net=/proc/{self._switch.pid}/ns/net", *carrier, str(round(delay_ms * NS_PER_MS))]
+        self._delays[name] = process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n", "there is no delay"
+
     def close(self) -> None:
+        for process in self._delays.values():
+            _ended(process)
         for running in self._running.values():
             running.close()
         self._coordinator.close()
@@ -255,8 +297,16 @@ class Rig:
         self.key(place / "host_key")
         shutil.copy(f"{self.user_key}.pub", place / "authorized_keys")
         homes = {name: f"/run/machine/home/{name}" for name in users}
-        (etc / "passwd").write_text("".join(f"{n}:x:{i}:{i}::{homes[n]}:/bin/sh\n" for n, i in users.items()))
-        (etc / "group").write_text("".join(f"{name}:x:{number}:\n" for name, number in users.items()))
+        own = {
+            "passwd": "".join(f"{name}:x:{number}:{number}::{homes[name]}:/bin/sh\n" for name, number in users.items()),
+            "group": "".join(f"{name}:x:{number}:\n" for name, number in users.items()),
+        }
+        for name, text in own.items():
+            # What daemons of the host's packages run as.
+            others = [
+                line for line in Path("/etc", name).read_text().splitlines(True) if line.split(":")[0] not in users
+            ]
+            (etc / name).write_text(text + "".join(others))
         (etc / "shadow").write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in users))
         (etc / "sudoers").write_text(f"root ALL=(ALL) ALL\n{WORKER} ALL=(ALL) NOPASSWD: ALL\n{GUEST} ALL=(ALL) ALL\n")
         (etc / "sudoers").chmod(0o440)

@@ -7,11 +7,13 @@ machine alone. A server allows ten programs at once on one connection (MaxSessio
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from labs.cluster.caller import as_caller
 from labs.cluster.file import Machine
 from labs.cluster.results import Completed
 from labs.runtime.base import LabError
@@ -40,7 +42,7 @@ path=$1 mode=$2 size=$3 new=
 case $path in "~/"*) path=$HOME/${path#"~/"} ;; esac
 if [ -d "$path" ]; then echo "$path is a directory" >&2; exit 1; fi
 if [ "$4" = look ]; then
-    if [ -f "$path" ] && [ "$(wc -c <"$path")" -eq "$size" ]; then echo "$path"; fi
+    if [ -f "$path" ] && [ "$(wc -c <"$path")" -eq "$size" ]; then printf "ewan:path:%s\\n" "$path"; fi
     exit 0
 fi
 mkdir -p -- "${path%/*}"
@@ -52,7 +54,7 @@ if [ "$(wc -c <"$new")" -ne "$size" ]; then echo "only a part of $path arrived" 
 chmod "$mode" "$new"
 sync -- "$new" 2>/dev/null || sync
 mv -f -- "$new" "$path"
-echo "$path"
+printf "ewan:path:%s\\n" "$path"
 """
 
 
@@ -105,7 +107,11 @@ class Remote:
         self.machine, self.name = machine, machine.name
         self.user: str = connection.get_extra_info("username")
         """Who is logged in there."""
+        self.relay: Sequence[str] = ()
+        """`ask` goes through it where sudo is used: a program there and its words, to which the socket is added
+        (`ewan-node ask`)."""
         self._loop, self._connection = loop, connection
+        self._running: list[Running] = []
         self._who = f"machine {machine.name}"
 
     @property
@@ -127,10 +133,12 @@ class Remote:
         return self._loop.call(run(self._who, self._connection, self._command(argv, sudo), input, longest_s))
 
     def start(self, argv: Sequence[str]) -> Process:
-        """Starts a program that runs on. It ends with the connection if it ends when its input does."""
+        """Starts a program that runs on, until the fleet ends. One whose machine is lost ends when its input does."""
         from labs.cluster.processes import started
 
-        return Process(self._loop, self._loop.call(started(self._who, self._connection, self._command(argv))))
+        running = self._loop.call(started(self._who, self._connection, self._command(argv)))
+        self._running.append(running)
+        return Process(self._loop, running)
 
     def put(
         self, data: bytes, path: str, mode: int = 0o600, named_by_content: bool = False, longest_s: float = LONGEST_S
@@ -149,18 +157,26 @@ class Remote:
             done = self.run(words, b"" if what == "look" else data, longest_s, sudo)
             if done.returncode != 0:
                 raise LabError(f"{self._who}: {path} could not be written: {done.said}")
-            return done.stdout.decode().removesuffix("\n")
+            # The shell there may say something of its own before.
+            return done.stdout.decode(errors="replace").partition("ewan:path:")[2].removesuffix("\n")
 
         return (named_by_content and script("look", data)) or script("write", data)
 
     def ask(self, socket_path: str, request: Mapping[str, Any], longest_s: float = ANSWER_S) -> dict[str, Any]:
         """Asks who listens at a Unix socket there: one line of JSON, and one line back.
 
-        The socket must be the user's, also where sudo is used.
+        Where sudo is used the socket is root's, and is asked through `relay`.
         """
-        from labs.cluster.processes import ask
+        from labs.cluster.processes import answer, ask, line_of
 
-        return self._loop.call(ask(self._who, self._connection, socket_path, request, longest_s))
+        if not self.through_sudo:
+            return self._loop.call(ask(self._who, self._connection, socket_path, request, longest_s))
+        if not self.relay:
+            raise ValueError("where sudo is used, `relay` must be there")
+        done = self.run([*self.relay, socket_path], line_of(request), longest_s)
+        if done.returncode != 0:
+            raise LabError(f"{self._who}: nobody answers at {socket_path} ({done.said})")
+        return answer(self._who, socket_path, done.stdout)
 
     def terminal(self, argv: Sequence[str]) -> int:
         """Runs a program on this terminal, or on what our standard streams are; its exit status, 128 + signal."""
@@ -205,7 +221,8 @@ class Fleet:
         settings = connecting.Settings(self._config, self._connect_s, self._keepalive_s, KEEPALIVES)
         self._loop = loop.Loop()
         try:
-            made = self._loop.call(connecting.connect_all(tuple(self.machines.values()), settings))
+            with as_caller(os.environ):
+                made = self._loop.call(connecting.connect_all(tuple(self.machines.values()), settings))
             for name, result in made.items():
                 if isinstance(result, LabError):
                     self.absent[name] = result
@@ -227,7 +244,9 @@ class Fleet:
         from labs.cluster.connecting import disconnect
 
         self._loop.stop(stopped=False)
-        self._loop.call(disconnect([remote._connection for remote in self._remotes.values()]))
+        remotes = self._remotes.values()
+        running = [running for remote in remotes for running in remote._running]
+        self._loop.call(disconnect([remote._connection for remote in remotes], running))
         self._loop.close()
 
     def __getitem__(self, name: str) -> Remote:

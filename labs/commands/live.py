@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from labs.runtime.base import LabError
 from labs.units import about
 
 if TYPE_CHECKING:
+    from labs.compile import HostFacts
     from labs.plan import Plan
     from labs.routes import NotConvergedError
     from labs.runtime.base import Keeping
@@ -35,6 +36,17 @@ def which(labs: Keeping, name: str | None) -> str:
     if len(names) > 1:
         raise Refused(f"{len(names)} labs are up ({', '.join(names)}): say which with --lab (make: NAME=)")
     return names[0]
+
+
+def host_facts(context: Context) -> Callable[[], HostFacts]:
+    """What the compiler must know of where a live lab will be: of this machine, or of those of --machines."""
+    from labs import host
+
+    def of_machines() -> HostFacts:
+        with context.reporter.progress("asking the machines what they have") as progress:
+            return context.cluster(progress.update).host_facts()
+
+    return host.facts if context.machines is None else of_machines
 
 
 def bring_up(context: Context, plan: Plan) -> None:

@@ -27,7 +27,7 @@ def up_command(context: Context, /, topology: str, **options: Any) -> None:
     only_live(click.get_current_context(), None, context.runtime)
     as_root(context)
     reporter = context.reporter
-    plan = descriptions.plan_of(topology, options, reporter.note, virtual=False)
+    plan = descriptions.plan_of(topology, options, reporter.note, virtual=False, facts=live.host_facts(context))
     live.bring_up(context, plan)
     try:
         with reporter.progress(f"{plan.lab} is up") as progress:

@@ -273,6 +273,10 @@ def _links(plan: Plan) -> list[dict[str, Any]]:
             links.append({"type": "veth", "endpoints": _Flow(endpoints), "mtu": mtu})
         else:
             links.append({"endpoints": _Flow(f"{node}:{interface}" for node, interface in ends), "mtu": mtu})
+    for tunnel in plan.tunnels:
+        far = _Inline({"node": tunnel.end.node, "interface": tunnel.end.interface})
+        where = {"remote": tunnel.remote, "vni": tunnel.vni, "udp-port": tunnel.port}
+        links.append({"type": "vxlan", "endpoint": far, **where, "mtu": mtus[tunnel.end.node, tunnel.end.interface]})
     return links
 
 

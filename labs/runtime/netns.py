@@ -23,6 +23,7 @@ from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from labs.runtime.probes import send
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT, State
 
@@ -225,6 +226,15 @@ class NetnsRuntime:
                 f"lab {name}: spinner {number} does not answer ({error.strerror or error}), its links are dead; "
                 f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
             ) from None
+
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        """One process enters all namespaces, and reads one clock for both ends."""
+        self._need_root("measuring a lab")
+        cpus = self.load(name).plan.host_cpus
+        try:
+            return send(probes, cpus, node_binary(self._wanted), tell)
+        except RuntimeError as error:
+            raise LabError(str(error)) from None
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """Each is a QEMU of the node's namespace."""

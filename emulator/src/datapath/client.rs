@@ -46,14 +46,20 @@ impl Client {
 
     /// Sends a request; gives its answer, of which `T` is what the caller reads.
     pub fn ask<T: DeserializeOwned>(&mut self, request: &Value) -> Result<T, Error> {
-        self.0.get_mut().write_all(format!("{request}\n").as_bytes())?;
-        let mut line = String::new();
-        if (&mut self.0).take(MOST_ANSWER_BYTES).read_line(&mut line)? == 0 {
-            return Err(Error::Silent(io::Error::other("it ended")));
-        }
+        let line = self.line(&request.to_string())?;
         match serde_json::from_str(&line)? {
             Answer { ok: true, .. } => Ok(serde_json::from_str(&line)?),
             Answer { error, .. } => Err(Error::Refused(error)),
+        }
+    }
+
+    /// Sends a line as it is, given without its end; gives the line that comes back.
+    pub fn line(&mut self, request: &str) -> io::Result<String> {
+        self.0.get_mut().write_all(format!("{request}\n").as_bytes())?;
+        let mut line = String::new();
+        match (&mut self.0).take(MOST_ANSWER_BYTES).read_line(&mut line)? {
+            0 => Err(io::Error::other("it ended")),
+            _ => Ok(line),
         }
     }
 }

@@ -94,6 +94,12 @@ def _way(branch: Branch, line_rate: Rate, findings: Findings) -> Way:
     _buffer(way, branch, rate, findings)
     if held is not None and held.queue is not None:
         way.put("queue", held.queue, f"line {held.command.line}")
+        if held.bandwidth is not None and held.bandwidth != rate:
+            why = (
+                f"tells red how fast its average sinks in an empty queue (10Mbit if absent), which is the link's "
+                f"{rate} in a description: write bandwidth {rate.bps}bit"
+            )
+            findings.cannot(held.command.line, f"bandwidth {held.bandwidth}", why, "take the link's rate")
     if netem is not None:
         _impairments(way, netem, findings)
     return way

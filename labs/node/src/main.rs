@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apply;
+mod ask;
 mod batch;
 mod capture;
 mod cards;
@@ -37,10 +38,13 @@ mod plan_properties;
 mod process;
 mod qdisc;
 mod ready;
+mod relay;
 mod services;
 mod stretch;
 mod tunnels;
 mod vlans;
+
+use plan::{End, Tunnel};
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
@@ -112,7 +116,14 @@ enum Command {
         netns: Vec<String>,
     },
     /// Send and receive probes between namespaces: a request on standard input, its answer on standard output
-    Probe,
+    Probe {
+        /// Only the ends that are here, in step with the processes of other machines: orders and answers, a line each
+        #[arg(long)]
+        joint: bool,
+        /// Put together what those processes saw of a probe
+        #[arg(long, conflicts_with = "joint")]
+        merge: bool,
+    },
     /// Send and receive the traffic of a request: flows of many kinds, each at its time
     Traffic {
         /// The request
@@ -157,6 +168,28 @@ enum Command {
         state: PathBuf,
         #[arg(long, default_value_t = 120)]
         longest_s: u64,
+    },
+    /// Tell the routes of all nodes of a machine's share of a lab, as JSON
+    #[command(hide = true)]
+    Routes {
+        /// The share's state directory
+        #[arg(long)]
+        state: PathBuf,
+    },
+    /// Say which pairs of hosts the routes of a whole lab carry: those that its machines told of on standard input
+    #[command(hide = true)]
+    Reach {
+        /// The plan of the whole lab
+        #[arg(long)]
+        plan: PathBuf,
+    },
+    /// Hand requests to the spinners of a machine's share of a lab: a line each on standard input, their answers on
+    /// standard output
+    #[command(hide = true)]
+    Relay {
+        /// The share's state directory
+        #[arg(long)]
+        state: PathBuf,
     },
     /// Take a link down or bring it up, wait until the routes have followed, and print how long that took
     Carrier {
@@ -205,6 +238,9 @@ enum Command {
         #[arg(long)]
         pid_file: PathBuf,
     },
+    /// Ask who listens at a Unix socket one thing: a line on standard input, the answer on standard output
+    #[command(hide = true)]
+    Ask { socket: PathBuf },
     /// Switch the offloads of a lab's interfaces on, which are off in every lab, or off again
     #[command(hide = true)]
     Offloads {
@@ -291,8 +327,11 @@ fn run(command: Command) -> Result<(), String> {
             let config = spinner_config(&plan, &file, &state, spinner, &netns)?;
             Ok(ewan_emulator::datapath::run(config)?)
         }
-        Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
+        Command::Probe { joint: true, .. } => ewan_generator::probe::joint(std::io::stdin(), std::io::stdout()),
+        Command::Probe { merge: true, .. } => ewan_generator::probe::merge(std::io::stdin(), std::io::stdout()),
+        Command::Probe { .. } => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
+        Command::Ask { socket } => ask::run(&socket, std::io::stdin().lock(), std::io::stdout().lock()),
         Command::Batch { state, program, out } => batch::run(&state, &program, &out),
         Command::Capture(request) => capture::run(&request),
         Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
@@ -300,6 +339,9 @@ fn run(command: Command) -> Result<(), String> {
         Command::Carrier { state, link, up, down: _, longest_s } => {
             carrier::run(&state, &link, up, std::time::Duration::from_secs(longest_s))
         }
+        Command::Routes { state } => converge::tell(&state, std::io::stdout()),
+        Command::Reach { plan } => converge::judge(&plan, std::io::stdin(), std::io::stdout()),
+        Command::Relay { state } => relay::run(&state, std::io::stdin().lock(), std::io::stdout()),
         Command::Init { rest: _ } => init::run(),
         Command::Launch { command } => Err(process::launch(&command)),
         Command::Ready { lab, node, patience_s } => ready::run(&lab, &node, std::time::Duration::from_secs(patience_s)),
@@ -356,9 +398,10 @@ fn spinner_config(
             netns: given.map_or_else(|| plan.netns_path(&link.node), |(_, path)| path.into()),
             port_a: link.port_a.clone(),
             port_b: link.port_b.clone(),
-            mtu: plan.mtu(&link.a)?,
+            mtu: plan.mtu(&End { node: link.node.clone(), interface: link.port_a.clone() })?,
             forward: link.forward.clone(),
             backward: link.backward.clone(),
+            elsewhere_ns: plan.tunnels.iter().find(|tunnel| tunnel.link == link.name).map_or([0; 2], Tunnel::takes_ns),
         })
     });
     Ok(ewan_emulator::datapath::SpinnerConfig {

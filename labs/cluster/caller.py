@@ -1,0 +1,39 @@
+"""Whose SSH configuration, keys and name are taken when sudo runs this program: those of the person who called it.
+
+In: the environment. Out: the same, changed for as long as connections are made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+from collections.abc import Iterator, Mapping, MutableMapping
+
+
+def of_caller(environment: Mapping[str, str]) -> dict[str, str]:
+    """What an environment that sudo made says otherwise than that of its caller; nothing where there is none."""
+    user = environment.get("SUDO_UID", "")
+    if os.geteuid() != 0 or not user.isdigit() or int(user) == 0:
+        return {}
+    try:
+        person = pwd.getpwuid(int(user))
+    except KeyError:
+        return {}
+    return {"HOME": person.pw_dir, "LOGNAME": person.pw_name, "USER": person.pw_name}
+
+
+@contextlib.contextmanager
+def as_caller(environment: MutableMapping[str, str]) -> Iterator[None]:
+    """The environment is the caller's meanwhile: of the whole process, for libraries read it where they like."""
+    changes = of_caller(environment)
+    before = {name: environment.get(name) for name in changes}
+    environment.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                environment.pop(name, None)
+            else:
+                environment[name] = value
