@@ -249,7 +249,7 @@ class _Session:
             self.trips_ns[name] = min(now - begun, self.trips_ns.get(name, now))
             if not line.endswith(b"\n"):
                 raise LabError(f"machine {name}: ewan-node probe ended: {process.wait(START_S).said}")
-            told: Answer = orjson.loads(line)
+            told = _read(name, line)
             for each in told.values():
                 if "real_ns" in each:
                     self.shown[name] = each["real_ns"], now
@@ -275,6 +275,20 @@ class _Session:
         at_ns = self._shows(name, middle) - offsets.get(name, Offset(0, 0)).ns
         self.last = _Comparison(at_ns, middle, offsets)
         return self.last
+
+
+def _read(name: str, line: bytes) -> Answer:
+    try:
+        told = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        told = None
+    if isinstance(told, dict) and len(told) == 1 and all(isinstance(each, dict) for each in told.values()):
+        return told
+    words = line.decode(errors="replace").strip()[:60]
+    raise LabError(
+        f"machine {name}: {words!r} came where ewan-node probe answers: "
+        "does a file that the shell there reads print it (~/.bashrc)?"
+    )
 
 
 def _expected(name: str, told: Answer, what: str) -> Answer:
