@@ -113,7 +113,8 @@ def _live(
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)
-    on, of_cards = offloads.left_on(plan, lab.binary), lab_cards.facts(plan, lab.binary)
+    on = lab.labs.inspect(plan.lab, "left-on")
+    of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, "cards") if plan.cards else ())
     counted = _counters(plan, lab.labs)
     since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
     with _off_the_spinners(plan):

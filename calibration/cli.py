@@ -79,7 +79,7 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
     as_root(context)
     directory = rundir.make(plan.lab)
     try:
-        live.bring_up(context, plan)
+        plan = live.bring_up(context, plan)
         if not as_json:
             describe(context, plan)
         try:

@@ -342,3 +342,19 @@ def machines(count: int, mtu: int = 1500, ipv6: bool = True) -> Iterator[Rig]:
             yield rig
         finally:
             rig.close()
+
+
+def main() -> None:
+    """`python -m tests.cluster_rig 3 -- COMMAND …`: runs a command where the coordinator is.
+
+    `{machines}` in its words is the path of the machines' file.
+    """
+    count, dashes, *command = sys.argv[1:]
+    assert dashes == "--" and command, main.__doc__
+    with machines(int(count), mtu=1600) as rig, rig.inside():
+        named = [word.replace("{machines}", str(rig.file)) for word in command]
+        raise SystemExit(subprocess.run(named).returncode)
+
+
+if __name__ == "__main__":
+    main()

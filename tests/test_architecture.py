@@ -97,7 +97,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "labs.runtime.live": ("labs.plan", "labs.runtime", "labs.cluster.formats"),
     "labs.runtime.cluster": (
-        "labs.units",
+        "labs.stages",
         "labs.plan",
         "labs.compile.facts",
         "labs.cluster",

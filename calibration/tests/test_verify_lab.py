@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from calibration import LiveLab, certificates, offloads, verify_lab
+from calibration import LiveLab, certificates, verify_lab
 from labs import routes
 from labs.compile import HostFacts, compile
 from labs.context import Context
@@ -45,6 +45,9 @@ class Slow:
     def versions(self, name: str) -> dict[str, str]:
         return {"runtime": "none"}
 
+    def inspect(self, name: str, what: str) -> list[dict[str, Any]]:
+        return []
+
     def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
         assert self.waited, "probes were sent before the routes were there"
         self.probed += 1
@@ -54,11 +57,6 @@ class Slow:
 @pytest.fixture
 def ring() -> Plan:
     return compile(load(names.LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
-
-
-@pytest.fixture(autouse=True)
-def without_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offloads, "left_on", lambda plan, binary: [])
 
 
 def test_an_experiments_certificate_waits_for_routing(

@@ -52,11 +52,8 @@ def read(machine: Machine, text: str) -> Facts:
     said = _sections(text)
     name = machine.name
     if said.get("user") != "0":
-        remedy = (
-            "let that user use sudo without a password"
-            if machine.sudo
-            else f'write "sudo: true", or root@{machine.ssh}'
-        )
+        host = machine.ssh.rpartition("@")[2]
+        remedy = "let that user use sudo without a password" if machine.sudo else f'write "sudo: true", or root@{host}'
         raise LabError(f"machine {name}: making a lab needs root, and {machine.ssh} is another user there: {remedy}")
     system, release, architecture = [*said.get("kernel", "").split(), "", "", ""][:3]
     if system != "Linux" or architecture != ARCHITECTURE:

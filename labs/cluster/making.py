@@ -19,6 +19,8 @@ from labs.cluster import facts as machine_facts
 from labs.cluster import shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster
+from labs.cluster.probing import Offset
+from labs.cluster.records import Record
 from labs.cluster.talking import ASK_S, SHARES, WORK_S, Relays, all_of, done, json_of
 from labs.plan import Plan
 from labs.runtime.base import LabError
@@ -33,6 +35,9 @@ SENT = "~/.cache/ewan/ewan-node-"
 """On each machine, then the binary's hash."""
 TIMED = {"packets": 500, "interval_ns": NS_PER_MS, "rate_bytes": 4 << 20}
 """What goes through each tunnel to measure it: half a second of packets, and a burst each way."""
+COMPARED = {"packets": 100, "interval_ns": NS_PER_MS, "rate_bytes": 0}
+"""To compare two clocks."""
+LEAST_MTU = 576
 START_S = 30.0
 POLL_S = 0.05
 _SPINNER = (
@@ -78,28 +83,62 @@ def measure(
     for each in crossing:
         first, second = sorted((each.near_machine, each.far_machine), key=order.index)
         wanted[first, second] = max(tunnels.mtu_of(plan, links[each.link]), wanted.get((first, second), 0))
+    addresses = {name: each.address for name, each in found.items()}
     measured = []
     for number, ((first, second), mtu) in enumerate(wanted.items(), 1):
         show(f"measuring the tunnel between {first} and {second} ({number} of {len(wanted)})")
-        measured.append(_measure_one(fleet, binary, found[first], found[second], mtu))
+        told = _stretch(fleet, binary, addresses, (first, second), mtu, TIMED)
+        measured.append(tunnels.read(first, second, told))
     return measured
 
 
-def _measure_one(fleet: Fleet, binary: Mapping[str, str], first: Facts, second: Facts, mtu: int) -> tunnels.Measured:
+def offsets(fleet: Fleet, record: Record) -> dict[str, Offset]:
+    """The other machines' clocks, compared with the first one's now, one after the other."""
+    first, *others = [machine.name for machine in record.machines]
+    found = {}
+    for other in others:
+        told = _stretch(fleet, record.binary, record.addresses, (first, other), LEAST_MTU, COMPARED)
+        found[other] = Offset(round(told["offset_ns"]), round(told["offset_uncertainty_ns"]))
+    return found
+
+
+def inspect(fleet: Fleet, record: Record, lab: str, what: str) -> list[dict[str, Any]]:
+    """What a command of the node binary that reads a plan tells of all machines' shares."""
+
+    def ask(remote: Remote) -> list[dict[str, Any]]:
+        words = ["sh", "-c", 'exec "$1" "$2" <"$3"', "sh", record.binary[remote.name], what]
+        told = remote.run([*words, str(SHARES / lab / "plan.json")], longest_s=ASK_S)
+        done(remote.name, told)
+        found: list[dict[str, Any]] = orjson.loads(told.stdout)
+        return found
+
+    every = all_of(fleet, ask, [machine.name for machine in record.machines])
+    return [each for told in every.values() for each in told]
+
+
+def _stretch(
+    fleet: Fleet,
+    binary: Mapping[str, str],
+    addresses: Mapping[str, str],
+    between: tuple[str, str],
+    mtu: int,
+    how: Mapping[str, int],
+) -> dict[str, Any]:
+    """What `ewan-node stretch` tells of a tunnel of its own between two machines; gone when it has told."""
+    first, second = between
     vni = secrets.randbelow(shares.VNIS - 1) + 1
-    common: dict[str, Any] = {"format": "ewan-stretch/1", "vni": vni, "port": shares.PORT, "mtu": mtu, **TIMED}
+    common: dict[str, Any] = {"format": "ewan-stretch/1", "vni": vni, "port": shares.PORT, "mtu": mtu, **how}
 
-    def request(here: Facts, there: Facts) -> bytes:
-        return orjson.dumps(common | {"local": here.address, "remote": there.address}) + b"\n"
+    def request(here: str, there: str) -> bytes:
+        return orjson.dumps(common | {"local": addresses[here], "remote": addresses[there]}) + b"\n"
 
-    answering = fleet[second.machine].start([binary[second.machine], "stretch", "answer"])
+    answering = fleet[second].start([binary[second], "stretch", "answer"])
     try:
         answering.write(request(second, first))
         if b"ready" not in answering.readline(ASK_S):
-            raise LabError(f"machine {second.machine}: {answering.wait(ASK_S).said}")
-        command = [binary[first.machine], "stretch", "measure"]
-        told = fleet[first.machine].run(command, request(first, second), longest_s=WORK_S)
-        return tunnels.read(first.machine, second.machine, json_of(first.machine, told))
+            raise LabError(f"machine {second}: {answering.wait(ASK_S).said}")
+        told = fleet[first].run([binary[first], "stretch", "measure"], request(first, second), longest_s=WORK_S)
+        return json_of(first, told)
     finally:
         answering.close()
 

@@ -18,7 +18,8 @@ from labs.typed import read_typed
 @dataclass(frozen=True, slots=True)
 class Record:
     """`binary`: machine → the path of the node binary there; `machine_of`: of each node; `first_spinner`: of each
-    machine that has one, its first spinner's number in the whole plan."""
+    machine that has one, its first spinner's number in the whole plan; `addresses`: of each machine, at the network
+    between them; `host_cpus`: of each machine, where its hosts and routers run."""
 
     machines: tuple[Machine, ...]
     ssh_config: str | None
@@ -27,6 +28,8 @@ class Record:
     first_spinner: Mapping[str, int]
     stretched: tuple[Stretched, ...]
     tunnels: tuple[Measured, ...]
+    addresses: Mapping[str, str]
+    host_cpus: Mapping[str, tuple[int, ...]]
     kernels: Mapping[str, str]
 
     @property

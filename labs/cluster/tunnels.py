@@ -13,7 +13,7 @@ from typing import Any
 from labs.cluster.shares import Stretched
 from labs.plan import Link, Plan
 from labs.runtime.base import LabError
-from labs.stages import Direction, TraceRows
+from labs.stages import Change, Direction, TraceRows
 from labs.stages.delay import least_ns
 from labs.units import NS_PER_SECOND, Duration, Rate, about
 
@@ -91,6 +91,15 @@ def read(first: str, second: str, told: Mapping[str, Any]) -> Measured:
     )
 
 
+def words(tunnel: Measured) -> str:
+    """What a tunnel is, in a line: for people."""
+    there, back = (
+        f"{about(way.p50_ns, 'time', 3)} ({about(way.p99_ns, 'time', 3)})" for way in (tunnel.there, tunnel.back)
+    )
+    clocks = about(tunnel.offset_uncertainty_ns, "time", 3)
+    return f"{there} there, {back} back, median (99 %); clocks known to {clocks}"
+
+
 def taken_ns(tunnels: Sequence[Measured]) -> dict[tuple[str, str], int]:
     """(from, to) → how long the tunnel takes in the median, which links over it leave out."""
     found = {}
@@ -110,22 +119,45 @@ def check(plan: Plan, crossing: Sequence[Stretched], tunnels: Sequence[Measured]
         for each in tunnels
         if abs(each.offset_ns) > CLOCKS_APART_NS
     ]
+    over: dict[tuple[str, str], list[tuple[Link, Direction]]] = {}
     for each in crossing:
         tunnel, link = of[frozenset((each.near_machine, each.far_machine))], links[each.link]
-        for outward in (True, False):
-            start, end = (each.near_machine, each.far_machine) if outward else (each.far_machine, each.near_machine)
-            heading = each.towards_far if outward else _other(each.towards_far)
+        for start, end, heading in _ways(each):
             direction = link.forward if heading == "forward" else link.backward
-            _check_way(plan, link, heading, direction, tunnel.way(start), f"the tunnel from {start} to {end}")
-            warnings += _warnings(link, direction, tunnel.way(start), f"the tunnel from {start} to {end}")
-    return list(dict.fromkeys(warnings))
+            named = _named(start, end)
+            _check_delay(link, heading, direction, tunnel.way(start), named)
+            _check_size(plan, link, tunnel.way(start), named)
+            over.setdefault((start, end), []).append((link, direction))
+    for (start, end), crossed in over.items():
+        warnings += _warnings(crossed, of[frozenset((start, end))].way(start), _named(start, end))
+    return warnings
+
+
+def check_change(
+    link: Link, heading: str, change: Change, crossing: Sequence[Stretched], tunnels: Sequence[Measured]
+) -> None:
+    """LabError for a change of a running link to a delay that its tunnel exceeds; `heading` as `ewan set` has it."""
+    each = next((each for each in crossing if each.link == link.name), None)
+    if each is None or change.delay is None:
+        return
+    tunnel = next(t for t in tunnels if {t.first, t.second} == {each.near_machine, each.far_machine})
+    for start, end, way in _ways(each):
+        if heading in (way, "both"):
+            then = change.applied(link.forward if way == "forward" else link.backward)
+            _check_delay(link, way, then, tunnel.way(start), _named(start, end))
+
+
+def _ways(each: Stretched) -> list[tuple[str, str, str]]:
+    """From which machine, to which, in which direction of the link."""
+    near, far = each.near_machine, each.far_machine
+    return [(near, far, each.towards_far), (far, near, _other(each.towards_far))]
 
 
 def _other(heading: str) -> str:
     return "backward" if heading == "forward" else "forward"
 
 
-def _check_way(plan: Plan, link: Link, heading: str, direction: Direction, way: Way, tunnel: str) -> None:
+def _check_delay(link: Link, heading: str, direction: Direction, way: Way, tunnel: str) -> None:
     least = shortest_ns(direction)
     if least < way.p99_ns:
         raise LabError(
@@ -133,6 +165,9 @@ def _check_way(plan: Plan, link: Link, heading: str, direction: Direction, way: 
             f"{about(way.p99_ns, 'time', 3)} (99 of 100 packets): write a longer delay, or put {link.a.node} and "
             f"{link.b.node} on one machine (placement)"
         )
+
+
+def _check_size(plan: Plan, link: Link, way: Way, tunnel: str) -> None:
     mtu = mtu_of(plan, link)
     if way.mtu < mtu:
         raise LabError(
@@ -141,13 +176,31 @@ def _check_way(plan: Plan, link: Link, heading: str, direction: Direction, way: 
         )
 
 
-def _warnings(link: Link, direction: Direction, way: Way, tunnel: str) -> list[str]:
+def _warnings(over: Sequence[tuple[Link, Direction]], way: Way, tunnel: str) -> list[str]:
+    """What packets of the links over one direction of a tunnel will notice of it."""
     found = []
     if way.lost:
-        found.append(f"{tunnel} lost {way.lost} of {way.sent} packets: so will {link.name}")
-    if way.rate_bps is not None and way.rate_bps < direction.rate_bps:
-        found.append(f"{tunnel} carried {Rate(way.rate_bps)}, and {link.name} has {Rate(direction.rate_bps)}")
+        found.append(f"{tunnel} lost {way.lost} of {way.sent} packets: so will {_several([link for link, _ in over])}")
+    rate = way.rate_bps
+    if rate is not None:
+        faster = [link for link, direction in over if direction.rate_bps > rate]
+        together = sum(direction.rate_bps for _, direction in over)
+        if faster:
+            most = max(direction.rate_bps for _, direction in over)
+            found.append(f"{tunnel} carried {about(rate, 'rate')}, and {_several(faster)} has {Rate(most)}")
+        elif together > rate:
+            links = _several([link for link, _ in over])
+            found.append(f"{tunnel} carried {about(rate, 'rate')}, and {links} together have {Rate(together)}")
     return found
+
+
+def _several(links: Sequence[Link]) -> str:
+    more = len(links) - 1
+    return links[0].name if not more else f"each of {len(links)} links over it ({links[0].name} …)"
+
+
+def _named(start: str, end: str) -> str:
+    return f"the tunnel from {start} to {end}"
 
 
 def shortest_ns(direction: Direction) -> int:

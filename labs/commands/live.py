@@ -49,8 +49,11 @@ def host_facts(context: Context) -> Callable[[], HostFacts]:
     return host.facts if context.machines is None else of_machines
 
 
-def bring_up(context: Context, plan: Plan) -> None:
-    """Up, with progress and warnings on standard error. Ctrl-C leaves nothing."""
+def bring_up(context: Context, plan: Plan) -> Plan:
+    """Up, with progress and warnings on standard error; the plan as it is up. Ctrl-C leaves nothing.
+
+    Over several machines the plan that is up has the spinners of all of them.
+    """
     from labs.runtime.memory import free_memory_bytes
 
     warnings, made = [], False
@@ -68,6 +71,7 @@ def bring_up(context: Context, plan: Plan) -> None:
         raise
     for warning in warnings:
         context.reporter.warn(warning)
+    return plan if context.machines is None else context.live().load(plan.lab).plan
 
 
 def converged(context: Context, plan: Plan, progress: Tell) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def up_command(context: Context, /, topology: str, **options: Any) -> None:
     as_root(context)
     reporter = context.reporter
     plan = descriptions.plan_of(topology, options, reporter.note, virtual=False, facts=live.host_facts(context))
-    live.bring_up(context, plan)
+    plan = live.bring_up(context, plan)
     try:
         with reporter.progress(f"{plan.lab} is up") as progress:
             routing = live.converged(context, plan, lambda text: progress.update(f"{plan.lab} is up: {text}"))

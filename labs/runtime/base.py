@@ -114,6 +114,10 @@ class Measuring(Protocol):
         """
         ...
 
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """What `ewan-node left-on` (offloads) or `ewan-node cards` tells of the interfaces. Raises LabError."""
+        ...
+
 
 class Converging(Protocol):
     """Labs in which routing protocols find the routes."""

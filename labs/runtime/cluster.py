@@ -11,7 +11,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
 
@@ -20,7 +20,8 @@ from labs.cluster import making, shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster, Machine
 from labs.cluster.formats import RECORD
-from labs.cluster.placement import Placement, place
+from labs.cluster.placement import place
+from labs.cluster.probing import JointProbes
 from labs.cluster.records import Record
 from labs.cluster.routes import Routes
 from labs.cluster.talking import ASK_S, SHARES, Relays
@@ -31,9 +32,11 @@ from labs.runtime import machines, own
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
+from labs.runtime.namespaces import NAMESPACES
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT
+from labs.stages import Change
 
 if TYPE_CHECKING:
     import subprocess
@@ -86,17 +89,12 @@ class ClusterRuntime(NetnsRuntime):
             datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
         )
 
-    def placement(self, plan: Plan) -> Placement:
-        """Where each node of a plan would be."""
-        cluster = self._known()
-        return place(plan, {name: len(each.cpus) for name, each in self._ask_facts().items()}, cluster.placement)
-
     def prepare(self, plan: Plan) -> Prepared:
         """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
         _check_possible(plan)
         found = self._ask_facts()
-        where = self.placement(plan)
+        where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
         used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
         self._show("sending the node binary")
@@ -114,6 +112,8 @@ class ClusterRuntime(NetnsRuntime):
             first_spinner=dict(split.first_spinner),
             stretched=split.stretched,
             tunnels=tuple(measured),
+            addresses={name: found[name].address for name in used},
+            host_cpus={name: share.host_cpus for name, share in split.of.items()},
             kernels={name: found[name].kernel for name in used},
         )
         return Prepared(fleet, split, record, tuple(warnings))
@@ -194,12 +194,39 @@ class ClusterRuntime(NetnsRuntime):
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None or number < 0:
             raise LabError(f"link {target} is not one of our own back end")
+        if request["command"] == "set":
+            self._check_change(name, record, request)
         machine, local = record.machine_of_spinner(number)
         relays = self._relays.get(name)
         if relays is None:
             fleet = self._fleet(record.machines, record.config)
             relays = self._relays[name] = Relays(fleet, name, record.binary)
         return relays.ask(machine, local, request)
+
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        """A process on each machine has the ends that are there; their clocks are compared before and after."""
+        record = self.record(name)
+        fleet = self._fleet(record.machines, record.config)
+        joint = JointProbes(
+            start=lambda machine, words: fleet[machine].start([record.binary[machine], *words]),
+            machine_of={f"{NAMESPACES}/ewan-{name}-{node}": machine for node, machine in record.machine_of.items()},
+            offsets=lambda: making.offsets(fleet, record),
+            cpus=record.host_cpus,
+            binary=node_binary(self._wanted),
+        )
+        return joint.run(probes, tell)
+
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """Each machine's node binary enters the namespaces of its share."""
+        record = self.record(name)
+        fleet = self._fleet(record.machines, record.config)
+        return making.inspect(fleet, record, name, what)
+
+    def _check_change(self, name: str, record: Record, request: Mapping[str, Any]) -> None:
+        other = ("command", "link", "direction", "in_ns")
+        change = Change.from_data({key: value for key, value in request.items() if key not in other})
+        link = next(each for each in self.load(name).plan.links if each.name == request["link"])
+        tunnels.check_change(link, request["direction"], change, record.stretched, record.tunnels)
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
@@ -223,10 +250,9 @@ class ClusterRuntime(NetnsRuntime):
         return Routes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
-        """Not over several machines yet: a program's two ends are one process's."""
+        """Not yet over several machines."""
         raise LabError(
-            f"lab {name} stretches over several machines, where programs are run by hand: ewan exec NODE -- COMMAND; "
-            "a measurement of ours has both of its ends on one machine"
+            f"lab {name} stretches over several machines: run its programs by hand: ewan exec NODE -- COMMAND"
         )
 
     def capture(
@@ -245,9 +271,11 @@ class ClusterRuntime(NetnsRuntime):
         return {}
 
     def versions(self, name: str) -> dict[str, str]:
-        """The runtime, and each machine's kernel."""
+        """The runtime, each machine's kernel, and what tunnels between machines are."""
         record = self.record(name)
-        return {"runtime": "cluster"} | {f"kernel of {machine}": kernel for machine, kernel in record.kernels.items()}
+        kernels = {f"kernel of {machine}": kernel for machine, kernel in record.kernels.items()}
+        told = {f"tunnel {each.first} – {each.second}": tunnels.words(each) for each in record.tunnels}
+        return {"runtime": "cluster", **kernels, **told}
 
     def status(self, name: str) -> dict[str, Any]:
         """Also `machines`: of each its SSH target, its nodes, and what is wrong with it."""

@@ -102,6 +102,10 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).probe(name, probes, tell)
 
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).inspect(name, what)
+
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).converge(name, longest_s)

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -237,6 +237,16 @@ class NetnsRuntime:
             return send(probes, cpus, node_binary(self._wanted), tell)
         except RuntimeError as error:
             raise LabError(str(error)) from None
+
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """The node binary enters the namespaces with the plan on its standard input."""
+        text = plans.to_json(self.load(name).plan)
+        asked = subprocess.run([str(node_binary(self._wanted)), what], input=text, capture_output=True)
+        if asked.returncode != 0:
+            words = asked.stderr.decode(errors="replace").strip().splitlines()
+            raise LabError(words[-1] if words else f"ewan-node {what}: status {asked.returncode}")
+        found: list[dict[str, Any]] = orjson.loads(asked.stdout)
+        return found
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """Each is a QEMU of the node's namespace."""

@@ -176,5 +176,11 @@ def test_what_a_node_cannot_have_is_refused(tmp_path: Path) -> None:
     assert "a lab of the virtual clock has no containers: RUNTIME=containerlab" in virtual
     both = refused('topology: star\nkinds: {host: {ports: ["8080:80"]}}')
     assert "port 8080 is host1's already: write another one" in both
+    everywhere = 'topology: star\nnodes: {host1: {ports: ["8080:80"]}, host2: {ports: ["OTHER:8080:80"]}}'
+    assert "nodes.host2.ports: port 8080 is host1's" in refused(everywhere.replace("OTHER", "0.0.0.0"))
+    for apart in ("127.0.0.2", "[::]"):
+        assert planned(everywhere.replace("OTHER", apart))
+    twice = refused("topology: star\nnodes: {host1: {binds: [frr.conf:/a, frr.conf:/b, frr.conf:/a]}}", folder=tmp_path)
+    assert "nodes.host1.binds[2]" in twice and "/a is another bind's already: write another target" in twice
     with pytest.raises(LabError, match="host1: image: only a node that is a container has it: RUNTIME=containerlab"):
         own.check_namespaces(planned("topology: star\nnodes: {host1: {image: my/app:1}}"))

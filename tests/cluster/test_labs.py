@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from calibration import LiveLab, verify_lab
 from labs import spec
 from labs.cluster.reading import load
 from labs.compile import compile
 from labs.plan import Plan
 from labs.runtime.base import LabError
+from labs.runtime.binary import node_binary
 from labs.runtime.cluster import ClusterRuntime
 from labs.runtime.live import LiveRuntime
 from tests.cluster_rig import Rig, machines
@@ -142,6 +144,24 @@ def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
     finally:
         for name in ("one", "two"):
             rig.delay(name, 0)
+
+
+def test_a_lab_over_machines_is_verified_and_one_way_delays_carry_the_clocks(rig: Rig, runtime: ClusterRuntime) -> None:
+    plan = plan_for(runtime, "dumbbell", rtt="60ms", rate="10Mbit/s", name="known")
+    with up(runtime, plan):
+        up_now = runtime.load("known").plan
+        certificate = verify_lab(up_now, LiveLab(runtime, node_binary()))
+    rows = {(row.link, row.direction, row.quantity): row for row in certificate.rows}
+    for direction in ("forward", "backward"):
+        delay = rows["core", direction, "delay p50"]
+        assert delay.measured is not None and abs(delay.measured - 30e6) < 5e6, "three machines' links share one CPU"
+        assert delay.uncertainty is not None
+        clocks = delay.uncertainty.components["clocks of two machines"]
+        assert 0 < clocks < 1e6, "half of the shortest round trip of the tunnel bounds it"
+        assert rows["core", direction, "loss"].measured == 0.0
+    assert rows["left1 to right1", "", "path MTU"].measured == 1500
+    assert rows["left1 to right1", "", "TCP goodput"].measured is not None
+    assert certificate.host.versions["runtime"] == "cluster" and "tunnel one – two" in certificate.host.versions
 
 
 def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_down(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from labs.cluster.shares import Host, machine_of_spinner, split, stretched
 from labs.compile import HostFacts, compile
 from labs.plan import Plan, from_json, to_json
 from labs.runtime.base import LabError
-from labs.stages import ConstantDelay, UniformDelay
+from labs.stages import Change, ConstantDelay, UniformDelay
 from labs.stages.delay import least_ns
 
 MACHINES = ("one", "two", "three")
@@ -180,6 +181,28 @@ def test_what_packets_will_notice_of_a_tunnel_is_said() -> None:
     assert any("lost 12 of 1000 packets: so will core" in line for line in said)
     assert any("from two to one carried 300Mbit/s, and core has 1Gbit/s" in line for line in said)
     assert any("the clocks of one and two are 2" in line for line in said)
+    plan, where = placed("star", arms="30")
+    pairs = [("one", "two"), ("one", "three")]
+    said = tunnels.check(plan, stretched(plan, where), [tunnels.read(*pair, told(lost_back=3)) for pair in pairs])
+    assert len(said) == 6, "two lines a tunnel, of which one is of both directions"
+    assert any(
+        re.search(r"to one lost 3 of 1000 packets: so will each of \d+ links over it \(arm12 …\)", line)
+        for line in said
+    )
+    assert any(
+        re.search(r"carried 2Gbit/s, and each of \d+ links over it \(arm12 …\) together have", line) for line in said
+    )
+
+
+def test_a_change_to_less_than_the_tunnel_takes_is_refused() -> None:
+    plan, where = placed("dumbbell", {"r1": "one", "r2": "two"}, rtt="10ms")
+    core, crossing, measured = plan.links[0], stretched(plan, where), [tunnels.read("one", "two", told())]
+    for heading in ("forward", "backward", "both"):
+        tunnels.check_change(core, heading, Change(delay=ConstantDelay(300_000)), crossing, measured)
+        tunnels.check_change(core, heading, Change(rate_bps=8_000), crossing, measured)
+        with pytest.raises(LabError, match=r"link core delays 100us (for|back)ward, and the tunnel from"):
+            tunnels.check_change(core, heading, Change(delay=ConstantDelay(100_000)), crossing, measured)
+    tunnels.check_change(core, "both", Change(delay=ConstantDelay(0)), (), measured)
 
 
 def test_the_least_delay_of_a_link_counts() -> None:

@@ -31,6 +31,19 @@ impl Exchange {
     }
 }
 
+impl Compared {
+    /// The exchange with both delays as the clocks stood at `at_ns`: without the drift since, where one is seen.
+    pub fn without_drift(&self, exchange: &Exchange) -> Exchange {
+        let ppb = i128::from(self.drift_ppb.unwrap_or(0));
+        let drifted_ns = |at_ns: i64| (i128::from(at_ns - self.at_ns) * ppb / 1_000_000_000) as i64;
+        Exchange {
+            there_ns: exchange.there_ns - drifted_ns(exchange.sent_ns),
+            back_ns: exchange.back_ns + drifted_ns(exchange.received_ns),
+            ..*exchange
+        }
+    }
+}
+
 /// The other machine's clock beside ours.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Compared {

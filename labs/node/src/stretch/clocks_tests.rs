@@ -93,6 +93,26 @@ fn a_drift_is_seen_when_it_is_more_than_the_round_trips_hide() {
 }
 
 #[test]
+fn a_drift_that_is_seen_is_taken_out_of_the_delays() {
+    let drifting = World {
+        there_ns: 20_000,
+        back_ns: 30_000,
+        jitter_there_ns: 0,
+        jitter_back_ns: 0,
+        drift_ppb: 200_000,
+        ..SYMMETRIC
+    };
+    let exchanges = drifting.exchanges(&even_draws(200), 5 * MS);
+    let found = found(&exchanges);
+    assert!(exchanges[199].there_ns - exchanges[0].there_ns > 190_000, "that is a drift");
+    for each in exchanges.iter().map(|each| found.without_drift(each)) {
+        let offset_ns = drifting.offset_at(found.at_ns);
+        assert!((each.there_ns - offset_ns - 20_000).abs() <= 1_000, "{each:?} {found:?}");
+        assert!((each.back_ns + offset_ns - 30_000).abs() <= 1_000, "{each:?} {found:?}");
+    }
+}
+
+#[test]
 fn ways_that_differ_show_in_the_bound_alone() {
     let slanted = World { there_ns: 9 * MS, back_ns: MS, ..SYMMETRIC };
     let found = found(&slanted.exchanges(&even_draws(100), 5 * MS));

@@ -12,7 +12,7 @@ pub struct Found {
     /// Of timed packets: from their being handed to this kernel until the other one had them, and the same of their
     /// answers.
     pub round_trip_ns: Spread,
-    /// One-way delays by both ends' clocks as they stand: the offset is in them.
+    /// One-way delays by both ends' clocks as they stood when the offset was `offset_ns`, which is in them.
     pub there_ns: Spread,
     pub back_ns: Spread,
     /// The other machine's CLOCK_REALTIME beside ours.

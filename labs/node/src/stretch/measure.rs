@@ -51,8 +51,9 @@ pub fn all(end: &End, request: &Request) -> Result<Found, String> {
     let mtu_back = asking.largest(Word::SizeBack)?;
     let (burst_there, there) = asking.burst_there(mtu_there)?;
     let (burst_back, back) = asking.burst_back(mtu_back)?;
+    let steady: Vec<Exchange> = timed.exchanges.iter().map(|each| clocks.without_drift(each)).collect();
     let spread = |of: fn(&Exchange) -> i64| {
-        let values = timed.exchanges.iter().map(of).collect();
+        let values = steady.iter().map(of).collect();
         stats::percentiles(values).map(Spread::from).expect("there are exchanges")
     };
     Ok(Found {
