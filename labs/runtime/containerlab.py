@@ -237,8 +237,13 @@ class ContainerlabRuntime(NetnsRuntime):
         return super().capture(name, nodes, options, out)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
-        """As for a lab of namespaces; LabError where a container has ended."""
+        """As for a lab of namespaces; LabError where a container has ended, and for sockets in several of them."""
         self._check_whole(name)
+        if spread := next((each for each in program.commands if "--taps" in each.argv), None):
+            raise LabError(
+                f"lab {name}: a capture at a point reaches into several containers from {spread.node}: write node and "
+                "link in place of point, or run ewan capture beside it"
+            )
         super().batch(name, program, directory)
 
     def versions(self, name: str) -> dict[str, str]:

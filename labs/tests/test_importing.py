@@ -250,7 +250,10 @@ def test_a_class_that_may_borrow_has_no_rate_of_its_own() -> None:
     ("options", "keys"),
     [
         ("delay 10ms 2ms", {"jitter": "2ms", "distribution": "uniform", "reorder": "true"}),
-        ("delay 10ms 2ms distribution pareto", {"jitter": "2ms", "distribution": "pareto", "reorder": "true"}),
+        (
+            "delay 10ms 2ms distribution pareto",
+            {"delay": "10.976068ms", "jitter": "2.309401ms", "distribution": "pareto", "reorder": "true"},
+        ),
         ("loss random 2%", {"loss": "2%"}),
         (
             "loss gemodel 1% 10%",
