@@ -379,7 +379,8 @@ def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.Program
         entrypoint, cmd = image.entrypoint, image.cmd
         if said.entrypoint:
             entrypoint, cmd = said.entrypoint, ()
-        found[node] = rendered.Program((*entrypoint, *(said.cmd or cmd)), image.user, image.directory)
+        words = (*entrypoint, *(said.cmd or cmd))
+        found[node] = rendered.Program(words, image.user, image.directory, image.local_name(said.image))
     return found
 
 

@@ -13,6 +13,7 @@ from labs.plan import Node, Plan, from_json, to_json
 from labs.render import containerlab
 from labs.runtime import own
 from labs.runtime.base import LabError
+from labs.runtime.container_engine import Image
 from labs.spec import DescriptionError, parse
 
 
@@ -115,6 +116,33 @@ def test_containerlab_gets_its_own_keys_as_they_were_written(tmp_path: Path) -> 
         # containerlab takes the file for a template, and then expands variables in it.
         assert found["env"] == {"COST": "$$5 {{ `{{` }}"}
         assert "exec" not in found
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "called"),
+    [
+        (("localhost/my/app:1",), "my/app:1", "localhost/my/app:1"),
+        (("localhost/app:latest",), "app", "localhost/app:latest"),
+        (("docker.io/my/app:1", "localhost/my/app:1"), "my/app:1", ""),
+        (("docker.io/library/app:1",), "app:1", ""),
+        (("my/app:1",), "my/app:1", ""),
+        (("localhost/my/app:1",), "localhost/my/app:1", ""),
+    ],
+)
+def test_containerlab_is_told_podmans_name_of_an_image_that_was_made_here(
+    names: tuple[str, ...], asked: str, called: str
+) -> None:
+    local = Image(names, {}).local_name(asked)
+    assert local == called
+    plan = planned(f"topology: star\nnodes: {{host1: {{image: {asked}}}}}")
+    file = containerlab.render(
+        plan,
+        directory="own",
+        version="1",
+        binary="/x",
+        programs={"host1": containerlab.Program(("serve",), image=local)},
+    )
+    assert yaml.safe_load(file)["topology"]["nodes"]["host1"]["image"] == (called or asked)
 
 
 FILE = "topology: ring\nip: 4\nrouting: ospf\nnodes: {r1: {startup: STARTUP}}"
