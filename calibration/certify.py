@@ -115,6 +115,7 @@ def _live(
     probing = plan_probes(expected, plan.lab, method)
     on = lab.labs.inspect(plan.lab, "left-on")
     of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, "cards") if plan.cards else ())
+    counted = _counters(plan, lab.labs)
     since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
     with _off_the_spinners(plan):
         before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
@@ -127,6 +128,7 @@ def _live(
     rows += offloads.rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
     rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
+    rows += devices.counted(counted, _counters(plan, lab.labs))
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
@@ -223,6 +225,15 @@ def _statistics(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
         except (OSError, RuntimeError, ValueError) as error:
             answers.append({"ok": False, "error": str(error)})
     return answers
+
+
+def _counters(plan: Plan, labs: Controllable) -> dict[str, Any]:
+    """By link what its device counts, of those that count and answer."""
+    found = {}
+    for each in plan.hardware:
+        with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
+            found[each.link] = labs.control(plan.lab, each.link, {"command": "counters"})["counters"]
+    return found
 
 
 def _changes(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:

@@ -64,7 +64,7 @@ class NetnsRuntime:
                     raise LabError(f"lab {plan.lab} vanished while it was made")
                 spinners.start(binary, directory, manifest["id"], plan.spinners, check)
                 check()
-                made = devices.start(directory, manifest["id"], plan, check)
+                made = devices.start(directory, binary, manifest["id"], plan, check)
                 enter = [str(binary), "exec", "--state", str(directory)]
                 own.run(plan, directory, lambda node, argv: [*enter, node, "--", *argv], check)
                 return [*(self._warnings(plan.lab) or []), *made]
@@ -131,6 +131,8 @@ class NetnsRuntime:
         if silent:
             status["note"] = "; ".join(f"spinner {spinner['spinner']}: {spinner['error']}" for spinner in silent)
             return status
+        if why := own.unfinished(name, self._state.directory(name)):
+            return status | {"note": why}
         return status | {"state": "complete", "note": ""}
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:

@@ -217,6 +217,7 @@ def test_red_has_its_thresholds_and_the_weight_that_tc_works_out() -> None:
     )
     assert (forward.queue.limit_bytes, forward.queue.limit_packets) == (400_000, None)
     text, _ = describe(RED, "shape.sh")
+    assert "ecn: true}} # line" in text, "a comment has a space before it"
     assert "a description's is gentle" in text.replace("\n#  ", "")
     plain = core("tc qdisc add dev e root handle 1: tbf rate 10mbit burst 16kb limit 1mb\n"
                  "tc qdisc add dev e parent 1:1 red limit 120000 avpkt 1000\n")[0]  # fmt: skip
@@ -250,7 +251,10 @@ def test_a_class_that_may_borrow_has_no_rate_of_its_own() -> None:
     ("options", "keys"),
     [
         ("delay 10ms 2ms", {"jitter": "2ms", "distribution": "uniform", "reorder": "true"}),
-        ("delay 10ms 2ms distribution pareto", {"jitter": "2ms", "distribution": "pareto", "reorder": "true"}),
+        (
+            "delay 10ms 2ms distribution pareto",
+            {"delay": "10.976068ms", "jitter": "2.309401ms", "distribution": "pareto", "reorder": "true"},
+        ),
         ("loss random 2%", {"loss": "2%"}),
         (
             "loss gemodel 1% 10%",
@@ -304,6 +308,8 @@ RED_OF = (
         (f"{RED_OF} limit 400kb min 30kb max 90kb avpkt 1000 burst 9", 'as too small: write "burst 31"'),
         (f"{RED_OF} limit 400kb min 30kb avpkt 1000 burst 999999", "burst 999999 is more than a description has"),
         (f"{RED_OF} limit 400kb avpkt 1000 probability 2%", 'write "0.02" for 2 %'),
+        (f"{RED_OF} limit 400kb avpkt 1000 burst 1e9", '"burst 1e9": is no number of packets: write one'),
+        (f"{RED_OF} limit 9gb avpkt 1000", '"limit 9gb": is more than tc takes: write less than 4 GiB'),
         (f"{RED_OF} limit 400kb avpkt 1000 adaptive", '"adaptive": moves max_p by itself'),
         (f"{RED_OF} limit 400kb avpkt 1000 nodrop", '"nodrop": keeps what cannot be marked'),
         (f"{RED_OF} limit 400kb avpkt 1000 wred 1", '"wred": is no option that can be read here'),

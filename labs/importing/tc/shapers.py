@@ -263,6 +263,9 @@ def _red(command: Command, options: Sequence[str], findings: Findings) -> Held:
         if key not in given:
             raise findings.error(command.line, command.text, f"red needs {key}: write it")
     read = {key: findings.read(command, key, tc_size, given.get(key, "0")).bytes for key in known[:4]}
+    for key, size in read.items():
+        if size >= 1 << 32:
+            raise findings.error(command.line, f"{key} {given[key]}", "is more than tc takes: write less than 4 GiB")
     limit, average = read["limit"], read["avpkt"]
     most = read["max"] or read["min"] * 3 or limit // 4
     least = read["min"] or most // 3
@@ -298,7 +301,9 @@ def _red_weight(
 ) -> int:
     """The n of the average's 2^-n by which `burst` packets reach min (tc_red_eval_ewma of iproute2)."""
     text = given.get("burst", str((2 * least + most) // (3 * average)))
-    burst = int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else -1
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise findings.error(command.line, f"burst {text}", 'is no number of packets: write one, like "55"')
+    burst = int(text)
     wanted = burst + 1 - least / average
     if wanted < 1:
         raise findings.error(

@@ -255,6 +255,14 @@ enum Command {
     /// Say what a lab's cards say of themselves: its plan on standard input, JSON on standard output
     #[command(hide = true)]
     Cards,
+    /// Say what came out of a link's device, as the cards behind it count: JSON on standard output
+    #[command(hide = true)]
+    Came {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        link: String,
+    },
     /// Measure what a tunnel between two machines does to packets, before a lab is made over it: a request on standard
     /// input; needs root
     Stretch {
@@ -347,6 +355,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
         Command::Cards => cards::tell(std::io::stdin(), std::io::stdout()),
+        Command::Came { state, link } => device::tell(&state, &link, std::io::stdout()),
         Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
         Command::Stretch { role } => stretch::run(role, std::io::stdin(), std::io::stdout()),
         Command::Timers { seconds, link_cpu, host_cpus } => {
