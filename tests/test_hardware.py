@@ -226,7 +226,7 @@ def test_its_milliseconds_stand_beside_our_counts_in_the_report(
     # A busy machine makes answers late, and then the instant of a row is less certain. A series is two questions to the
     # box, each answered within 5 s or not at all: half of that, and two periods.
     uncertainty_ns = max(device["uncertainty_ns"].to_list())
-    assert uncertainty_ns <= 5_002_000_000 and not device["restarted"].any()
+    assert uncertainty_ns <= 500_000_000 and not device["restarted"].any()
     assert min(device["time_ns"].to_list()) <= 2_000_000 + uncertainty_ns, "from T0 on"
     # 5000 packets of 1000 bytes and their headers; what the cards count once more.
     assert 5_000 * 1_028 <= device["out_bytes"].sum() <= 5_300 * 1_090

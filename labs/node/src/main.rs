@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apply;
-mod ask;
 mod batch;
 mod capture;
 mod cards;
@@ -238,9 +237,6 @@ enum Command {
         #[arg(long)]
         pid_file: PathBuf,
     },
-    /// Ask who listens at a Unix socket one thing: a line on standard input, the answer on standard output
-    #[command(hide = true)]
-    Ask { socket: PathBuf },
     /// Switch the offloads of a lab's interfaces on, which are off in every lab, or off again
     #[command(hide = true)]
     Offloads {
@@ -339,7 +335,6 @@ fn run(command: Command) -> Result<(), String> {
         Command::Probe { merge: true, .. } => ewan_generator::probe::merge(std::io::stdin(), std::io::stdout()),
         Command::Probe { .. } => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
-        Command::Ask { socket } => ask::run(&socket, std::io::stdin().lock(), std::io::stdout().lock()),
         Command::Batch { state, program, out } => batch::run(&state, &program, &out),
         Command::Capture(request) => capture::run(&request),
         Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),

@@ -32,24 +32,18 @@ pub fn run(state: &Path, input: impl BufRead, mut output: impl Write) -> Result<
     Ok(())
 }
 
-fn answer(state: &Path, clients: &mut HashMap<usize, Client>, asked: &Asked) -> Value {
-    let silent = |error: &dyn std::fmt::Display| json!({ "ok": false, "error": error.to_string(), "silent": true });
+/// A spinner's line as it is, also a refusal.
+fn answer(state: &Path, clients: &mut HashMap<usize, Client>, asked: &Asked) -> String {
     let known = clients.remove(&asked.spinner).map(Ok);
     let client = known.unwrap_or_else(|| Client::connect(&client::socket(state, asked.spinner), ANSWER));
-    let mut client = match client {
-        Ok(client) => client,
-        Err(error) => return silent(&error),
-    };
-    match client.ask::<Value>(&asked.request) {
-        Ok(answer) => {
-            clients.insert(asked.spinner, client);
-            answer
-        }
-        Err(client::Error::Refused(error)) => {
-            clients.insert(asked.spinner, client);
-            json!({ "ok": false, "error": error })
-        }
-        Err(error) => silent(&error),
+    let told = client.and_then(|mut client| {
+        let line = client.line(&asked.request.to_string())?;
+        clients.insert(asked.spinner, client);
+        Ok(line)
+    });
+    match told {
+        Ok(line) => line.trim_end().to_owned(),
+        Err(error) => json!({ "ok": false, "error": error.to_string(), "silent": true }).to_string(),
     }
 }
 
