@@ -10,8 +10,6 @@ import json
 import os
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,13 +19,15 @@ import orjson
 
 from calibration import bench_containers as containers
 from calibration import bench_estimate as estimate
+from calibration import bench_machines as machines
 from calibration import bench_simulators as simulators
 from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
+from calibration.timing import timed
 from labs import host
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import pass_context
+from labs.commands.options import machines_option, pass_context
 from labs.commands.privileges import as_root
 from labs.compile import compile
 from labs.context import Context
@@ -40,12 +40,13 @@ from labs.units import NS_PER_SECOND, about
 RESULTS = Path("results/bench")
 ARMS = 100
 LINK_PARTS = ("packets", "lateness", "rate")
-PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual", "estimate", "simulators")
+PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual", "estimate", "simulators", "machines")
 
 
 @click.command("bench")
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
 @click.option("--quick", is_flag=True, help="shorter, and less exact")
+@machines_option
 @guarded
 @pass_context
 def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None:
@@ -55,9 +56,9 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
     ewan bench
     ewan bench lateness rate --quick
     """
-    # These only when they are asked for: they need an engine and the images, or the simulators.
-    wanted = parts or tuple(part for part in PARTS if part not in ("containers", "simulators"))
-    if {"labs", "containers", "traffic", *LINK_PARTS} & set(wanted):
+    # These only when they are asked for: they need an engine and the images, simulators, machines.
+    wanted = parts or tuple(part for part in PARTS if part not in ("containers", "simulators", "machines"))
+    if {"labs", "containers", "traffic", "machines", *LINK_PARTS} & set(wanted):
         as_root(context)
     reporter = context.reporter
     report: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "host": host_facts({})}
@@ -78,6 +79,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
         ("virtual", "virtual clock", virtual),
         ("estimate", "forecasts", estimate),
         ("simulators", "simulators", simulators),
+        ("machines", "labs over machines", machines),
     ):
         if part in wanted:
             with reporter.progress(what) as status:
@@ -134,13 +136,6 @@ def labs_up_and_down(context: Context) -> dict[str, float]:
 def ip_batch(commands: str, *options: str) -> None:
     """Runs commands of `ip`, a line each. With `options` it may fail: clearing away does, where something is gone."""
     subprocess.run(["ip", *options, "-batch", "-"], input=commands.encode(), check=not options, capture_output=True)
-
-
-def timed(action: Callable[[], object]) -> float:
-    """Seconds of wall time."""
-    begun = time.perf_counter()
-    action()
-    return time.perf_counter() - begun
 
 
 def seconds(value: float) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from calibration.timing import timed
 from labs import host, images
 from labs.compile import compile
 from labs.context import Context
@@ -86,13 +86,6 @@ def bare(context: Context, plan: Plan, path: Path, asked: ContainerEngine) -> di
             (NAMESPACES / name).unlink(missing_ok=True)
         shutil.rmtree(place)
     return {"bare_deploy_s": deploy_s}
-
-
-def timed(action: Callable[[], object]) -> float:
-    """Seconds of wall time."""
-    begun = time.perf_counter()
-    action()
-    return time.perf_counter() - begun
 
 
 def tables(found: dict[str, Any]) -> list[Sheet]:

@@ -32,11 +32,12 @@ BY_LENGTH: Mapping[Source, float] = {"stack path": 1.0, "finite sample": 1.0, "p
 
 
 def delay_quantile(
-    delays_ns: Sequence[float], share: float, instrument: Instrument | None, clock_step_ns: int = 0
+    delays_ns: Sequence[float], share: float, instrument: Instrument | None, clock_step_ns: int = 0, clocks_ns: int = 0
 ) -> tuple[Components, Samples] | None:
     """Of a quantile of one-way delays; None: there are too few packets for it. `delays_ns`: ascending.
 
-    The path through the network stacks is a bias that is not corrected.
+    `clocks_ns`: read off the clocks of two machines, whose difference is known to ± so much; 0: off one clock. The path
+    through the network stacks is a bias that is not corrected.
     """
     if instrument is None:
         return {}, Samples(len(delays_ns), BY_ROOT)
@@ -47,6 +48,7 @@ def delay_quantile(
         "clock": math.hypot(
             rectangular(instrument.clock_ppb / PPB * delays_ns[0]), rectangular(float(abs(clock_step_ns)))
         ),
+        "clocks of two machines": rectangular(float(clocks_ns)),
         "stack path": rectangular(instrument.stack_ns),
         "CPU stolen": shifted_quantile(delays_ns, share, instrument.stolen_ratio),
         "finite sample": sample,
@@ -55,14 +57,16 @@ def delay_quantile(
 
 
 def delay_mean(
-    mean_ns: float, deviation_of_mean_ns: float, packets: float, instrument: Instrument | None
+    mean_ns: float, deviation_of_mean_ns: float, packets: float, instrument: Instrument | None, clocks_ns: int = 0
 ) -> tuple[Components, Samples]:
-    """Of the mean of delays that vary, of one way or of a round trip; `packets`: independent ones."""
+    """Of the mean of delays that vary, of one way or of a round trip; `packets`: independent ones; `clocks_ns` as for a
+    quantile."""
     samples = Samples(packets, BY_ROOT)
     if instrument is None:
         return {"finite sample": deviation_of_mean_ns}, samples
     components: Components = {
         "clock": rectangular(instrument.clock_ppb / PPB * mean_ns),
+        "clocks of two machines": rectangular(float(clocks_ns)),
         "stack path": rectangular(instrument.stack_ns),
         "finite sample": deviation_of_mean_ns,
     }
@@ -114,14 +118,23 @@ def rate(
 
 
 def queue(
-    rate_bps: float, packet_bytes: float, other_bytes: int, instrument: Instrument | None, packets: int
+    rate_bps: float,
+    packet_bytes: float,
+    other_bytes: int,
+    instrument: Instrument | None,
+    packets: int,
+    clocks_ns: int = 0,
 ) -> tuple[Components, Samples]:
-    """Of what a full queue held, told by how long packets waited."""
+    """Of what a full queue held, told by how long packets waited.
+
+    `clocks_ns`: how far the difference of two machines' clocks may have been wrong otherwise for those that waited than
+    for those that did not."""
     samples = Samples(packets, BY_ROOT)
     if instrument is None:
         return {}, samples
     components: Components = {
         "stack path": rectangular(instrument.stack_ns) * rate_bps / BYTE_NS,
+        "clocks of two machines": rectangular(float(clocks_ns)) * rate_bps / BYTE_NS,
         # A sender's burst finds the queue a packet less than full.
         "probe load": rectangular(packet_bytes) + rectangular(float(other_bytes)),
     }

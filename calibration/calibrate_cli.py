@@ -13,7 +13,7 @@ from typing import Any
 import click
 import orjson
 
-from calibration import cli, page, path, probe, report
+from calibration import cli, page, path, report
 from calibration import reference as reference_readings
 from calibration.host import cli as host_cli
 from calibration.host import kept, measurement
@@ -34,6 +34,7 @@ from labs.commands.privileges import as_root
 from labs.context import Context
 from labs.plan import Plan, digest
 from labs.record import Certificate, Policy, Row
+from labs.runtime.probes import send as send_probes
 from labs.sheet import grid
 from labs.units.shown import written
 
@@ -165,7 +166,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
         def send(probes: list[dict[str, Any]]) -> list[dict[str, Any]]:
             # The last CPU is that of links that spin.
             cpus = usable[:-1] or usable
-            found = probe.send(probes, cpus, context.binary, lambda text: progress.step(f"{what}: {text}"))
+            found = send_probes(probes, cpus, context.binary, lambda text: progress.step(f"{what}: {text}"))
             results: list[dict[str, Any]] = found["results"]
             return results
 

@@ -31,14 +31,14 @@ from labs import routes
 from labs.plan import Plan, digest
 from labs.record import Certificate, MachineFacts, Policy, host_facts
 from labs.record.experiment import checksum
-from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Versioned
+from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Versioned
 from labs.units import NS_PER_SECOND
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
 
 
-class Measurable(Controllable, Converging, Versioned, Protocol):
+class Measurable(Controllable, Converging, Measuring, Versioned, Protocol):
     """Labs that are up, by name: what a verification needs of their runtime."""
 
     def load(self, name: str) -> Loaded:
@@ -48,7 +48,7 @@ class Measurable(Controllable, Converging, Versioned, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveLab:
-    """The plan's lab is up. `binary`: the path of `ewan-node`, which sends the probes."""
+    """The plan's lab is up. `binary`: the path of `ewan-node`, which tells of its interfaces."""
 
     labs: Measurable
     binary: Path
@@ -113,11 +113,13 @@ def _live(
     at = datetime.now(UTC).isoformat(timespec="seconds")
     expected = expect.expectations(plan)
     probing = plan_probes(expected, plan.lab, method)
-    on, of_cards = offloads.left_on(plan, lab.binary), lab_cards.facts(plan, lab.binary)
+    on = lab.labs.inspect(plan.lab, "left-on")
+    of_cards = lab_cards.facts(lab.labs.inspect(plan.lab, "cards") if plan.cards else ())
+    counted = _counters(plan, lab.labs)
     since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
     with _off_the_spinners(plan):
         before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
-        answer = probe.run(plan, probing, lab.binary, progress)
+        answer = lab.labs.probe(plan.lab, probing.probes, progress)
         after, machine_after = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
     load = machine.between(machine_before, machine_after, list(zip(before, after, strict=True)))
     instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
@@ -126,13 +128,14 @@ def _live(
     rows += offloads.rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
     rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
+    rows += devices.counted(counted, _counters(plan, lab.labs))
     if thorough:
         drained_s = drained_ns(expected.links) / NS_PER_SECOND
 
         def measure(asked: Probing) -> tuple[dict[str, Any], dict[str, spinner.LinkFacts]]:
             time.sleep(drained_s)
             earlier = _statistics(plan, lab.labs)
-            told = probe.run(plan, asked, lab.binary, lambda text: progress(f"thorough: {text}"))
+            told = lab.labs.probe(plan.lab, asked.probes, lambda text: progress(f"thorough: {text}"))
             return told, spinner.facts(earlier, _statistics(plan, lab.labs))
 
         with _off_the_spinners(plan):
@@ -222,6 +225,15 @@ def _statistics(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:
         except (OSError, RuntimeError, ValueError) as error:
             answers.append({"ok": False, "error": str(error)})
     return answers
+
+
+def _counters(plan: Plan, labs: Controllable) -> dict[str, Any]:
+    """By link what its device counts, of those that count and answer."""
+    found = {}
+    for each in plan.hardware:
+        with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
+            found[each.link] = labs.control(plan.lab, each.link, {"command": "counters"})["counters"]
+    return found
 
 
 def _changes(plan: Plan, labs: Controllable) -> list[dict[str, Any]]:

@@ -71,14 +71,15 @@ def lab_command(context: Context, /, topology: str, policy: Policy, as_json: boo
     ewan lab dumbbell --rtt 100ms --rate 10G --runtime virtual
     """
     in_virtual = is_virtual(context)
-    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=in_virtual)
+    facts = live.host_facts(context)
+    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=in_virtual, facts=facts)
     if in_virtual:
         lab_virtual(context, plan, as_json, policy)
         return
     as_root(context)
     directory = rundir.make(plan.lab)
     try:
-        live.bring_up(context, plan)
+        plan = live.bring_up(context, plan)
         if not as_json:
             describe(context, plan)
         try:

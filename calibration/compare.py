@@ -128,6 +128,7 @@ def _delay(
             yield judge.missing(first, "ns", base, lost)
         return
     near = max(bounds.delay_ns, bounds.delay_share * base)
+    clocks_ns = stream.get("clocks_ns", 0)
     # A copy leaves right after its original.
     copy = own_ns(link.backend, link.direction, size) if link.duplicates else 0.0
     above = max(near, rounding_ns(_own_parts(link, size))) + link.dither_ns + copy + link.wakeups * bounds.switch_ns
@@ -136,7 +137,9 @@ def _delay(
 
         def quantile(share: float, tolerance: tuple[float, float], note: str = "", steady: bool = False) -> Row:
             name = f"p{round(100 * share)}"
-            known = budget.delay_quantile(sorted(stream.get("delays_ns") or ()), share, judge.instrument, step)
+            known = budget.delay_quantile(
+                sorted(stream.get("delays_ns") or ()), share, judge.instrument, step, clocks_ns
+            )
             if known is None or (share > 0.5 and arrived < LEAST_FOR_TAIL):
                 enough = LEAST_FOR_TAIL if judge.instrument is None else enough_for(share)
                 return judge.few(f"delay {name}", "ns", base, delay[f"{name}_ns"], arrived, enough)
@@ -182,7 +185,7 @@ def _delay(
     deviation = link.line.wander_ns(arrived)
     wander = z * deviation
     note = f"of {arrived} packets" + ("" if link.line.dispersion == 1 else f", worth {telling:.0f} independent ones")
-    parts, _ = budget.delay_mean(base, deviation, telling, judge.instrument)
+    parts, _ = budget.delay_mean(base, deviation, telling, judge.instrument, clocks_ns)
     limits = near + wander, above + wander
     yield judge.drawn("delay mean", "ns", base, delay["mean_ns"], limits, recorded(parts), note=note)
     own = own_ns(link.backend, link.direction, size)
@@ -190,7 +193,7 @@ def _delay(
         yield judge.missing("delay distribution", "ratio", 0, "it is too narrow for this host's own wander")
         return
     # The best fit within the tolerance for a fixed offset: the shape is judged here, the place above.
-    offset = max(-near, min(above, delay["mean_ns"] - base))
+    offset = max(-near - clocks_ns, min(above + clocks_ns, delay["mean_ns"] - base))
     values = [value - own - offset for value in stream["delays_ns"]]
     distance = statistic.kolmogorov(values, link.line.distribution)
     limit = (
@@ -357,6 +360,8 @@ def _queue(
         yield judge.missing("queue limit", "bytes", configured, with_mtu(FEW, size, short))
         return
     own = serialisation_ns(link.direction, size)
+    alone = results.streams.get(("delay", link.key))
+    clocks_ns = stream.get("clocks_ns", 0) + (alone or {}).get("clocks_ns", 0)
     # What others have in the queue may fill one more place than it has bytes for: the wait is rounded up to packets.
     slack = bounds.queue_packets + (1 + math.ceil(bounds.other_bytes / framed) if bounds.other_bytes else 0)
     if exact(bounds):
@@ -368,12 +373,12 @@ def _queue(
         # The 90th percentile. Of a sender whose CPU is taken away now and then, the half of the packets or more find a
         # queue that has just been emptied a little: the median says how long it paused. And no more than a tenth may
         # have come out late because the link's CPU was taken away.
-        waited = steady["delay"]["p90_ns"] - _unqueued_ns(link, stream, results.streams.get(("delay", link.key)))
+        waited = steady["delay"]["p90_ns"] - _unqueued_ns(link, stream, alone)
         measured = waited * rate / BYTE_NS
     tolerance = bounds.queue_share * configured + slack * framed
     if not exact(bounds):
         tolerance += bounds.instant_ns * rate / BYTE_NS  # what leaves while a sender's burst is on its way
-    parts, samples = budget.queue(rate, framed, bounds.other_bytes, judge.instrument, steady["packets"])
+    parts, samples = budget.queue(rate, framed, bounds.other_bytes, judge.instrument, steady["packets"], clocks_ns)
     excess = (offered - rate) * stream["sending_ns"] / BYTE_NS
     starved = _starved(link, probing, offered, stream, bounds)
     if (excess < (1 if exact(bounds) else 1.05) * configured or starved) and measured < configured - tolerance:

@@ -130,6 +130,26 @@ def read_rates(found: Sequence[Row], series: Mapping[str, Mapping[str, Any]]) ->
     return tuple(shown)
 
 
+def counted(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Row, ...]:
+    """What each device counted while the probes ran, beside what our cards behind it counted; shown.
+
+    By link what its keeper answered to `counters` before and after them.
+    """
+    shown = []
+    for link in before.keys() & after.keys():
+        for heading in HEADINGS:
+            then, now = before[link].get(heading), after[link].get(heading)
+            if then is None or now is None:
+                continue
+            device, ours, dropped = (now[key] - then[key] for key in ("out_packets", "came_packets", "dropped_packets"))
+            note = f"beside what our card behind it counted; it dropped {dropped}"
+            if device < 0 or dropped < 0:
+                device, note = now["out_packets"], "it was reset meanwhile; beside what our card behind it counted"
+            row = ("device counts packets", "count", float(ours), float(device), float(device - ours), None, "shown")
+            shown.append(Row(link, heading, *row, note))  # type: ignore[arg-type]
+    return tuple(sorted(shown, key=lambda row: (row.link, row.direction == "backward")))
+
+
 def readings(certificate: Certificate) -> Readings | None:
     """What the devices say, as readings of another instrument, for the rows of measurements; None without devices.
 

@@ -70,6 +70,8 @@ def _together(streams: list[Stream]) -> Stream:
     merged = streams[0] | {key: sum(stream[key] for stream in streams) for key in counts}
     merged |= {key: max(stream[key] for stream in streams) for key in ("sending_ns", "longest_sender_gap_ns")}
     delays = [stream["delay"] for stream in streams if stream["delay"] is not None]
+    if any("clocks_ns" in stream for stream in streams):
+        merged["clocks_ns"] = max(stream.get("clocks_ns", 0) for stream in streams)
     if delays:
         merged["delay"] = {
             "min_ns": min(delay["min_ns"] for delay in delays),

@@ -1,31 +1,22 @@
 """Offloads that are on in a lab that is up, where every lab has them off: packets then come several at once, in bursts.
 
-In: the plan of a lab that is up, and the node binary, which asks the kernel. Out: a row for each interface that has one
-on; none where all are off.
+In: what the lab's runtime tells (`ewan-node left-on`): {"node", "interface", "features"} of each interface that has
+some on. Out: a row for each of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from calibration import node
 from calibration.hints import BURSTS
 from calibration.judge import Judge
-from labs.plan import Plan
 from labs.record import Row
 
 QUANTITY = "offloads on"
 MOST_SHOWN = 4
 SWITCHES = {"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro"}
 """Features with the words by which ethtool switches them; all of TCP's segmentation are tso."""
-
-
-def left_on(plan: Plan, binary: Path) -> list[dict[str, Any]]:
-    """{"node", "interface", "features"} of each interface that has some on; RuntimeError with one line where the lab's
-    interfaces cannot be asked."""
-    return node.told(plan, binary, "left-on")
 
 
 def rows(found: Sequence[dict[str, Any]]) -> tuple[Row, ...]:

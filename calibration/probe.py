@@ -1,18 +1,14 @@
-"""The probes of a live lab, within a time budget, and sending them through `ewan-node probe`.
+"""The probes of a live lab, within a time budget. Pure.
 
-In: expectations and a budget; then a request. Out: the probes (`LiveProbes`, pure), and the answer (`run`). Rates are
-measured one after the other, or as many at once as this host can send.
+In: expectations and a budget. Out: the probes (`LiveProbes`). Rates are measured one after the other, or as many at
+once as this host can send.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, PairExpectation, serialisation_ns
@@ -30,7 +26,6 @@ from calibration.probing import (
 )
 from calibration.slow_start import full_round_trip_ns, slow_start_ns
 from generator.traffic_request import end
-from labs.plan import Plan
 
 TELLING = 15
 """Where so many losses are to be expected, none at all is outside: the interval of none (Wilson) ends below the loss
@@ -243,50 +238,3 @@ def _saturation(
     streams = shared_streams(link.key, senders, lab, size, interval, max(int(sending / interval), 3))
     streams = [{**stream, "skip_ns": round(fill)} for stream in streams]
     return streams, stay + min(full, max(above - 1, 0) * sending) + own
-
-
-def run(plan: Plan, probing: Probing, binary: Path, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The answer of `ewan-node probe`; RuntimeError with its one line when it could not run."""
-    return send(probing.probes, plan.host_cpus, binary, progress)
-
-
-def send(
-    probes: Sequence[dict[str, Any]], cpus: Sequence[int], binary: Path, progress: Callable[[str], None]
-) -> dict[str, Any]:
-    """The same of any probes, sent from these CPUs."""
-    request = json.dumps({"cpus": list(cpus), "probes": list(probes)})
-    with subprocess.Popen(
-        [binary, "probe"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-        answer: list[str] = []
-        reader = threading.Thread(target=lambda out: answer.append(out.read()), args=(child.stdout,), daemon=True)
-        reader.start()
-        last = "no answer"
-        try:
-            child.stdin.write(request)
-            child.stdin.close()
-            for line in child.stderr:
-                last = _show(line, progress) or last
-        except BrokenPipeError:
-            last = child.stderr.read().strip() or last
-        except BaseException:
-            child.kill()
-            raise
-        reader.join()
-    if child.returncode != 0:
-        raise RuntimeError(f"ewan-node probe: {last}")
-    result: dict[str, Any] = json.loads(answer[0])
-    return result
-
-
-def _show(line: str, progress: Callable[[str], None]) -> str | None:
-    """Reports a probe that begins; returns a line that is no event: an error message."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return line.strip()
-    if event["event"] == "started":
-        number, of, longest = event["index"] + 1, event["of"], event["longest_ns"] / SECOND
-        progress(f"probe {number} of {of}: {event['probe']} (up to {longest:.1f} s)")
-    return None

@@ -17,7 +17,15 @@ from calibration.statistic import wilson
 from labs.record import COVERAGE_FACTOR, Uncertainty
 
 Source = Literal[
-    "clock", "stack path", "probe load", "CPU stolen", "finite sample", "capacity", "base delay", "resolution"
+    "clock",
+    "clocks of two machines",
+    "stack path",
+    "probe load",
+    "CPU stolen",
+    "finite sample",
+    "capacity",
+    "base delay",
+    "resolution",
 ]
 Components = Mapping[Source, float]
 """Standard uncertainties by source, in the unit of the value."""

@@ -18,6 +18,7 @@ from labs.runtime.binary import BUILT
 from labs.runtime.state import DEFAULT_ROOT
 
 if TYPE_CHECKING:
+    from labs.runtime.cluster import ClusterRuntime
     from labs.runtime.live import LiveRuntime
     from labs.runtime.progress import RunProgress
     from labs.runtime.virtual import VirtualRuntime
@@ -39,6 +40,7 @@ PRESERVED = (
     "EWAN_PROMETHEUS_PORT",
     "EWAN_GRAFANA_PORT",
     "DOCKER_HOST",
+    "SSH_AUTH_SOCK",
     "NO_COLOR",
     "COLUMNS",
 )
@@ -55,6 +57,8 @@ class Context:
     environment: Mapping[str, str]
     runtime: Name = "auto"
     """What --runtime says, or the environment in its place."""
+    machines: Path | None = None
+    """What --machines says: the file of the machines over which a new lab stretches."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Context:
@@ -71,8 +75,23 @@ class Context:
         from labs.runtime.live import LiveRuntime
 
         return LiveRuntime(
-            self.binary, cast(LiveChoice, choice or self.runtime), self.state, show=show, tell=self.reporter.note
+            self.binary,
+            cast(LiveChoice, choice or self.runtime),
+            self.state,
+            show=show,
+            tell=self.reporter.note,
+            cluster=lambda: self.cluster(show),
+            stretched=self.machines is not None,
         )
+
+    def cluster(self, show: Tell = lambda progress: None) -> ClusterRuntime:
+        """What makes labs over the machines of --machines."""
+        from labs.cluster.reading import load
+        from labs.runtime.cluster import ClusterRuntime
+
+        machines = None if self.machines is None else load(self.machines)
+        scheduling = self.environment.get("EWAN_SCHED", "")
+        return ClusterRuntime(self.binary, self.state, machines, scheduling=scheduling, show=show)
 
     def virtual(
         self, show: Callable[[RunProgress], None] = lambda progress: None, tell: Tell = lambda line: None

@@ -6,9 +6,10 @@ or for the virtual clock. DescriptionError, in one line, where there is none or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from labs import host
+from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.plan import Plan
 from labs.reporter import Tell
@@ -35,6 +36,14 @@ def describe(topology: str, overrides: Mapping[str, str | None], note: Tell) -> 
     return override(load(file), given)
 
 
-def plan_of(topology: str, overrides: Mapping[str, str | None], note: Tell, *, virtual: bool) -> Plan:
-    """The plan for this machine, or for the virtual clock's, which is the same everywhere."""
-    return compile_spec(describe(topology, overrides, note), host.virtual_facts() if virtual else host.facts())
+def plan_of(
+    topology: str,
+    overrides: Mapping[str, str | None],
+    note: Tell,
+    *,
+    virtual: bool,
+    facts: Callable[[], HostFacts] = host.facts,
+) -> Plan:
+    """The plan for this machine, or for the virtual clock's, which is the same everywhere; `facts`: of others."""
+    spec = describe(topology, overrides, note)
+    return compile_spec(spec, host.virtual_facts() if virtual else facts())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -25,10 +25,9 @@ PREFERRED = "host/preferred-back-end"
 
 def facts(proc: Path = Path("/proc")) -> HostFacts:
     """CPUs this process may use, and every IPv4 and IPv6 network that the host has a route to."""
-    networks = sorted({*ipv4_networks(proc / "net/route"), *ipv6_networks(proc / "net/ipv6_route")})
     return HostFacts(
         cpus=tuple(sorted(os.sched_getaffinity(0))),
-        networks=tuple(networks),
+        networks=networks_of(_lines(proc / "net/route"), _lines(proc / "net/ipv6_route")),
         datapath="system" if OPEN_VSWITCH.exists() else "netdev",
         preferred=preferred(cache.root(os.environ)),
     )
@@ -48,18 +47,23 @@ def virtual_facts() -> HostFacts:
     return HostFacts(cpus=(0,), networks=(), clock="virtual", datapath="system")
 
 
-def ipv4_networks(table: Path) -> Iterator[str]:
+def networks_of(ipv4: Sequence[str], ipv6: Sequence[str]) -> tuple[str, ...]:
+    """The networks in the lines of a machine's /proc/net/route and /proc/net/ipv6_route."""
+    return tuple(sorted({*ipv4_networks(ipv4), *ipv6_networks(ipv6)}))
+
+
+def ipv4_networks(lines: Sequence[str]) -> Iterator[str]:
     """/proc/net/route, the main table: destination and mask in hexadecimal, bytes reversed; no default route."""
-    for line in _lines(table)[1:]:
+    for line in lines[1:]:
         fields = line.split()
         destination, mask = (bytes.fromhex(fields[i])[::-1] for i in (1, 7))
         if any(mask):
             yield str(ipaddress.IPv4Network((destination, ipaddress.IPv4Address(mask).exploded), strict=False))
 
 
-def ipv6_networks(table: Path) -> Iterator[str]:
+def ipv6_networks(lines: Sequence[str]) -> Iterator[str]:
     """/proc/net/ipv6_route: destination and prefix length in hexadecimal; link-local and multicast do not clash."""
-    for line in _lines(table):
+    for line in lines:
         fields = line.split()
         network = ipaddress.IPv6Network((bytes.fromhex(fields[0]), int(fields[1], 16)), strict=False)
         if network.prefixlen and not (network.is_link_local or network.is_multicast or network.is_loopback):

@@ -178,6 +178,8 @@ class Tunnel:
     """A wire whose other end is on another machine: a VXLAN (RFC 7348), which is the interface `end` of a node here.
 
     `link` as of a `Wire`. `local` is an address of this machine, `remote` one of the other; `port` is UDP's, at both.
+    The tunnel itself takes `forward_ns` and `backward_ns` in the directions of the link: so much less its emulator
+    delays.
     """
 
     link: str
@@ -186,6 +188,8 @@ class Tunnel:
     local: str
     remote: str
     port: int
+    forward_ns: int
+    backward_ns: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,16 @@ def _of_literal(allowed: tuple[Any, ...]) -> _Reader:
 
 
 def _of_mapping(part: Any) -> _Reader:
+    if get_origin(part) is not None:
+        read_value = _reader(part)
+
+        def read_each(data: Any) -> Any:
+            if not isinstance(data, dict):
+                raise _wrong_value(data)
+            return {key: read_value(value) for key, value in data.items()}
+
+        return read_each
+
     def read(data: Any) -> Any:
         if not isinstance(data, dict) or not (part is Any or all(isinstance(value, part) for value in data.values())):
             raise _wrong_value(data)

@@ -40,6 +40,8 @@ UNTOLD: dict[str, Any] = {
     "lateness_max_ns": None,
 }
 """What a device does not tell, which a spinner does."""
+COUNTED = ("out_packets", "came_packets", "dropped_packets", "out_bytes", "came_bytes")
+COUNTERS = ["link", "from → to", "packets, it counts", "we count", "it dropped", "bytes, it counts", "we count"]
 CAUSES = ("lost", "queue_full", "aqm", "store_full")
 
 
@@ -64,15 +66,21 @@ def sample(labs: Controllable, plan: Plan) -> list[dict[str, Any]]:
 def _of_device(labs: Controllable, lab: str, link: str) -> list[dict[str, Any]]:
     """What a device tells of its own milliseconds; None for what it does not tell."""
     try:
-        series = labs.control(lab, link, {"command": "series", "since_ms": -WINDOW_MS})
+        known = labs.control(lab, link, {"command": "device"})["abilities"]
+        counters = labs.control(lab, link, {"command": "counters"})["counters"] if known["counters"] else {}
+        series = known["series"] and labs.control(lab, link, {"command": "series", "since_ms": -WINDOW_MS})
     except LabError as error:
         silent = {"link": link, "ended": str(error), "rate_bps": 0, **UNTOLD}
         return [{**silent, "direction": heading} for heading in ("forward", "backward")]
     found = []
     for heading in ("forward", "backward"):
-        sent = series[heading]["out_bytes"]
-        rate_bps = mean_rate_bps(sum(sent), max(1, len(sent)) * NS_PER_MS)
-        found.append({"link": link, "direction": heading, "ended": None, "rate_bps": rate_bps, **UNTOLD})
+        device = counters.get(heading)
+        rate_bps = None if device is None else device["rate_bps"]
+        if series:
+            sent = series[heading]["out_bytes"]
+            rate_bps = mean_rate_bps(sum(sent), max(1, len(sent)) * NS_PER_MS)
+        of_link = {"link": link, "direction": heading, "ended": None, "rate_bps": rate_bps, **UNTOLD}
+        found.append(of_link if device is None else {**of_link, "device": device})
     return found
 
 
@@ -102,7 +110,7 @@ def view(plan: Plan, found: list[dict[str, Any]]) -> Sheet:
             [
                 link.name,
                 ends(link, each["direction"]),
-                about(each["rate_bps"], "rate") if each["ended"] is None else ENDED[link.backend == "hardware"],
+                _known(each["rate_bps"], "rate") if each["ended"] is None else ENDED[link.backend == "hardware"],
                 about(way.rate_bps, "rate"),
                 sparkline(each["queue_course_bytes"], full),
                 _known(each["queue_max_bytes"], "size"),
@@ -113,7 +121,18 @@ def view(plan: Plan, found: list[dict[str, Any]]) -> Sheet:
     return grid(f"Links of {plan.lab}", COLUMNS, rows)
 
 
-def _known(amount: int | None, kind: Literal["size", "time"]) -> str:
+def counters(plan: Plan, found: list[dict[str, Any]]) -> Sheet | None:
+    """What devices count, beside what our cards behind them count, since the lab came up; None where none counts."""
+    links = {link.name: link for link in plan.links}
+    rows = [
+        [each["link"], ends(links[each["link"]], each["direction"]), *(str(each["device"][key]) for key in COUNTED)]
+        for each in found
+        if "device" in each
+    ]
+    return grid(f"Devices of {plan.lab}, since it came up", COUNTERS, rows) if rows else None
+
+
+def _known(amount: int | None, kind: Literal["size", "time", "rate"]) -> str:
     return "" if amount is None else about(amount, kind)
 
 

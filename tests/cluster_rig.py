@@ -297,8 +297,16 @@ class Rig:
         self.key(place / "host_key")
         shutil.copy(f"{self.user_key}.pub", place / "authorized_keys")
         homes = {name: f"/run/machine/home/{name}" for name in users}
-        (etc / "passwd").write_text("".join(f"{n}:x:{i}:{i}::{homes[n]}:/bin/sh\n" for n, i in users.items()))
-        (etc / "group").write_text("".join(f"{name}:x:{number}:\n" for name, number in users.items()))
+        own = {
+            "passwd": "".join(f"{name}:x:{number}:{number}::{homes[name]}:/bin/sh\n" for name, number in users.items()),
+            "group": "".join(f"{name}:x:{number}:\n" for name, number in users.items()),
+        }
+        for name, text in own.items():
+            # What daemons of the host's packages run as.
+            others = [
+                line for line in Path("/etc", name).read_text().splitlines(True) if line.split(":")[0] not in users
+            ]
+            (etc / name).write_text(text + "".join(others))
         (etc / "shadow").write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in users))
         (etc / "sudoers").write_text(f"root ALL=(ALL) ALL\n{WORKER} ALL=(ALL) NOPASSWD: ALL\n{GUEST} ALL=(ALL) ALL\n")
         (etc / "sudoers").chmod(0o440)
@@ -334,3 +342,19 @@ def machines(count: int, mtu: int = 1500, ipv6: bool = True) -> Iterator[Rig]:
             yield rig
         finally:
             rig.close()
+
+
+def main() -> None:
+    """`python -m tests.cluster_rig 3 -- COMMAND …`: runs a command where the coordinator is.
+
+    `{machines}` in its words is the path of the machines' file.
+    """
+    count, dashes, *command = sys.argv[1:]
+    assert dashes == "--" and command, main.__doc__
+    with machines(int(count), mtu=1600) as rig, rig.inside():
+        named = [word.replace("{machines}", str(rig.file)) for word in command]
+        raise SystemExit(subprocess.run(named).returncode)
+
+
+if __name__ == "__main__":
+    main()

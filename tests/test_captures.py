@@ -28,6 +28,7 @@ lab: {{name: vp{process}, topology: {{dumbbell: {{pairs: 1}}}}, rtt: 20ms, dithe
 steps: [{{name: load, from: left1, to: right1, congestion: reno, bulk: {volume}}}]
 capture: [{{node: left1}}, {{node: right1}}, {{node: r1, link: core}}{more}]
 """
+BOTH_SIDES = ", {point: 'core:forward'}"
 ONE_WAY_NS = 10_000_000
 # Of 10 Mbit/s; Ethernet on the wire has 24 bytes besides the frame, FCS included.
 BYTE_NS, BESIDE_FRAME = 800, 24
@@ -56,7 +57,7 @@ def only_run(place: Path) -> load.RunResults:
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("captures") / "clean"
-    ran(place)
+    ran(place, more=BOTH_SIDES)
     return place
 
 
@@ -69,6 +70,13 @@ def test_an_empty_path_delays_by_propagation_and_serialisation(clean: Path) -> N
     assert found["delay_ns"] == pytest.approx(expected, abs=1000)
     begun = orjson.loads((clean / "program.json").read_bytes())["traffic"]["flows"][0]["start_ns"]
     assert 0 <= found["sent_ns"] - begun < ACCESS_NS, "the first packet is there, at its instant"
+
+
+def test_a_link_is_captured_where_a_packet_enters_and_where_it_leaves(clean: Path) -> None:
+    core = tables.read(clean, "packets").filter(pl.col("node") == "core", pl.col("tcp_flags") == SYN)
+    entered, left = core.sort("time_ns").to_dicts()
+    assert [(each["interface"], each["direction"]) for each in (entered, left)] == [("r1", "in"), ("r2", "out")]
+    assert left["time_ns"] - entered["time_ns"] == ONE_WAY_NS + (entered["size_bytes"] + BESIDE_FRAME) * BYTE_NS
 
 
 def test_packets_leave_the_bottleneck_apart_by_their_time_at_its_rate(clean: Path) -> None:
@@ -126,7 +134,7 @@ def test_a_file_keeps_to_its_bound_and_says_what_it_left_out(tmp_path: Path) -> 
 
 
 def test_the_same_run_gives_the_same_bytes(clean: Path, tmp_path: Path) -> None:
-    schedule = ran(tmp_path / "again")
+    schedule = ran(tmp_path / "again", more=BOTH_SIDES)
     for each in schedule.document["commands"]:
         name = f"commands/{each['index'] + 1}-{each['node']}/packets.pcapng"
         assert (clean / name).read_bytes() == (tmp_path / "again" / name).read_bytes()

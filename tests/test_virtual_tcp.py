@@ -20,7 +20,7 @@ from labs.runtime.program import Program
 from labs.runtime.sweep import sweep
 from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
-from labs.spec import from_template
+from labs.spec import from_template, parse
 
 pytestmark = pytest.mark.virtual
 
@@ -100,6 +100,35 @@ def test_a_host_whose_own_link_is_emulated_is_not_held_back(tmp_path: Path) -> N
     # 1448 bytes of payload in frames that take 1538 bytes on the wire; connecting and slow start take ten round trips.
     least_ns = size * 8 * 1538 / 1448 / 20e6 * SECOND
     assert least_ns < flow["completion_ns"] < least_ns + 10 * 40_000_000
+
+
+SWITCHED = """
+topology:
+  graph:
+    hosts: [a, b]
+    switches: [s1, s2, s3]
+    routers: [r]
+    links:
+      - {between: [a, s1]}
+      - {between: [s1, s2], rate: 20Mbit/s, buffer: 50pkt}
+      - {between: [s2, s3], rate: 25Mbit/s}
+      - {between: [b, s3]}
+      - {between: [s3, r]}
+access: {rate: 100Mbit/s}
+rtt: 0ms
+"""
+
+
+def test_a_queue_of_a_switch_fills_and_drops_as_a_routers_does(tmp_path: Path) -> None:
+    """What waits in a switch is not in the sending host either, though no IP layer has had it since."""
+    plan = compile(parse(SWITCHED, tmp_path / "switched.lab.yaml"), host.virtual_facts())
+    duration_ns = 2 * SECOND
+    (flow,) = ran(plan, [traffic_request.Flow("a", "b", "reno", duration_ns=duration_ns)], tmp_path, threading.Event())
+    packet_ns = 1538 * 8 / 20e6 * SECOND
+    longest_ns = max(sample["srtt_ns"] for sample in flow["series"])
+    assert 40 * packet_ns < longest_ns < 60 * packet_ns, "of 50 packets, and those that are sent"
+    assert flow["retransmitted_segments"] > 0
+    assert 0.97 * 20e6 * 1448 / 1538 < flow["goodput_bps"] < 20e6 * 1448 / 1538
 
 
 def test_two_reno_flows_share_a_bottleneck_fairly_on_ten_seeds_of_ten(tmp_path: Path) -> None:

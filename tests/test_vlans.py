@@ -126,3 +126,51 @@ def test_virtual_routers_of_a_protocol_take_vlans_as_their_own(ewan: Ewan, tmp_p
     assert result.returncode == 0, result.stdout + result.stderr
     said = Said(tmp_path, json.loads(result.stdout))
     assert said.by("server", "ping -4").count("ttl=62") == said.by("server", "ping -6").count("ttl=62") == 3
+
+
+MIXED = """
+topology:
+  graph:
+    hosts: [plain, native, tagged, far, shop, guest]
+    switches: [s0, s1, s2]
+    routers: [r0, r1, r2]
+    links:
+      - {between: [r0, r1], delay: 3ms, rate: 50Mbit/s}
+      - {between: [r2, r1], delay: 1ms, rate: 50Mbit/s}
+      - {between: [plain, r0]}                    # a router with a stick and a host of its own
+      - {between: [s0, r0], vlan: 7, trunk: [8]}
+      - {between: [s0, s2], trunk: [7, 8]}
+      - {between: [native, s0], vlan: 7}
+      - {between: [tagged, s0], trunk: [8]}
+      - {between: [guest, s2], vlan: 8}
+      - {between: [s1, r1]}                       # a switch of which nothing is said
+      - {between: [far, s1], delay: 2ms}
+      - {between: [shop, r2]}
+access: {rate: 100Mbit/s}
+"""
+MIXED_MS = {"plain": 0, "native": 0, "tagged": 0, "guest": 0, "far": 10, "shop": 8}
+"""The RTT of each host and the router r0."""
+
+
+@pytest.mark.virtual
+def test_virtual_sticks_plain_links_and_switches_in_one_lab(ewan: Ewan, tmp_path: Path) -> None:
+    """Each host reaches all others in both families, at the RTT of the links between them."""
+    (tmp_path / "mixed.lab.yaml").write_text(MIXED)
+    commands = []
+    for number, source in enumerate(MIXED_MS):
+        pings = "; ".join(
+            f"echo {sink}; ping -{family} -q -n -c 2 -i 0.1 -W 2 {sink}"
+            for sink in MIXED_MS
+            for family in (4, 6)
+            if sink != source
+        )
+        commands += ["--do", f"{source} at {5 * number}s: sh -c '{pings}'"]
+    result = ewan("batch", "mixed.lab.yaml", "--runtime", "virtual", "--json", *commands, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    said = Said(tmp_path, json.loads(result.stdout))
+    for source in MIXED_MS:
+        told = said.by(source, "ping")
+        assert told.count(" 2 received") == 2 * (len(MIXED_MS) - 1), told
+        for sink, answer in re.findall(r"^(\w+)\nPING.*?= ([0-9.]+)/", told, re.DOTALL | re.MULTILINE):
+            away = MIXED_MS[source] + MIXED_MS[sink] - (12 if {source, sink} == {"far", "shop"} else 0)
+            assert away <= float(answer) < away + 1, (source, sink, answer)

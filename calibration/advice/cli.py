@@ -15,7 +15,7 @@ from typing import Any
 import click
 import orjson
 
-from calibration import path, probe
+from calibration import path
 from calibration.advice import measure, truth
 from calibration.advice.plan import Load
 from calibration.host import kept
@@ -29,6 +29,7 @@ from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
 from labs.plan import Plan
 from labs.record.characterisation import Characterisation, Estimate, to_json
+from labs.runtime.probes import send as send_probes
 from labs.runtime.program import Program
 from labs.sheet import grid
 from labs.units import Rate, UnitError
@@ -200,7 +201,7 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
         with context.reporter.progress(what) as progress:
 
             def send(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-                answer = probe.send(probes, cpus, context.binary, lambda text: progress.step(f"{what}: {text}"))
+                answer = send_probes(probes, cpus, context.binary, lambda text: progress.step(f"{what}: {text}"))
                 results: list[dict[str, Any]] = answer["results"]
                 return results
 

@@ -1,6 +1,6 @@
 """The links that this host can make: how many packets per second each back end carries, and how late they are.
 
-In: a runtime of the live clock, the node binary, a budget. Out: a `Frontier` for each back end, packet size and number
+In: a runtime of the live clock, a budget. Out: a `Frontier` for each back end, packet size and number
 of links. All links of a point are loaded at once, in one direction, as `ewan verify` loads one: by probes that offer
 more than the rate. The rate is changed while the links run, so a trial takes a quarter of a second. The labs that this
 makes are taken down, also when it is interrupted.
@@ -13,10 +13,9 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import expect, probe, spinner, uncertainty
+from calibration import expect, spinner, uncertainty
 from calibration.envelope import Demand, Frontier, Limit, Loaded
 from calibration.expectation import BYTE_NS, ENOUGH, LinkExpectation, framed_bytes
 from calibration.judge import offered_bps
@@ -27,7 +26,7 @@ from labs import change, host
 from labs.compile import compile
 from labs.plan import Link, Plan
 from labs.record import COVERAGE_FACTOR
-from labs.runtime.base import Controllable, Keeping, LabError
+from labs.runtime.base import Controllable, Keeping, LabError, Measuring
 from labs.spec import from_template
 from labs.spec.source import DescriptionError
 from labs.stages import Framing
@@ -68,8 +67,8 @@ DEFAULT = LinkBudget(sizes=(64, 512, 1500), links=(1, 4, 16))
 FULL = LinkBudget(sizes=(64, 256, 512, 1024, 1500), links=(1, 2, 4, 8, 16, 64), loads=(0.1, 0.25, 0.5, 0.75, 0.9, 1.0))
 
 
-class Measurable(Keeping, Controllable, Protocol):
-    """Labs that can be made, changed and removed."""
+class Measurable(Keeping, Controllable, Measuring, Protocol):
+    """Labs that can be made, changed, measured and removed."""
 
 
 @dataclass(slots=True)
@@ -77,7 +76,6 @@ class Bench:
     """Links that are up, each from a host of its own to the hub."""
 
     runtime: Measurable
-    binary: Path
     plan: Plan
     expected: Sequence[LinkExpectation] = field(init=False)
     rate_bps: int = field(init=False)
@@ -137,7 +135,7 @@ class Bench:
         probing = Probing()
         probing.add("saturate" if not raw else "delay", "envelope", streams, DRAIN_NS + extra_ns)
         before = self.statistics()
-        answer = probe.run(self.plan, probing, self.binary, lambda text: None)
+        answer = self.runtime.probe(self.plan.lab, probing.probes, lambda text: None)
         facts = spinner.facts(before, self.statistics())
         (result,) = answer["results"]
         if result["kind"] == "failed":
@@ -147,7 +145,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench(runtime: Measurable, binary: Path, backend: str, count: int) -> Iterator[Bench]:
+def bench(runtime: Measurable, backend: str, count: int) -> Iterator[Bench]:
     """So many links of a back end, up meanwhile, each between nodes of its own.
 
     LabError or DescriptionError where this host has no such links.
@@ -166,13 +164,13 @@ def bench(runtime: Measurable, binary: Path, backend: str, count: int) -> Iterat
     plan = compile(from_template(topology, words), host.facts())
     runtime.up(plan)
     try:
-        yield Bench(runtime, binary, plan)
+        yield Bench(runtime, plan)
     finally:
         runtime.down(name)
 
 
 def measure(
-    runtime: Measurable, binary: Path, budget: LinkBudget, progress: Callable[[str], None] = lambda text: None
+    runtime: Measurable, budget: LinkBudget, progress: Callable[[str], None] = lambda text: None
 ) -> tuple[tuple[Frontier, ...], dict[str, str]]:
     """Frontiers of all back ends that this host has, and of those that it has not, why (one line each)."""
     frontiers: list[Frontier] = []
@@ -184,7 +182,7 @@ def measure(
         sizes = budget.sizes if own else (budget.sizes[0], budget.sizes[-1])
         try:
             for count in budget.links if own else (1,):
-                with bench(runtime, binary, backend, count) as made:
+                with bench(runtime, backend, count) as made:
                     guess = STARTING_PACKETS_PER_S
                     for size in sizes:
                         progress(f"links: {backend}, {count} at once, {size} bytes")
@@ -223,11 +221,11 @@ def _frontier(made: Bench, backend: str, packet_bytes: int, guess: float, loads:
     return Frontier(backend, packet_bytes, count, float(good), limit, float(error), measured)
 
 
-def carries(runtime: Measurable, binary: Path, demand: Demand, most_links: int) -> bool:
+def carries(runtime: Measurable, demand: Demand, most_links: int) -> bool:
     """Whether this host carries a demand now: of more links than `most_links`, as many of them."""
     count = min(demand.links, most_links)
     try:
-        with bench(runtime, binary, demand.backend or "user", count) as made:
+        with bench(runtime, demand.backend or "user", count) as made:
             for _ in range(TRIES):
                 broke, _ = _trial(made, demand.packet_bytes, demand.packets_per_s * count / demand.links)
                 if not broke:

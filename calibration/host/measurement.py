@@ -38,9 +38,9 @@ def measure(
     runtime = context.live("netns")
     exact = None
     if profile != "quick":
-        with links.bench(runtime, context.binary, "user", 1) as made:
+        with links.bench(runtime, "user", 1) as made:
             exact = accuracy.measure(made, progress)
-    frontiers, absent = links.measure(runtime, context.binary, LINKS[profile], progress)
+    frontiers, absent = links.measure(runtime, LINKS[profile], progress)
     cost = None
     if kernel.built() is not None:
         cost = virtual.measure(context, VIRTUAL_S[profile], progress)

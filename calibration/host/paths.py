@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from calibration import probe
 from calibration.expect import expectations
 from calibration.host.buffers import Buffers, read_buffers
 from calibration.host.cards import Card, read_card
@@ -37,11 +36,10 @@ from calibration.host.path_lab import (
     transfer,
 )
 from calibration.host.timers import Budget
-from calibration.probing import Probing
 from labs import host
 from labs.context import Context
 from labs.plan import Plan
-from labs.runtime.base import LabError
+from labs.runtime.base import LabError, Measuring
 from labs.runtime.binary import node_binary
 from labs.runtime.state import State
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, about
@@ -140,10 +138,10 @@ def measure(context: Context, budget: Budget, progress: Callable[[str], None], n
     progress("paths: making a lab of namespaces")
     try:
         runtime.up(plan)
-        off = _sent(plan, probes(plan, times), binary, progress)
+        off = _sent(runtime, plan, probes(plan, times), progress)
         directory = State(context.state).directory(plan.lab)
         _switch_on(binary, directory)
-        on = _sent(plan, [transfer(plan, times, routers, True) for routers in ROUTERS[:2]], binary, progress)
+        on = _sent(runtime, plan, [transfer(plan, times, routers, True) for routers in ROUTERS[:2]], progress)
     finally:
         runtime.down(plan.lab)
     found = evaluate(plan, {**off, **on}, buffers, time.monotonic_ns() - begun)
@@ -158,12 +156,12 @@ def _switch_on(binary: Path, directory: Path) -> None:
 
 
 def _sent(
-    plan: Plan, wanted: Sequence[dict[str, Any]], binary: Path, progress: Callable[[str], None]
+    labs: Measuring, plan: Plan, wanted: Sequence[dict[str, Any]], progress: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
     """The result of each probe, by its name."""
     try:
-        answer = probe.run(plan, Probing(list(wanted)), binary, lambda line: progress(f"paths: {line}"))
-    except RuntimeError as error:
+        answer = labs.probe(plan.lab, wanted, lambda line: progress(f"paths: {line}"))
+    except LabError as error:
         raise LabError(f"paths: {error}") from None
     return {each["name"]: each for each in answer["results"]}
 

@@ -30,7 +30,7 @@ def outside(context: Context, plan: Plan, loads: Mapping[tuple[str, Literal["for
     found = measurement.of_this_host(context)
     for demand in wanted:
         why = refusal(found.links, demand)
-        if why and not links.carries(context.live("netns"), context.binary, demand, MOST_LINKS):
+        if why and not links.carries(context.live("netns"), demand, MOST_LINKS):
             return why
     return ""
 

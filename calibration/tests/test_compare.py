@@ -63,6 +63,26 @@ def test_a_delay_one_millisecond_off_is_outside(off_ns: int, verdict: str) -> No
     assert judged({}, delay=delays(50_001_104 + off_ns, 0))["delay p50"].verdict == verdict
 
 
+@pytest.mark.parametrize(
+    "clocks_ns, verdict, u_ns", [(0, "ok", 23_240), (20_000, "ok", 32_820), (200_000, "not decidable", 232_100)]
+)
+def test_a_delay_read_off_two_clocks_is_as_uncertain_as_they_are(clocks_ns: int, verdict: str, u_ns: float) -> None:
+    expected, probing = prepared(plan())
+    answers = answer(probing)
+    for result in answers["results"]:
+        for stream in result.get("streams", ()) if result["kind"] == "delay" else ():
+            stream |= {"clocks_ns": clocks_ns} if clocks_ns else {}
+    rows = compare(expected, probing, answers, {"core forward": GOOD, "core backward": GOOD})
+    (row,) = (row for row in rows if row.direction == "forward" and row.quantity == "delay p50")
+    assert row.verdict == verdict and row.uncertainty is not None
+    assert row.uncertainty.expanded == pytest.approx(u_ns, rel=0.01)
+    assert ("clocks of two machines" in row.uncertainty.components) == bool(clocks_ns)
+    assert ("its uncertainty comes from: clocks of two machines" in row.note) == (verdict != "ok")
+    (queue,) = (row for row in rows if row.direction == "forward" and row.quantity == "queue limit")
+    assert queue.uncertainty is not None
+    assert queue.uncertainty.components.get("clocks of two machines", 0) == pytest.approx(clocks_ns / 8 / 3**0.5)
+
+
 @pytest.mark.parametrize("share, verdict", [(0.9, "outside"), (1.1, "outside"), (0.99, "ok")])
 def test_a_queue_ten_percent_off_is_outside(share: float, verdict: str) -> None:
     assert judged({}, queue_bytes=round(12_500_000 * share))["queue limit"].verdict == verdict

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from calibration import lab_cards, node
+from calibration import lab_cards
 from calibration.host import cards, paths
 from calibration.host.buffers import read_buffers
 from calibration.host.cards import Card, read_card
 from calibration.host.document import from_json, to_json
 from calibration.host.paths import Paths
-from labs.plan import from_json as plan_from_json
 from labs.runtime.base import LabError
 
 
@@ -62,12 +61,10 @@ def test_an_interface_that_is_not_there_is_refused_with_those_that_are(name: str
         read_card(name)
 
 
-def test_cards_of_a_lab_say_whether_they_stamp_packets(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_from_json((Path(__file__).parents[2] / "tests/golden/gaps.plan.json").read_bytes())
+def test_cards_of_a_lab_say_whether_they_stamp_packets() -> None:
     place = {"card": "enp1s0", "node": "left1", "interface": "eth0", "speed_bps": 10**9}
-    told = [{**place, "time_stamps": 0b101}, {**place, "time_stamps": 0b11010, "speed_bps": None}]
-    monkeypatch.setattr(node, "told", lambda plan, binary, command: told if command == "cards" else [])
-    found = lab_cards.facts(plan, Path("ewan-node"))
+    told: list[dict[str, Any]] = [{**place, "time_stamps": 0b101}, {**place, "time_stamps": 0b11010, "speed_bps": None}]
+    found = lab_cards.facts(told)
     assert [each["stamps_in_hardware"] for each in found] == [True, False]
     assert found[1] == {
         **place,
@@ -75,4 +72,3 @@ def test_cards_of_a_lab_say_whether_they_stamp_packets(monkeypatch: pytest.Monke
         "time_stamps": ("tx-software", "rx-software", "software"),
         "stamps_in_hardware": False,
     }
-    assert lab_cards.facts(replace(plan, cards=()), Path("ewan-node")) == [], "nobody is asked"

@@ -17,7 +17,7 @@ SMALL = links.LinkBudget(sizes=(1500,), links=(2,), loads=(0.5,), others=True)
 
 def test_a_frontier_is_found_and_other_back_ends_are_there_or_said_why_not() -> None:
     runtime = CONTEXT.live("netns")
-    frontiers, absent = links.measure(runtime, CONTEXT.binary, SMALL)
+    frontiers, absent = links.measure(runtime, SMALL)
     own = [each for each in frontiers if each.backend == "user"]
     assert [(each.packet_bytes, each.links) for each in own] == [(1500, 2)]
     # A machine that other programs fill carries little; this much any does.
@@ -30,6 +30,6 @@ def test_a_frontier_is_found_and_other_back_ends_are_there_or_said_why_not() -> 
 
 def test_what_is_far_beyond_any_host_is_not_carried() -> None:
     runtime = CONTEXT.live("netns")
-    assert not links.carries(runtime, CONTEXT.binary, Demand(40 * 10**9, 0, 64, 2, backend="user"), 2)
-    assert links.carries(runtime, CONTEXT.binary, Demand(1_000_000, 0, 1500, 2, backend="user"), 2)
+    assert not links.carries(runtime, Demand(40 * 10**9, 0, 64, 2, backend="user"), 2)
+    assert links.carries(runtime, Demand(1_000_000, 0, 1500, 2, backend="user"), 2)
     assert not [name for name in runtime.names() if name.startswith("envelope")]

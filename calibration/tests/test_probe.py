@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calibration import probe
 from calibration.expect import expectations
 from calibration.probe import LiveProbes
 from calibration.probing import MS, SECOND, Probing, plan_probes
@@ -117,21 +115,3 @@ def test_a_transfer_is_judged_after_slow_start_and_its_losses(rate_bps: int) -> 
     doublings = math.log2(2 * 100 * MS / (1500 * 8e9 / rate_bps) / 10)
     assert (doublings + 6 * 2) * 100 * MS <= filling <= (doublings + 6 * 2 + 3) * 100 * MS
     assert transfer["steady_ns"] >= 10 * 100 * MS
-
-
-def test_an_error_of_the_binary_is_one_line(tmp_path: Path) -> None:
-    binary = tmp_path / "ewan-node"
-    binary.write_text("#!/bin/sh\ncat > /dev/null\necho 'probe request: no' >&2\nexit 2\n")
-    binary.chmod(0o755)
-    with pytest.raises(RuntimeError, match=r"^ewan-node probe: probe request: no$"):
-        probe.run(plan(), planned(plan()), binary, lambda text: None)
-
-
-def test_progress_names_the_probe(tmp_path: Path) -> None:
-    binary = tmp_path / "ewan-node"
-    event = '{"event": "started", "probe": "delay", "index": 0, "of": 2, "longest_ns": 2500000000}'
-    binary.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{event}' >&2\necho '{{\"results\": []}}'\n")
-    binary.chmod(0o755)
-    told: list[str] = []
-    assert probe.run(plan(), planned(plan()), binary, told.append) == {"results": []}
-    assert told == ["probe 1 of 2: delay (up to 2.5 s)"]

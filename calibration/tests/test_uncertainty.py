@@ -87,6 +87,24 @@ def test_all_sources_together_cover_as_k_2_says() -> None:
     assert 0.93 <= covered(measure, 50e6 + 50_000 * math.log(2)) <= 0.97
 
 
+def test_a_delay_between_two_machines_is_as_uncertain_as_their_clocks() -> None:
+    """A comparison of the clocks that is wrong by up to 60 µs: beside it, nothing else matters here."""
+    delays = late_by(random.Random(1), 1_000)
+    for known in (
+        budget.delay_quantile(delays, 0.5, CLEAN, clocks_ns=60_000),
+        budget.delay_mean(50e6, 100.0, 200, CLEAN, 60_000),
+    ):
+        assert known is not None
+        parts, samples = known
+        assert parts["clocks of two machines"] == pytest.approx(60_000 / math.sqrt(3))
+        assert expanded(parts) == pytest.approx(2 * 60_000 / math.sqrt(3), rel=0.01)
+        # More packets do not help.
+        assert "clocks of two machines" not in samples.exponents
+    # At 1 Gbit/s, 60 µs are 7.5 kB.
+    parts, _ = budget.queue(1e9, 0, 0, CLEAN, 1, 60_000)
+    assert parts["clocks of two machines"] == pytest.approx(7_500 / math.sqrt(3))
+
+
 def test_a_rate_over_a_window_covers_as_k_2_says() -> None:
     instrument = Instrument(stack_ns=0, clock_ppb=50_000, instant_ns=50_000)
     window, packets = 0.8e9, 66_000

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calibration import LiveLab, certificates, offloads, probe, verify_lab
-from calibration.probing import Probing
+from calibration import LiveLab, certificates, verify_lab
 from labs import routes
 from labs.compile import HostFacts, compile
 from labs.context import Context
@@ -30,6 +29,7 @@ class Slow:
     def __init__(self, found: Mapping[str, Any] = SETTLED) -> None:
         self.found = {**NOTHING, **found}
         self.waited = False
+        self.probed = 0
 
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         self.waited = True
@@ -45,36 +45,27 @@ class Slow:
     def versions(self, name: str) -> dict[str, str]:
         return {"runtime": "none"}
 
+    def inspect(self, name: str, what: str) -> list[dict[str, Any]]:
+        return []
+
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        assert self.waited, "probes were sent before the routes were there"
+        self.probed += 1
+        return {"results": [{"kind": "failed", "error": "nothing is there"} for _ in probes]}
+
 
 @pytest.fixture
 def ring() -> Plan:
     return compile(load(names.LIBRARY / "ring-ospf.lab.yaml"), HostFacts(cpus=(0, 1), networks=()))
 
 
-@pytest.fixture
-def probed(monkeypatch: pytest.MonkeyPatch) -> list[Slow]:
-    """The labs that probes were sent through; none of them is there."""
-    through: list[Slow] = []
-
-    def run(plan: Plan, probing: Probing, *rest: object) -> dict[str, Any]:
-        lab = CONTEXT.live()
-        assert isinstance(lab, Slow)
-        assert lab.waited, "probes were sent before the routes were there"
-        through.append(lab)
-        return {"results": [{"kind": "failed", "error": "nothing is there"} for _ in probing.probes]}
-
-    monkeypatch.setattr(probe, "run", run)
-    monkeypatch.setattr(offloads, "left_on", lambda plan, binary: [])
-    return through
-
-
 def test_an_experiments_certificate_waits_for_routing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ring: Plan, probed: list[Slow]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ring: Plan
 ) -> None:
     lab = Slow()
     monkeypatch.setattr(Context, "live", lambda context: lab)
     certificate = certificates.certify(CONTEXT, ring, tmp_path, False, threading.Event())
-    assert probed == [lab]
+    assert lab.probed == 1
     assert certificate.routing == lab.found
 
 
@@ -92,12 +83,11 @@ def test_an_experiments_certificate_waits_for_routing(
         ({"cut_off": [{"from": "host1", "to": "host3"}]}, "^no path leads from host1 to host3, a link is down$"),
     ],
 )
-def test_nothing_is_measured_without_routes(
-    ring: Plan, probed: list[Slow], found: Mapping[str, Any], says: str
-) -> None:
+def test_nothing_is_measured_without_routes(ring: Plan, found: Mapping[str, Any], says: str) -> None:
+    lab = Slow({**SETTLED, **found})
     with pytest.raises(routes.NotConvergedError, match=says):
-        verify_lab(ring, LiveLab(Slow({**SETTLED, **found}), CONTEXT.binary))
-    assert not probed
+        verify_lab(ring, LiveLab(lab, CONTEXT.binary))
+    assert not lab.probed
 
 
 def test_static_routes_are_not_waited_for() -> None:

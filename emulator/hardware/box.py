@@ -23,8 +23,13 @@ class Datapath(Protocol):
     def apply(self, heading: str, values: Mapping[str, int]) -> None:
         """Sets the rate, delay and loss of one direction."""
 
-    def sent(self, heading: str, since: int) -> tuple[int, Sequence[int]]:
-        """The number of the first complete millisecond from `since` on, and the bytes that left in it and later."""
+    def complete(self) -> int:
+        """The number of the first millisecond that is not complete yet."""
+
+    def sent(self, heading: str, since: int, rows: int) -> tuple[int, Sequence[int]]:
+        """The number of the first complete millisecond from `since` on that is still known, and the bytes that left in
+        it and in the ones behind it: `rows` numbers at most.
+        """
 
 
 @dataclass(slots=True)
@@ -50,8 +55,7 @@ class Box:
 
     def defaults(self) -> None:
         """As after it was switched on; its milliseconds are counted anew."""
-        first, sent = self.datapath.sent(next(iter(self.table.channels)), 0)
-        self._began = first + len(sent)
+        self._began = self.datapath.complete()
         for heading in self.table.channels:
             self.settings[heading] = {"rate_bps": self.abilities.rate_bps.most, "delay_ns": 0, "loss_ppb": 0}
             self.datapath.apply(heading, self.settings[heading])
@@ -70,8 +74,8 @@ class Box:
         if found := table.monitor.command.read(line):
             if (heading := headings.get(found["channel"])) is None:
                 return self._refused("channel")
-            first, sent = self.datapath.sent(heading, self._began + int(found["since"]))
-            values = "".join(f" {each}" for each in sent[: int(found["rows"])])
+            first, sent = self.datapath.sent(heading, self._began + int(found["since"]), int(found["rows"]))
+            values = "".join(f" {each}" for each in sent)
             return table.monitor.answer.filled(channel=found["channel"], first=first - self._began, values=values)
         for key in wire.KEYS:
             if found := table.set[key].command.read(line):

@@ -90,9 +90,16 @@ class _Spinner:
         request = {"command": "set", "link": LINK, "direction": heading, "in_ns": 0}
         spinners.ask(self._folder, 0, request | change.to_data())
 
-    def sent(self, heading: str, since: int) -> tuple[int, Sequence[int]]:
-        found = spinners.ask(self._folder, 0, {"command": "series", "link": LINK, "since_ms": since})
+    def complete(self) -> int:
+        return int(self._series(0, 0)["end_ms"])
+
+    def sent(self, heading: str, since: int, rows: int) -> tuple[int, Sequence[int]]:
+        found = self._series(since, rows)
         return max(int(found["first_ms"]), since), found[heading]["out_bytes"]
+
+    def _series(self, since: int, rows: int) -> dict[str, Any]:
+        request = {"command": "series", "link": LINK, "since_ms": since, "most": rows, "columns": ["out_bytes"]}
+        return spinners.ask(self._folder, 0, request)
 
 
 @contextmanager

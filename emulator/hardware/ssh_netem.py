@@ -1,9 +1,12 @@
 """The driver of a dedicated Linux box: two cards in a bridge, netem and a token bucket on each, set by tc over SSH.
 
 In: the protocol of docs/hardware.md; options `first` and `second` name the box's cards, `config` another file for ssh,
-`sudo: yes` asks for root there. What leaves the second card goes forward. A card has three disciplines: netem with
-handle 1: (loss, corruption, duplication, delay), tbf with 10: (rate), a FIFO with 20: (bytes) or 30: (packets). All
-count packets with 24 bytes more than Linux does (FCS, preamble, gap). Nothing is kept here: `read` parses `tc -j`.
+`sudo: yes` asks for root there. What leaves the second card goes forward. A card has three disciplines: netem (loss,
+corruption, duplication, delay), tbf with handle 10: (rate), a FIFO with 20: (bytes) or 30: (packets). All count packets
+with 24 bytes more than Linux does (FCS, preamble, gap). Nothing is kept here: `read` parses `tc -j`.
+
+tc does not tell which table of delays netem has, and netem keeps its table when it is changed. So netem's handle is
+another one for each table (`TABLES`): with another handle the kernel makes a new netem, without a table.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from emulator.hardware.remote import Remote, opened, two_cards
+from emulator.hardware.remote import CommandError, Remote, opened, two_cards
 from emulator.hardware.serve import RefusedError, serve
 from labs.hardware import catalogue
 from labs.hardware.driver import HEADINGS
@@ -29,9 +32,11 @@ from labs.stages import (
     Loss,
     Markov4Loss,
     NoLoss,
+    NormalDelay,
     Queue,
     UniformDelay,
 )
+from labs.stages.delay import nominal_ns
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, PPB
 
 NAME = "ssh-netem"
@@ -43,15 +48,31 @@ DELAY_LINE = 10**6
 LATE_NS = 50_000
 """How late a timer of the box may be without loss of rate: the bucket holds so much, and a packet at least."""
 FRAMED = 38
+TABLES: dict[type[Delay], tuple[str, str]] = {
+    ConstantDelay: ("1:", ""),
+    UniformDelay: ("1:", ""),
+    NormalDelay: ("2:", "normal"),
+}
+"""Kinds of delay: the handle of netem, and its table, which iproute2 installs beside tc.
+
+netem's pareto is another one than a description's: its mean is the delay, and it begins 2/3 of jitter below that.
+"""
+SPREAD = {"2:": NormalDelay}
+NO_CARD = "ewan-no-card"
+"""No card has this name."""
 _UNSET = Queue(limit_packets=1000, limit_bytes=None, discipline=DropTail())
 
 
 def commands(card: str, settings: Settings, mtu: int) -> list[list[str]]:
     """What tc is told, in this order. Pure."""
-    netem = [*("tc", "qdisc", "replace", "dev", card, "root", "handle", "1:", "stab", "overhead", "24")]
-    netem += ["netem", "limit", str(DELAY_LINE), "delay", f"{_delay(settings.delay) // 1000}us"]
-    if isinstance(settings.delay, UniformDelay):
-        netem.append(f"{settings.delay.jitter_ns // 1000}us")
+    delay = settings.delay
+    handle, table = TABLES[type(delay)]
+    netem = [*("tc", "qdisc", "replace", "dev", card, "root", "handle", handle, "stab", "overhead", "24")]
+    netem += ["netem", "limit", str(DELAY_LINE), "delay", f"{nominal_ns(delay) // 1000}us"]
+    if not isinstance(delay, ConstantDelay):
+        assert isinstance(delay, UniformDelay | NormalDelay)
+        netem.append(f"{delay.jitter_ns // 1000}us")
+    netem += ["distribution", table] if table else []
     netem += _loss(settings.loss)
     netem += ["corrupt", _percent(settings.corrupt_ppb), "duplicate", _percent(settings.duplicate_ppb)]
     netem += ["rate", "0bit" if settings.reorder else IN_ORDER]
@@ -59,16 +80,11 @@ def commands(card: str, settings: Settings, mtu: int) -> list[list[str]]:
     burst = max(mtu + FRAMED, settings.rate_bps * LATE_NS // (BITS_PER_BYTE * NS_PER_SECOND))
     queue = settings.queue
     kind, limit = ("bfifo", queue.limit_bytes) if queue.limit_bytes is not None else ("pfifo", queue.limit_packets)
-    tbf = ["tc", "qdisc", "replace", "dev", card, "parent", "1:1", "handle", "10:", "tbf"]
+    tbf = ["tc", "qdisc", "replace", "dev", card, "parent", f"{handle}1", "handle", "10:", "tbf"]
     tbf += ["rate", f"{settings.rate_bps}bit", "burst", str(burst), "limit", str(limit)]
-    handle = {"bfifo": "20:", "pfifo": "30:"}[kind]
-    fifo = ["tc", "qdisc", "replace", "dev", card, "parent", "10:1", "handle", handle, kind, "limit", str(limit)]
+    own = {"bfifo": "20:", "pfifo": "30:"}[kind]
+    fifo = ["tc", "qdisc", "replace", "dev", card, "parent", "10:1", "handle", own, kind, "limit", str(limit)]
     return [netem, tbf, fifo]
-
-
-def _delay(delay: Delay) -> int:
-    assert isinstance(delay, ConstantDelay | UniformDelay)
-    return delay.delay_ns
 
 
 def _percent(ppb: int) -> str:
@@ -96,7 +112,8 @@ def parsed(printed: str) -> tuple[Settings, dict[str, int]]:
     """Settings and counters of a card: what `tc -j -s qdisc show dev CARD` printed. Pure; RefusedError for others'."""
     try:
         found = {each["handle"]: each for each in json.loads(printed) if "handle" in each}
-        netem, tbf = found["1:"], found["10:"]
+        handle = next(each for each, _ in TABLES.values() if each in found)
+        netem, tbf = found[handle], found["10:"]
         fifo = next(found[handle] for handle in ("20:", "30:") if handle in found)
         options = netem["options"]
         if (netem["kind"], tbf["kind"], fifo["kind"]) not in (("netem", "tbf", "bfifo"), ("netem", "tbf", "pfifo")):
@@ -106,7 +123,7 @@ def parsed(printed: str) -> tuple[Settings, dict[str, int]]:
         queue = Queue(None if in_bytes else limit, limit if in_bytes else None, DropTail())
         settings = Settings(
             rate_bps=int(tbf["options"]["rate"]) * BITS_PER_BYTE,
-            delay=_read_delay(options.get("delay", {})),
+            delay=_read_delay(options.get("delay", {}), handle),
             reorder="rate" not in options,
             loss=_read_loss(options),
             corrupt_ppb=_ppb(options.get("corrupt", {}).get("corrupt", 0)),
@@ -128,9 +145,9 @@ def _ns(seconds: float) -> int:
     return round(seconds * (NS_PER_SECOND // 1000)) * 1000
 
 
-def _read_delay(options: Mapping[str, float]) -> Delay:
+def _read_delay(options: Mapping[str, float], handle: str) -> Delay:
     delay, jitter = _ns(options.get("delay", 0)), _ns(options.get("jitter", 0))
-    return UniformDelay(delay, jitter) if jitter else ConstantDelay(delay)
+    return SPREAD.get(handle, UniformDelay)(delay, jitter) if jitter else ConstantDelay(delay)
 
 
 def _read_loss(options: Mapping[str, Any]) -> Loss:
@@ -175,7 +192,20 @@ class SshNetem:
         self._cards = {"forward": cards[1], "backward": cards[0]}
         kernel, tool = (self._remote.run(words, plain=True).strip() for words in (["uname", "-sr"], ["tc", "-V"]))
         device = f"{kernel}, {tool}"
-        return {"model": MODEL, "device": device, "abilities": orjson.loads(orjson.dumps(asdict(self._known)))}
+        known = orjson.loads(orjson.dumps(asdict(self._known)))
+        known["delay"]["kinds"] = [each for each in known["delay"]["kinds"] if self._has(each)]
+        return {"model": MODEL, "device": device, "abilities": known}
+
+    def _has(self, kind: str) -> bool:
+        """Whether the box has the table of a kind of delay: tc reads it before it looks for the card."""
+        if kind not in {table for _, table in TABLES.values() if table}:
+            return True
+        words = ["tc", "qdisc", "add", "dev", NO_CARD, "root", "netem", "delay", "1ms", "1ms", "distribution", kind]
+        try:
+            self._box.run(words, plain=True)
+        except CommandError as error:
+            return "distribution" not in str(error).replace(" ".join(words), "")
+        return True
 
     def set(self, heading: str, settings: Settings) -> None:
         """Three commands of tc; what was there before is put back where one of them fails."""
@@ -206,7 +236,8 @@ class SshNetem:
         """Disciplines made anew, which also counts anew: the highest rate, no delay, no loss, 1000 packets."""
         neutral = Settings(self._known.rate_bps.most, ConstantDelay(0), False, NoLoss(), 0, 0, _UNSET)
         for card in self._cards.values():
-            if any(each.get("handle") == "1:" for each in json.loads(self._show(card))):
+            ours = {handle for handle, _ in TABLES.values()}
+            if any(each.get("handle") in ours for each in json.loads(self._show(card))):
                 self._box.run(["tc", "qdisc", "del", "dev", card, "root"])
             for words in commands(card, neutral, self._mtu):
                 self._box.run(words)

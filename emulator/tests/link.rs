@@ -56,6 +56,23 @@ fn a_packet_takes_its_serialisation_and_then_the_delay() {
     assert_eq!(link.model.next_event(), None);
 }
 
+/// In a tunnel, say: the link makes the rest, and tells the whole; what is longer than the whole it cannot make up for.
+#[test]
+fn what_of_a_delay_passes_elsewhere_is_left_out() {
+    let mut link = Script::new(direction(1_000_000_000));
+    link.model.leave_out(MS / 4);
+    link.send(0, 1500, "a");
+    assert_eq!(link.model.next_event(), Some(SLOT + MS * 3 / 4));
+    assert_eq!(link.all(), [('a', SLOT + MS * 3 / 4)]);
+    link.change(2 * MS, Change { delay: Some(Delay::Constant { delay_ns: 5 * MS }), ..Change::default() });
+    link.send(2 * MS, 1500, "b");
+    assert_eq!(link.all(), [('b', 2 * MS + SLOT + 5 * MS - MS / 4)]);
+    link.model.leave_out(9 * MS);
+    link.send(8 * MS, 1500, "c");
+    assert_eq!(link.model.next_event(), Some(8 * MS + SLOT));
+    assert_eq!(link.all(), [('c', 8 * MS + SLOT)]);
+}
+
 #[test]
 fn a_short_packet_counts_as_the_shortest_frame() {
     let mut link = Script::new(direction(1_000_000_000));

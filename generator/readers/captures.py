@@ -104,9 +104,11 @@ class _Found:
             self.say(f'{left_out} of {seen} packets at {at} had no room in the file: write a larger "most:"')
 
     def table(self, node: str, t0_unix_ns: int) -> pl.DataFrame:
-        names = np.array([*self.names, ""])
+        # NODE:INTERFACE, or LINK:SIDE, where sockets are at several places; an interface of the node otherwise.
+        places = [tuple(name.split(":", 1)) if ":" in name else (node, name) for name in self.names]
+        nodes, names = (np.array([place[which] for place in places] + [""]) for which in (0, 1))
         own = {
-            "node": pl.Series([node] * len(self.frames), dtype=pl.String()),
+            "node": pl.Series(nodes[self.interfaces].tolist(), dtype=pl.String()),
             "interface": pl.Series(names[self.interfaces].tolist(), dtype=pl.String()),
             "direction": pl.Series(self.directions, dtype=pl.String()),
             "time_ns": pl.Series(self.times_ns, dtype=pl.Int64()) - t0_unix_ns,

@@ -1,7 +1,7 @@
 """`capture:` of a scenario as commands: which interfaces of which nodes, and how much of their packets is kept. Pure.
 
 In: a run and the plan of its lab. Out: a service for each node, `ewan-node capture`, which listens from T0 on, or from
-shortly before the first packet that it keeps.
+shortly before the first packet that it keeps; for a point of a link one with sockets at both of its sides.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from generator.readers.captures import FILE, PART
 from generator.scenario.fields import Capture
 from generator.scenario.flows import Error
 from generator.scenario.runs import ScenarioRun
+from labs.capture import points
+from labs.capture.words import Bounds, options
 from labs.plan import Node, Plan
 from labs.runtime.program import Command, Program
 from labs.runtime.services import OURSELVES
@@ -35,15 +37,41 @@ def commands(run: ScenarioRun, plan: Plan, members: Members, begin_ns: int, long
     for index, capture in enumerate(run.document.capture):
         error = _error(run, index)
         from_ns, when = _when(capture, begin_ns, longest_ns, error)
+        sizes = ("--snap-bytes", str(capture.snap.bytes), _MOST, str(capture.most.bytes))
+        starts_ns = max(from_ns - external.LEAD_NS, 0)
+        if capture.point is not None:
+            taps = _taps(plan, capture, error)
+            _once(taken, [(each.node, each.interface) for each in taps], error)
+            words = options(plan.lab, taps, Bounds(capture.snap.bytes, capture.most.bytes), "")
+            yield Command(taps[0].node, (OURSELVES, PART, *words, *when, FILE), starts_ns, service=True)
+            continue
+        if capture.node is None:
+            raise error((), 'says nowhere: write "node: left1", or "point: core" for both sides of a link')
         for name in members(capture.node, "node", error, any_node=True):
             interfaces = _interfaces(plan, nodes[name], capture.link, error)
-            if again := [interface for interface in interfaces if (name, interface) in taken]:
-                raise error((), f"captures {again[0]} of {name} once more: write each interface once")
-            taken |= {(name, interface) for interface in interfaces}
+            _once(taken, [(name, interface) for interface in interfaces], error)
             words = [word for interface in interfaces for word in ("--interface", interface)]
-            sizes = ("--snap-bytes", str(capture.snap.bytes), _MOST, str(capture.most.bytes))
-            starts_ns = max(from_ns - external.LEAD_NS, 0)
             yield Command(name, (OURSELVES, PART, *words, *sizes, *when, FILE), starts_ns, service=True)
+
+
+def _taps(plan: Plan, capture: Capture, error: Error) -> list[points.Tap]:
+    for key in ("node", "link"):
+        if getattr(capture, key) is not None:
+            raise error((key,), "and point both say where: leave one of them out")
+    text = capture.point or ""
+    link = next((each for each in plan.links if text.partition(":")[0] in (each.name, each.node)), None)
+    if link is not None and link.backend == "hardware":
+        raise error(("point",), f"is a device outside, whose sides are cards: write {link.a.node}:{link.a.interface}")
+    try:
+        return points.taps(plan, text)
+    except points.PointError as found:
+        raise error(("point",), f"is no place: {found}") from None
+
+
+def _once(taken: set[tuple[str, str]], places: list[tuple[str, str]], error: Error) -> None:
+    if again := [place for place in places if place in taken]:
+        raise error((), f"captures {again[0][1]} of {again[0][0]} once more: write each interface once")
+    taken |= set(places)
 
 
 def most_bytes(program: Program) -> int:

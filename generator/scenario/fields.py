@@ -238,9 +238,16 @@ class Capture(Model):
     """Packets at the interfaces of nodes, kept in a pcapng file."""
 
     what: ClassVar[str] = "key of a capture"
-    node: NodesText = Field(description="where packets are captured", examples=["left1", "[left1, right1]"])
+    node: NodesText | None = Field(
+        None, description="where packets are captured; this or `point`", examples=["left1", "[left1, right1]"]
+    )
     link: Text | None = Field(
         None, description="at their interface to this link alone; at all of their interfaces if absent"
+    )
+    point: Text | None = Field(
+        None,
+        description="as `ewan capture` takes it: an interface of a node, a link at both sides, at one, or one way",
+        examples=["r1:eth0", "core", "core:r2", "core:forward"],
     )
     at: TimeText | None = Field(None, description="from T0; earlier packets are left out", examples=["20s"])
     for_: TimeText | None = Field(

@@ -1,25 +1,36 @@
 //! Probes between network namespaces: packets whose way through a lab is measured.
 //!
-//! In: one JSON request, `{"cpus": [...], "probes": [...]}`; the probes run one after the other, the streams of a
+//! `run`: one JSON request in, `{"cpus": [...], "probes": [...]}`; the probes run one after the other, the streams of a
 //! probe side by side. Out: one JSON answer with a result per probe, in the same order. One process holds the
 //! sockets of all nodes and reads one clock for both ends, so a one-way delay needs no synchronisation.
 //! Progress goes to standard error, one JSON object a line.
+//!
+//! In a lab over several machines each has a process for the ends that are there (`joint`), and `merge` makes the result
+//! of what they saw.
 
 use std::io::{Read, Write};
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+mod half;
+mod joint;
+mod lockstep;
 mod request;
+mod results;
 pub mod stats;
 mod tcp;
 mod udp;
 
+pub use joint::run as joint;
 pub use request::{Probe, Request, Stream, Tcp, Udp};
 
 use crate::clock::Clock;
 use crate::process;
 use crate::socket::Namespaces;
+use half::Half;
+use lockstep::{Alone, Lockstep};
+use results::{Measured, Outcome, Share};
 
 pub const FORMAT: &str = "ewan-probe/1";
 
@@ -27,26 +38,6 @@ pub const FORMAT: &str = "ewan-probe/1";
 struct Answer {
     format: &'static str,
     results: Vec<Outcome>,
-}
-
-/// A probe that could not run says why; the others still run.
-#[derive(Serialize)]
-struct Outcome {
-    name: String,
-    elapsed_ns: u64,
-    #[serde(flatten)]
-    measured: Measured,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Measured {
-    Delay(udp::Measured),
-    Loss(udp::Measured),
-    Rtt(udp::Measured),
-    Saturate(udp::Measured),
-    Tcp(tcp::Measured),
-    Failed { error: String },
 }
 
 #[derive(Serialize)]
@@ -57,7 +48,7 @@ enum Event<'a> {
 }
 
 /// Runs the request on `input`. Errors are one line and mean that nothing was sent.
-pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), String> {
+pub fn run(mut input: impl Read, output: impl Write) -> Result<(), String> {
     let mut text = String::new();
     input.read_to_string(&mut text).map_err(|error| format!("probe request: {error}"))?;
     let request = Request::parse(&text)?;
@@ -69,24 +60,45 @@ pub fn run(mut input: impl Read, mut output: impl Write) -> Result<(), String> {
         let name = probe.name();
         report(&Event::Started { probe: name, index, of, longest_ns: probe.longest_ns() });
         let begun = Instant::now();
-        let measured = measure(&namespaces, probe, request.clock).unwrap_or_else(|error| Measured::Failed { error });
+        let measured = half_of(&namespaces, probe, request.clock, &mut Alone)
+            .and_then(|half| results::of(probe, Share::whole(half)))
+            .unwrap_or_else(|error| Measured::Failed { error });
         let elapsed_ns = begun.elapsed().as_nanos() as u64;
         report(&Event::Finished { probe: name, index, of, elapsed_ns });
         results.push(Outcome { name: name.to_string(), elapsed_ns, measured });
     }
-    serde_json::to_writer(&mut output, &Answer { format: FORMAT, results })
-        .map_err(|error| format!("answer: {error}"))?;
-    output.write_all(b"\n").and_then(|()| output.flush()).map_err(|error| format!("answer: {error}"))
+    write(output, &Answer { format: FORMAT, results })
 }
 
-fn measure(namespaces: &Namespaces, probe: &Probe, clock: Clock) -> Result<Measured, String> {
-    Ok(match probe {
-        Probe::Delay(probe) => Measured::Delay(udp::run(namespaces, probe, clock, false)?),
-        Probe::Loss(probe) => Measured::Loss(udp::run(namespaces, probe, clock, false)?),
-        Probe::Saturate(probe) => Measured::Saturate(udp::run(namespaces, probe, clock, false)?),
-        Probe::Rtt(probe) => Measured::Rtt(udp::run(namespaces, probe, clock, true)?),
-        Probe::Tcp(probe) => Measured::Tcp(tcp::run(namespaces, probe)?),
-    })
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Merge {
+    probe: Probe,
+    elapsed_ns: u64,
+    shares: Vec<Share>,
+}
+
+/// Puts the halves of one probe together: `{"probe", "elapsed_ns", "shares": [{"half", "clock"}]}` in, its result out.
+pub fn merge(input: impl Read, output: impl Write) -> Result<(), String> {
+    let Merge { probe, elapsed_ns, shares } =
+        serde_json::from_reader(std::io::BufReader::new(input)).map_err(|error| format!("halves: {error}"))?;
+    let measured = results::of(&probe, shares).unwrap_or_else(|error| Measured::Failed { error });
+    write(output, &Outcome { name: probe.name().to_string(), elapsed_ns, measured })
+}
+
+fn half_of(namespaces: &Namespaces, probe: &Probe, clock: Clock, others: &mut dyn Lockstep) -> Result<Half, String> {
+    match probe {
+        Probe::Delay(probe) | Probe::Loss(probe) | Probe::Saturate(probe) => {
+            udp::run(namespaces, probe, clock, false, others).map(Half::Udp)
+        }
+        Probe::Rtt(probe) => udp::run(namespaces, probe, clock, true, others).map(Half::Udp),
+        Probe::Tcp(probe) => tcp::run(namespaces, probe, others).map(Half::Tcp),
+    }
+}
+
+fn write(mut output: impl Write, answer: &impl Serialize) -> Result<(), String> {
+    serde_json::to_writer(&mut output, answer).map_err(|error| format!("answer: {error}"))?;
+    output.write_all(b"\n").and_then(|()| output.flush()).map_err(|error| format!("answer: {error}"))
 }
 
 fn report(event: &Event) {

@@ -45,7 +45,7 @@ impl Info {
         let pacing = self.long(104);
         Sample {
             time_ns,
-            acked_bytes: self.long(120),
+            acked_bytes: self.acked_bytes(),
             delivered_segments: self.delivered_segments(),
             cwnd_segments: self.cwnd_segments(),
             ssthresh_segments: self.ssthresh_segments(),
@@ -86,6 +86,11 @@ impl Info {
 
     pub fn retransmitted_segments(&self) -> u32 {
         self.word(100)
+    }
+
+    /// Cumulatively.
+    pub fn acked_bytes(&self) -> u64 {
+        self.long(120)
     }
 
     /// In order, whether or not the application has taken them.

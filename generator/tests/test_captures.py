@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,26 @@ def test_a_router_is_captured_at_all_of_its_interfaces_or_at_one_link() -> None:
     assert set(alone) < set(everywhere)
 
 
+def test_a_link_is_captured_at_both_sides_by_one_service() -> None:
+    ((node, words),) = argv("capture: [{point: core, snap: 128B, most: 1MB, at: 100ms}]")
+    taps = json.loads(words[words.index("--taps") + 1])
+    assert [(each["name"], each["packets"]) for each in taps] == [
+        ("core:r1", "entering"), ("core:r1", "leaving"), ("core:r2", "entering"), ("core:r2", "leaving")
+    ]  # fmt: skip
+    assert node == "core" and words[words.index("--snap-bytes") + 1] == "128"
+    assert words[words.index("--most-bytes") + 1] == "1000000" and "--from-ns" in words
+    ((_, forward),) = argv("capture: [{point: 'core:forward'}]")
+    assert len(json.loads(forward[forward.index("--taps") + 1])) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("[{point: cor}]", "is no place"),
+        ("[{point: core, node: r1}]", "capture[0].node"),
+        ("[{point: core, link: core}]", "leave one of them out"),
+        ("[{}]", 'says nowhere: write "node: left1"'),
+        ("[{point: core}, {point: 'core:r1'}]", "once more"),
         ("[{node: left9}]", "capture[0].node"),
         ("[{node: left1, link: cor}]", "core"),
         ("[{node: left1, link: core}]", "is not at left1"),

@@ -19,11 +19,13 @@ from typing import Any, cast
 import asyncssh
 
 from labs.cluster.file import Machine
+from labs.cluster.processes import Running
 from labs.cluster.targets import Target, target
 from labs.runtime.base import LabError
 
 # What goes wrong is told by errors.
 logging.getLogger("asyncssh").setLevel(logging.CRITICAL)
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 SYSTEM_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
@@ -74,12 +76,20 @@ async def connect_all(
         except LabError as error:
             return error
 
-    made = await asyncio.gather(*(one(machine) for machine in machines))
-    return {machine.name: result for machine, result in zip(machines, made, strict=True)}
+    tasks = {machine.name: asyncio.create_task(one(machine)) for machine in machines}
+    try:
+        await asyncio.gather(*tasks.values())
+    except BaseException:
+        for task in tasks.values():
+            if task.done() and not task.cancelled() and not isinstance(made := task.result(), LabError):
+                made.abort()
+        raise
+    return {name: task.result() for name, task in tasks.items()}
 
 
-async def disconnect(connections: Sequence[asyncssh.SSHClientConnection]) -> None:
-    """Ends all; those of machines that no longer answer at once, after CLOSE_S."""
+async def disconnect(connections: Sequence[asyncssh.SSHClientConnection], running: Sequence[Running]) -> None:
+    """Ends what runs, then all connections; those of machines that no longer answer after CLOSE_S."""
+    await asyncio.gather(*(one.close() for one in running))
     for connection in connections:
         connection.close()
     closing = [asyncio.create_task(connection.wait_closed()) for connection in connections]
@@ -158,25 +168,45 @@ def _options(
     who: str, where: Target, settings: Settings, tunnel: asyncssh.SSHClientConnection | None = None
 ) -> asyncssh.SSHClientConnectionOptions:
     """What the configuration says of a host, without anything that would ask a person."""
+    given: dict[str, Any] = {
+        "config": _configs(settings),
+        **_place(where),
+        **({} if tunnel is None else {"tunnel": tunnel}),
+        "connect_timeout": settings.connect_s,
+        "login_timeout": settings.connect_s,
+        "keepalive_interval": settings.keepalive_s,
+        "keepalive_count_max": settings.keepalives,
+        "password_auth": False,
+        "kbdint_auth": False,
+        "ignore_encrypted": True,
+        "agent_forwarding": False,
+        "x11_forwarding": False,
+    }
     try:
-        return asyncssh.SSHClientConnectionOptions(
-            config=_configs(settings),
-            **_place(where),
-            **({} if tunnel is None else {"tunnel": tunnel}),
-            connect_timeout=settings.connect_s,
-            login_timeout=settings.connect_s,
-            keepalive_interval=settings.keepalive_s,
-            keepalive_count_max=settings.keepalives,
-            password_auth=False,
-            kbdint_auth=False,
-            ignore_encrypted=True,
-            agent_forwarding=False,
-            x11_forwarding=False,
-        )
+        said = asyncssh.SSHClientConnectionOptions(**given, client_keys=None, agent_identities=None).config
+        return asyncssh.SSHClientConnectionOptions(**given, **_identities(said))
     except OSError as error:
         raise LabError(f"{who}: SSH's configuration: {error.strerror}: {error.filename}") from error
     except (ValueError, asyncssh.Error) as error:
-        raise LabError(f"{who}: SSH's configuration: {error}") from error
+        raise LabError(
+            f"{who}: SSH's configuration: {error} (asyncssh reads most of what ssh does: name a file with less as "
+            "ssh_config)"
+        ) from error
+
+
+def _identities(said: asyncssh.config.SSHConfig) -> dict[str, Any]:
+    """The keys that a configuration names, as `ssh` takes them.
+
+    One that is not there is left out. One that has a passphrase may be in the agent, which knows it by its public half.
+    """
+    files = [Path(name).expanduser() for name in cast("Sequence[str]", said.get("IdentityFile", ()))]
+    if not files:
+        return {}
+    given: dict[str, Any] = {"client_keys": [str(path) for path in files if path.suffix != ".pub" and path.is_file()]}
+    if said.get("IdentitiesOnly"):
+        halves = [path if path.suffix == ".pub" else path.with_name(f"{path.name}.pub") for path in files]
+        given["agent_identities"] = [str(path) for path in halves if path.is_file()]
+    return given
 
 
 def _known_hosts(who: str, options: asyncssh.SSHClientConnectionOptions) -> asyncssh.SSHKnownHosts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -29,3 +30,5 @@ class Cluster:
     machines: tuple[Machine, ...]
     ssh_config: Path | None
     """Read in place of ~/.ssh/config, as `ssh -F` does."""
+    placement: Mapping[str, str] = field(default_factory=dict)
+    """Pattern of nodes' names → machine, where a person decided."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,8 +22,7 @@ from labs.runtime.base import LabError
 
 KEPT_BYTES = 1 << 16
 """Of the standard error of a program that runs long: the end of it."""
-ANSWER_BYTES = 1 << 26
-SIGNAL_S = 5.0
+SIGNAL_S = 2.0
 _CHUNK = 1 << 16
 NUMBER = re.compile(rb"^ewan:pid:(\d+)\n", re.MULTILINE)
 _NUMBERED = 'echo "ewan:pid:$$" >&2; exec "$@"'
@@ -227,9 +225,11 @@ class Running:
             self.process.change_terminal_size(columns, rows, wide, high)
 
     async def close(self) -> None:
-        """Ends it, if it still runs, with SIGTERM; its end is not waited for."""
+        """Ends it, if it still runs, with SIGTERM; its end is not waited for, nor a machine that does not answer."""
         if self.process.returncode is None and not self._connection.is_closed():
-            await self.send_signal(SIGTERM)
+            told = asyncio.create_task(self.send_signal(SIGTERM))
+            await asyncio.wait({told}, timeout=SIGNAL_S)
+            told.cancel()
         self.process.close()
         if self._errors is not None:
             self._errors.cancel()
@@ -251,67 +251,23 @@ async def run(
     who: str, connection: asyncssh.SSHClientConnection, command: Command, given: bytes, longest_s: float | None
 ) -> Completed:
     """Runs a program to its end, with this on its standard input."""
-    running = await started(who, connection, command)
-
-    async def feed() -> None:
-        # A program may end without reading it.
-        with contextlib.suppress(LabError):
-            for begin in range(0, len(given), _CHUNK):
-                await running.write(given[begin : begin + _CHUNK])
-        await running.end_input()
-
-    feeding = asyncio.create_task(feed())
+    running: Running | None = None
+    feeding: asyncio.Task[None] | None = None
     try:
         async with within(longest_s, f"{who}: {command} did not end"):
+            running = await started(who, connection, command)
+            feeding = asyncio.create_task(_feed(running, given))
             return await running.wait()
     finally:
-        feeding.cancel()
-        await running.close()
+        if feeding is not None:
+            feeding.cancel()
+        if running is not None:
+            await running.close()
 
 
-async def ask(
-    who: str,
-    connection: asyncssh.SSHClientConnection,
-    path: str,
-    request: Mapping[str, Any],
-    longest_s: float,
-) -> dict[str, Any]:
-    """One line of JSON to a Unix socket there, one line back."""
-    line = line_of(request)
-    async with within(longest_s, f"{who}: no answer from {path}"):
-        try:
-            reader, writer = await connection.open_unix_connection(path, encoding=None)
-        except asyncssh.ChannelOpenError as error:
-            if connection.is_closed():
-                raise lost(who, error) from error
-            raise LabError(f"{who}: nobody answers at {path} ({error.reason})") from error
-        except (asyncssh.Error, OSError) as error:
-            raise lost(who, error) from error
-        told = bytearray()
-        try:
-            writer.write(line)
-            while not told.endswith(b"\n") and (chunk := await reader.read(_CHUNK)):
-                told += chunk
-                if len(told) > ANSWER_BYTES:
-                    raise LabError(f"{who}: {path} gave an answer of more than {ANSWER_BYTES} bytes")
-        except (asyncssh.Error, OSError) as error:
-            raise lost(who, error) from error
-        finally:
-            writer.close()
-    return answer(who, path, told)
-
-
-def line_of(request: Mapping[str, Any]) -> bytes:
-    """A request as it is sent."""
-    return json.dumps(dict(request), separators=(",", ":")).encode() + b"\n"
-
-
-def answer(who: str, path: str, line: bytes | bytearray) -> dict[str, Any]:
-    """An answer as it came; LabError when it is none."""
-    try:
-        told = json.loads(line)
-    except ValueError as error:
-        raise LabError(f"{who}: {path} gave no whole answer") from error
-    if not isinstance(told, dict):
-        raise LabError(f"{who}: {path} gave an answer that is no object")
-    return told
+async def _feed(running: Running, given: bytes) -> None:
+    # A program may end without reading it.
+    with contextlib.suppress(LabError):
+        for begin in range(0, len(given), _CHUNK):
+            await running.write(given[begin : begin + _CHUNK])
+    await running.end_input()

@@ -1,4 +1,4 @@
-"""The machines of a cluster, reached over SSH: programs, files and Unix sockets there, for callers that wait.
+"""The machines of a cluster, reached over SSH: programs and files there, for callers that wait.
 
 In: machines of a cluster file, SSH's own configuration. Out: results, and `LabError` in one line that names the machine
 and says what to do. All machines are connected side by side, one connection each; one that dies is an error of that
@@ -8,10 +8,10 @@ machine alone. A server allows ten programs at once on one connection (MaxSessio
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from labs.cluster.caller import as_caller
 from labs.cluster.file import Machine
@@ -33,7 +33,6 @@ KEEPALIVE_S = 5.0
 KEEPALIVES = 3
 """A machine that no longer answers is dead after four times KEEPALIVE_S."""
 LONGEST_S = 60.0
-ANSWER_S = 10.0
 
 _PUT = """
 set -e
@@ -107,10 +106,8 @@ class Remote:
         self.machine, self.name = machine, machine.name
         self.user: str = connection.get_extra_info("username")
         """Who is logged in there."""
-        self.relay: Sequence[str] = ()
-        """`ask` goes through it where sudo is used: a program there and its words, to which the socket is added
-        (`ewan-node ask`)."""
         self._loop, self._connection = loop, connection
+        self._running: list[Running] = []
         self._who = f"machine {machine.name}"
 
     @property
@@ -132,10 +129,12 @@ class Remote:
         return self._loop.call(run(self._who, self._connection, self._command(argv, sudo), input, longest_s))
 
     def start(self, argv: Sequence[str]) -> Process:
-        """Starts a program that runs on. It ends with the connection if it ends when its input does."""
+        """Starts a program that runs on, until the fleet ends. One whose machine is lost ends when its input does."""
         from labs.cluster.processes import started
 
-        return Process(self._loop, self._loop.call(started(self._who, self._connection, self._command(argv))))
+        running = self._loop.call(started(self._who, self._connection, self._command(argv)))
+        self._running.append(running)
+        return Process(self._loop, running)
 
     def put(
         self, data: bytes, path: str, mode: int = 0o600, named_by_content: bool = False, longest_s: float = LONGEST_S
@@ -158,20 +157,6 @@ class Remote:
             return done.stdout.decode(errors="replace").partition("ewan:path:")[2].removesuffix("\n")
 
         return (named_by_content and script("look", data)) or script("write", data)
-
-    def ask(self, socket_path: str, request: Mapping[str, Any], longest_s: float = ANSWER_S) -> dict[str, Any]:
-        """Asks who listens at a Unix socket there: one line of JSON, and one line back.
-
-        Where sudo is used the socket is root's, and is asked through `relay`.
-        """
-        from labs.cluster.processes import answer, ask, line_of
-
-        if not self.through_sudo:
-            return self._loop.call(ask(self._who, self._connection, socket_path, request, longest_s))
-        done = self.run([*self.relay, socket_path], line_of(request), longest_s)
-        if done.returncode != 0:
-            raise LabError(f"{self._who}: nobody answers at {socket_path} ({done.said})")
-        return answer(self._who, socket_path, done.stdout)
 
     def terminal(self, argv: Sequence[str]) -> int:
         """Runs a program on this terminal, or on what our standard streams are; its exit status, 128 + signal."""
@@ -239,7 +224,9 @@ class Fleet:
         from labs.cluster.connecting import disconnect
 
         self._loop.stop(stopped=False)
-        self._loop.call(disconnect([remote._connection for remote in self._remotes.values()]))
+        remotes = self._remotes.values()
+        running = [running for remote in remotes for running in remote._running]
+        self._loop.call(disconnect([remote._connection for remote in remotes], running))
         self._loop.close()
 
     def __getitem__(self, name: str) -> Remote:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from labs import descriptions
-from labs.commands import tables
+from labs.commands import live, tables
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import description_options, json_option, pass_context
 from labs.context import Context
@@ -37,16 +37,35 @@ def compile_command(context: Context, /, topology: str, output: Path, as_json: b
     from rich.console import Console
 
     reporter, virtual = context.reporter, context.runtime == "virtual"
-    plan = descriptions.plan_of(topology, options, reporter.note, virtual=virtual)
-    drawn = tables.of_plan(plan)
+    plan = descriptions.plan_of(topology, options, reporter.note, virtual=virtual, facts=live.host_facts(context))
+    prepared = None
+    if context.machines is not None:
+        with reporter.progress(f"placing {plan.lab}") as progress:
+            prepared = context.cluster(progress.update).prepare(plan)
+        for warning in prepared.warnings:
+            reporter.warn(warning)
+    machine_of = {} if prepared is None else prepared.record.machine_of
+    drawn = tables.of_plan(plan, machine_of)
     sheet = Console(file=io.StringIO(), emoji=False, record=True, width=160)
     sheet.print(*drawn, sep="\n")
     try:
         ports = dashboards.ports_of(context.environment)
         binary = node_binary(context.binary) if containerlab.needs_binary(plan) else None
-        made = files.written(
-            plan, output, sheet=sheet.export_text(), version=TAG, ports=ports, live=not virtual, binary=binary
-        )
+        if prepared is not None:
+            made = files.written_for_machines(
+                prepared.shares.whole,
+                prepared.shares.of,
+                machine_of,
+                output,
+                sheet=sheet.export_text(),
+                version=TAG,
+                ports=ports,
+                binary=binary,
+            )
+        else:
+            made = files.written(
+                plan, output, sheet=sheet.export_text(), version=TAG, ports=ports, live=not virtual, binary=binary
+            )
     except ValueError as error:
         raise Refused(str(error)) from None
     except OSError as error:

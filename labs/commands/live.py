@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from labs.runtime.base import LabError
 from labs.units import about
 
 if TYPE_CHECKING:
+    from labs.compile import HostFacts
     from labs.plan import Plan
     from labs.routes import NotConvergedError
     from labs.runtime.base import Keeping
@@ -37,8 +38,22 @@ def which(labs: Keeping, name: str | None) -> str:
     return names[0]
 
 
-def bring_up(context: Context, plan: Plan) -> None:
-    """Up, with progress and warnings on standard error. Ctrl-C leaves nothing."""
+def host_facts(context: Context) -> Callable[[], HostFacts]:
+    """What the compiler must know of where a live lab will be: of this machine, or of those of --machines."""
+    from labs import host
+
+    def of_machines() -> HostFacts:
+        with context.reporter.progress("asking the machines what they have") as progress:
+            return context.cluster(progress.update).host_facts()
+
+    return host.facts if context.machines is None else of_machines
+
+
+def bring_up(context: Context, plan: Plan) -> Plan:
+    """Up, with progress and warnings on standard error; the plan as it is up. Ctrl-C leaves nothing.
+
+    Over several machines the plan that is up has the spinners of all of them.
+    """
     from labs.runtime.memory import free_memory_bytes
 
     warnings, made = [], False
@@ -56,6 +71,7 @@ def bring_up(context: Context, plan: Plan) -> None:
         raise
     for warning in warnings:
         context.reporter.warn(warning)
+    return plan if context.machines is None else context.live().load(plan.lab).plan
 
 
 def converged(context: Context, plan: Plan, progress: Tell) -> dict[str, Any]:

@@ -88,6 +88,23 @@ runtime_option = click.option(
 )
 
 
+def _machines_into_the_context(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    told = context.find_object(Context)
+    if told is not None and value is not None:
+        if told.runtime not in ("auto", "netns"):
+            raise Refused(f"--machines {value}: a lab over several machines is one of namespaces: leave --runtime out")
+        context.obj = dataclasses.replace(told, machines=value)
+
+
+machines_option = click.option(
+    "--machines",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    expose_value=False,
+    callback=_machines_into_the_context,
+    help="a file of machines over which the lab stretches (docs/cluster.md)",
+)
+
+
 def description_options(command: Function) -> Function:
     """TOPOLOGY, the overrides, --runtime."""
     return _described(command, required=True)
@@ -106,7 +123,7 @@ def _described(command: Function, required: bool) -> Function:
         command = click.option(f"--{key.replace('_', '-')}", metavar="N", help=f"of {', '.join(kinds)}")(command)
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
-    command = runtime_option(command)
+    command = machines_option(runtime_option(command))
     named = "TOPOLOGY|FILE" if required else "[TOPOLOGY|FILE]"
     return click.argument("topology", metavar=named, required=required, shell_complete=complete_topology)(command)
 

@@ -43,7 +43,8 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
             console.print(f"down: {', '.join(status['links_down'])}: ewan set LINK up", soft_wrap=True)
         if status["plan"]:
             plan = labs.load(lab).plan
-            for drawn in tables.of_plan(plan):
+            machine_of = {node["name"]: node["machine"] for node in status["nodes"] if "machine" in node}
+            for drawn in tables.of_plan(plan, machine_of):
                 console.print(drawn)
             if made := tables.changes(labs, plan):
                 console.print(grid("Changes since it came up", tables.CHANGES, made))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from labs.plan import Plan
 from labs.render import table
 from labs.runtime.base import Controllable, LabError
@@ -14,9 +17,9 @@ CHANGES = ["link", "direction", "change", "at", "late by"]
 """Columns of `changes`."""
 
 
-def of_plan(plan: Plan) -> list[Sheet]:
-    """Nodes, links and pairs."""
-    return [grid(title, columns, rows) for title, columns, rows in table.sheets(plan)]
+def of_plan(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) -> list[Sheet]:
+    """Nodes, links and pairs; `machine_of` as of `labs.render.table.sheets`."""
+    return [grid(title, columns, rows) for title, columns, rows in table.sheets(plan, machine_of)]
 
 
 def changes(labs: Controllable, plan: Plan) -> list[list[str]]:

@@ -27,8 +27,8 @@ def up_command(context: Context, /, topology: str, **options: Any) -> None:
     only_live(click.get_current_context(), None, context.runtime)
     as_root(context)
     reporter = context.reporter
-    plan = descriptions.plan_of(topology, options, reporter.note, virtual=False)
-    live.bring_up(context, plan)
+    plan = descriptions.plan_of(topology, options, reporter.note, virtual=False, facts=live.host_facts(context))
+    plan = live.bring_up(context, plan)
     try:
         with reporter.progress(f"{plan.lab} is up") as progress:
             routing = live.converged(context, plan, lambda text: progress.update(f"{plan.lab} is up: {text}"))

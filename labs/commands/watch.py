@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 import click
 import orjson
@@ -17,7 +18,9 @@ from labs.commands.live import which
 from labs.commands.options import json_option, live_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
-from labs.watch import WINDOW_MS, sample, view
+from labs.plan import Plan
+from labs.sheet import Sheet
+from labs.watch import WINDOW_MS, counters, sample, view
 
 
 @click.command("watch")
@@ -51,13 +54,18 @@ def watch_command(context: Context, name: str | None, once: bool, as_json: bool)
                 sys.stdout.buffer.write(orjson.dumps({"lab": lab, "window_ms": WINDOW_MS, "links": links}) + b"\n")
                 sys.stdout.flush()
             else:
-                console.print(view(plan, links))
+                console.print(*_tables(plan, links), sep="\n")
             if once:
                 return
             time.sleep(WINDOW_MS / 1000)
+    from rich.console import Group
     from rich.live import Live
 
     with suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(view(plan, sample(labs, plan)), refresh=True)
+            live.update(Group(*_tables(plan, sample(labs, plan))), refresh=True)
             time.sleep(WINDOW_MS / 1000)
+
+
+def _tables(plan: Plan, links: list[dict[str, Any]]) -> list[Sheet]:
+    return [sheet for sheet in (view(plan, links), counters(plan, links)) if sheet is not None]

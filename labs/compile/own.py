@@ -6,6 +6,7 @@ is made of where anything is said. A node's own words come before those of its k
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,20 +53,27 @@ def nodes(spec: Spec, found: Sequence[Node], *, virtual: bool) -> tuple[Node, ..
         return tuple(found)
     of_nodes = said_of(spec, {node.name: node.kind for node in found})
     made = []
-    published: dict[tuple[str, int, str], str] = {}
+    published: dict[tuple[int, str], list[tuple[str, str]]] = {}
     for node in found:
         said = of_nodes[node.name]
         for path, each in said:
             _check(spec, path, each, node, virtual)
         own = _own(said)
         for port in own.ports:
-            place = (port.address, port.port, port.protocol)
-            if place in published:
-                path = (*next(path for path, each in said if each.ports), "ports")
-                raise spec.error(path, f"port {port.port} is {published[place]}'s already: write another one")
-            published[place] = node.name
+            others = published.setdefault((port.port, port.protocol), [])
+            for other, address in others:
+                if _meet(address, port.address):
+                    path = (*next(path for path, each in said if each.ports), "ports")
+                    raise spec.error(path, f"port {port.port} is {other}'s already: write another one")
+            others.append((node.name, port.address))
         made.append(node if own == Own() else replace(node, own=own))
     return tuple(made)
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether a port cannot be published at both addresses: they are equal, or one means all of its family."""
+    a, b = ipaddress.ip_address(one), ipaddress.ip_address(other)
+    return a == b or (a.version == b.version and (a.is_unspecified or b.is_unspecified))
 
 
 def _all(spec: Spec) -> list[_Said]:
@@ -111,6 +119,11 @@ def _check(spec: Spec, path: Path, said: fields.Node, node: Node, virtual: bool)
             raise spec.error((*path, key), f"{node.name} is a bridge of the host, and no node: leave ovs-bridge out")
         if node.machine is not None:
             raise spec.error((*path, key), f"{node.name} is a machine of its own: leave machine out, or {key}")
+    targets: set[str] = set()
+    for index, bind in enumerate(said.binds):
+        if bind.target in targets:
+            raise spec.error((*path, "binds", index), f"{bind.target} is another bind's already: write another target")
+        targets.add(bind.target)
     if said.startup is not None:
         if node.kind != "router":
             raise spec.error((*path, "startup"), f"{node.name} is a {node.kind}: only routers run FRRouting")

@@ -210,7 +210,7 @@ class Paths:
         """Gives every link its delays, and the longest RTT; the RTTs of a list differ by the senders' access links."""
         rtt = self._spec.description.rtt
         unknown = [index for index, known in enumerate(self._known) if known is None]
-        if rtt is None and not any(self._known):
+        if rtt is None and unknown and not any(self._known):
             rtt = DEFAULT_RTT
         if rtt is None and unknown:
             name = self._edges[unknown[0]].name

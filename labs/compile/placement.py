@@ -30,11 +30,21 @@ def place(
             if missing:
                 have = ", ".join(str(cpu) for cpu in cpus)
                 raise spec.error(("cpus", key), f"this process may not use CPU {missing[0]}: write some of {have}")
+    return share_out(cpus, links, wanted.spin, wanted.hosts)
+
+
+def share_out(
+    cpus: tuple[int, ...],
+    links: list[str],
+    spin: tuple[int, ...] | None = None,
+    hosts: tuple[int, ...] | None = None,
+) -> tuple[tuple[Spinner, ...], tuple[int, ...]]:
+    """The spinners of `links` on some of a machine's CPUs, and what hosts get; where a person chose, as they did."""
     count = max(1, min(len(cpus) // CPUS_PER_SPINNER, len(links)))
-    left = [cpu for cpu in cpus if wanted.hosts is None or cpu not in wanted.hosts]
-    spin = wanted.spin or tuple(left[-count:]) or cpus[-1:]
+    left = [cpu for cpu in cpus if hosts is None or cpu not in hosts]
+    spin = spin or tuple(left[-count:]) or cpus[-1:]
     if not links:
-        return (), wanted.hosts or cpus
-    hosts = wanted.hosts or tuple(cpu for cpu in cpus if cpu not in spin) or spin
+        return (), hosts or cpus
+    hosts = hosts or tuple(cpu for cpu in cpus if cpu not in spin) or spin
     used = spin[: len(links)]
     return tuple(Spinner(cpu, tuple(links[index :: len(used)])) for index, cpu in enumerate(used)), hosts

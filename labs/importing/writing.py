@@ -68,14 +68,14 @@ def _graph(layout: Layout, untold: Way) -> Iterator[str]:
 def _direction(indent: str, key: str, leg: Leg | None, untold: Way) -> Iterator[str]:
     way = untold if leg is None else leg.way
     what = "of this the script says nothing" if leg is None else leg.what
-    yield f"{f'{indent}{key}:':<{COLUMN}}# {one_line(what)}"
+    yield f"{f'{indent}{key}:':<{COLUMN - 1}} # {one_line(what)}"
     for name, (value, why) in way.settings.items():
         yield _entry(f"{indent}  ", name, value, why)
 
 
 def _entry(indent: str, key: str, value: Setting, why: str) -> str:
     line = f"{indent}{key}: {_value(value)}"
-    return f"{line:<{COLUMN}}# {one_line(why)}" if why else line
+    return f"{line:<{COLUMN - 1}} # {one_line(why)}" if why else line
 
 
 def _value(value: Setting) -> str:

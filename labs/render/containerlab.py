@@ -58,11 +58,15 @@ _Dumper.add_representer(
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the image of a node runs, as whom and where (OCI: Entrypoint with Cmd, User, WorkingDir)."""
+    """What the image of a node runs, as whom and where (OCI: Entrypoint with Cmd, User, WorkingDir).
+
+    image: what the engine calls the image, where that is not what the plan calls it.
+    """
 
     words: tuple[str, ...]
     user: str = ""
     directory: str = ""
+    image: str = ""
 
 
 def render(
@@ -217,10 +221,10 @@ def _own(own: Own, entry: str, binary: str, program: Program | None, commands: b
     """
     keys: dict[str, Any] = {}
     binds = [f"{bind.source}:{bind.target}{':ro' if bind.read_only else ''}" for bind in own.binds]
-    if own.image is not None:
-        keys |= {"image": own.image, "user": "0"}
-        binds = [f"{binary}:{ENTRY}:ro", *binds]
     program = program or Program((*own.entrypoint, *own.cmd))
+    if own.image is not None:
+        keys |= {"image": program.image or own.image, "user": "0"}
+        binds = [f"{binary}:{ENTRY}:ro", *binds]
     if commands and own.exec:
         entry = keys["entrypoint"] = f"{entry} --commands"
     if program.words:
@@ -273,6 +277,10 @@ def _links(plan: Plan) -> list[dict[str, Any]]:
             links.append({"type": "veth", "endpoints": _Flow(endpoints), "mtu": mtu})
         else:
             links.append({"endpoints": _Flow(f"{node}:{interface}" for node, interface in ends), "mtu": mtu})
+    for tunnel in plan.tunnels:
+        far = _Inline({"node": tunnel.end.node, "interface": tunnel.end.interface})
+        where = {"remote": tunnel.remote, "vni": tunnel.vni, "udp-port": tunnel.port}
+        links.append({"type": "vxlan", "endpoint": far, **where, "mtu": mtus[tunnel.end.node, tunnel.end.interface]})
     return links
 
 

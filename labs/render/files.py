@@ -11,8 +11,8 @@ import errno
 import os
 import shutil
 import socket
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import orjson
@@ -45,36 +45,76 @@ def written(
     cards of the host, which containers have not; binary: the node binary, which lies beside the rest where nodes are of
     images of one's own. OSError, with the file's name, where one cannot be written.
     """
+    live = live and cards.refusal(plan) is None
+    if live:
+        _refuse(plan, output / plan.lab)
+    with _new(output):
+        files = _described(plan, output, sheet, {})
+        return files | _for_containerlab(plan, output, version, ports, binary) if live else files
+
+
+def written_for_machines(
+    plan: Plan,
+    shares: Mapping[str, Plan],
+    machine_of: Mapping[str, str],
+    output: Path,
+    *,
+    sheet: str,
+    version: str,
+    ports: dashboards.Ports = dashboards.PORTS,
+    binary: Path | None = None,
+) -> dict[str, Path]:
+    """The same of a lab over several machines: MACHINE/NAME.clab.yml and MACHINE/NAME/ for each of them.
+
+    shares: machine → its share; machine_of: of each node. The files of a machine are `clab MACHINE` in what is given.
+    """
+    for machine in shares:
+        _refuse(plan, output / machine / plan.lab)
+    with _new(output):
+        files = _described(plan, output, sheet, machine_of)
+        for machine, share in shares.items():
+            (output / machine).mkdir(exist_ok=True)
+            made = _for_containerlab(share, output / machine, version, ports, binary)
+            files[f"clab {machine}"] = made["clab"]
+        return files
+
+
+@contextmanager
+def _new(output: Path) -> Iterator[None]:
+    """The directory; one that was not there is gone again after an error."""
+    made = not output.exists()
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError:
+        if made:
+            shutil.rmtree(output, ignore_errors=True)
+        raise
+
+
+def _described(plan: Plan, output: Path, sheet: str, machine_of: Mapping[str, str]) -> dict[str, Path]:
     files = {
         "plan": output / f"{plan.lab}.plan.json",
         "picture": output / f"{plan.lab}.svg",
         "table": output / f"{plan.lab}.txt",
     }
-    live = live and cards.refusal(plan) is None
-    directory = output / plan.lab
-    if live:
-        files |= {"clab": output / f"{plan.lab}.clab.yml", "directory": directory}
-        _refuse(plan, directory)
-    made = not output.exists()
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        files["plan"].write_bytes(to_json(plan))
-        files["picture"].write_text(svg.picture(plan))
-        files["table"].write_text(sheet)
-        if live:
-            _clear(directory)
-            lay_out(plan, directory)
-            beside = f"{plan.lab}/{BINARY}" if binary is not None and containerlab.needs_binary(plan) else ""
-            if binary is not None and beside:
-                shutil.copyfile(binary, output / beside)
-                (output / beside).chmod(0o755)
-            files["clab"].write_text(
-                containerlab.render(plan, directory=plan.lab, version=version, ports=ports, binary=beside)
-            )
-    except OSError:
-        if made:
-            shutil.rmtree(output, ignore_errors=True)
-        raise
+    files["plan"].write_bytes(to_json(plan))
+    files["picture"].write_text(svg.picture(plan, machine_of))
+    files["table"].write_text(sheet)
+    return files
+
+
+def _for_containerlab(
+    plan: Plan, output: Path, version: str, ports: dashboards.Ports, binary: Path | None
+) -> dict[str, Path]:
+    files = {"clab": output / f"{plan.lab}.clab.yml", "directory": output / plan.lab}
+    _clear(files["directory"])
+    lay_out(plan, files["directory"])
+    beside = f"{plan.lab}/{BINARY}" if binary is not None and containerlab.needs_binary(plan) else ""
+    if binary is not None and beside:
+        shutil.copyfile(binary, output / beside)
+        (output / beside).chmod(0o755)
+    files["clab"].write_text(containerlab.render(plan, directory=plan.lab, version=version, ports=ports, binary=beside))
     return files
 
 

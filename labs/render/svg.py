@@ -8,9 +8,10 @@ the bottleneck that the table of pairs names. The picture is made larger until n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from types import MappingProxyType
 
 from labs.plan import Link, Plan, Wire
 from labs.render import vlan_words
@@ -35,6 +36,10 @@ LONGEST = 30
 SIZES = {"router": 11.0, "switch": 8.0, "host": 8.0}
 SYMBOL = 6.0
 """Radius of a node in the legend."""
+GROUND = 6.0
+"""A node stands on a ground of its machine's colour, so much wider than itself."""
+COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#999999")
+"""Of machines, which people tell apart whatever colours they see (Okabe and Ito); then again from the first."""
 _MANY = 60  # beyond this number of links, links are drawn without words
 
 _STYLE = """text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#223}.back{fill:#fff}
@@ -61,25 +66,31 @@ class Edge:
         return "wan" if self.link.role == "wan" else "slow"
 
 
-def picture(plan: Plan) -> str:
-    """The topology as an SVG document."""
+def picture(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The topology as an SVG document; `machine_of`: of each node of a lab over several machines."""
     edges = list(edges_of(plan))
     natural = places(plan, [(edge.a, edge.b) for edge in edges])
     marks, cards = bottlenecks(plan), _cards(plan)
     usual = Counter(cards.values()).most_common(1)[0][0] if cards else ""
     vlans = vlan_words.of_links(plan)
     words = {edge.name: _words(edge, cards, usual, marks, len(plan.pairs), vlans.get(edge.name, "")) for edge in edges}
+    for edge in edges:
+        if machine_of and machine_of[edge.a] != machine_of[edge.b]:
+            words[edge.name].append(f"tunnel {machine_of[edge.a]} – {machine_of[edge.b]}")
     if len(plan.links) > _MANY:
         words = {}
     scale = 1.0
     for growth in range(MOST_GROWTHS):
         at = {name: (x * scale, y * scale) for name, (x, y) in natural.items()}
-        labels, names, told = _labelled(plan, edges, at, words, growth >= BESIDE_ALONE)
+        ground = GROUND if machine_of else 0.0
+        labels, names, told = _labelled(plan, edges, at, words, growth >= BESIDE_ALONE, ground)
         if not labels.crowded:
             break
         scale *= GROWTH
-    legend = _legend(plan, edges, usual, bool(marks))
-    return _document(plan, edges, at, labels, names, told, words, marks, legend)
+    grounds = {name: f"ground{number % len(COLOURS)}" for number, name in enumerate(dict.fromkeys(machine_of.values()))}
+    legend = [*_legend(plan, edges, usual, bool(marks)), *((ground, f"on {name}") for name, ground in grounds.items())]
+    under = {node: grounds[machine] for node, machine in machine_of.items()}
+    return _document(plan, edges, at, labels, names, told, words, marks, legend, under)
 
 
 def bottlenecks(plan: Plan) -> dict[str, int]:
@@ -88,14 +99,14 @@ def bottlenecks(plan: Plan) -> dict[str, int]:
 
 
 def _labelled(
-    plan: Plan, edges: Sequence[Edge], at: dict[str, Point], words: dict[str, list[str]], upon: bool
+    plan: Plan, edges: Sequence[Edge], at: dict[str, Point], words: dict[str, list[str]], upon: bool, ground: float
 ) -> tuple[Labels, dict[str, Box], dict[str, Box]]:
     """Boxes for the names of nodes, and for the words of links."""
     labels = Labels([(at[edge.a], at[edge.b]) for edge in edges], upon)
     shown = [node for node in plan.nodes if node.kind != "emulator"]
     labels.taken += [Box(*at[node.name], 2 * SIZES[node.kind], 2 * SIZES[node.kind]) for node in shown]
     named = [node for node in shown if words or node.kind == "router"]
-    names = {node.name: labels.at_node(at[node.name], SIZES[node.kind], node.name) for node in named}
+    names = {node.name: labels.at_node(at[node.name], SIZES[node.kind] + ground, node.name) for node in named}
     told = {edge.name: edge for edge in edges if words.get(edge.name)}
     boxes = {name: labels.at_line((at[edge.a], at[edge.b]), words[name]) for name, edge in told.items()}
     return labels, names, boxes
@@ -190,6 +201,7 @@ def _document(
     words: dict[str, list[str]],
     marks: dict[str, int],
     legend: Sequence[tuple[str, str]],
+    under: Mapping[str, str],
 ) -> str:
     left, top = min(box.left for box in labels.taken) - MARGIN, min(box.top for box in labels.taken) - MARGIN
     right = max(box.left + box.width for box in labels.taken) + MARGIN
@@ -200,7 +212,7 @@ def _document(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{left:.0f} {top:.0f} {width:.0f} {height:.0f}" role="img">',
         f"<title>{escape(plan.lab)}: {escape(plan.topology)}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{_STYLE}{''.join(f'.ground{n}{{fill:{c}}}' for n, c in enumerate(COLOURS)) if under else ''}</style>",
         f'<rect x="{left:.0f}" y="{top:.0f}" width="100%" height="100%" fill="#fff"/>',
     ]
     for look in ("bottleneck", ""):
@@ -209,6 +221,8 @@ def _document(
                 lines.append(_line(look or edge.look, at[edge.a], at[edge.b]))
     for node in plan.nodes:
         if node.kind != "emulator":
+            if node.name in under:
+                lines.append(_circle(under[node.name], at[node.name], SIZES[node.kind] + GROUND))
             lines.append(_circle(node.kind, at[node.name], SIZES[node.kind]))
     for name, box in names.items():
         lines += _text(box, [name], ["name bold" if name in _routers(plan) else "name"])
@@ -219,7 +233,7 @@ def _document(
     for number, (what, text) in enumerate(legend):
         y = bottom + (LINE + 5) * number
         x = left + MARGIN
-        if what in SIZES:
+        if what in SIZES or what in under.values():
             lines.append(_circle(what, (x + 14, y), SYMBOL))
         elif what:
             lines.append(_line(what, (x, y), (x + 28, y)))

@@ -6,6 +6,7 @@ Comes in: a plan. Goes out: (title, columns, rows of text), or one line about a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from labs.plan import Interface, Node, Pair, Plan, VlanInterface
@@ -22,10 +23,13 @@ Sheet = tuple[str, list[str], list[list[str]]]
 _BELOW_NETEM = {"kernel": "netem + psp", "tbf": "netem + tbf"}
 
 
-def sheets(plan: Plan) -> list[Sheet]:
-    """Nodes, links, pairs."""
+def sheets(plan: Plan, machine_of: Mapping[str, str] = MappingProxyType({})) -> list[Sheet]:
+    """Nodes, links, pairs; `machine_of`: of each node of a lab over several machines, for a column of its own."""
+    of_nodes = nodes(plan)
+    if machine_of:
+        of_nodes = [[name, machine_of[name], *rest] for name, *rest in of_nodes]
     return [
-        (f"Nodes of {plan.lab}", ["node", "kind", "addresses"], nodes(plan)),
+        (f"Nodes of {plan.lab}", ["node", *(["machine"] if machine_of else []), "kind", "addresses"], of_nodes),
         ("Links", ["link", "from → to", "rate", "delay", "buffer", "queue", "loss", "other"], links(plan)),
         ("Pairs", ["from", "to", "base RTT", "bottleneck", "over"], pairs(plan)),
     ]

@@ -104,6 +104,21 @@ class Controllable(Protocol):
         ...
 
 
+class Measuring(Protocol):
+    """Labs through which probes can be sent while they are up."""
+
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        """Sends probes one after the other; the answer of `ewan-node probe`, see generator/src/probe.
+
+        `tell` gets a line of each that begins. Raises LabError.
+        """
+        ...
+
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """What `ewan-node left-on` (offloads) or `ewan-node cards` tells of the interfaces. Raises LabError."""
+        ...
+
+
 class Converging(Protocol):
     """Labs in which routing protocols find the routes."""
 
@@ -151,7 +166,9 @@ class Versioned(Protocol):
         ...
 
 
-class Live(Keeping, Entering, Capturing, Controllable, Converging, Breakable, Inhabited, Versioned, Protocol):
+class Live(
+    Keeping, Entering, Capturing, Controllable, Measuring, Converging, Breakable, Inhabited, Versioned, Protocol
+):
     """A runtime of the live clock."""
 
 

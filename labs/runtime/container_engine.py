@@ -49,6 +49,13 @@ class Image:
     user: str = ""
     directory: str = ""
 
+    def local_name(self, short: str) -> str:
+        """What Podman calls an image that was made here, for which containerlab would look at docker.io; else ""."""
+        if {short, f"docker.io/{short}", f"docker.io/library/{short}"} & set(self.names):
+            return ""
+        full = f"localhost/{short}"
+        return next((name for name in self.names if name in (full, f"{full}:latest")), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Container:

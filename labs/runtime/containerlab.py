@@ -237,8 +237,13 @@ class ContainerlabRuntime(NetnsRuntime):
         return super().capture(name, nodes, options, out)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
-        """As for a lab of namespaces; LabError where a container has ended."""
+        """As for a lab of namespaces; LabError where a container has ended, and for sockets in several of them."""
         self._check_whole(name)
+        if spread := next((each for each in program.commands if "--taps" in each.argv), None):
+            raise LabError(
+                f"lab {name}: a capture at a point reaches into several containers from {spread.node}: write node and "
+                "link in place of point, or run ewan capture beside it"
+            )
         super().batch(name, program, directory)
 
     def versions(self, name: str) -> dict[str, str]:
@@ -374,7 +379,8 @@ def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.Program
         entrypoint, cmd = image.entrypoint, image.cmd
         if said.entrypoint:
             entrypoint, cmd = said.entrypoint, ()
-        found[node] = rendered.Program((*entrypoint, *(said.cmd or cmd)), image.user, image.directory)
+        words = (*entrypoint, *(said.cmd or cmd))
+        found[node] = rendered.Program(words, image.user, image.directory, image.local_name(said.image))
     return found
 
 

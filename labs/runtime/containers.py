@@ -109,26 +109,31 @@ def check_free(engine: ContainerEngine, manifest: Manifest, text: str) -> None:
     for name in engine.networks(manifest["networks"]):
         remedy = f"{engine.kind} network rm {name}"
         raise LabError(f"network {name} of {engine.kind} exists and is not ours: remove it ({remedy}), {another}")
-    for node, address, port in published(text):
-        if not _free(address, port):
+    for node, address, port, protocol in published(text):
+        if not _free(address, port, protocol):
+            shown, word = ("UDP port", "u") if protocol == "udp" else ("port", "t")
             raise LabError(
-                f"port {port} is taken, and {node} of lab {lab} is published there: end what listens on it "
-                f"(ss -ltnp 'sport = :{port}'), or publish another port"
+                f"{shown} {port} is taken, and {node} of lab {lab} is published there: end what listens on it "
+                f"(ss -l{word}np 'sport = :{port}'), or publish another port"
             )
 
 
-def published(text: str) -> Iterator[tuple[str, str, int]]:
-    """Node, address and port of each port of the host that a topology file takes."""
+def published(text: str) -> Iterator[tuple[str, str, int, str]]:
+    """Node, address, port and protocol (tcp, udp) of each port of the host that a topology file takes."""
     for node, described in yaml.safe_load(text)["topology"]["nodes"].items():
         for written in described.get("ports") or ():
-            *address, port, _ = ["", *str(written).partition("/")[0].rsplit(":", 2)][-3:]
+            ports, _, protocol = str(written).partition("/")
+            *address, port, _ = ["", *ports.rsplit(":", 2)][-3:]
             if port:
-                yield node, "".join(address), int(port)
+                yield node, "".join(address), int(port), protocol or "tcp"
 
 
-def _free(address: str, port: int) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _free(address: str, port: int, protocol: str) -> bool:
+    kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as probe:
+        # A port of TCP may be left in TIME_WAIT; of UDP this would share one that somebody has.
+        if kind == socket.SOCK_STREAM:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address.strip("[]"), port))
         except OSError as error:

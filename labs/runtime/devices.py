@@ -42,7 +42,7 @@ def check(plan: Plan) -> None:
             raise LabError(f"link {each.link}: there is no driver {each.driver}: compile the description again")
 
 
-def start(directory: Path, identity: str, plan: Plan, check: Callable[[], None]) -> list[str]:
+def start(directory: Path, binary: Path, identity: str, plan: Plan, check: Callable[[], None]) -> list[str]:
     """Starts a keeper for each device, which sets it as the plan says; gives what the devices made of it.
 
     `check` is called while waiting, and raises when there is a reason to stop. After an error all are ended.
@@ -50,7 +50,7 @@ def start(directory: Path, identity: str, plan: Plan, check: Callable[[], None])
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for each in plan.hardware:
-            processes.append(_start(directory, identity, each.link))
+            processes.append(_start(directory, binary, identity, each.link))
         deadline = time.monotonic() + STARTS_S
         for each, process in zip(plan.hardware, processes, strict=True):
             while not socket_of(directory, each.link).exists():
@@ -84,8 +84,8 @@ def _made_of(told: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _start(directory: Path, identity: str, link: str) -> subprocess.Popen[bytes]:
-    words = ["--state", str(directory), "--link", link, "--id", identity]
+def _start(directory: Path, binary: Path, identity: str, link: str) -> subprocess.Popen[bytes]:
+    words = ["--state", str(directory), "--link", link, "--id", identity, "--node-binary", str(binary)]
     with log(directory, link).open("wb") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "labs.runtime.keeper", *words],

@@ -1,9 +1,9 @@
 """The keeper of a device: the process of a lab that holds the driver of an external emulator, from `up` to `down`.
 
 In: a lab's state directory, a link of its plan that is a device. Out: the socket device-LINK.sock, on which it answers
-as a spinner does: one JSON object a line, `set`, `changes`, `series`, `readout`, `device`. It reads the device each
-second, so that what changes by itself is known, and fetches its milliseconds before they are forgotten. At its end the
-device is reset.
+as a spinner does: one JSON object a line, `set`, `changes`, `series`, `readout`, `device`, `counters`. It reads the
+device each second, so that what changes by itself is known, and fetches its milliseconds before they are forgotten. At
+its end the device is reset.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import os
 import selectors
 import signal
 import socket
+import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +28,8 @@ from labs import plan as plans
 from labs.hardware import catalogue
 from labs.hardware.abilities import refusal
 from labs.hardware.account import Account
-from labs.hardware.driver import Described, Driver, DriverError, caller
+from labs.hardware.counts import Came, Counts
+from labs.hardware.driver import Described, Driver, DriverError, Reading, caller
 from labs.hardware.readout import Readout
 from labs.hardware.settings import settings_of
 from labs.plan import Hardware, Link
@@ -51,7 +53,14 @@ class RefusedError(Exception):
 class Keeper:
     """One device. All is done by one thread, one thing after the other: a driver answers one request at a time."""
 
-    def __init__(self, link: Link, hardware: Hardware, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        link: Link,
+        hardware: Hardware,
+        environment: Mapping[str, str],
+        came: Callable[[], Mapping[str, Came]] = dict,
+    ) -> None:
+        """`came`: what our cards behind the device count now."""
         self._link, self._hardware, self._environment = link, hardware, environment
         self._driver: Driver | None = None
         self._now: dict[str, Direction] = {"forward": link.forward, "backward": link.backward}
@@ -63,6 +72,7 @@ class Keeper:
         self.account = Account(self.described.abilities)
         series = self.described.abilities.series
         self._readout = None if series is None else Readout(series.period_ns, series.rows)
+        self._came, self._counts = came, Counts()
 
     def _open(self) -> Described:
         argv, folder = catalogue.argv(self._hardware.driver)
@@ -78,15 +88,25 @@ class Keeper:
         return self._driver
 
     def begin(self) -> None:
-        """Sets both directions as the plan has them; RefusedError for what the device itself cannot do."""
+        """Resets the device, and sets it as the plan has it; RefusedError for what the device itself cannot do."""
         for heading, direction in self._now.items():
             self._check(heading, direction)
+        self._open_driver.reset()  # it may never have been set: `read` tells both directions
         for heading, direction in self._now.items():
             self._set(heading, direction)
         if self._readout is not None:
             # What it counted before the lab is not the lab's.
             self.fetch()
             self._readout.forget()
+        if self.described.abilities.counters:
+            self._counts.begin(self._read().counters, self._came())
+
+    def _read(self) -> Reading:
+        """What the device says now."""
+        reading = self._open_driver.read()
+        self.account.was_read(reading, time.time())
+        self._counts.read(time.monotonic_ns(), reading.counters)
+        return reading
 
     def _check(self, heading: str, direction: Direction) -> None:
         found = refusal(direction, self.described.abilities, self._hardware.own_queue)
@@ -137,7 +157,7 @@ class Keeper:
                 if time.monotonic() < self._retry_s:
                     return
                 self.described = self._open()
-            self.account.was_read(self._open_driver.read(), time.time())
+            self._read()
             self.fetch()
         except DriverError as error:
             self._lost(error)
@@ -162,11 +182,13 @@ class Keeper:
                     return {"ok": True, **self._series(int(request.get("since_ms", 0)))}
                 case "readout":
                     return {"ok": True, **self._stretches(int(request.get("since", 0)))}
+                case "counters":
+                    return {"ok": True, **self._counted()}
                 case "device" | "stats":
                     self.look()
                     return {"ok": True, **self.told()}
                 case other:
-                    raise RefusedError(f"command {other!r}: write set, changes, series, readout or device")
+                    raise RefusedError(f"command {other!r}: write set, changes, series, readout, counters or device")
         except (ValueError, TypeError, KeyError) as error:
             return {"ok": False, "error": one_line(str(error))}
         except (RefusedError, DriverError) as error:
@@ -212,6 +234,16 @@ class Keeper:
         begin, rows = readout.known(since + (readout.next if since < 0 else 0))  # below 0: the last so many
         columns = {heading: {"out_bytes": each} for heading, each in rows.items()}
         return {"link": self._link.name, "first_ms": begin, "end_ms": readout.next, **columns}
+
+    def _counted(self) -> dict[str, Any]:
+        if not self.described.abilities.counters:
+            raise RefusedError(f"link {self._link.name}: the device does not count")
+        try:
+            self._read()
+        except DriverError as error:
+            self._lost(error)
+            raise
+        return {"link": self._link.name, "counters": self._counts.told(self._came())}
 
     def _stretches(self, since: int) -> dict[str, Any]:
         """`since` below 0: nothing yet, but where to go on."""
@@ -284,10 +316,20 @@ def _converse(keeper: Keeper, client: socket.socket, rest: dict[socket.socket, b
     return len(rest[client]) <= LONGEST_LINE
 
 
+def _came(binary: str, state: Path, link: str) -> dict[str, Came]:
+    """RefusedError where the cards cannot be asked."""
+    asked = subprocess.run([binary, "came", "--state", str(state), link], capture_output=True, check=False)
+    try:
+        return {heading: Came(**each) for heading, each in orjson.loads(asked.stdout).items()}
+    except (ValueError, TypeError):
+        said = asked.stderr.decode(errors="replace").strip() or f"status {asked.returncode}"
+        raise RefusedError(f"link {link}: the cards behind its device: {one_line(said)}") from None
+
+
 def main() -> int:
     """Serves one link's device until SIGTERM; the last line that it writes says why it ended."""
     parser = argparse.ArgumentParser()
-    for option in ("--state", "--link", "--id"):
+    for option in ("--state", "--link", "--id", "--node-binary"):
         parser.add_argument(option, required=True)
     words = parser.parse_args()
     state = Path(words.state)
@@ -302,7 +344,7 @@ def main() -> int:
     path = state / f"device-{words.link}.sock"
     keeper: Keeper | None = None
     try:
-        keeper = Keeper(link, hardware, os.environ)
+        keeper = Keeper(link, hardware, os.environ, lambda: _came(words.node_binary, state, words.link))
         keeper.begin()
         with socket.socket(socket.AF_UNIX) as listener:
             # It appears when the device is set.

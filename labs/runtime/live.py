@@ -9,8 +9,9 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from labs.cluster import formats
 from labs.plan import Plan
 from labs.runtime import containers, own
 from labs.runtime.base import LabError, Live, LiveChoice, LiveName, Loaded
@@ -19,12 +20,19 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT, State
 
-MADE_BY: Mapping[str, LiveName] = {containers.FORMAT: "containerlab"}
+if TYPE_CHECKING:
+    from labs.runtime.cluster import ClusterRuntime
+
+Maker = Literal[LiveName, "cluster"]
+MADE_BY: Mapping[str, Maker] = {containers.FORMAT: "containerlab", formats.MANIFEST: "cluster"}
 """Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
 
 
 class LiveRuntime:
-    """`show` is told how far the making of a lab is, `tell` what auto took where that is not netns."""
+    """`show` is told how far the making of a lab is, `tell` what auto took where that is not netns.
+
+    `cluster` gives what handles labs over several machines, where there is one; `stretched`: it makes new labs.
+    """
 
     def __init__(
         self,
@@ -34,11 +42,15 @@ class LiveRuntime:
         *,
         show: Show = lambda progress: None,
         tell: Callable[[str], None] = lambda line: None,
+        cluster: Callable[[], ClusterRuntime] | None = None,
+        stretched: bool = False,
     ) -> None:
         self._choice = choice
+        self._cluster = cluster
+        self._stretched = stretched
         self._state = State(state)
         self._containers = ContainerlabRuntime(binary, state, show)
-        self._runtimes: dict[LiveName, Live] = {
+        self._runtimes: dict[Maker, Live] = {
             "netns": NetnsRuntime(binary, state),
             "containerlab": self._containers,
         }
@@ -86,6 +98,14 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).control(name, target, request)
 
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).probe(name, probes, tell)
+
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).inspect(name, what)
+
     def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).converge(name, longest_s)
@@ -102,15 +122,23 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).versions(name)
 
-    def runtime_of(self, name: str) -> LiveName:
+    def runtime_of(self, name: str) -> Maker:
         """What made a lab, whole or in part."""
         manifest = self._state.manifest(name)
         return MADE_BY.get(str((manifest or {}).get("format")), "netns")
 
     def _of(self, name: str) -> Live:
-        return self._runtimes[self.runtime_of(name)]
+        return self._made_by(self.runtime_of(name))
+
+    def _made_by(self, maker: Maker) -> Live:
+        if maker == "cluster" and maker not in self._runtimes:
+            assert self._cluster is not None
+            self._runtimes[maker] = self._cluster()
+        return self._runtimes[maker]
 
     def _chosen(self, plan: Plan) -> Live:
+        if self._stretched:
+            return self._made_by("cluster")
         if self._choice == "auto":
             if own.needs_containers(plan):
                 return self._containers  # which says what it lacks

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -23,6 +23,7 @@ from labs.runtime.base import LabError, Loaded
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
+from labs.runtime.probes import send
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT, State
 
@@ -63,7 +64,7 @@ class NetnsRuntime:
                     raise LabError(f"lab {plan.lab} vanished while it was made")
                 spinners.start(binary, directory, manifest["id"], plan.spinners, check)
                 check()
-                made = devices.start(directory, manifest["id"], plan, check)
+                made = devices.start(directory, binary, manifest["id"], plan, check)
                 enter = [str(binary), "exec", "--state", str(directory)]
                 own.run(plan, directory, lambda node, argv: [*enter, node, "--", *argv], check)
                 return [*(self._warnings(plan.lab) or []), *made]
@@ -130,6 +131,8 @@ class NetnsRuntime:
         if silent:
             status["note"] = "; ".join(f"spinner {spinner['spinner']}: {spinner['error']}" for spinner in silent)
             return status
+        if why := own.unfinished(name, self._state.directory(name)):
+            return status | {"note": why}
         return status | {"state": "complete", "note": ""}
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
@@ -225,6 +228,25 @@ class NetnsRuntime:
                 f"lab {name}: spinner {number} does not answer ({error.strerror or error}), its links are dead; "
                 f"its log is {log}: remove the lab with `ewan down {name}` and bring it up again"
             ) from None
+
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        """One process enters all namespaces, and reads one clock for both ends."""
+        self._need_root("measuring a lab")
+        cpus = self.load(name).plan.host_cpus
+        try:
+            return send(probes, cpus, node_binary(self._wanted), tell)
+        except RuntimeError as error:
+            raise LabError(str(error)) from None
+
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """The node binary enters the namespaces with the plan on its standard input."""
+        text = plans.to_json(self.load(name).plan)
+        asked = subprocess.run([str(node_binary(self._wanted)), what], input=text, capture_output=True)
+        if asked.returncode != 0:
+            words = asked.stderr.decode(errors="replace").strip().splitlines()
+            raise LabError(words[-1] if words else f"ewan-node {what}: status {asked.returncode}")
+        found: list[dict[str, Any]] = orjson.loads(asked.stdout)
+        return found
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """Each is a QEMU of the node's namespace."""

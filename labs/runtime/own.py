@@ -1,16 +1,19 @@
 """What the description says that nodes are made of, in labs of any runtime: what is refused, and commands that are run.
 
 In: a plan; how a program is run in a node. Out: nothing, or LabError with one line. What a command wrote is
-nodes/NODE/exec-N.log in the lab's directory.
+nodes/NODE/exec-N.log in the lab's directory. While commands run, the file `running` there says which one, and is
+locked: where it is there and free, whoever ran them was killed.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +26,9 @@ from labs.runtime.words import last_words
 LONGEST_S = 60.0
 """For a command to come to its end."""
 POLL_S = 0.02
+RUNNING = "running"
+LONGEST_SAID = 4096  # bytes
+MOST_SHOWN = 80  # letters of a command
 OF_CONTAINERS = ("image", "entrypoint", "cmd", "binds", "ports")
 
 Command = Callable[[str, Sequence[str]], list[str]]
@@ -72,8 +78,56 @@ def run(
     """Runs the nodes' commands, one after the other; `check` is called meanwhile, and raises when it is to stop.
 
     environment: of the command line itself; None: ours."""
+    if not any(own.exec for _, own in of(plan)):
+        return
+    with _told(directory / RUNNING) as tell:
+        _run(plan, directory, command, check, environment, tell)
+
+
+def unfinished(name: str, directory: Path) -> str:
+    """What of the nodes' commands is not done, in words; "" where all are."""
+    try:
+        descriptor = os.open(directory / RUNNING, os.O_RDONLY)
+    except FileNotFoundError:
+        return ""
+    try:
+        said = os.read(descriptor, LONGEST_SAID).decode(errors="replace") or "the nodes' exec commands"
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return f"{said}: still runs"
+    finally:
+        os.close(descriptor)
+    return f"{said}: was cut off with its `up`: remove the lab with `ewan down {name}`"
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[Callable[[str], None]]:
+    """Gives what says which command runs; the file is gone when all have come to their end."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+        def tell(words: str) -> None:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, words.encode()[:LONGEST_SAID], 0)
+
+        yield tell
+        path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _run(
+    plan: Plan,
+    directory: Path,
+    command: Command,
+    check: Callable[[], None],
+    environment: Mapping[str, str] | None,
+    tell: Callable[[str], None],
+) -> None:
     for node, own in of(plan):
         for number, argv in enumerate(own.exec, 1):
+            tell(f"{node}: exec {' '.join(shlex.join(argv).split())[:MOST_SHOWN]}")
             log = directory / "nodes" / node / f"exec-{number}.log"
             log.parent.mkdir(parents=True, exist_ok=True)
             if why := _failed(command(node, argv), log, check, environment):

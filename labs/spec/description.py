@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from labs.reading import read_text
-from labs.spec.fields import Description, Direction, Model, Topology
+from labs.spec.fields import Description, Direction, Model, Topology, card
 from labs.spec.source import DescriptionError, Path, Places, read_yaml
 from labs.spec.source import Place as _Place
 from labs.wording import nearest
@@ -158,6 +158,8 @@ def from_data(raw: dict[str, Any], places: Places, folder: File) -> Spec:
         left -= len(text)
         return text
 
+    for name, place in card.written(raw.get("external")).items():
+        places.moved["external", name] = ("external", *place)
     try:
         description = Description.model_validate(raw, context={"read": read, "folder": folder})
     except ValidationError as error:
@@ -179,6 +181,8 @@ def translate(error: ValidationError, places: Places, root: type[Model], page: s
             key = str(path[-1])
             known, what = root.keys_at(path[:-1])
             return places.error(path, f"unknown {what}, {nearest(key, known)}", None)
+        case "missing" if isinstance(path[-1], int):
+            return places.error(path[:-1], f"has {path[-1]} in its list: write {path[-1] + 1}, like [a, b]")
         case "missing":
             return places.error(path, f'is missing: write "{path[-1]}:" too')
         case "value_error":
@@ -191,6 +195,12 @@ def translate(error: ValidationError, places: Places, root: type[Model], page: s
             return places.error(path, "is a group of keys: write its keys below it", value)
         case "tuple_type" | "list_type":
             return places.error(path, "is a list: write it as [a, b]", value)
+        case "too_short":
+            return places.error(
+                path, f"has {context['actual_length']} in its list: write {context['min_length']} or more"
+            )
+        case "too_long":
+            return places.error(path, f"has too many in its list: write {context['max_length']} at most")
         case "string_type":
             return places.error(path, "is a word: write text", value)
         case _:

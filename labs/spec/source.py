@@ -48,9 +48,15 @@ class Places:
 
     file: str = ""
     known: dict[Path, Place] = field(default_factory=dict)
+    moved: dict[Path, Path] = field(default_factory=dict)
+    """Where it was written what has got a name, as if it had been written with it: by the path with the name."""
 
     def find(self, path: Path) -> Place:
         """The place of `path`, or its nearest parent's line with the key spelled out."""
+        for length in range(len(path), 0, -1) if self.moved else ():
+            if path[:length] in self.moved:
+                path = (*self.moved[path[:length]], *path[length:])
+                break
         for length in range(len(path), -1, -1):
             place = self.known.get(path[:length])
             if place is not None and not length and path and not place.prefix:

@@ -85,3 +85,20 @@ def words(delay: Delay) -> str:
             return f"{Duration(delay_ns)} ± {Duration(jitter_ns)} normal correlated {Fraction(correlation_ppb)}"
         case _:
             assert_never(delay)
+
+
+def least_ns(delay: Delay) -> int:
+    """What hardly a packet stays below: the smallest delay; of a normal distribution three standard deviations less
+    than its mean, below which one of 740 is.
+    """
+    match delay:
+        case DelayTable(delays_ns):
+            return min(delays_ns)
+        case ConstantDelay(delay_ns):
+            return delay_ns
+        case UniformDelay(delay_ns, jitter_ns) | ParetoDelay(delay_ns, jitter_ns):
+            return max(0, delay_ns - jitter_ns)
+        case NormalDelay(delay_ns, jitter_ns) | GaussMarkovDelay(delay_ns=delay_ns, jitter_ns=jitter_ns):
+            return max(0, delay_ns - 3 * jitter_ns)
+        case _:
+            assert_never(delay)

@@ -121,11 +121,12 @@ def test_routing_daemons_tell_others_of_an_external_end() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("{at: r9, interface: c1}", "there is no router r9, "),
+        ("{at: r9, interface: c1}", 't.lab.yaml:2: external.at "r9": there is no router r9, '),
         ("{at: left1, interface: c1}", "there is no router left1"),
-        ("{interface: c1}", 'write "at:" too'),
+        ("{interface: c1}", 'external.at: is missing: write "at:" too'),
         ("{at: r1, interface: c1, mtu: 9000}", "unknown key of an external end"),
-        ("[{at: r1, interface: c1}, {at: r2, interface: c1}]", "c1 is at r1 already"),
+        ("[{at: r1, interface: c1}, {at: r2, interface: c1}]", 'external[1].interface "c1": c1 is at r1 already'),
+        ("{bench: {at: r9, interface: c1}}", 'external.bench.at "r9": there is no router r9'),
     ],
 )
 def test_what_is_no_external_end_is_refused(words: str, said: str) -> None:

@@ -16,7 +16,7 @@ from labs.importing import describe
 from labs.importing.findings import ImportingError
 from labs.importing.script import UNKNOWN, commands
 from labs.plan import Plan
-from labs.stages import DelayTable, Direction, DropTail
+from labs.stages import DelayTable, Direction, DropTail, Red
 from labs.units import Duration, Fraction, Rate, Size, UnitError, tools
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -171,6 +171,11 @@ def test_netem_and_a_token_bucket_become_a_link() -> None:
     assert isinstance(backward.queue.discipline, DropTail)
 
 
+def test_a_script_without_a_delay_is_a_lab_without_one() -> None:
+    forward, backward = core("tc qdisc add dev e root tbf rate 8mbit burst 16kb limit 400kb\n")
+    assert (delay_of(forward), delay_of(backward), forward.rate_bps) == (0, 0, 8_000_000)
+
+
 def test_each_value_has_the_line_it_comes_from() -> None:
     text, _ = describe(SHAPE, "shape.sh")
     assert "rate: 10Mbit/s              # line 5" in text
@@ -197,6 +202,31 @@ def test_nistnet_becomes_a_link() -> None:
     assert core(NISTNET, line_rate=Rate.parse("100Mbit/s"))[1].rate_bps == 100_000_000
 
 
+RED = """\
+tc qdisc add dev eth0 root handle 1: tbf rate 8mbit burst 16kb limit 400kb
+tc qdisc add dev eth0 parent 1:1 handle 10: red limit 400000 min 30000 max 90000 avpkt 1000 \
+burst 55 probability 0.1 bandwidth 8mbit ecn harddrop
+"""
+
+
+def test_red_has_its_thresholds_and_the_weight_that_tc_works_out() -> None:
+    """30 kB are 30 packets; 55 + 1 - 30 <= (1 - (1 - W)^55) / W holds from W = 2^-5 on (26.4): tc-red(8)."""
+    forward, _ = core(RED)
+    assert forward.queue.discipline == Red(
+        ecn=True, max_bytes=90_000, max_p_ppb=100_000_000, min_bytes=30_000, weight_log2=5
+    )
+    assert (forward.queue.limit_bytes, forward.queue.limit_packets) == (400_000, None)
+    text, _ = describe(RED, "shape.sh")
+    assert "ecn: true}} # line" in text, "a comment has a space before it"
+    assert "a description's is gentle" in text.replace("\n#  ", "")
+    plain = core("tc qdisc add dev e root handle 1: tbf rate 10mbit burst 16kb limit 1mb\n"
+                 "tc qdisc add dev e parent 1:1 red limit 120000 avpkt 1000\n")[0]  # fmt: skip
+    # max is a quarter of the limit, min a third of that, burst (2 × 10 + 30) / 3 = 16: 7 <= (1 - (1 - W)^16) / W.
+    assert plain.queue.discipline == Red(
+        ecn=False, max_bytes=30_000, max_p_ppb=20_000_000, min_bytes=10_000, weight_log2=3
+    )
+
+
 def test_classes_of_htb_become_links_of_their_own() -> None:
     plan = plan_of(HTB)
     rates = {link.name: (link.forward.rate_bps, delay_of(link.forward)) for link in plan.links if link.role == "wan"}
@@ -221,7 +251,10 @@ def test_a_class_that_may_borrow_has_no_rate_of_its_own() -> None:
     ("options", "keys"),
     [
         ("delay 10ms 2ms", {"jitter": "2ms", "distribution": "uniform", "reorder": "true"}),
-        ("delay 10ms 2ms distribution pareto", {"jitter": "2ms", "distribution": "pareto", "reorder": "true"}),
+        (
+            "delay 10ms 2ms distribution pareto",
+            {"delay": "10.976068ms", "jitter": "2.309401ms", "distribution": "pareto", "reorder": "true"},
+        ),
         ("loss random 2%", {"loss": "2%"}),
         (
             "loss gemodel 1% 10%",
@@ -240,6 +273,11 @@ def test_options_of_netem(options: str, keys: dict[str, str]) -> None:
     forward = text.split("forward:")[1].split("backward:")[0]
     lines = [line.split("#")[0].strip() for line in forward.splitlines()]
     assert {key: f"{key}: {value}" in lines for key, value in keys.items()} == dict.fromkeys(keys, True)
+
+
+RED_OF = (
+    "tc qdisc add dev e root handle 1: tbf rate 8mbit burst 9kb limit 9kb\ntc qdisc add dev e parent 1:1 handle 2: red"
+)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +301,19 @@ def test_options_of_netem(options: str, keys: dict[str, str]) -> None:
         ("tc qdisc add root netem delay 1ms", 'names no device: write "dev eth0"'),
         ("tc -b other.txt", "is a file of commands: import other.txt itself"),
         ("tc qdisc add dev e root netem\nsleep 5\ntc qdisc change dev e root netem loss 2%", "the pause of line 2"),
+        ("tc qdisc add dev e root red limit 400kb", "red needs avpkt: write it"),
+        (f"{RED_OF} limit 400kb avpkt 1000", 'shape.sh:2: "bandwidth 10Mbit/s": tells red how fast its average sinks'),
+        (f"{RED_OF} limit 400kb avpkt 1000", "write bandwidth 8000000bit"),
+        (f"{RED_OF} limit 400kb min 90kb max 30kb avpkt 1000", "write limit, avpkt and a min below max"),
+        (f"{RED_OF} limit 400kb min 30kb max 90kb avpkt 1000 burst 9", 'as too small: write "burst 31"'),
+        (f"{RED_OF} limit 400kb min 30kb avpkt 1000 burst 999999", "burst 999999 is more than a description has"),
+        (f"{RED_OF} limit 400kb avpkt 1000 probability 2%", 'write "0.02" for 2 %'),
+        (f"{RED_OF} limit 400kb avpkt 1000 burst 1e9", '"burst 1e9": is no number of packets: write one'),
+        (f"{RED_OF} limit 9gb avpkt 1000", '"limit 9gb": is more than tc takes: write less than 4 GiB'),
+        (f"{RED_OF} limit 400kb avpkt 1000 adaptive", '"adaptive": moves max_p by itself'),
+        (f"{RED_OF} limit 400kb avpkt 1000 nodrop", '"nodrop": keeps what cannot be marked'),
+        (f"{RED_OF} limit 400kb avpkt 1000 wred 1", '"wred": is no option that can be read here'),
+        (f"{RED_OF} limit 4kb avpkt 100\ntc qdisc add dev e parent 2:1 netem", "is below red of line 2"),
         ("ipfw pipe 1 config plr 1%", "ipfw would lose every packet"),
         ("ipfw pipe 1 config bw 1Mbit/s mask dst-ip 0xff", '"mask dst-ip 0xff": makes a pipe for each flow'),
         ("ipfw pipe 1 config delay 5\nipfw add pipe 1 ip from any to any", "takes both directions into pipe 1"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from labs.host import virtual_facts
 from labs.plan import Interface, Node, Plan, to_json
 from labs.render import svg, table
 from labs.render.places import places
-from labs.spec import from_template, parse
-from labs.spec.source import DescriptionError
+from labs.spec import from_template
+from labs.tests.texts import described, refusal
 from labs.tests.walk import Network
 
 HOST = HostFacts(cpus=(0, 1), networks=("10.64.0.0/15",))
@@ -39,16 +38,6 @@ CIRCUMSTANCES = [
     {"ip": "dual"},
     {"routing": "ospf"},
 ]
-
-
-def described(text: str, host: HostFacts = HOST) -> Plan:
-    return compile(parse(text, Path("t.lab.yaml")), host)
-
-
-def refusal(text: str) -> str:
-    with pytest.raises(DescriptionError) as refused:
-        described(text)
-    return str(refused.value)
 
 
 def node(plan: Plan, name: str) -> Node:

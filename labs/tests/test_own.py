@@ -13,6 +13,7 @@ from labs.plan import Node, Plan, from_json, to_json
 from labs.render import containerlab
 from labs.runtime import own
 from labs.runtime.base import LabError
+from labs.runtime.container_engine import Image
 from labs.spec import DescriptionError, parse
 
 
@@ -117,6 +118,33 @@ def test_containerlab_gets_its_own_keys_as_they_were_written(tmp_path: Path) -> 
         assert "exec" not in found
 
 
+@pytest.mark.parametrize(
+    ("names", "asked", "called"),
+    [
+        (("localhost/my/app:1",), "my/app:1", "localhost/my/app:1"),
+        (("localhost/app:latest",), "app", "localhost/app:latest"),
+        (("docker.io/my/app:1", "localhost/my/app:1"), "my/app:1", ""),
+        (("docker.io/library/app:1",), "app:1", ""),
+        (("my/app:1",), "my/app:1", ""),
+        (("localhost/my/app:1",), "localhost/my/app:1", ""),
+    ],
+)
+def test_containerlab_is_told_podmans_name_of_an_image_that_was_made_here(
+    names: tuple[str, ...], asked: str, called: str
+) -> None:
+    local = Image(names, {}).local_name(asked)
+    assert local == called
+    plan = planned(f"topology: star\nnodes: {{host1: {{image: {asked}}}}}")
+    file = containerlab.render(
+        plan,
+        directory="own",
+        version="1",
+        binary="/x",
+        programs={"host1": containerlab.Program(("serve",), image=local)},
+    )
+    assert yaml.safe_load(file)["topology"]["nodes"]["host1"]["image"] == (called or asked)
+
+
 FILE = "topology: ring\nip: 4\nrouting: ospf\nnodes: {r1: {startup: STARTUP}}"
 
 
@@ -176,5 +204,11 @@ def test_what_a_node_cannot_have_is_refused(tmp_path: Path) -> None:
     assert "a lab of the virtual clock has no containers: RUNTIME=containerlab" in virtual
     both = refused('topology: star\nkinds: {host: {ports: ["8080:80"]}}')
     assert "port 8080 is host1's already: write another one" in both
+    everywhere = 'topology: star\nnodes: {host1: {ports: ["8080:80"]}, host2: {ports: ["OTHER:8080:80"]}}'
+    assert "nodes.host2.ports: port 8080 is host1's" in refused(everywhere.replace("OTHER", "0.0.0.0"))
+    for apart in ("127.0.0.2", "[::]"):
+        assert planned(everywhere.replace("OTHER", apart))
+    twice = refused("topology: star\nnodes: {host1: {binds: [frr.conf:/a, frr.conf:/b, frr.conf:/a]}}", folder=tmp_path)
+    assert "nodes.host1.binds[2]" in twice and "/a is another bind's already: write another target" in twice
     with pytest.raises(LabError, match="host1: image: only a node that is a container has it: RUNTIME=containerlab"):
         own.check_namespaces(planned("topology: star\nnodes: {host1: {image: my/app:1}}"))

@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from labs.compile import HostFacts, compile
+from labs.compile import HostFacts
 from labs.forwarding import Forwarding
 from labs.host import virtual_facts
 from labs.plan import Hop, Interface, Node, Plan, VlanInterface, Vlans
 from labs.render import svg, table
 from labs.render.places import places
-from labs.spec import parse
-from labs.spec.source import DescriptionError
 from labs.stages.egress import paced
+from labs.tests.texts import HOST, described, refusal
 from labs.tests.walk import Network
 
-HOST, VIRTUAL = HostFacts((0, 1), ()), virtual_facts()
+VIRTUAL = virtual_facts()
 LIBRARY = Path(__file__).parents[1] / "library"
 CAMPUS = (LIBRARY / "campus.lab.yaml").read_text()
 # A line of three switches; r1 is in VLAN 10 without tags (native) and in 20 and 30 with them; VLAN 30 has a router of
@@ -48,16 +47,6 @@ topology:
     pairs: [[a10, b10], [b10, b20], [d30, a20], [near, far], [c30, d30]]
 access: {rate: 100Mbit/s, buffer: 50pkt}
 """
-
-
-def described(text: str, host: HostFacts = HOST) -> Plan:
-    return compile(parse(text, Path("t.lab.yaml")), host)
-
-
-def refusal(text: str) -> str:
-    with pytest.raises(DescriptionError) as refused:
-        described(text)
-    return str(refused.value)
 
 
 def node(plan: Plan, name: str) -> Node:
@@ -200,7 +189,10 @@ A, B, JOIN, STICK = "[a, s1], vlan: 10", "[b, s2], vlan: 20", "[s1, s2], trunk: 
             't.lab.yaml:7: topology.graph.links[0].vlan "4095": write a whole',
         ),
         (small("[a, s1], vlan: 0", B, JOIN, STICK), "from 1 to 4094"),
-        (small("[a, s1], trunk: []", B, JOIN, STICK), "links[0].trunk"),
+        (small("[a, s1], trunk: []", B, JOIN, STICK), "links[0].trunk: has 0 in its list: write 1 or more"),
+        (small(A, B, JOIN, "[s1]"), "links[3].between: has 1 in its list: write 2, like [a, b]"),
+        (small(A, B, JOIN, "[s1, r, s2]"), "links[3].between: has too many in its list: write 2 at most"),
+        (small(A, B, JOIN, STICK, hosts="a"), "topology.graph.hosts: has 1 in its list: write 2 or more"),
         (small(A, B, "[s1, s2], trunk: [10]", STICK), "VLAN 20 of host b leads to no router: write 20 at each link up"),
         (small(A, "[b, s2], vlan: 10", JOIN, STICK), "no host is in VLAN 20 that s1-r carries: leave it out there, or"),
         (small(A, B, "[s1, s2], vlan: 10, trunk: [10, 20]", STICK), "VLAN 10 of s1-s2 is both tagged and untagged"),

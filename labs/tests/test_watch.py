@@ -11,7 +11,7 @@ from labs.commands import watch
 from labs.compile import HostFacts, compile
 from labs.context import Context
 from labs.spec import from_template
-from labs.watch import CAUSES, sparkline, summary, view
+from labs.watch import CAUSES, counters, sparkline, summary, view
 
 
 def rows(**columns: list[int]) -> dict[str, list[int]]:
@@ -52,3 +52,12 @@ def test_a_link_that_a_fault_ended_shows() -> None:
     found = [{"link": "core", "direction": way, "ended": "out of bounds", **idle} for way in ("forward", "backward")]
     table = view(plan, found)
     assert [row[2] for row in table.rows] == ["ended by a fault"] * 2
+
+
+def test_what_a_device_counts_stands_beside_what_we_count() -> None:
+    plan = compile(from_template("dumbbell", {"name": "wl"}), HostFacts(cpus=(0, 1), networks=()))
+    device = {"out_packets": 9, "came_packets": 8, "dropped_packets": 1, "out_bytes": 900, "came_bytes": 800}
+    found = [{"link": "core", "direction": way} for way in ("forward", "backward")]
+    assert counters(plan, found) is None, "a link of ours counts in the other table"
+    table = counters(plan, [found[0] | {"device": device}])
+    assert table is not None and table.rows == [["core", "r1 → r2", "9", "8", "1", "900", "800"]]

@@ -111,6 +111,14 @@ def tc_percent(text: str) -> Fraction:
     return _fraction(value / 100)
 
 
+def tc_probability(text: str) -> Fraction:
+    """`0.02`: a number from 0 to 1, as RED has it."""
+    value, unit = _split(text, 'write a probability as "0.02"')
+    if unit:
+        raise UnitError('is no number from 0 to 1, which tc reads there: write "0.02" for 2 %')
+    return _fraction(value)
+
+
 def _fraction(value: Exact) -> Fraction:
     if value > 1:
         raise UnitError("is above 100 %")

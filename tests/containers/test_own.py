@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -65,11 +65,16 @@ def archive() -> bytes:
     return content.getvalue()
 
 
+def made(engine: Sequence[str], image: str) -> None:
+    """The image, in an engine that these words call."""
+    changes = [word for line in SAYS for word in ("--change", line)]
+    subprocess.run([*engine, "import", *changes, "-", image], input=archive(), check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
 def lab(engine: EngineOfTests, ewan: Ewan, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, Path]]:
     """The name of a lab that is up, what was said of it, and the description's file."""
-    changes = [word for line in SAYS for word in ("--change", line)]
-    subprocess.run(["docker", "import", *changes, "-", IMAGE], input=archive(), check=True, capture_output=True)
+    made(["docker"], IMAGE)
     root = tmp_path_factory.mktemp("own")
     folder, name = root / "project", f"own-{os.getpid() % 100000}"
     (folder / "www").mkdir(parents=True)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from images.machine.stock import check_tools, fetch, kernel_package, needed, pack, with_libraries
@@ -35,8 +35,12 @@ BOOTS_S = 120
 
 
 @contextmanager
-def box(folder: Path) -> Iterator[Path]:
-    """The SSH config's path while the box is there."""
+def box(folder: Path, cards: tuple[str, str] | None = None) -> Iterator[Path]:
+    """The SSH config's path while the box is there.
+
+    `cards`: interfaces of this machine, made here, that are cabled to its eth1 and eth2, a bridge of their own; needs
+    root.
+    """
     check_tools(TOOLS)
     package = kernel_package("linux-image-amd64")
     release = package.removeprefix("linux-image-")
@@ -48,6 +52,7 @@ def box(folder: Path) -> Iterator[Path]:
     files = {f"modules/{name}.ko": data for name, data in modules.items()} | sent
     files["modules/order"] = " ".join(f"{name}.ko" for name in modules).encode()
     files |= {"init": (HERE / "box.sh").read_bytes(), "etc/passwd": b"root:x:0:0::/root:/bin/sh\n"}
+    files |= {str(each.relative_to("/")): each.read_bytes() for each in _tables()}
     files |= {"etc/shells": b"/bin/sh\n"} | with_libraries(GUEST, "usr/bin")
     archive = folder / "initramfs.gz"
     pack(files, archive)
@@ -59,6 +64,16 @@ def box(folder: Path) -> Iterator[Path]:
     forwarded = f"hostfwd=tcp:127.0.0.1:{port}-192.0.2.15:22"
     words += ["-netdev", f"user,id=control,restrict=on,ipv6=off,net=192.0.2.0/24,{forwarded}"]
     words += ["-device", "virtio-net-pci,netdev=control,romfile="]
+    with ExitStack() as ending:
+        for card in cards or ():
+            subprocess.run(["ip", "tuntap", "add", "dev", card, "mode", "tap"], check=True)
+            ending.callback(subprocess.run, ["ip", "link", "del", card], check=True)
+            words += ["-netdev", f"tap,id={card},ifname={card},script=no,downscript=no,vnet_hdr=off"]
+            words += ["-device", f"virtio-net-pci,netdev={card},romfile="]
+        yield from _running(words, console, config)
+
+
+def _running(words: list[str], console: Path, config: Path) -> Iterator[Path]:
     machine = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         _wait(machine, console)
@@ -66,6 +81,13 @@ def box(folder: Path) -> Iterator[Path]:
     finally:
         machine.kill()
         machine.wait()
+
+
+def _tables() -> list[Path]:
+    """netem's tables of delays, where this machine's tc looks for them."""
+    found = [each for each in Path("/usr/lib").glob("**/tc/*.dist") if each.is_file()]
+    assert found, "iproute2 came without its tables of delays"
+    return found
 
 
 def _wait(machine: subprocess.Popen[bytes], console: Path) -> None:

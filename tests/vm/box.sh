@@ -27,6 +27,12 @@ for side in 1:a 2:b; do
     ip -n $node addr add 10.0.0.${side%:*}/24 dev port
 done
 ip link set br0 up
+# Cards that are cabled to the machine outside, where there are some.
+if ip link show eth2 >/dev/null 2>&1; then
+    ip link add br1 type bridge
+    for card in eth1 eth2; do ip link set $card master br1 up; done
+    ip link set br1 up
+fi
 echo "box: ready"
 while :; do
     dropbear -F -E -s -r /box/host_key -p 22

@@ -1,4 +1,7 @@
-"""ssh-netem drives a box of Debian's own kernel over SSH: the protocol holds, and packets are delayed and lost."""
+"""ssh-netem drives a box of Debian's own kernel over SSH: the protocol holds, packets are delayed and lost.
+
+Also as a link of a lab that is up, through two of the box's cards.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,21 @@ from labs.hardware import catalogue
 from labs.hardware.driver import Driver
 from labs.hardware.settings import Settings
 from labs.stages import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
+from tests.conftest import Ewan
 from tests.vm.box import box
 
 pytestmark = pytest.mark.machines
 
+LAB = f"vb{os.getpid()}"
+OUTSIDE = (f"vb{os.getpid() % 100000}a", f"vb{os.getpid() % 100000}b")
 CARDS = {"first": "card1", "second": "card2"}
 QUEUE = Queue(limit_packets=100, limit_bytes=None, discipline=DropTail())
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with box(tmp_path_factory.mktemp("box")) as config:
+    assert os.geteuid() == 0, "cards of this machine are cabled to the box: run this as root"
+    with box(tmp_path_factory.mktemp("box"), OUTSIDE) as config:
         yield config
 
 
@@ -69,6 +76,32 @@ def test_pings_are_delayed_and_lost_as_set(config: Path) -> None:
         of.reset()
 
 
+def test_it_is_a_link_of_a_lab(config: Path, ewan: Ewan, tmp_path: Path) -> None:
+    """An emulated processor is late by milliseconds: what the box says and counts is judged, of delays the least."""
+    options = f"{{first: eth1, second: eth2, config: {config}}}"
+    hardware = f"{{driver: ssh-netem, address: box, ports: [{', '.join(OUTSIDE)}], options: {options}}}"
+    core = f"{{rate: 10Mbit/s, jitter: 400us, distribution: normal, loss: 1%, buffer: 100pkt, hardware: {hardware}}}"
+    file = tmp_path / "box.lab.yaml"
+    file.write_text(f"name: {LAB}\ntopology: dumbbell\nrtt: 200ms\nlinks: {{core: {core}}}\n")
+    try:
+        up = ewan("up", str(file))
+        assert up.returncode == 0, up.stderr
+        rows = json.loads(ewan("verify", LAB, "--json").stdout)["rows"]
+        watched = json.loads(ewan("watch", LAB, "--once", "--json").stdout)["links"]
+    finally:
+        down = ewan("down", LAB)
+    assert down.returncode == 0 and all(Path(f"/sys/class/net/{card}").exists() for card in OUTSIDE)
+    found = {(row["quantity"], row["direction"]): row for row in rows if row["link"] == "core"}
+    says = [row for (quantity, _), row in found.items() if quantity.startswith("device says")]
+    assert found["device answers", ""]["verdict"] == "ok"
+    assert len(says) == 6 and all(row["verdict"] == "ok" for row in says)
+    for heading, device in zip(("forward", "backward"), (each["device"] for each in watched), strict=True):
+        counted = found["device counts packets", heading]
+        assert counted["configured"] > 100 and abs(counted["error"]) <= 0.02 * counted["configured"]
+        assert device["dropped_packets"] > 0 and device["out_packets"] >= counted["measured"]
+        assert found["delay mean", heading]["measured"] > 99_000_000
+
+
 def test_an_unknown_box_or_card_is_refused(config: Path, tmp_path: Path) -> None:
     strange = tmp_path / "config"
     strange.write_text(config.read_text().replace("known_hosts", "no_such_file"))
@@ -84,3 +117,13 @@ def test_an_unknown_box_or_card_is_refused(config: Path, tmp_path: Path) -> None
         words = [sys.executable, "-m", "emulator.hardware.ssh_netem"]
         done = subprocess.run(words, input=line + "\n", capture_output=True, text=True, cwd=catalogue.ROOT, timeout=60)
         assert json.loads(done.stdout)["ok"] is False, done.stdout
+
+
+def test_a_box_without_tables_of_delays_says_so(config: Path) -> None:
+    remove = "rm $(busybox find /usr/lib -name normal.dist)"
+    subprocess.run(["ssh", "-F", str(config), "box", remove], check=True, timeout=60)
+    with driver() as of:
+        assert of.describe("box", None, {**CARDS, "config": str(config)}).abilities.delay.kinds == (
+            "constant",
+            "uniform",
+        )

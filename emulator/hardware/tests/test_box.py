@@ -17,13 +17,18 @@ class Recorder:
 
     def __init__(self) -> None:
         self.applied: dict[str, Mapping[str, int]] = {}
+        self.asked = 0
 
     def apply(self, heading: str, values: Mapping[str, int]) -> None:
         self.applied[heading] = dict(values)
 
-    def sent(self, heading: str, since: int) -> tuple[int, Sequence[int]]:
+    def complete(self) -> int:
+        return 10
+
+    def sent(self, heading: str, since: int, rows: int) -> tuple[int, Sequence[int]]:
         """Of milliseconds 7 to 9, and of all that are asked for later."""
-        return max(since, 7), [since, 2, 3]
+        self.asked = rows
+        return max(since, 7), [since, 2, 3][:rows]
 
 
 def box(text: str = TABLE.read_text()) -> tuple[Box, Recorder]:
@@ -43,6 +48,7 @@ def test_a_box_does_what_it_is_told_in_its_own_words() -> None:
     assert datapath.applied["backward"] == {"rate_bps": 10**9, "delay_ns": 0, "loss_ppb": 1_000_000}
     assert made.answer("DELAY? 0") == "DELAY 0 6250000"
     assert made.answer("MON 1 9 2") == "MON 1 9 19 2", "milliseconds are counted from when it was switched on"
+    assert datapath.asked == 2, "no more than the command says is fetched"
     assert made.answer("RESET") == "OK"
     assert made.answer("DELAY? 0") == "DELAY 0 0"
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from emulator.hardware.remote import Remote
 from emulator.hardware.serve import RefusedError
 from emulator.hardware.ssh_netem import commands, parsed
 from labs.hardware.settings import Settings
-from labs.stages import BernoulliLoss, DropTail, GilbertElliottLoss, Queue, UniformDelay
+from labs.stages import BernoulliLoss, DropTail, GilbertElliottLoss, NormalDelay, Queue, UniformDelay
 
 PRINTED = """[{"kind":"netem","handle":"1:","root":true,"refcnt":2,"options":{"limit":100000,"delay":{"delay":0.05,\
 "jitter":8e-06,"correlation":0},"loss-random":{"loss":0.01,"correlation":0},"rate":{"rate":125000000000,\
@@ -42,6 +44,16 @@ def test_what_tc_is_told() -> None:
     )
     assert tbf == "tc qdisc replace dev eth2 parent 1:1 handle 10: tbf rate 10000000bit burst 1538 limit 125000"
     assert fifo == "tc qdisc replace dev eth2 parent 10:1 handle 20: bfifo limit 125000"
+
+
+def test_the_table_of_delays_is_told_by_netems_handle() -> None:
+    """tc prints no table; another handle makes a new netem, which has no table of before."""
+    normal = replace(SETTINGS, delay=NormalDelay(50_000_000, 8000))
+    netem, tbf, _ = (" ".join(words) for words in commands("eth2", normal, 1500))
+    assert "root handle 2: stab" in netem and "delay 50000us 8us distribution normal loss" in netem
+    assert "parent 2:1 handle 10: tbf" in tbf
+    printed = PRINTED.replace('"handle":"1:"', '"handle":"2:"').replace('"1:1"', '"2:1"')
+    assert parsed(printed)[0] == normal
 
 
 def test_losses_in_bursts_are_read() -> None:

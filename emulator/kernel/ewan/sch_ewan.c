@@ -197,11 +197,6 @@ static int ewan_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 
 	if (unlikely(!q->lane))
 		return qdisc_drop(skb, sch, to_free);
-	/*
-	 * The sender's card is done with the packet when the link has it. Otherwise TCP small queues would take what is
-	 * on its way over a link of the sending host for what waits in that host, and hold the sender back.
-	 */
-	skb_orphan(skb);
 	return unlikely(skb_is_gso(skb)) ? ewan_segment(skb, sch, to_free) : ewan_take(skb, sch, to_free);
 }
 

@@ -141,6 +141,8 @@ pub struct DirectionModel<P> {
     burst: (u64, u64),
     delay: Distribution,
     least_delay: Nanos,
+    /// So much of every delay something else makes, before the link or after it.
+    elsewhere: Nanos,
     reorder: bool,
     displace: Displace,
     line: Line<P>,
@@ -205,6 +207,7 @@ impl<P: Copy> DirectionModel<P> {
             burst,
             delay: Distribution::new(&config.delay),
             least_delay: 0,
+            elsewhere: 0,
             reorder: config.reorder,
             displace: Displace {
                 share: config.displace_ppb,
@@ -230,6 +233,12 @@ impl<P: Copy> DirectionModel<P> {
         model.counters.class_count = model.queue.class_count();
         model.begin(0);
         model
+    }
+
+    /// Of every delay `ns` pass elsewhere, in a tunnel that the link's packets cross too: they are released so much sooner,
+    /// at the instant at which they leave the rate stage at the soonest. Delays are still told and changed as a whole.
+    pub fn leave_out(&mut self, ns: Nanos) {
+        self.elsewhere = ns;
     }
 
     /// The trace begins at `now`, for the first time or anew.
@@ -365,7 +374,7 @@ impl<P: Copy> DirectionModel<P> {
             // The packet behind may be dropped as soon as this one has left.
             departure.min(self.trace_at)
         } else if departure <= self.trace_at && !self.reorder {
-            slot_end(self.slot_ns, departure).saturating_add(self.least_delay)
+            slot_end(self.slot_ns, departure).saturating_add(self.least_delay.saturating_sub(self.elsewhere))
         } else {
             // From the trace's next step on the packet may leave sooner, and the delay may be shorter.
             departure.min(self.trace_at).saturating_add(self.shortest_delay())
@@ -571,7 +580,7 @@ impl<P: Copy> DirectionModel<P> {
 
     fn shortest_delay(&self) -> Nanos {
         let traced = self.trace.as_ref().and_then(Player::least_delay);
-        traced.map_or(self.least_delay, |traced| traced.min(self.least_delay))
+        traced.map_or(self.least_delay, |traced| traced.min(self.least_delay)).saturating_sub(self.elsewhere)
     }
 
     fn finish_service(&mut self) {
@@ -598,7 +607,8 @@ impl<P: Copy> DirectionModel<P> {
     fn send_on(&mut self, sent: Waiting<P>, departure: Nanos) {
         let sent_at = slot_end(self.slot_ns, departure);
         let again = if self.harq.error_ppb > 0 { self.harq.draw(&mut self.streams.harq) } else { 0 };
-        let due = sent_at.saturating_add(self.delay.draw(&mut self.streams.delay)).saturating_add(again);
+        let delay = self.delay.draw(&mut self.streams.delay).saturating_sub(self.elsewhere);
+        let due = sent_at.saturating_add(delay).saturating_add(again);
         self.counters.in_service.remove(sent.bytes);
         self.counters.delayed.add(sent.bytes);
         if self.displace.share > 0 || self.line.keeps_displaced() {

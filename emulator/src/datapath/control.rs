@@ -156,13 +156,19 @@ impl Control {
     fn series(&self, request: SeriesRequest) -> Result<Value, String> {
         let link = &self.shared.links[self.link(&request.link)?];
         let end = self.now_ms().saturating_sub(SETTLED_MS);
-        let read = link.directions.each_ref().map(|direction| direction.series.since(request.since_ms, end));
+        if let Some(unknown) = request.columns.iter().flatten().find(|name| !COLUMNS.contains(&name.as_str())) {
+            return Err(format!("columns: no {unknown:?}; there are {}", COLUMNS.join(", ")));
+        }
+        let most = request.most.unwrap_or(usize::MAX);
+        let read = link.directions.each_ref().map(|direction| direction.series.since(request.since_ms, end, most));
         let first = read[0].0;
+        let wanted = |name: &str| request.columns.as_ref().is_none_or(|names| names.iter().any(|each| each == name));
         let columns = |rows: &[super::series::Row]| -> Map<String, Value> {
             let rows: Vec<_> = rows.iter().map(|row| row.columns()).collect();
             COLUMNS
                 .iter()
                 .enumerate()
+                .filter(|(_, name)| wanted(name))
                 .map(|(column, name)| (name.to_string(), rows.iter().map(|row| row[column]).collect()))
                 .collect()
         };
@@ -247,6 +253,12 @@ struct SeriesRequest {
     link: String,
     #[serde(default)]
     since_ms: u64,
+    /// Rows at most; all if absent.
+    #[serde(default)]
+    most: Option<usize>,
+    /// The columns that are wanted; all if absent.
+    #[serde(default)]
+    columns: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]

@@ -42,6 +42,7 @@ fn says_in_one_line_what_is_wrong_with_a_request() {
         (r#"{"command":"dance"}"#.into(), "one of stats, series, set, changes"),
         (r#"{"command":"series"}"#.into(), "missing field `link`"),
         (r#"{"command":"series","link":"core"}"#.into(), r#"no "core" here; there are here"#),
+        (r#"{"command":"series","link":"here","columns":["colour"]}"#.into(), r#"columns: no "colour"; there are in_"#),
         (r#"{"command":"stats","link":"core"}"#.into(), r#"no "core" here"#),
         (r#"{"command":"set","link":"here","direction":"both"}"#.into(), "nothing to change"),
         (set(r#""rate":1"#), "unknown field `rate`"),
@@ -68,6 +69,13 @@ fn says_in_one_line_what_is_wrong_with_a_request() {
         let error = error_of(&control, &request);
         assert!(error.contains(part) && !error.contains('\n'), "{request}: {error}");
     }
+}
+
+#[test]
+fn a_series_has_the_rows_and_columns_that_are_asked_for() {
+    let (control, _inbox) = control();
+    let answer = control.answer(br#"{"command":"series","link":"here","most":0,"columns":["out_bytes"]}"#);
+    assert_eq!(answer["forward"], json!({"out_bytes": []}));
 }
 
 /// A time that wraps would be one in the past.

@@ -64,6 +64,8 @@ pub struct LinkConfig {
     /// From port a to port b.
     pub forward: Direction,
     pub backward: Direction,
+    /// How much of the delay of each direction something else makes (`DirectionModel::leave_out`), in ns.
+    pub elsewhere_ns: [u64; 2],
 }
 
 const OPENERS: usize = 64;
@@ -113,8 +115,9 @@ pub fn run(config: SpinnerConfig) -> Result<()> {
             println!("{} {}: {}", link.name, port.interface, port.kind);
         }
         ports.extend(opened.ports);
-        directions.push((link.forward.clone(), arena(&link.forward, link.mtu, config.links.len())?));
-        directions.push((link.backward.clone(), arena(&link.backward, link.mtu, config.links.len())?));
+        for (way, elsewhere_ns) in [&link.forward, &link.backward].into_iter().zip(link.elsewhere_ns) {
+            directions.push((way.clone(), elsewhere_ns, arena(way, link.mtu, config.links.len())?));
+        }
         let milliseconds = (SERIES_MS * SERIES_DIRECTIONS / (2 * config.links.len())).clamp(256, SERIES_MS);
         links.push(shared::Link {
             name: link.name.clone(),

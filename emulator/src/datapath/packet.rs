@@ -8,10 +8,14 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use ewan_system::packet::{
+    FrameHead, RingRequest, Statistics, ETH_P_ALL, PACKET_IGNORE_OUTGOING, PACKET_QDISC_BYPASS, PACKET_RESERVE,
+    PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION, TPACKET_V2, TP_STATUS_CSUMNOTREADY, TP_STATUS_USER,
+    TP_STATUS_VLAN_TPID_VALID, TP_STATUS_VLAN_VALID,
+};
 use ewan_system::socket::{self, require_option, PacketAddress};
 use ewan_system::{Context, Result};
 use ewan_timers::Clock;
-use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::memory::Map;
 use super::port::{ring_size, Facts, Port};
@@ -19,54 +23,6 @@ use crate::model::frame::{complete_checksum, put_tag_back, ADDRESSES, FRAME_BYTE
 use crate::model::Nanos;
 
 const BURST: usize = 32;
-
-// linux/if_packet.h
-const PACKET_RX_RING: i32 = 5;
-const PACKET_STATISTICS: i32 = 6;
-const PACKET_VERSION: i32 = 10;
-const PACKET_RESERVE: i32 = 12;
-const PACKET_QDISC_BYPASS: i32 = 20;
-const PACKET_IGNORE_OUTGOING: i32 = 23;
-const TPACKET_V2: i32 = 1;
-const TP_STATUS_USER: u32 = 1;
-const TP_STATUS_CSUMNOTREADY: u32 = 1 << 3;
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-const ETH_P_ALL: u16 = 3;
-
-/// struct tpacket_req
-#[repr(C)]
-#[derive(IntoBytes, Immutable)]
-struct RingRequest {
-    block_size: u32,
-    block_nr: u32,
-    frame_size: u32,
-    frame_nr: u32,
-}
-
-/// struct tpacket2_hdr
-#[repr(C)]
-#[derive(Clone, Copy, FromBytes)]
-struct FrameHead {
-    status: u32,
-    len: u32,
-    snaplen: u32,
-    mac: u16,
-    net: u16,
-    sec: u32,
-    nsec: u32,
-    vlan_tci: u16,
-    vlan_tpid: u16,
-    padding: [u8; 4],
-}
-
-/// struct tpacket_stats
-#[repr(C)]
-#[derive(FromBytes, IntoBytes)]
-struct Statistics {
-    packets: u32,
-    drops: u32,
-}
 
 pub struct AfPacket {
     /// The ring's.

@@ -123,13 +123,13 @@ impl Series {
     }
 
     /// The first millisecond at or after `since` that is not overwritten when `end` comes next, and every row from
-    /// there to before `end`.
-    pub fn since(&self, since: u64, end: u64) -> (u64, Vec<Row>) {
+    /// there to before `end`, the first `most` of them.
+    pub fn since(&self, since: u64, end: u64, most: usize) -> (u64, Vec<Row>) {
         // One row of distance, so that the one being written is not taken for an idle millisecond.
         let kept = end.saturating_sub(self.rows.len() as u64 - 1);
         let first = since.max(kept).min(end);
         let mut previous = (kept..first).rev().find_map(|ms| self.read(ms)).unwrap_or_default();
-        let rows = (first..end).map(|ms| {
+        let rows = (first..end).take(most).map(|ms| {
             previous = self.read(ms).unwrap_or_else(|| previous.idle());
             previous
         });
@@ -152,20 +152,25 @@ mod tests {
         let series = Series::new(8);
         series.write(2, &Row { in_packets: 5, queue_packets: 3, queue_bytes: 30, ..Row::default() });
         series.write(4, &Row { out_packets: 3, ..Row::default() });
-        let (first, rows) = series.since(1, 6);
+        let (first, rows) = series.since(1, 6, usize::MAX);
         assert_eq!(first, 1);
         assert_eq!(rows.iter().map(|row| row.in_packets).collect::<Vec<_>>(), [0, 5, 0, 0, 0]);
         assert_eq!(rows.iter().map(|row| row.queue_bytes).collect::<Vec<_>>(), [0, 30, 30, 0, 0]);
-        assert_eq!(series.since(3, 5).1[0].queue_packets, 3, "as the row before the first asked for left it");
+        assert_eq!(series.since(1, 6, 2), (1, rows[..2].to_vec()));
+        assert_eq!(
+            series.since(3, 5, usize::MAX).1[0].queue_packets,
+            3,
+            "as the row before the first asked for left it"
+        );
     }
 
     #[test]
     fn says_from_where_on_it_still_knows() {
         let series = Series::new(8);
         (0..20).for_each(|ms| series.write(ms, &Row { in_packets: ms, ..Row::default() }));
-        let (first, rows) = series.since(0, 20);
+        let (first, rows) = series.since(0, 20, usize::MAX);
         assert_eq!((first, rows.len(), rows[0].in_packets), (13, 7, 13));
-        assert_eq!(series.since(30, 20), (20, vec![]));
+        assert_eq!(series.since(30, 20, usize::MAX), (20, vec![]));
     }
 
     #[test]

@@ -220,11 +220,15 @@ impl Spinner {
         clock: Clock,
         shared: Arc<Shared>,
         ports: Vec<Box<dyn Port>>,
-        directions: Vec<(Direction, Arena)>,
+        directions: Vec<(Direction, Nanos, Arena)>,
         changes: Inbox,
     ) -> Spinner {
         let fault = |index: usize| faults::wanted(&shared.links[index / 2].name);
-        let lane = |(index, (config, arena))| Lane::new(&config, arena, fault(index));
+        let lane = |(index, (config, elsewhere, arena))| {
+            let mut lane = Lane::new(&config, arena, fault(index));
+            lane.model.leave_out(elsewhere);
+            lane
+        };
         let mut directions: Vec<Lane> = directions.into_iter().enumerate().map(lane).collect();
         let now = clock.now();
         directions.iter_mut().for_each(|lane| lane.model.begin(now));

@@ -136,7 +136,7 @@ impl Probe {
         }
     }
 
-    fn check(&self, clock: Clock) -> Result<(), String> {
+    pub fn check(&self, clock: Clock) -> Result<(), String> {
         let most = if clock == Clock::Virtual { LONGEST_VIRTUAL_NS } else { LONGEST_NS };
         match self {
             Self::Delay(udp) | Self::Loss(udp) | Self::Saturate(udp) | Self::Rtt(udp) => udp.check()?,

@@ -1,109 +1,140 @@
-//! One TCP bulk transfer between two namespaces: goodput of its last part, and the sender's TCP_INFO as a series.
+//! One TCP bulk transfer between two namespaces, or the end of it that is here: the sender's TCP_INFO as a series.
 //!
 //! The receiver counts what its kernel delivered without copying it (MSG_TRUNC, tcp(7)); the sender writes zeros.
 
 use std::io::Write;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ewan_system::socket::throw_away;
+use ewan_system::wait::readable;
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::sys::socket::{connect, setsockopt, sockopt, MsgFlags, SockaddrStorage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::Pid;
-use serde::Serialize;
 
+use super::half::{self, Idle, Sample};
+use super::lockstep::{Lockstep, Ports};
 use super::request::Tcp;
+use crate::clock::sleep_until_real;
 use crate::socket::{forget_when_closed, name_class, Namespaces, Options, UNPACED};
 use crate::tcp_info::Info;
 
-#[derive(Serialize)]
-pub struct Measured {
-    congestion: String,
-    connect_ns: u64,
-    /// Payload that reached the receiver in the last `steady_ns`, in order or not: what the application gets waits
-    /// for holes and then comes at once.
-    goodput_bps: f64,
-    steady_ns: u64,
-    received_bytes: u64,
-    segment_bytes: u32,
-    min_rtt_ns: u64,
-    srtt_ns: u64,
-    retransmitted_segments: u32,
-    /// How much of the steady part the CPUs of this process (all hosts and routers run there) had nothing to do.
-    idle_ratio: f64,
-    series: Vec<Sample>,
+/// Between two looks for a connection, or for the end of the probe.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs the ends of one transfer that are here.
+pub fn run(namespaces: &Namespaces, probe: &Tcp, others: &mut dyn Lockstep) -> Result<half::Tcp, String> {
+    let listener = others.here(&probe.to).then(|| namespaces.listen(&probe.to, &Options::default())).transpose()?;
+    let address = listener.as_ref().map(TcpListener::local_addr).transpose();
+    let port = address.map_err(|error| format!("getsockname: {error}"))?.map(|address| address.port());
+    let begin = others.begin(Ports { from: vec![None], to: vec![port] })?;
+    sleep_until_real(begin.at_ns);
+    if !others.here(&probe.from) {
+        let listener = listener.ok_or("neither end is here")?;
+        return Ok(half::Tcp { source: None, sink: Some(hear(&listener, probe, others)?) });
+    }
+    let port = begin.ports.to.first().copied().flatten().ok_or("its sink is nowhere")?;
+    let source = send(namespaces, probe, SocketAddr::new(probe.to.address, port), listener.as_ref())?;
+    others.sent()?;
+    Ok(half::Tcp { source: Some(source), sink: None })
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct Sample {
-    /// Since the connection was there.
-    time_ns: u64,
-    /// Given to the receiving application.
-    received_bytes: u64,
-    /// Acknowledged, cumulatively or selectively.
-    delivered_segments: u32,
-    cwnd_segments: u32,
-    ssthresh_segments: u32,
-    srtt_ns: u64,
-    retransmitted_segments: u32,
-    lost_segments: u32,
-    /// Time without work of the CPUs of this process, since the machine started.
-    idle_ns: u64,
-}
-
-pub fn run(namespaces: &Namespaces, probe: &Tcp) -> Result<Measured, String> {
-    let listener = namespaces.listen(&probe.to, &Options::default())?;
-    let to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+/// The sending end; with `listener` the receiving one too.
+fn send(
+    namespaces: &Namespaces,
+    probe: &Tcp,
+    to: SocketAddr,
+    listener: Option<&TcpListener>,
+) -> Result<half::Source, String> {
     let begun = Instant::now();
     let stream = dial(namespaces, probe, to)?;
     let connect_ns = begun.elapsed().as_nanos() as u64;
     // The handshake is done, so this returns at once.
-    let (sink, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
-    name_class(sink.as_fd(), UNPACED)?;
-
-    let received = Arc::new(AtomicU64::new(0));
-    let reader = {
-        let received = received.clone();
-        let sink = sink.try_clone().map_err(|e| format!("dup: {e}"))?;
-        thread::spawn(move || discard(&sink, &received))
-    };
+    let sink = listener.map(Sink::accept).transpose()?;
     let writer = {
         let mut stream = stream.try_clone().map_err(|e| format!("dup: {e}"))?;
         thread::spawn(move || while stream.write_all(&[0; 1 << 16]).is_ok() {})
     };
     let cpus = own_cpus();
-    let series = watch(&stream, probe, &received, &cpus);
+    let series = watch(&stream, probe, sink.as_ref(), &cpus);
     let info = Info::of(&stream);
     forget_when_closed(&stream)?;
-    let _ = (stream.shutdown(Shutdown::Both), sink.shutdown(Shutdown::Both));
-    let _ = (writer.join(), reader.join());
+    let _ = stream.shutdown(Shutdown::Both);
+    if let Some(sink) = sink {
+        sink.close();
+    }
+    let _ = writer.join();
     let (series, info) = (series?, info?);
-
-    let last = series.last().cloned().ok_or("no sample: duration_ns is below sample_ns")?;
-    let from_ns = last.time_ns.saturating_sub(probe.steady_ns);
-    let first = series.iter().rev().find(|sample| sample.time_ns <= from_ns).unwrap_or(&series[0]).clone();
-    let steady_ns = last.time_ns - first.time_ns;
-    let segments = last.delivered_segments.wrapping_sub(first.delivered_segments);
-    let idle_ns = (last.idle_ns - first.idle_ns) as f64 / cpus.len().max(1) as f64;
-    let bits = 8.0 * f64::from(segments) * f64::from(info.segment_bytes());
-    Ok(Measured {
-        congestion: probe.congestion.clone(),
+    Ok(half::Source {
         connect_ns,
-        goodput_bps: if steady_ns == 0 { 0.0 } else { bits * 1e9 / steady_ns as f64 },
-        steady_ns,
-        received_bytes: last.received_bytes,
         segment_bytes: info.segment_bytes(),
         min_rtt_ns: info.min_rtt_ns().unwrap_or(0),
-        srtt_ns: last.srtt_ns,
-        retransmitted_segments: last.retransmitted_segments,
-        idle_ratio: if steady_ns == 0 { 0.0 } else { (idle_ns / steady_ns as f64).min(1.0) },
         series,
+        idle: Idle { cpus: cpus.len(), series: Vec::new() },
     })
+}
+
+/// The receiving end of a connection that comes from another machine, until nobody sends any more.
+fn hear(listener: &TcpListener, probe: &Tcp, others: &mut dyn Lockstep) -> Result<Idle, String> {
+    others.sent()?;
+    listener.set_nonblocking(true).map_err(|error| format!("set_nonblocking: {error}"))?;
+    let cpus = own_cpus();
+    let mut idle = Idle { cpus: cpus.len(), series: Vec::new() };
+    let mut heard: Option<(Sink, Instant)> = None;
+    while !others.all_sent()? {
+        match &heard {
+            None => match readable(listener, LOOK.as_nanos() as u64) {
+                Ok(true) => heard = Some((Sink::accept(listener)?, Instant::now())),
+                Ok(false) => {}
+                Err(error) => return Err(format!("accept: {error}")),
+            },
+            Some((_, since)) => {
+                let due = Duration::from_nanos(idle.series.len() as u64 * probe.sample_ns);
+                let early = due.saturating_sub(since.elapsed());
+                thread::sleep(early.min(LOOK));
+                if early <= LOOK {
+                    let time_ns = since.elapsed().as_nanos() as u64;
+                    idle.series.push((time_ns, idle_ns(&cpus)?));
+                }
+            }
+        }
+    }
+    if let Some((sink, _)) = heard {
+        sink.close();
+    }
+    Ok(idle)
+}
+
+/// An accepted connection, and the thread that counts and discards what comes.
+struct Sink {
+    stream: TcpStream,
+    received: Arc<AtomicU64>,
+    reader: JoinHandle<()>,
+}
+
+impl Sink {
+    fn accept(listener: &TcpListener) -> Result<Self, String> {
+        let (stream, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
+        stream.set_nonblocking(false).map_err(|error| format!("set_nonblocking: {error}"))?;
+        name_class(stream.as_fd(), UNPACED)?;
+        let received = Arc::new(AtomicU64::new(0));
+        let reader = {
+            let received = received.clone();
+            let stream = stream.try_clone().map_err(|e| format!("dup: {e}"))?;
+            thread::spawn(move || discard(&stream, &received))
+        };
+        Ok(Self { stream, received, reader })
+    }
+
+    fn close(self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.reader.join();
+    }
 }
 
 fn dial(namespaces: &Namespaces, probe: &Tcp, to: SocketAddr) -> Result<TcpStream, String> {
@@ -131,7 +162,7 @@ fn discard(sink: &TcpStream, received: &AtomicU64) {
     }
 }
 
-fn watch(stream: &TcpStream, probe: &Tcp, received: &AtomicU64, cpus: &[usize]) -> Result<Vec<Sample>, String> {
+fn watch(stream: &TcpStream, probe: &Tcp, sink: Option<&Sink>, cpus: &[usize]) -> Result<Vec<Sample>, String> {
     let begun = Instant::now();
     let mut series = Vec::new();
     for number in 0..=probe.duration_ns / probe.sample_ns {
@@ -141,7 +172,7 @@ fn watch(stream: &TcpStream, probe: &Tcp, received: &AtomicU64, cpus: &[usize]) 
         let time_ns = begun.elapsed().as_nanos() as u64;
         series.push(Sample {
             time_ns,
-            received_bytes: received.load(Ordering::Relaxed),
+            received_bytes: sink.map_or(info.acked_bytes(), |sink| sink.received.load(Ordering::Relaxed)),
             delivered_segments: info.delivered_segments(),
             cwnd_segments: info.cwnd_segments(),
             ssthresh_segments: info.ssthresh_segments(),

@@ -1,4 +1,4 @@
-//! UDP streams, any number at once, sent and received by one thread.
+//! UDP streams, any number at once, sent and received by one thread: those ends of them that are here.
 //!
 //! Each packet carries its sequence number and the time it was handed to the kernel; the kernel stamps its arrival,
 //! so nothing depends on when this thread reads it, and the thread may sleep between packets. Packets that are due
@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use ewan_system::wait::readable;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use serde::Serialize;
 
+use super::half::{self, Sent};
+use super::lockstep::{Lockstep, Ports};
 use super::request::{Stream, Udp};
-use super::stats::{self, Arrival, Counts, Percentiles, Steady};
+use super::stats::Arrival;
 use crate::clock::{offset_ns, real_ns, sleep_until_real, Clock};
 use crate::packets::{self, Header, Receiver, Sender, HEADER_BYTES};
-use crate::socket::{dropped_packets, Namespaces};
+use crate::socket::{dropped_packets, Endpoint, Namespaces};
 
 /// Packets of a stream faster than one per this time go out together.
 const BATCH_NS: u64 = 100_000;
@@ -35,51 +36,13 @@ const DRAIN_EVERY_NS: i64 = 1_000_000;
 const BUFFER_OVERHEAD_BYTES: usize = 2048;
 const BUFFER_BYTES: usize = 256 << 20;
 
-#[derive(Serialize)]
-pub struct Measured {
-    /// How far the clock was stepped while the probe ran: anything but a few µs makes the delays worthless.
-    clock_step_ns: i64,
-    streams: Vec<StreamMeasured>,
-}
-
-#[derive(Serialize)]
-struct StreamMeasured {
-    name: String,
-    packet_bytes: usize,
-    /// Handed to the network; those the own interface's queue refused are not among them.
-    sent_packets: u64,
-    refused_packets: u64,
-    /// The host was too slow to send these in time.
-    unsent_packets: u64,
-    refused_why: Option<String>,
-    /// First to last packet sent.
-    sending_ns: u64,
-    longest_sender_gap_ns: i64,
-    #[serde(flatten)]
-    counts: Counts,
-    /// Arrived, but found the probe's own receive buffer full: not a loss of the link, but counted in lost_packets.
-    socket_drops_packets: u64,
-    /// One-way delay; round-trip time in an rtt probe. None when nothing arrived.
-    delay: Option<Percentiles>,
-    jitter_ns: f64,
-    /// With those that share its link; None of a stream that shares another's.
-    steady: Option<Steady>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    arrived_series_packets: Vec<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delays_ns: Option<Vec<i64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spacings_ns: Option<Vec<i64>>,
-    /// How many packets in a row were lost, and how often.
-    loss_runs: Vec<(u64, u64)>,
-}
-
 struct Flow<'a> {
     stream: &'a Stream,
-    from: UdpSocket,
-    to: UdpSocket,
-    to_address: SocketAddr,
+    /// None: another machine's.
+    from: Option<UdpSocket>,
+    to: Option<UdpSocket>,
     from_address: SocketAddr,
+    to_address: SocketAddr,
     /// Of each socket's buffer.
     room_bytes: usize,
     batch: u64,
@@ -97,24 +60,35 @@ struct Flow<'a> {
     seen: Vec<bool>,
 }
 
-/// Runs one probe; with `echo` the receiving end answers each packet and the round trip is measured.
-pub fn run(namespaces: &Namespaces, probe: &Udp, clock: Clock, echo: bool) -> Result<Measured, String> {
-    let mut flows = open(namespaces, probe, clock)?;
+/// Runs the ends of one probe that are here; with `echo` the receiving end answers each packet and the round trip is
+/// measured.
+pub fn run(
+    namespaces: &Namespaces,
+    probe: &Udp,
+    clock: Clock,
+    echo: bool,
+    others: &mut dyn Lockstep,
+) -> Result<half::Udp, String> {
+    let mut flows = open(namespaces, probe, clock, others)?;
     let offset = offset_ns();
-    exchange(&mut flows, probe, clock, echo)?;
+    exchange(&mut flows, probe, clock, echo, others)?;
     let clock_step_ns = offset_ns() - offset;
-    let steady: Vec<_> = flows.iter().map(|flow| flow.steady(&flows)).collect();
-    let measured = flows.into_iter().zip(steady).map(|(flow, steady)| flow.measured(probe, steady));
-    Ok(Measured { clock_step_ns, streams: measured.collect() })
+    Ok(half::Udp { clock_step_ns, streams: flows.into_iter().map(|flow| flow.half(echo)).collect() })
 }
 
-fn open<'a>(namespaces: &Namespaces, probe: &'a Udp, clock: Clock) -> Result<Vec<Flow<'a>>, String> {
+fn open<'a>(
+    namespaces: &Namespaces,
+    probe: &'a Udp,
+    clock: Clock,
+    others: &dyn Lockstep,
+) -> Result<Vec<Flow<'a>>, String> {
     let count = probe.streams.len();
     let flow = |stream: &'a Stream| {
         let room = (stream.packets as usize + 64).saturating_mul(stream.packet_bytes + BUFFER_OVERHEAD_BYTES);
         let room = room.min(BUFFER_BYTES / count.clamp(1, 64)).max(1 << 18);
-        let (from, to) = (namespaces.udp_for_probes(&stream.from, room)?, namespaces.udp_for_probes(&stream.to, room)?);
-        let address = |socket: &UdpSocket| socket.local_addr().map_err(|error| format!("getsockname: {error}"));
+        let socket = |end: &Endpoint| -> Result<Option<UdpSocket>, String> {
+            others.here(end).then(|| namespaces.udp_for_probes(end, room)).transpose()
+        };
         let batch = match (stream.batch_packets, clock) {
             (0, Clock::Live) => BATCH_NS / stream.interval_ns,
             (0, Clock::Virtual) => 1,
@@ -122,10 +96,10 @@ fn open<'a>(namespaces: &Namespaces, probe: &'a Udp, clock: Clock) -> Result<Vec
         };
         Ok(Flow {
             stream,
-            from_address: address(&from)?,
-            to_address: address(&to)?,
-            from,
-            to,
+            from: socket(&stream.from)?,
+            to: socket(&stream.to)?,
+            from_address: SocketAddr::new(stream.from.address, 0),
+            to_address: SocketAddr::new(stream.to.address, 0),
             room_bytes: room,
             batch: batch.clamp(1, packets::MOST as u64),
             start_ns: 0,
@@ -136,28 +110,62 @@ fn open<'a>(namespaces: &Namespaces, probe: &'a Udp, clock: Clock) -> Result<Vec
             first_sent_ns: 0,
             last_sent_ns: 0,
             longest_gap_ns: 0,
-            arrivals: Vec::with_capacity(stream.packets as usize + 64),
-            seen: vec![false; stream.packets as usize],
+            arrivals: Vec::new(),
+            seen: Vec::new(),
         })
     };
     probe.streams.iter().map(flow).collect()
 }
 
-fn exchange(flows: &mut [Flow], probe: &Udp, clock: Clock, echo: bool) -> Result<(), String> {
+/// The ports of the sockets that are here; then those of all.
+fn agree(flows: &mut [Flow], others: &mut dyn Lockstep) -> Result<(i64, u32), String> {
+    let port = |socket: &Option<UdpSocket>| -> Result<Option<u16>, String> {
+        let address = socket.as_ref().map(UdpSocket::local_addr).transpose();
+        Ok(address.map_err(|error| format!("getsockname: {error}"))?.map(|address| address.port()))
+    };
+    let mut own = Ports::default();
+    for flow in flows.iter() {
+        own.from.push(port(&flow.from)?);
+        own.to.push(port(&flow.to)?);
+    }
+    let begin = others.begin(own)?;
+    for (flow, (from, to)) in flows.iter_mut().zip(begin.ports.from.iter().zip(&begin.ports.to)) {
+        let told = |port: &Option<u16>| port.ok_or_else(|| format!("stream {:?}: an end is nowhere", flow.stream.name));
+        let (from, to) = (told(from)?, told(to)?);
+        flow.from_address.set_port(from);
+        flow.to_address.set_port(to);
+    }
+    Ok((begin.at_ns, begin.run))
+}
+
+fn exchange(
+    flows: &mut [Flow],
+    probe: &Udp,
+    clock: Clock,
+    echo: bool,
+    others: &mut dyn Lockstep,
+) -> Result<(), String> {
     let failed = |what: &'static str| move |error| format!("{what}: {error}");
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed("epoll_create"))?;
     for (index, flow) in flows.iter().enumerate() {
         // Even: the receiving end; odd: the sending end, which hears the answers.
         let event = |key| EpollEvent::new(EpollFlags::EPOLLIN, key);
-        epoll.add(flow.to.as_fd(), event(2 * index as u64)).map_err(failed("epoll_ctl"))?;
-        if echo {
-            epoll.add(flow.from.as_fd(), event(2 * index as u64 + 1)).map_err(failed("epoll_ctl"))?;
+        if let Some(to) = &flow.to {
+            epoll.add(to.as_fd(), event(2 * index as u64)).map_err(failed("epoll_ctl"))?;
+        }
+        if let Some(from) = flow.from.as_ref().filter(|_| echo) {
+            epoll.add(from.as_fd(), event(2 * index as u64 + 1)).map_err(failed("epoll_ctl"))?;
         }
     }
-    let run = real_ns() as u32;
+    for flow in flows.iter_mut().filter(|flow| flow.is_end(echo)) {
+        flow.arrivals.reserve(flow.stream.packets as usize + 64);
+        flow.seen = vec![false; flow.stream.packets as usize];
+    }
     let largest = flows.iter().map(|flow| flow.stream.payload_bytes()).max().unwrap_or(HEADER_BYTES);
     let (mut sender, mut receiver) = (Sender::new(largest), Receiver::new());
-    let begin = real_ns() + DRAIN_EVERY_NS;
+    let (agreed, run) = agree(flows, others)?;
+    // Told too late, we begin late, and have as long as everybody else.
+    let begin = agreed.max(real_ns()) + DRAIN_EVERY_NS;
     let drain_every = drain_every_ns(flows, clock);
     let mut due: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
     let count = flows.len() as u64;
@@ -166,10 +174,14 @@ fn exchange(flows: &mut [Flow], probe: &Udp, clock: Clock, echo: bool) -> Result
         let stagger = (u128::from(flow.stream.interval_ns) * index as u128 / u128::from(count)) as i64;
         flow.start_ns = begin + stagger + flow.stream.start_ns as i64;
         flow.give_up_ns = begin + flow.stream.longest_ns() as i64;
-        due.push(Reverse((flow.start_ns, index)));
+        if flow.from.is_some() {
+            due.push(Reverse((flow.start_ns, index)));
+        }
     }
-    let mut missing: u64 = flows.iter().map(|flow| flow.stream.packets).sum();
-    let mut end = i64::MAX;
+    let mut missing: u64 = flows.iter().filter(|flow| flow.is_end(echo)).map(|flow| flow.stream.packets).sum();
+    // Who answers another machine's packets cannot know that it has answered the last one.
+    let answers = echo && flows.iter().any(|flow| flow.to.is_some() && flow.from.is_none());
+    let (mut told, mut end) = (false, i64::MAX);
     let mut drain_at = begin;
     let mut events = vec![EpollEvent::empty(); 256];
     loop {
@@ -179,9 +191,15 @@ fn exchange(flows: &mut [Flow], probe: &Udp, clock: Clock, echo: bool) -> Result
                 due.pop();
                 if let Some(next) = flows[index].send(&mut sender, clock, run, index as u32, now) {
                     due.push(Reverse((next, index)));
-                } else if due.is_empty() {
-                    end = real_ns() + probe.drain_ns as i64;
                 }
+            }
+        }
+        if due.is_empty() && end == i64::MAX {
+            if !std::mem::replace(&mut told, true) {
+                others.sent()?;
+            }
+            if others.all_sent()? {
+                end = real_ns() + probe.drain_ns as i64;
             }
         }
         if now >= drain_at || now >= end {
@@ -200,7 +218,7 @@ fn exchange(flows: &mut [Flow], probe: &Udp, clock: Clock, echo: bool) -> Result
             drain_at = real_ns() + drain_every;
         }
         // All sent and each here once: what may still come are copies.
-        if now >= end || (missing == 0 && due.is_empty()) {
+        if now >= end || (missing == 0 && due.is_empty() && !answers) {
             return Ok(());
         }
         let next = due.peek().map_or(end, |&Reverse((when, _))| when);
@@ -259,7 +277,8 @@ impl Flow<'_> {
         let header = Header { run, index, sequence: self.offered, sent_ns: 0, forward_ns: 0 };
         let payload = self.stream.payload_bytes();
         let still = (clock == Clock::Virtual).then_some(now);
-        match sender.send(&self.from, self.to_address, payload, header, count as usize, still) {
+        let from = self.from.as_ref().expect("only those that are here are ever due");
+        match sender.send(from, self.to_address, payload, header, count as usize, still) {
             Ok((sent, at)) => {
                 if self.first_sent_ns == 0 {
                     self.first_sent_ns = at;
@@ -281,9 +300,10 @@ impl Flow<'_> {
 
     /// Reads all that waits; returns how many different packets came to the end of their way.
     fn receive(&mut self, receiver: &mut Receiver, key: (u32, u32), echo: bool, answers: bool) -> Result<u64, String> {
-        let socket = if answers { &self.from } else { &self.to };
+        let Some(socket) = (if answers { &self.from } else { &self.to }) else { return Ok(0) };
         let (arrivals, seen, mut new) = (&mut self.arrivals, &mut self.seen, 0);
-        let (offered, back, payload_bytes) = (self.offered, self.from_address, self.stream.payload_bytes());
+        let offered = if self.from.is_some() { self.offered } else { self.stream.packets };
+        let (back, payload_bytes) = (self.from_address, self.stream.payload_bytes());
         receiver.drain(socket, |header, at_ns, _| {
             if (header.run, header.index) != key || header.sequence >= offered {
                 return;
@@ -303,44 +323,25 @@ impl Flow<'_> {
         Ok(new)
     }
 
-    /// Of its own packets, and of those that share its link, as they arrived one after the other.
-    fn steady(&self, all: &[Flow]) -> Option<Steady> {
-        let stream = self.stream;
-        if stream.shares_with.is_some() {
-            return None;
-        }
-        let (skip_ns, packet_bytes) = (stream.skip_ns, stream.packet_bytes as u64);
-        let others: Vec<_> = all.iter().filter(|flow| flow.stream.shares_with.as_ref() == Some(&stream.name)).collect();
-        if others.is_empty() {
-            return stats::steady(&self.arrivals, skip_ns, packet_bytes);
-        }
-        let mut arrivals = self.arrivals.clone();
-        others.iter().for_each(|flow| arrivals.extend(&flow.arrivals));
-        arrivals.sort_by_key(|arrival| arrival.at_ns);
-        stats::steady(&arrivals, skip_ns, packet_bytes)
+    /// Whether its packets, or the answers to them, come to the end of their way here.
+    fn is_end(&self, echo: bool) -> bool {
+        if echo { &self.from } else { &self.to }.is_some()
     }
 
-    fn measured(self, probe: &Udp, steady: Option<Steady>) -> StreamMeasured {
-        let delays: Vec<i64> = self.arrivals.iter().map(|arrival| arrival.delay_ns).collect();
-        let sent = self.offered - self.refused;
-        StreamMeasured {
-            name: self.stream.name.clone(),
-            packet_bytes: self.stream.packet_bytes,
-            sent_packets: sent,
-            refused_packets: self.refused,
-            unsent_packets: self.stream.packets - self.offered,
-            refused_why: self.refused_why.map(|error| error.to_string()),
-            sending_ns: (self.last_sent_ns - self.first_sent_ns) as u64,
-            longest_sender_gap_ns: self.longest_gap_ns,
-            counts: stats::counts(&self.arrivals, self.offered, sent),
-            socket_drops_packets: dropped_packets(&self.to) + dropped_packets(&self.from),
-            jitter_ns: stats::jitter_ns(&self.arrivals),
-            steady,
-            arrived_series_packets: stats::series(&self.arrivals, probe.series_ns),
-            delay: stats::percentiles(delays.clone()),
-            delays_ns: self.stream.raw.then_some(delays),
-            spacings_ns: self.stream.raw.then(|| stats::spacings_ns(&self.arrivals)),
-            loss_runs: stats::loss_runs(&self.arrivals),
+    fn half(self, echo: bool) -> half::Stream {
+        let (is_end, drops) =
+            (self.is_end(echo), |socket: &Option<UdpSocket>| socket.as_ref().map_or(0, dropped_packets));
+        half::Stream {
+            socket_drops_packets: drops(&self.to) + drops(&self.from),
+            sent: self.from.is_some().then_some(Sent {
+                offered: self.offered,
+                refused: self.refused,
+                refused_why: self.refused_why.map(|error| error.to_string()),
+                first_ns: self.first_sent_ns,
+                last_ns: self.last_sent_ns,
+                longest_gap_ns: self.longest_gap_ns,
+            }),
+            arrivals: is_end.then_some(self.arrivals),
         }
     }
 }

@@ -14,7 +14,7 @@ from labs.importing.tc import branches
 from labs.importing.tc.branches import Branch
 from labs.importing.tc.netem import Netem
 from labs.importing.tc.tree import Card, Filter, Handle, cards
-from labs.units import Buffer, Rate, Size, bytes_in
+from labs.units import Buffer, Duration, Rate, Size, bytes_in
 
 FRAMING = ("header", "tc counts a packet with its Ethernet header")
 FULL_FRAME = Size.parse("1514B")
@@ -94,6 +94,12 @@ def _way(branch: Branch, line_rate: Rate, findings: Findings) -> Way:
     _buffer(way, branch, rate, findings)
     if held is not None and held.queue is not None:
         way.put("queue", held.queue, f"line {held.command.line}")
+        if held.bandwidth is not None and held.bandwidth != rate:
+            why = (
+                f"tells red how fast its average sinks in an empty queue (10Mbit if absent), which is the link's "
+                f"{rate} in a description: write bandwidth {rate.bps}bit"
+            )
+            findings.cannot(held.command.line, f"bandwidth {held.bandwidth}", why, "take the link's rate")
     if netem is not None:
         _impairments(way, netem, findings)
     return way
@@ -156,11 +162,25 @@ def _left(netem: Netem, rate: Rate, shaped: bool, findings: Findings, *, behind_
     return max(1, netem.limit)
 
 
+def _pareto(netem: Netem, findings: Findings) -> tuple[Duration, Duration]:
+    """A description's delay and jitter of the same tail.
+
+    netem/pareto.c of iproute2 has 4/3 (U^(-1/3) - 3/2) jitter around the delay: the mean is the delay, the standard
+    deviation 2/sqrt(3) jitter. A description's begins at delay - jitter, and its standard deviation is jitter.
+    """
+    jitter = round(netem.jitter.ns * 2 / 3**0.5)
+    if jitter:
+        why = "netem's pareto has another mean and spread than a description's: delay and jitter are"
+        findings.note(netem.command.line, f"{why} written so that the tail is the same, which netem cuts at 4 jitter")
+    return Duration(netem.delay.ns + jitter - round(netem.jitter.ns * 2 / 3)), Duration(jitter)
+
+
 def _impairments(way: Way, netem: Netem, findings: Findings) -> None:
     where = f"line {netem.command.line}"
-    way.put("delay", netem.delay, where)
-    if netem.jitter.ns:
-        way.put("jitter", netem.jitter, where)
+    delay, jitter = _pareto(netem, findings) if netem.distribution == "pareto" else (netem.delay, netem.jitter)
+    way.put("delay", delay, where)
+    if jitter.ns:
+        way.put("jitter", jitter, where)
         plain = "without distribution netem's jitter is uniform, whatever tc-netem(8) says"
         way.put("distribution", netem.distribution, where if netem.distribution != "uniform" else plain)
         if netem.rate is None:

@@ -82,6 +82,9 @@ def _of(qdisc: Qdisc, card: Card, findings: Findings, level: int) -> Iterator[Br
         case "prio":
             yield from _prio(qdisc, card, findings, level)
         case kind:
+            if child is not None:
+                why = f"is below {kind} of line {command.line}, whose packets wait in one queue: leave it out"
+                raise findings.error(child.command.line, child.command.text, why)
             yield Branch(None, command.line, held=shapers.queue(command, kind, qdisc.options, findings))
 
 

@@ -1,6 +1,7 @@
 """Token buckets and queues of tc: tbf, classes of HTB, and the queues below them.
 
-See tc-tbf(8), tc-htb(8), tc-pfifo(8), tc-codel(8), tc-fq_codel(8), tc-pie(8), tc-sfq(8) and net/sched of Linux.
+See tc-tbf(8), tc-htb(8), tc-pfifo(8), tc-codel(8), tc-fq_codel(8), tc-pie(8), tc-red(8), tc-sfq(8) and net/sched of
+Linux.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from labs.importing.legs import CARD_PACKETS, Setting
 from labs.importing.script import Command
 from labs.importing.tc.tree import Class
 from labs.units import Buffer, Duration, Rate, Size
-from labs.units.tools import tbf_limit, tc_rate, tc_size, tc_time
+from labs.units.tools import tbf_limit, tc_probability, tc_rate, tc_size, tc_time
 
 ONE_PACKET = Size.parse("2000B")
 """A bucket up to this holds one packet of 1514 bytes and never two: it is no burst."""
@@ -35,12 +36,16 @@ class Shaper:
 
 @dataclass(slots=True)
 class Held:
-    """A queue: its buffer and discipline, with the words they come from."""
+    """A queue: its buffer and discipline, with the words they come from.
+
+    `bandwidth`: of RED, the rate by which its average sinks while the queue is empty.
+    """
 
     command: Command
     buffer: Buffer
     queue: Setting | None
     words: str
+    bandwidth: Rate | None = None
 
 
 def pairs(words: Sequence[str], flags: Sequence[str], command: Command, findings: Findings) -> dict[str, str]:
@@ -243,6 +248,78 @@ def _pie(command: Command, options: Sequence[str], findings: Findings) -> Held:
     return Held(command, _limited(command, given, 1000), {"pie": words}, "pie")
 
 
+RED_BANDWIDTH = "10Mbit"
+"""What tc takes where `bandwidth` is absent."""
+MOST_RED_WEIGHT = 20
+
+
+def _red(command: Command, options: Sequence[str], findings: Findings) -> Held:
+    """Defaults are those of tc (tc-red(8), Floyd's recommendations); the weight is worked out as it does."""
+    flags = ("ecn", "harddrop", "nodrop", "adaptive")
+    given = pairs(options, flags, command, findings)
+    known = ("limit", "min", "max", "avpkt", "burst", "probability", "bandwidth", *flags)
+    _unknown(given, known, command, findings)
+    for key in ("limit", "avpkt"):
+        if key not in given:
+            raise findings.error(command.line, command.text, f"red needs {key}: write it")
+    read = {key: findings.read(command, key, tc_size, given.get(key, "0")).bytes for key in known[:4]}
+    for key, size in read.items():
+        if size >= 1 << 32:
+            raise findings.error(command.line, f"{key} {given[key]}", "is more than tc takes: write less than 4 GiB")
+    limit, average = read["limit"], read["avpkt"]
+    most = read["max"] or read["min"] * 3 or limit // 4
+    least = read["min"] or most // 3
+    if not average or not limit or not 0 < least < most:
+        why = f"min is {least} B and max {most} B there: write limit, avpkt and a min below max"
+        raise findings.error(command.line, command.text, why)
+    weight = _red_weight(command, given, least, most, average, findings)
+    if "adaptive" in given:
+        why = "moves max_p by itself, which has no word in a description"
+        findings.cannot(command.line, "adaptive", why, "hold max_p where it starts")
+    if "nodrop" in given:
+        findings.cannot(command.line, "nodrop", "keeps what cannot be marked, which has no word in a description")
+    if "ecn" in given and "harddrop" not in given:
+        findings.note(command.line, "ecn without harddrop marks above max too; here what is above max is dropped")
+    findings.note(
+        command.line,
+        f"tc's red drops or marks all above max; a description's is gentle: from max to 2 max its share grows to 1. "
+        f"Its average sinks in an empty queue by a step for each packet that could pass, not for each {average} B",
+    )
+    words: dict[str, Setting] = {
+        "min": f"{least}B",
+        "max": f"{most}B",
+        "max_p": str(findings.read(command, "probability", tc_probability, given.get("probability", "0.02"))),
+        "weight": str(weight),
+        "ecn": _word("ecn" in given),
+    }
+    bandwidth = findings.read(command, "bandwidth", tc_rate, given.get("bandwidth", RED_BANDWIDTH))
+    return Held(command, Buffer("bytes", limit), {"red": words}, "red", bandwidth)
+
+
+def _red_weight(
+    command: Command, given: dict[str, str], least: int, most: int, average: int, findings: Findings
+) -> int:
+    """The n of the average's 2^-n by which `burst` packets reach min (tc_red_eval_ewma of iproute2)."""
+    text = given.get("burst", str((2 * least + most) // (3 * average)))
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise findings.error(command.line, f"burst {text}", 'is no number of packets: write one, like "55"')
+    burst = int(text)
+    wanted = burst + 1 - least / average
+    if wanted < 1:
+        raise findings.error(
+            command.line, command.text, f'tc refuses burst {text} as too small: write "burst {1 + least // average}"'
+        )
+    for number in range(1, 32):
+        share = 2.0**-number
+        if wanted <= (1 - (1 - share) ** burst) / share:
+            if number > MOST_RED_WEIGHT or max(least, most).bit_length() + number > 32:
+                break
+            return number
+    raise findings.error(
+        command.line, command.text, f"burst {text} is more than a description has: write a smaller one"
+    )
+
+
 def _sfq(command: Command, options: Sequence[str], findings: Findings) -> Held:
     given = pairs(options, ("headdrop", "ecn", "harddrop"), command, findings)
     known = ("limit", "perturb", "quantum")
@@ -268,5 +345,6 @@ QUEUES: dict[str, Callable[[Command, Sequence[str], Findings], Held]] = {
     "codel": _codel,
     "fq_codel": _fq_codel,
     "pie": _pie,
+    "red": _red,
     "sfq": _sfq,
 }

@@ -12,7 +12,7 @@ use ewan_system::{namespace, netlink::requests};
 use nix::net::if_::if_nametoindex;
 use serde_json::json;
 
-use crate::plan::{Backend, Link, Plan};
+use crate::plan::{Backend, End, Link, Plan, Tunnel};
 use crate::{converge, exec, links};
 
 const DOWN: &str = "down.json";
@@ -58,9 +58,29 @@ pub fn set(plan: &Plan, state: &Path, link: &Link, up: bool) -> Result<(), Strin
     written.map_err(|error| format!("{}: {error}", file.display()))
 }
 
+/// The other end of a link whose emulator is on another machine: a tunnel does not tell of a carrier that is gone there.
+fn set_far(plan: &Plan, tunnel: &Tunnel, up: bool) -> Result<(), String> {
+    let End { node, interface } = &tunnel.end;
+    let end = || -> Result<(), String> {
+        namespace::enter(exec::namespace_of(plan, node)?)?;
+        let index = if_nametoindex(interface.as_str()).map_err(|error| format!("interface {interface}: {error}"))?;
+        let mut batch = Batch::default();
+        let what = format!("{node}:{interface}: {} its carrier", if up { "giving back" } else { "taking away" });
+        requests::protocol_down(&mut batch, index, !up, what);
+        Ok(Socket::open()?.run(batch)?)
+    };
+    let done = std::thread::scope(|scope| scope.spawn(end).join().expect("no thread panicked"));
+    done.map_err(|error| format!("link {}: {error}", tunnel.link))
+}
+
 /// Sets a link's ports and prints how the routes followed.
 pub fn run(state: &Path, link: &str, up: bool, longest: Duration) -> Result<(), String> {
     let plan = crate::plan::read(&state.join("plan.json"))?;
+    if plan.links.iter().all(|known| known.name != link) {
+        if let Some(tunnel) = plan.tunnels.iter().find(|tunnel| tunnel.link == link) {
+            return set_far(&plan, tunnel, up);
+        }
+    }
     let (number, _) = links::find(&plan, link, "forward")?;
     let found = &plan.links[number];
     let recovery = converge::recover(&plan, link, longest, &|| false, || set(&plan, state, found, up))?;

@@ -367,7 +367,7 @@ mod tests {
         assert!(alone.ends_with("no wire of the plan ends here"), "{alone}");
         let tunnel = |end: End, vni| {
             let (local, remote) = ("192.0.2.1".into(), "192.0.2.2".into());
-            Tunnel { link: core.name.clone(), end, vni, local, remote, port: 4789 }
+            Tunnel { link: core.name.clone(), end, vni, local, remote, port: 4789, forward_ns: 0, backward_ns: 0 }
         };
         plan.tunnels = vec![tunnel(wire.a.clone(), 7), tunnel(wire.b.clone(), 8)];
         let layout = Layout::of(&plan).map_err(|why| panic!("{why}")).expect("a layout");

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod apply;
-mod ask;
 mod batch;
 mod capture;
 mod cards;
@@ -38,10 +37,13 @@ mod plan_properties;
 mod process;
 mod qdisc;
 mod ready;
+mod relay;
 mod services;
 mod stretch;
 mod tunnels;
 mod vlans;
+
+use plan::{End, Tunnel};
 
 #[derive(Parser)]
 #[command(name = "ewan-node", version, about)]
@@ -113,7 +115,14 @@ enum Command {
         netns: Vec<String>,
     },
     /// Send and receive probes between namespaces: a request on standard input, its answer on standard output
-    Probe,
+    Probe {
+        /// Only the ends that are here, in step with the processes of other machines: orders and answers, a line each
+        #[arg(long)]
+        joint: bool,
+        /// Put together what those processes saw of a probe
+        #[arg(long, conflicts_with = "joint")]
+        merge: bool,
+    },
     /// Send and receive the traffic of a request: flows of many kinds, each at its time
     Traffic {
         /// The request
@@ -158,6 +167,28 @@ enum Command {
         state: PathBuf,
         #[arg(long, default_value_t = 120)]
         longest_s: u64,
+    },
+    /// Tell the routes of all nodes of a machine's share of a lab, as JSON
+    #[command(hide = true)]
+    Routes {
+        /// The share's state directory
+        #[arg(long)]
+        state: PathBuf,
+    },
+    /// Say which pairs of hosts the routes of a whole lab carry: those that its machines told of on standard input
+    #[command(hide = true)]
+    Reach {
+        /// The plan of the whole lab
+        #[arg(long)]
+        plan: PathBuf,
+    },
+    /// Hand requests to the spinners of a machine's share of a lab: a line each on standard input, their answers on
+    /// standard output
+    #[command(hide = true)]
+    Relay {
+        /// The share's state directory
+        #[arg(long)]
+        state: PathBuf,
     },
     /// Take a link down or bring it up, wait until the routes have followed, and print how long that took
     Carrier {
@@ -206,9 +237,6 @@ enum Command {
         #[arg(long)]
         pid_file: PathBuf,
     },
-    /// Ask who listens at a Unix socket one thing: a line on standard input, the answer on standard output
-    #[command(hide = true)]
-    Ask { socket: PathBuf },
     /// Switch the offloads of a lab's interfaces on, which are off in every lab, or off again
     #[command(hide = true)]
     Offloads {
@@ -227,6 +255,14 @@ enum Command {
     /// Say what a lab's cards say of themselves: its plan on standard input, JSON on standard output
     #[command(hide = true)]
     Cards,
+    /// Say what came out of a link's device, as the cards behind it count: JSON on standard output
+    #[command(hide = true)]
+    Came {
+        /// The lab's state directory
+        #[arg(long)]
+        state: PathBuf,
+        link: String,
+    },
     /// Measure what a tunnel between two machines does to packets, before a lab is made over it: a request on standard
     /// input; needs root
     Stretch {
@@ -295,9 +331,10 @@ fn run(command: Command) -> Result<(), String> {
             let config = spinner_config(&plan, &file, &state, spinner, &netns)?;
             Ok(ewan_emulator::datapath::run(config)?)
         }
-        Command::Probe => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
+        Command::Probe { joint: true, .. } => ewan_generator::probe::joint(std::io::stdin(), std::io::stdout()),
+        Command::Probe { merge: true, .. } => ewan_generator::probe::merge(std::io::stdin(), std::io::stdout()),
+        Command::Probe { .. } => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
-        Command::Ask { socket } => ask::run(&socket, std::io::stdin().lock(), std::io::stdout().lock()),
         Command::Batch { state, program, out } => batch::run(&state, &program, &out),
         Command::Capture(request) => capture::run(&request),
         Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
@@ -305,6 +342,9 @@ fn run(command: Command) -> Result<(), String> {
         Command::Carrier { state, link, up, down: _, longest_s } => {
             carrier::run(&state, &link, up, std::time::Duration::from_secs(longest_s))
         }
+        Command::Routes { state } => converge::tell(&state, std::io::stdout()),
+        Command::Reach { plan } => converge::judge(&plan, std::io::stdin(), std::io::stdout()),
+        Command::Relay { state } => relay::run(&state, std::io::stdin().lock(), std::io::stdout()),
         Command::Init { rest: _ } => init::run(),
         Command::Launch { command } => Err(process::launch(&command)),
         Command::Ready { lab, node, patience_s } => ready::run(&lab, &node, std::time::Duration::from_secs(patience_s)),
@@ -315,6 +355,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
         Command::Cards => cards::tell(std::io::stdin(), std::io::stdout()),
+        Command::Came { state, link } => device::tell(&state, &link, std::io::stdout()),
         Command::LeftOn => ethtool::tell(std::io::stdin(), std::io::stdout()),
         Command::Stretch { role } => stretch::run(role, std::io::stdin(), std::io::stdout()),
         Command::Timers { seconds, link_cpu, host_cpus } => {
@@ -361,9 +402,10 @@ fn spinner_config(
             netns: given.map_or_else(|| plan.netns_path(&link.node), |(_, path)| path.into()),
             port_a: link.port_a.clone(),
             port_b: link.port_b.clone(),
-            mtu: plan.mtu(&link.a)?,
+            mtu: plan.mtu(&End { node: link.node.clone(), interface: link.port_a.clone() })?,
             forward: link.forward.clone(),
             backward: link.backward.clone(),
+            elsewhere_ns: plan.tunnels.iter().find(|tunnel| tunnel.link == link.name).map_or([0; 2], Tunnel::takes_ns),
         })
     });
     Ok(ewan_emulator::datapath::SpinnerConfig {

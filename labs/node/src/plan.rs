@@ -52,6 +52,16 @@ pub struct Tunnel {
     pub remote: String,
     /// UDP, at both.
     pub port: u16,
+    /// How long the tunnel itself takes in each direction of the link: so much less its emulator delays.
+    pub forward_ns: u64,
+    pub backward_ns: u64,
+}
+
+impl Tunnel {
+    /// By heading.
+    pub fn takes_ns(&self) -> [u64; 2] {
+        [self.forward_ns, self.backward_ns]
+    }
 }
 
 /// An interface of a node that is a network card of the host.

@@ -13,11 +13,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from labs.plan import Containers, Plan
 from labs.runtime import clab, containers
+from labs.runtime import container_engine as engines
 from labs.runtime.base import LabError
 from labs.runtime.containerlab import ContainerlabRuntime
 from labs.runtime.live import LiveRuntime
@@ -167,6 +169,25 @@ def test_a_port_that_is_taken(
     assert said.startswith(f"port {port} is taken, and prometheus of lab {LAB} is published there")
 
 
+@pytest.mark.parametrize(("kind", "taken"), [(socket.SOCK_DGRAM, True), (socket.SOCK_STREAM, False)])
+def test_a_port_of_udp_is_taken_by_udp_alone(
+    runtime: ContainerlabRuntime, fakes: Fakes, state: Path, kind: socket.SocketKind, taken: bool
+) -> None:
+    with socket.socket(socket.AF_INET, kind) as other:
+        other.bind(("127.0.0.1", 0))
+        if kind == socket.SOCK_STREAM:
+            other.listen()
+        port = other.getsockname()[1]
+        text = f"topology: {{nodes: {{a: {{ports: ['127.0.0.1:{port}:53/udp']}}}}}}"
+        engine = engines.find()
+        manifest: dict[str, Any] = {"lab": LAB, "containers": [], "networks": [], "topology": "x"}
+        if not taken:
+            containers.check_free(engine, manifest, text)
+            return
+        with pytest.raises(LabError, match=f"UDP port {port} is taken, .*ss -lunp 'sport = :{port}'"):
+            containers.check_free(engine, manifest, text)
+
+
 def test_bridges_of_the_host(runtime: ContainerlabRuntime, state: Path) -> None:
     plan = replace(small(LAB), containers=Containers(ovs_bridge=True))
     assert "are made by hand" in refusal(runtime, state, plan)
@@ -237,6 +258,7 @@ def test_down_removes_what_was_made_of_its_own_file_only(
 UP = """
 import sys
 from pathlib import Path
+from typing import Any
 from labs.runtime import clab
 from labs.runtime.containerlab import ContainerlabRuntime
 from labs.runtime.tests.lab import BINARY, small
@@ -320,5 +342,9 @@ def test_the_last_meaningful_line(lines: list[str], means: str) -> None:
 
 
 def test_ports_that_a_file_publishes() -> None:
-    text = "topology: {nodes: {a: {ports: ['127.0.0.1:9090:90', '3000:3000/tcp', '80']}, b: {}}}"
-    assert list(containers.published(text)) == [("a", "127.0.0.1", 9090), ("a", "", 3000)]
+    text = "topology: {nodes: {a: {ports: ['127.0.0.1:9090:90', '3000:3000/tcp', '53:53/udp', '80']}, b: {}}}"
+    assert list(containers.published(text)) == [
+        ("a", "127.0.0.1", 9090, "tcp"),
+        ("a", "", 3000, "tcp"),
+        ("a", "", 53, "udp"),
+    ]

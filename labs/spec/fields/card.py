@@ -60,3 +60,10 @@ def named(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return {f"{EXTERNAL}{number}": each for number, each in enumerate(value, 1)}
     return value
+
+
+def written(value: Any) -> dict[str, tuple[int, ...]]:
+    """Where ends that `named` gave a name were written in `external:`, by that name."""
+    if isinstance(value, (list, tuple)):
+        return {name: (number,) for number, name in enumerate(named(value))}
+    return {EXTERNAL: ()} if named(value) is not value else {}

@@ -6,6 +6,7 @@ pub mod error;
 pub mod fault;
 pub mod namespace;
 pub mod netlink;
+pub mod packet;
 pub mod process;
 pub mod schedule;
 pub mod signals;

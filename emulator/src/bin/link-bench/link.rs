@@ -91,6 +91,7 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
             mtu: mtu.parse().map_err(|error| format!("{mtu}: {error}"))?,
             forward: direction.clone(),
             backward: direction,
+            elsewhere_ns: [0; 2],
         }],
     };
     Ok(run(config)?)

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ewan_emulator::datapath::packet::AfPacket;
 use ewan_emulator::datapath::port::Port;
+use ewan_system::packet::PACKET_QDISC_BYPASS;
 use ewan_system::schedule::{keep_to, set_realtime};
 use ewan_system::socket::{self, interface_index, require_option, PacketAddress};
 use ewan_system::Context;
@@ -52,7 +53,7 @@ pub fn send(net: &Net, load: &Load) -> Result<Sent, String> {
         }
         let socket = socket::packet().attempting(|| "blaster")?;
         if load.bypass {
-            require_option(&socket, libc::SOL_PACKET, 20, &1i32, "PACKET_QDISC_BYPASS")?;
+            require_option(&socket, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32, "PACKET_QDISC_BYPASS")?;
         }
         require_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(64i32 << 20), "SO_SNDBUFFORCE")?;
         let address = PacketAddress::new(interface_index("eth0")?, 0);

@@ -127,7 +127,7 @@ impl Bench {
                 let fake = Fake { left, staged: 0, frame: vec![0; 1000], told: told.clone() };
                 let facts = fake.facts();
                 ports.push(Box::new(fake));
-                directions.push((direction.clone(), Arena::new(200_000, 64 << 20, 1514, 0).unwrap()));
+                directions.push((direction.clone(), 0, Arena::new(200_000, 64 << 20, 1514, 0).unwrap()));
                 facts
             });
             links.push(Link {

@@ -11,6 +11,10 @@ use std::path::PathBuf;
 
 use ewan_emulator::model::frame::{put_tag_back, ADDRESSES, TAG};
 use ewan_system::namespace;
+use ewan_system::packet::{
+    AuxiliaryData, Statistics, ETH_P_ALL, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING, PACKET_STATISTICS,
+    TP_STATUS_VLAN_TPID_VALID, TP_STATUS_VLAN_VALID,
+};
 use ewan_system::socket::{self, require_option, FilterInstruction, PacketAddress};
 use ewan_system::{Context, Result};
 use nix::cmsg_space;
@@ -18,17 +22,10 @@ use nix::errno::Errno;
 use nix::sys::socket::{recvmsg, ControlMessageOwned, LinkAddr, MsgFlags};
 use nix::sys::time::TimeSpec;
 use serde::Deserialize;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
 use super::pcapng::{self, Counts};
 
-const ETH_P_ALL: u16 = 3;
-// linux/if_packet.h
-const PACKET_STATISTICS: i32 = 6;
-const PACKET_AUXDATA: i32 = 8;
-const PACKET_IGNORE_OUTGOING: i32 = 23;
-const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
-const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 /// What waits for a turn: at 10 Gbit/s of full packets, 25 MB in 20 ms.
 const WAITING_BYTES: i32 = 64 << 20;
 /// Packets of one interface in a turn; more would keep a signal waiting.
@@ -56,27 +53,6 @@ pub struct Place {
     pub netns: Option<PathBuf>,
     pub interface: String,
     pub packets: Which,
-}
-
-/// struct tpacket_stats
-#[repr(C)]
-#[derive(FromBytes, IntoBytes)]
-struct Statistics {
-    packets: u32,
-    drops: u32,
-}
-
-/// struct tpacket_auxdata
-#[repr(C)]
-#[derive(FromBytes)]
-struct AuxiliaryData {
-    status: u32,
-    len: u32,
-    snaplen: u32,
-    mac: u16,
-    net: u16,
-    vlan_tci: u16,
-    vlan_tpid: u16,
 }
 
 /// A packet as it came: `bytes` are the first ones, `length` is how many it has.

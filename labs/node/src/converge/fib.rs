@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ewan_system::netlink::{attributes, u32_at, u32_of, Socket};
+use serde::{Deserialize, Serialize};
 
 const IFF_LOWER_UP: u32 = 0x1_0000;
 const RTNH_F_DEAD: u32 = 1;
@@ -24,7 +25,8 @@ type Prefix = (bool, u8, u128);
 /// Metric, interface, gateway.
 type Target = (u32, u32, Option<IpAddr>);
 
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Told", into = "Told")]
 pub struct Fib {
     /// By index: name, and whether frames can leave.
     interfaces: HashMap<u32, (String, bool)>,
@@ -106,6 +108,38 @@ impl Fib {
     }
 }
 
+/// The same from one machine to another.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    /// Index, name, whether frames can leave.
+    interfaces: Vec<(u32, String, bool)>,
+    /// Destination, its length, metric, index, gateway.
+    routes: Vec<(IpAddr, u8, u32, u32, Option<IpAddr>)>,
+}
+
+impl From<Fib> for Told {
+    fn from(fib: Fib) -> Self {
+        let interfaces = fib.interfaces.into_iter().map(|(index, (name, carries))| (index, name, carries));
+        let route = |((v6, length, to), (metric, out, via)): (Prefix, Target)| {
+            let to = if v6 { Ipv6Addr::from(to).into() } else { Ipv4Addr::from(to as u32).into() };
+            (to, length, metric, out, via)
+        };
+        Told { interfaces: interfaces.collect(), routes: fib.routes.into_iter().map(route).collect() }
+    }
+}
+
+impl From<Told> for Fib {
+    fn from(told: Told) -> Self {
+        let mut fib = Fib::default();
+        fib.interfaces.extend(told.interfaces.into_iter().map(|(index, name, carries)| (index, (name, carries))));
+        for (to, length, metric, out, via) in told.routes {
+            fib.routes.insert((to.is_ipv6(), length, bits(to)), (metric, out, via));
+            fib.lengths.insert((to.is_ipv6(), length));
+        }
+        fib
+    }
+}
+
 fn address(value: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(value).ok().map(|octets| IpAddr::from(Ipv4Addr::from(octets)));
     v4.or_else(|| <[u8; 16]>::try_from(value).ok().map(|octets| IpAddr::from(Ipv6Addr::from(octets))))
@@ -163,6 +197,17 @@ pub mod tests {
         assert_eq!(hop(&fib, "192.0.2.1"), Some(("eth0".into(), Some("10.0.0.1".into()))));
         assert_eq!(hop(&fib, "fd00::7"), Some(("eth1".into(), Some("fe80::1".into()))));
         assert_eq!(hop(&fib, "fd01::7"), None);
+    }
+
+    #[test]
+    fn another_machine_is_told_all_of_it() {
+        let routes = [("10.1.0.0", 16, "eth1", Some("10.0.0.5")), ("fd00::", 64, "eth1", Some("fe80::1"))];
+        let text = serde_json::to_string(&fib(&[("eth0", false), ("eth1", true)], &routes)).expect("JSON");
+        let told: Fib = serde_json::from_str(&text).expect("what was told");
+        assert_eq!(hop(&told, "10.1.9.9"), Some(("eth1".into(), Some("10.0.0.5".into()))));
+        assert_eq!(hop(&told, "fd00::7"), Some(("eth1".into(), Some("fe80::1".into()))));
+        assert_eq!(hop(&told, "10.2.0.1"), None);
+        assert!(told.carries("eth1") && !told.carries("eth0"));
     }
 
     #[test]

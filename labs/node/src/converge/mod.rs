@@ -9,11 +9,13 @@ mod fib;
 mod reach;
 mod sockets;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use ewan_timers::clock::monotonic_ns;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::plan::{Node, NodeKind, Plan, Routing};
 use crate::services;
@@ -226,6 +228,35 @@ fn started(plan: &Plan, state: &Path) -> Option<i64> {
     let routers = plan.nodes.iter().filter(|node| node.kind == NodeKind::Router);
     let files = routers.map(|node| services::directory(state, &node.name).join("started"));
     files.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).min()
+}
+
+/// The routes of all nodes of a machine's share, for who looks at the whole lab.
+pub fn tell(state: &Path, output: impl std::io::Write) -> Result<(), String> {
+    let plan = crate::plan::read(&state.join("plan.json"))?;
+    let watch = Watch::open(&plan)?;
+    let told: BTreeMap<_, _> = watch.map.nodes.iter().zip(watch.fibs).collect();
+    serde_json::to_writer(
+        output,
+        &json!({ "tables": told, "started_ns": started(&plan, state), "now_ns": monotonic_ns() }),
+    )
+    .map_err(|error| format!("writing the routes: {error}"))
+}
+
+/// What the routes that several machines told of make of the whole lab: a plan, and node → its routes, as JSON.
+pub fn judge(plan: &Path, mut input: impl std::io::Read, output: impl std::io::Write) -> Result<(), String> {
+    let plan = crate::plan::read(plan)?;
+    let mut text = String::new();
+    input.read_to_string(&mut text).map_err(|error| format!("routes: {error}"))?;
+    let mut told: BTreeMap<String, Fib> = serde_json::from_str(&text).map_err(|error| format!("routes: {error}"))?;
+    let map = Map::of(&plan)?;
+    let fibs = map.nodes.iter().map(|node| told.remove(node).ok_or_else(|| format!("routes: {node} is missing")));
+    let mut reach = map.reach(&fibs.collect::<Result<Vec<_>, _>>()?);
+    for pairs in [&mut reach.unreachable, &mut reach.cut_off, &mut reach.astray] {
+        pairs.truncate(MOST_PAIRS);
+    }
+    let Reach { unreachable, cut_off, astray } = reach;
+    serde_json::to_writer(output, &json!({ "unreachable": unreachable, "cut_off": cut_off, "astray": astray }))
+        .map_err(|error| format!("writing what the routes say: {error}"))
 }
 
 pub fn run(state: &Path, longest: Duration) -> Result<(), String> {

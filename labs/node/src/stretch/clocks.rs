@@ -6,10 +6,12 @@
 //! it is sent. So the offset was at most the delay there when the question left, and at least the delay back, with
 //! the sign changed, when the answer came. Clocks drift evenly over a few seconds, so the offset is a line below all of the
 //! former points and above all of the latter (as of Moon, Skelly and Towsley, "Estimation and Removal of Clock Skew from
-//! Network Delay Measurements", INFOCOM 1999). What all such lines leave open is the uncertainty: it holds however
-//! different the two ways are, and is at most about half of the smallest round trip.
+//! Network Delay Measurements", INFOCOM 1999). What all such lines leave open is the uncertainty: it holds however different
+//! the two ways are. Mostly it is half of the smallest round trip, and never more than all of it. The estimate is in the
+//! middle of what is left with the drift that is stated, so it is exact where the quickest packets took equally long each way.
 
 use ewan_generator::probe::stats;
+use serde::Serialize;
 
 /// One question and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +31,32 @@ impl Exchange {
     }
 }
 
+impl Compared {
+    /// The exchange with both delays as the clocks stood at `at_ns`: without the drift since, where one is seen.
+    pub fn without_drift(&self, exchange: &Exchange) -> Exchange {
+        let ppb = i128::from(self.drift_ppb.unwrap_or(0));
+        let drifted_ns = |at_ns: i64| (i128::from(at_ns - self.at_ns) * ppb / 1_000_000_000) as i64;
+        Exchange {
+            there_ns: exchange.there_ns - drifted_ns(exchange.sent_ns),
+            back_ns: exchange.back_ns + drifted_ns(exchange.received_ns),
+            ..*exchange
+        }
+    }
+}
+
 /// The other machine's clock beside ours.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// Theirs minus ours, when ours showed `at_ns`.
     pub offset_ns: i64,
+    #[serde(rename = "offset_at_ns")]
     pub at_ns: i64,
     /// The offset is not further from this, whatever the ways there and back are like.
+    #[serde(rename = "offset_uncertainty_ns")]
     pub uncertainty_ns: i64,
     /// Standard deviation of what single exchanges give, of each eight successive ones that with the smallest round
     /// trip (the clock filter of RFC 5905, section 10); None of fewer than two such.
+    #[serde(rename = "offset_scatter_ns")]
     pub scatter_ns: Option<i64>,
     /// Theirs gains so many ns a second on ours; None where the exchanges allow for both directions.
     pub drift_ppb: Option<i64>,
@@ -50,8 +68,9 @@ pub struct Compared {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unsteady;
 
-/// More than any clock that is not being set: chronyd(8) slews by up to 8.3 %.
-const MOST_DRIFT: f64 = 0.1;
+/// Each clock runs wrong by at most 500 ppm, and is slewed by as much (adjtimex(2)). One that is set faster is no clock to
+/// measure by.
+const MOST_DRIFT: f64 = 2e-3;
 const FILTER: usize = 8;
 /// Each step leaves two thirds of a range; this leaves less than 10⁻¹⁴ of it.
 const STEPS: usize = 80;

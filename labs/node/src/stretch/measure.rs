@@ -3,14 +3,15 @@
 
 use ewan_generator::clock::sleep_until_monotonic;
 use ewan_generator::packets::{Header, Receiver, Sender, HEADER_BYTES};
-use ewan_generator::probe::stats::{self, Arrival, Percentiles};
+use ewan_generator::probe::stats::{self, Arrival};
 use ewan_system::wait::readable;
 use ewan_timers::clock::monotonic_ns;
 use nix::errno::Errno;
-use serde::Serialize;
 
 use super::burst::{self, InOrder};
-use super::clocks::{self, Compared, Exchange};
+use super::came::{exchanges, took_ns, Back, Came};
+use super::clocks::{self, Exchange};
+use super::found::{Burst, Found, Spread};
 use super::request::{HEADERS_BYTES, LEAST_BYTES};
 use super::tunnel::End;
 use super::words::{Count, Word};
@@ -21,6 +22,7 @@ const SILENCE_NS: i64 = 10_000_000_000;
 const MS: i64 = 1_000_000;
 /// Between questions that are repeated until they are answered, with no round trip known.
 const AGAIN_NS: i64 = 100 * MS;
+const FEW: i64 = 2;
 /// What the other end may take to look, beyond a round trip.
 const LOOKS_NS: i64 = 50 * MS;
 /// Copies of a question of which one answer is enough: with a tenth of all packets lost each way, all are lost in one case of
@@ -30,87 +32,8 @@ const BETWEEN_COPIES_NS: i64 = MS;
 /// A burst has ended when for so long, beyond a round trip, nothing came.
 const PAUSE_NS: i64 = 300 * MS;
 const LONGEST_BURST_NS: i64 = 10_000 * MS;
-
-/// What `measure` prints. There: from this machine to the other; back: from it.
-#[derive(Debug, Serialize)]
-pub struct Found {
-    format: &'static str,
-    /// Of timed packets: from their being handed to this kernel until the other one had them and the same back, without the time
-    /// that the other end took to answer.
-    round_trip_ns: Spread,
-    /// One-way delays by both ends' clocks as they stand: the offset is in them.
-    there_ns: Spread,
-    back_ns: Spread,
-    #[serde(flatten)]
-    clocks: Clocks,
-    /// Timed packets that went, and those whose answers came.
-    sent: u64,
-    answered: u64,
-    lost_there: u64,
-    lost_back: u64,
-    reordered_there: u64,
-    reordered_back: u64,
-    duplicated_there: u64,
-    duplicated_back: u64,
-    /// Bits of UDP payload a second: of those packets of a burst, of the largest that pass, that came in order after the
-    /// first, by the time from the first to the last. None where no burst was asked for, or too little of it came.
-    rate_there_bps: Option<u64>,
-    rate_back_bps: Option<u64>,
-    burst_there: Burst,
-    burst_back: Burst,
-    /// The largest IP packet inside the tunnel that passes whole, up to the MTU that was asked for; both ways, and each.
-    mtu: usize,
-    mtu_there: usize,
-    mtu_back: usize,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Spread {
-    min: i64,
-    p50: i64,
-    p99: i64,
-    max: i64,
-}
-
-impl From<Percentiles> for Spread {
-    fn from(found: Percentiles) -> Self {
-        Self { min: found.min_ns, p50: found.p50_ns, p99: found.p99_ns, max: found.max_ns }
-    }
-}
-
-/// The other machine's CLOCK_REALTIME minus ours; see `clocks::Compared`.
-#[derive(Debug, Serialize)]
-struct Clocks {
-    offset_ns: i64,
-    /// When: by our CLOCK_REALTIME.
-    offset_at_ns: i64,
-    offset_uncertainty_ns: i64,
-    offset_scatter_ns: Option<i64>,
-    drift_ppb: Option<i64>,
-    drift_uncertainty_ppb: i64,
-}
-
-impl From<Compared> for Clocks {
-    fn from(found: Compared) -> Self {
-        Self {
-            offset_ns: found.offset_ns,
-            offset_at_ns: found.at_ns,
-            offset_uncertainty_ns: found.uncertainty_ns,
-            offset_scatter_ns: found.scatter_ns,
-            drift_ppb: found.drift_ppb,
-            drift_uncertainty_ppb: found.drift_uncertainty_ppb,
-        }
-    }
-}
-
-/// Packets of a burst: handed to the tunnel; different ones that came; those of them that came in order.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Burst {
-    packet_bytes: usize,
-    sent: u64,
-    arrived: u64,
-    in_order: u64,
-}
+/// Of a whole measurement; the other end answers for two minutes.
+const LONGEST_NS: i64 = 100_000 * MS;
 
 /// Errors: nobody answers, or no longer; a clock that is being set.
 pub fn all(end: &End, request: &Request) -> Result<Found, String> {
@@ -128,8 +51,9 @@ pub fn all(end: &End, request: &Request) -> Result<Found, String> {
     let mtu_back = asking.largest(Word::SizeBack)?;
     let (burst_there, there) = asking.burst_there(mtu_there)?;
     let (burst_back, back) = asking.burst_back(mtu_back)?;
+    let steady: Vec<Exchange> = timed.exchanges.iter().map(|each| clocks.without_drift(each)).collect();
     let spread = |of: fn(&Exchange) -> i64| {
-        let values = timed.exchanges.iter().map(of).collect();
+        let values = steady.iter().map(of).collect();
         stats::percentiles(values).map(Spread::from).expect("there are exchanges")
     };
     Ok(Found {
@@ -137,16 +61,15 @@ pub fn all(end: &End, request: &Request) -> Result<Found, String> {
         round_trip_ns: spread(Exchange::round_trip_ns),
         there_ns: spread(|each| each.there_ns),
         back_ns: spread(|each| each.back_ns),
-        clocks: clocks.into(),
+        clocks,
         sent: timed.sent,
-        answered: timed.counts.received_packets,
+        answered: timed.answered(),
         lost_there: timed.sent.saturating_sub(received),
-        lost_back: received.saturating_sub(timed.counts.received_packets),
+        lost_back: received.saturating_sub(timed.answered()),
         reordered_there,
-        reordered_back: timed.counts.reordered_packets,
+        reordered_back: timed.back.reordered,
         duplicated_there,
-        // Each copy of a question has an answer of its own.
-        duplicated_back: timed.counts.duplicated_packets.saturating_sub(duplicated_there),
+        duplicated_back: timed.back.duplicated,
         rate_there_bps: there.rate_bps(mtu_there - HEADERS_BYTES),
         rate_back_bps: back.rate_bps(mtu_back - HEADERS_BYTES),
         burst_there,
@@ -161,8 +84,13 @@ pub fn all(end: &End, request: &Request) -> Result<Found, String> {
 struct Timed {
     sent: u64,
     exchanges: Vec<Exchange>,
-    /// Of the answers.
-    counts: stats::Counts,
+    back: Back,
+}
+
+impl Timed {
+    fn answered(&self) -> u64 {
+        self.exchanges.len() as u64
+    }
 }
 
 struct Asking<'a> {
@@ -171,8 +99,10 @@ struct Asking<'a> {
     run: u32,
     sender: Sender,
     receiver: Receiver,
-    /// The longest that an answer took, and what the other end may take to look.
+    /// How long an answer may take: a few times what the quickest one took, and what the other end may take to look.
     patience_ns: i64,
+    /// CLOCK_MONOTONIC.
+    over_ns: i64,
 }
 
 impl<'a> Asking<'a> {
@@ -184,6 +114,7 @@ impl<'a> Asking<'a> {
             sender: Sender::new(request.most_payload_bytes()),
             receiver: Receiver::new(),
             patience_ns: AGAIN_NS,
+            over_ns: monotonic_ns() + LONGEST_NS,
         }
     }
 
@@ -213,6 +144,10 @@ impl<'a> Asking<'a> {
 
     /// Waits until something is there; false at `until_ns` (CLOCK_MONOTONIC).
     fn wait(&self, until_ns: i64) -> Result<bool, String> {
+        if monotonic_ns() > self.over_ns {
+            let (way, seconds) = (self.way(), LONGEST_NS / 1_000_000_000);
+            return Err(format!("{way}: not measured within {seconds} s: it carries too little, or loses too much"));
+        }
         let left_ns = u64::try_from(until_ns - monotonic_ns()).unwrap_or(0);
         match readable(&self.end.socket, left_ns) {
             Err(Errno::EINTR) => Ok(true),
@@ -248,28 +183,41 @@ impl<'a> Asking<'a> {
         let (packets, interval_ns) = (self.request.packets, self.request.interval_ns as i64);
         let mut sent_at: Vec<Option<i64>> = Vec::with_capacity(packets as usize);
         let mut answers: Vec<(Header, i64)> = Vec::with_capacity(packets as usize);
+        let mut came = Came::of(packets);
         let mut due_ns = monotonic_ns() + MS;
         for sequence in 0..packets {
             sleep_until_monotonic(due_ns);
             sent_at.push(self.send(self.header(Word::Time, sequence, 0), HEADER_BYTES));
             due_ns = (due_ns + interval_ns).max(monotonic_ns());
-            self.take(Word::Time, |header, at_ns, _| answers.push((header, at_ns)))?;
+            self.take(Word::Time, |header, at_ns, _| {
+                if came.note(header.sequence) {
+                    answers.push((header, at_ns));
+                }
+            })?;
         }
         let sent = sent_at.iter().flatten().count() as u64;
         let mut last_ns = monotonic_ns();
+        let all_took = |answers: &[(Header, i64)]| -> Vec<i64> {
+            answers.iter().filter_map(|(header, at_ns)| took_ns(&sent_at, header, *at_ns)).collect()
+        };
         loop {
-            let longest = answers.iter().filter_map(|(header, at_ns)| took_ns(&sent_at, header, *at_ns)).max();
-            self.patience_ns = longest.unwrap_or(self.patience_ns) + LOOKS_NS;
             // Answers that are much later than all others are taken for lost.
-            let over_ns = last_ns + PAUSE_NS + 2 * self.patience_ns;
-            if answers.len() as u64 >= sent || !self.wait(over_ns)? {
+            let longest_ns = all_took(&answers).into_iter().max().unwrap_or(self.patience_ns);
+            let over_ns = last_ns + PAUSE_NS + 2 * longest_ns;
+            if came.different >= sent || !self.wait(over_ns)? {
                 break;
             }
-            self.take(Word::Time, |header, at_ns, _| answers.push((header, at_ns)))?;
+            self.take(Word::Time, |header, at_ns, _| {
+                if came.note(header.sequence) {
+                    answers.push((header, at_ns));
+                }
+            })?;
             last_ns = monotonic_ns();
         }
+        let quickest_ns = all_took(&answers).into_iter().min().unwrap_or(self.patience_ns);
+        self.patience_ns = FEW * quickest_ns + LOOKS_NS;
         answers.retain(|(header, at_ns)| took_ns(&sent_at, header, *at_ns).is_some());
-        Ok(Timed { sent, exchanges: exchanges(&sent_at, &answers), counts: counts(&answers, packets, sent) })
+        Ok(Timed { sent, exchanges: exchanges(&sent_at, &answers), back: Back::of(&answers) })
     }
 
     fn largest(&mut self, word: Word) -> Result<usize, String> {
@@ -357,82 +305,27 @@ impl<'a> Asking<'a> {
         }
         let question = self.header(Word::BurstBack, packets, payload as i64);
         let mut arrivals: Vec<Arrival> = Vec::with_capacity(packets as usize);
+        let mut came = Came::of(packets);
         let over_ns = monotonic_ns() + LONGEST_BURST_NS;
         loop {
             if arrivals.is_empty() {
                 self.send(question, HEADER_BYTES);
             }
             let pause_ns = self.patience_ns + if arrivals.is_empty() { 0 } else { PAUSE_NS };
-            let came = self.wait((monotonic_ns() + pause_ns).min(over_ns))?;
-            if !came && (!arrivals.is_empty() || monotonic_ns() >= over_ns) {
+            let more = self.wait((monotonic_ns() + pause_ns).min(over_ns))?;
+            if !more && (!arrivals.is_empty() || monotonic_ns() >= over_ns) {
                 break;
             }
             self.take(Word::BurstBack, |header, at_ns, bytes| {
-                if bytes == payload && header.sequence < packets && (arrivals.len() as u64) < 2 * packets {
+                if bytes == payload && came.note(header.sequence) {
                     arrivals.push(Arrival { sequence: header.sequence, at_ns, delay_ns: at_ns - header.sent_ns });
                 }
             })?;
-            if arrivals.len() as u64 >= packets {
+            if came.different >= packets {
                 break;
             }
         }
-        let [sent] = self.counts([Count::BurstSent])?;
-        let (arrived, found) = (stats::counts(&arrivals, packets, sent).received_packets, InOrder::of(&arrivals));
-        Ok((Burst { packet_bytes, sent, arrived, in_order: found.packets }, found))
-    }
-}
-
-/// From the question to the answer that came at `at_ns`; None where there was no such question.
-fn took_ns(sent_at: &[Option<i64>], answer: &Header, at_ns: i64) -> Option<i64> {
-    let place = usize::try_from(answer.sequence).ok()?;
-    Some(at_ns - (*sent_at.get(place)?)?)
-}
-
-/// Of each question the first answer.
-fn exchanges(sent_at: &[Option<i64>], answers: &[(Header, i64)]) -> Vec<Exchange> {
-    let mut seen = vec![false; sent_at.len()];
-    let exchange = |(header, received_ns): &(Header, i64)| {
-        let place = header.sequence as usize;
-        let sent_ns = sent_at[place]?;
-        (!std::mem::replace(&mut seen[place], true)).then_some(Exchange {
-            sent_ns,
-            received_ns: *received_ns,
-            there_ns: header.forward_ns,
-            back_ns: received_ns - header.sent_ns,
-        })
-    };
-    answers.iter().filter_map(exchange).collect()
-}
-
-fn counts(answers: &[(Header, i64)], offered: u64, sent: u64) -> stats::Counts {
-    let arrival = |(header, at_ns): &(Header, i64)| Arrival { sequence: header.sequence, at_ns: *at_ns, delay_ns: 0 };
-    stats::counts(&answers.iter().map(arrival).collect::<Vec<_>>(), offered, sent)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_several_answers_the_first_counts() {
-        let answer = |sequence, sent_ns, forward_ns| Header { run: 1, index: 2, sequence, sent_ns, forward_ns };
-        // The other clock is 1000 ahead; the second question was refused by our own kernel.
-        let sent_at = [Some(100), None, Some(300)];
-        let answers = [(answer(2, 1_330, 1_020), 350), (answer(0, 1_115, 1_010), 140), (answer(2, 1_390, 1_050), 400)];
-        let found = exchanges(&sent_at, &answers);
-        assert_eq!(
-            found,
-            [
-                Exchange { sent_ns: 300, received_ns: 350, there_ns: 1_020, back_ns: -980 },
-                Exchange { sent_ns: 100, received_ns: 140, there_ns: 1_010, back_ns: -975 },
-            ]
-        );
-        assert_eq!(found[0].round_trip_ns(), 40);
-        let counted = counts(&answers, 3, 2);
-        let expected =
-            stats::Counts { received_packets: 2, reordered_packets: 1, duplicated_packets: 1, lost_packets: 0 };
-        assert_eq!(counted, expected);
-        assert_eq!(took_ns(&sent_at, &answer(1, 0, 0), 9), None);
-        assert_eq!(took_ns(&sent_at, &answer(9, 0, 0), 9), None);
+        let ([sent], found) = (self.counts([Count::BurstSent])?, InOrder::of(&arrivals));
+        Ok((Burst { packet_bytes, sent, arrived: came.different, in_order: found.packets }, found))
     }
 }

@@ -26,6 +26,8 @@ const PORT: u16 = 7;
 const PREFIX: u8 = 30;
 /// What a waiting packet takes of a receive buffer beyond its bytes.
 const OVERHEAD_BYTES: usize = 2048;
+/// Of most networks' packets.
+const USUAL_BYTES: usize = 1500;
 const MOST_ROOM_BYTES: usize = 256 << 20;
 /// Of the sending side: a full queue before the wire is to hold the sender back, not to lose packets.
 const SENDING_BYTES: libc::c_int = 128 << 10;
@@ -119,14 +121,20 @@ fn vxlan(request: &Request, own: &Inside, namespace: &File) -> Result<(), String
     let Request { vni, local, remote, port, mtu, .. } = *request;
     let what = format!("stretch: tunnel {vni} from {local} to {remote}, UDP port {port}");
     let end = Port { name: NAME, index: INDEX, mac: own.mac, mtu };
-    let (netlink, begun) = (Socket::open()?, Instant::now());
+    let tunnel = Vxlan { vni, local, remote, port };
+    patiently(&Socket::open()?, |batch| requests::vxlan(batch, &end, namespace.as_raw_fd(), &tunnel, what.clone()))
+}
+
+/// Makes what somebody else may just be leaving.
+fn patiently(netlink: &Socket, ask: impl Fn(&mut Batch)) -> Result<(), String> {
+    let begun = Instant::now();
     loop {
-        let (mut batch, tunnel) = (Batch::default(), Vxlan { vni, local, remote, port });
-        requests::vxlan(&mut batch, &end, namespace.as_raw_fd(), &tunnel, what.clone());
+        let mut batch = Batch::default();
+        ask(&mut batch);
         let Err(error) = netlink.run(batch) else { return Ok(()) };
         let taken = match error.number() {
             Some(libc::EEXIST) => "this machine has a tunnel of that number: take another vni",
-            Some(libc::EADDRINUSE) => "another program of this machine has that port: take another port",
+            Some(libc::EADDRINUSE) => "another program of this machine has that UDP port: take another port",
             _ => return Err(error.to_string()),
         };
         if begun.elapsed() > OTHERS_END {
@@ -140,17 +148,20 @@ fn vxlan(request: &Request, own: &Inside, namespace: &File) -> Result<(), String
 fn furnish(own: &Inside, other: &Inside) -> Result<Socket, String> {
     let netlink = Socket::open()?;
     Offloads::of(&netlink, NAME, true).and_then(|known| known.off(&netlink, NAME))?;
+    // The tunnel takes its port now.
+    patiently(&netlink, |batch| requests::up(batch, INDEX, "stretch: bringing the tunnel up".into()))?;
     let mut batch = Batch::default();
-    requests::up(&mut batch, INDEX, "stretch: bringing the tunnel up".into());
     requests::address(&mut batch, INDEX, own.address, PREFIX, "stretch: the address inside the tunnel".into());
     requests::neighbour(&mut batch, INDEX, other.address, other.mac, "stretch: the other end's address".into());
     netlink.run(batch)?;
     Ok(netlink)
 }
 
-/// For a burst of the smallest packets as for one of the largest.
+/// For a burst, of whatever size its packets will be, and for the timed packets.
 fn room_bytes(request: &Request) -> usize {
     let payload = request.most_payload_bytes();
     let packets = request.burst_packets(payload).max(request.packets) as usize + 64;
-    packets.saturating_mul(payload + OVERHEAD_BYTES).min(MOST_ROOM_BYTES)
+    // Small packets take more than they have: of a burst of the usual ones, less than twice as much.
+    let burst = 3 * request.rate_bytes as usize;
+    packets.saturating_mul(payload.min(USUAL_BYTES) + OVERHEAD_BYTES).max(burst).min(MOST_ROOM_BYTES)
 }

@@ -167,6 +167,14 @@ pub fn down(batch: &mut Batch, index: u32, what: String) {
     batch.add(libc::RTM_NEWLINK, 0, &header, what, |_| {});
 }
 
+/// Takes the carrier of an interface that has no cable away, or gives it back: its addresses and its own state stay.
+pub fn protocol_down(batch: &mut Batch, index: u32, down: bool, what: String) {
+    const PROTO_DOWN: u16 = 39;
+    batch.add(libc::RTM_NEWLINK, 0, &ifinfo(index, 0), what, |link| {
+        link.bytes(PROTO_DOWN, &[u8::from(down)]);
+    });
+}
+
 /// Removes an interface; when this is answered, what it had is free.
 pub fn remove(batch: &mut Batch, index: u32, what: String) {
     batch.add(libc::RTM_DELLINK, 0, &ifinfo(index, 0), what, |_| {});

@@ -1,0 +1,6 @@
+"""What tells that a lab stretches over several machines, for those who need know no more of it."""
+
+MANIFEST = "ewan-cluster/1"
+"""The format of such a lab's manifest."""
+RECORD = "cluster.json"
+"""In its state directory: its machines and shares."""

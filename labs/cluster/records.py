@@ -1,0 +1,61 @@
+"""What is kept of a lab over several machines, where the user types: who has which share, and what the tunnels were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from labs.cluster.file import Machine
+from labs.cluster.formats import MANIFEST
+from labs.cluster.shares import Stretched, machine_of_spinner
+from labs.cluster.tunnels import Measured
+from labs.runtime.base import LabError
+from labs.typed import read_typed
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`binary`: machine → the path of the node binary there; `machine_of`: of each node; `first_spinner`: of each
+    machine that has one, its first spinner's number in the whole plan; `addresses`: of each machine, at the network
+    between them; `host_cpus`: of each machine, where its hosts and routers run."""
+
+    machines: tuple[Machine, ...]
+    ssh_config: str | None
+    binary: Mapping[str, str]
+    machine_of: Mapping[str, str]
+    first_spinner: Mapping[str, int]
+    stretched: tuple[Stretched, ...]
+    tunnels: tuple[Measured, ...]
+    addresses: Mapping[str, str]
+    host_cpus: Mapping[str, tuple[int, ...]]
+    kernels: Mapping[str, str]
+
+    @property
+    def config(self) -> Path | None:
+        """SSH's configuration."""
+        return None if self.ssh_config is None else Path(self.ssh_config)
+
+    def machine_of_spinner(self, number: int) -> tuple[str, int]:
+        """Machine and the number there of a spinner of the whole plan."""
+        return machine_of_spinner(self.first_spinner, number)
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+    def manifest(self, lab: str, only: frozenset[str] | None = None) -> dict[str, Any]:
+        """What the lab owns: shares on machines; `only`: those that are left."""
+        left = tuple(each for each in self.machines if only is None or each.name in only)
+        return {"format": MANIFEST, "lab": lab, "id": "", "record": replace(self, machines=left).to_data()}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Record:
+        """What `to_data` or `manifest` gave; LabError for what is neither."""
+        try:
+            found = read_typed(cls, data.get("record", data), "cluster")
+        except ValueError as error:
+            raise LabError(f"the record of its machines is damaged: {error}") from None
+        assert isinstance(found, cls)
+        return found

@@ -1,0 +1,400 @@
+"""The live runtime over several machines: each has a share of the lab, as namespaces, and wires to others are tunnels.
+
+In: plans, and the machines. Out: labs. Here, where the user types, nothing is made but the lab's state directory, whose
+manifest names the machines before anything is made on them. On a machine only the node binary is needed, which is sent;
+everything goes through SSH, so that nothing listens there but the tunnels' UDP port. A share's state is below SHARES.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import orjson
+
+from labs import plan as plans
+from labs.cluster import making, shares, tunnels
+from labs.cluster.facts import Facts
+from labs.cluster.file import Cluster, Machine
+from labs.cluster.formats import RECORD
+from labs.cluster.placement import place
+from labs.cluster.probing import JointProbes
+from labs.cluster.records import Record
+from labs.cluster.routes import Routes
+from labs.cluster.talking import ASK_S, SHARES, Relays
+from labs.compile.facts import HostFacts
+from labs.plan import Plan
+from labs.render.files import hosts as hosts_file
+from labs.runtime import machines, own
+from labs.runtime.base import LabError
+from labs.runtime.binary import node_binary
+from labs.runtime.interrupt import deferred
+from labs.runtime.namespaces import NAMESPACES
+from labs.runtime.netns import NetnsRuntime
+from labs.runtime.program import Program
+from labs.runtime.state import DEFAULT_ROOT
+from labs.stages import Change
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from labs.cluster.ssh import Fleet, Remote
+
+Show = Callable[[str], None]
+
+
+class Prepared(NamedTuple):
+    """A lab that could be made."""
+
+    fleet: Fleet
+    shares: shares.Shares
+    record: Record
+    warnings: tuple[str, ...]
+
+
+class ClusterRuntime(NetnsRuntime):
+    """See `labs.runtime.base.Live`. `cluster`: of new labs; those that are up know theirs."""
+
+    def __init__(
+        self,
+        binary: Path | None = None,
+        state: Path = DEFAULT_ROOT,
+        cluster: Cluster | None = None,
+        *,
+        scheduling: str = "",
+        connect_s: float | None = None,
+        show: Show = lambda progress: None,
+    ) -> None:
+        super().__init__(binary, state)
+        self._cluster = cluster
+        self._scheduling = scheduling
+        self._connect_s = connect_s
+        self._show = show
+        self._fleets: dict[tuple[Machine, ...], Fleet] = {}
+        self._facts: dict[str, Facts] = {}
+        self._relays: dict[str, Relays] = {}
+
+    # Of new labs
+
+    def host_facts(self) -> HostFacts:
+        """What the compiler must know of the machines together: the networks of all of them are in use."""
+        found = self._ask_facts()
+        first = next(iter(found.values()))
+        return HostFacts(
+            cpus=first.cpus,
+            networks=tuple(sorted({network for each in found.values() for network in each.networks})),
+            datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
+        )
+
+    def prepare(self, plan: Plan) -> Prepared:
+        """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
+        cluster, binary = self._known(), node_binary(self._wanted)
+        _check_possible(plan)
+        found = self._ask_facts()
+        where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
+        fleet = self._fleet(cluster.machines, cluster.ssh_config)
+        used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
+        self._show("sending the node binary")
+        sent = making.send(fleet, used, binary)
+        crossing = shares.stretched(plan, where)
+        measured = making.measure(fleet, sent, found, plan, crossing, self._show)
+        warnings = tunnels.check(plan, crossing, measured)
+        gives = [shares.Host(name, found[name].cpus, found[name].address) for name in used]
+        split = shares.split(plan, where, gives, secrets.randbelow(shares.VNIS), tunnels.taken_ns(measured))
+        record = Record(
+            machines=tuple(machine for machine in cluster.machines if machine.name in used),
+            ssh_config=None if cluster.ssh_config is None else str(cluster.ssh_config),
+            binary=sent,
+            machine_of=dict(where.machine_of),
+            first_spinner=dict(split.first_spinner),
+            stretched=split.stretched,
+            tunnels=tuple(measured),
+            addresses={name: found[name].address for name in used},
+            host_cpus={name: share.host_cpus for name, share in split.of.items()},
+            kernels={name: found[name].kernel for name in used},
+        )
+        return Prepared(fleet, split, record, tuple(warnings))
+
+    def up(self, plan: Plan) -> list[str]:
+        """The machines' facts, the tunnels between them, then each machine's share, side by side."""
+        fleet, split, record, said = self.prepare(plan)
+        warnings, sent = list(said), record.binary
+        with self._state.locked(), deferred() as check:
+            if plan.lab in self._state.names():
+                raise LabError(
+                    f"lab {plan.lab} exists already, or what is left of it: "
+                    f"remove it with `ewan down {plan.lab}`, or give this one another name"
+                )
+            making.check_absent(fleet, list(split.of), plan.lab)
+            self._write(plan.lab, split.whole, record)
+            try:
+                hosts = hosts_file(split.whole)
+                warnings += making.make(fleet, sent, split, hosts, self._scheduling, check, self._show)
+                self._document(plan.lab, "applied.json", {"warnings": dict.fromkeys(warnings, 1)})
+                return warnings
+            except BaseException as error:
+                left = self._take_down(fleet, plan.lab, record)
+                if isinstance(error, LabError) and left:
+                    raise LabError(f"{error}; {_left(plan.lab, left)}") from None
+                raise
+
+    # Of labs that are up
+
+    def down(self, name: str) -> dict[str, Any]:
+        """Each machine removes its share; one that cannot be reached keeps it, and is named until it was reached."""
+        with self._state.locked(), deferred():
+            record = self._record(name)
+            if record is None:
+                shutil.rmtree(self._state.directory(name), ignore_errors=True)
+                return {"lab": name, "namespaces": [], "processes": [], "paths": [], "spinners": []}
+            fleet = self._fleet(record.machines, record.config, missing=True)
+            removed: dict[str, Any] = {"lab": name, "namespaces": [], "processes": [], "paths": [], "spinners": []}
+            left = self._take_down(fleet, name, record, removed)
+        if left:
+            raise LabError(_left(name, left))
+        return removed
+
+    def _take_down(
+        self, fleet: Fleet, lab: str, record: Record, removed: dict[str, Any] | None = None
+    ) -> dict[str, LabError]:
+        """The machines that could not remove their shares; the lab's own record goes with the last one."""
+        relays = self._relays.pop(lab, None)
+        if relays is not None:
+            relays.close()
+        results = making.remove(fleet, record.binary, lab, [machine.name for machine in record.machines])
+        left = {name: told for name, told in results.items() if isinstance(told, LabError)}
+        for told in results.values():
+            if removed is not None and not isinstance(told, LabError):
+                for key in ("namespaces", "processes", "paths", "spinners"):
+                    removed[key] += told.get(key, [])
+        if left:
+            self._document(lab, "manifest.json", record.manifest(lab, only=frozenset(left)))
+        else:
+            shutil.rmtree(self._state.directory(lab), ignore_errors=True)
+        return left
+
+    def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
+        """On the node's machine, on this terminal."""
+        record = self.record(name)
+        machine = record.machine_of.get(node)
+        if machine is None:
+            known = ", ".join(list(record.machine_of)[:10])
+            raise LabError(f"lab {name} has no node {node}; it has {known}")
+        fleet = self._fleet(record.machines, record.config)
+        command = [record.binary[machine], "exec", "--state", str(SHARES / name), node, "--", *argv]
+        status: int = fleet[machine].terminal(command)
+        return status
+
+    def control(self, name: str, target: int | str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Asks the spinner on its machine; it numbers its own from 0."""
+        record = self.record(name)
+        number = target if isinstance(target, int) else self._serving(name, target)
+        if number is None or number < 0:
+            raise LabError(f"link {target} is not one of our own back end")
+        if request["command"] == "set":
+            self._check_change(name, record, request)
+        machine, local = record.machine_of_spinner(number)
+        relays = self._relays.get(name)
+        if relays is None:
+            fleet = self._fleet(record.machines, record.config)
+            relays = self._relays[name] = Relays(fleet, name, record.binary)
+        return relays.ask(machine, local, request)
+
+    def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
+        """A process on each machine has the ends that are there; their clocks are compared before and after."""
+        record = self.record(name)
+        fleet = self._fleet(record.machines, record.config)
+        joint = JointProbes(
+            start=lambda machine, words: fleet[machine].start([record.binary[machine], *words]),
+            machine_of={f"{NAMESPACES}/ewan-{name}-{node}": machine for node, machine in record.machine_of.items()},
+            offsets=lambda: making.offsets(fleet, record),
+            cpus=record.host_cpus,
+            binary=node_binary(self._wanted),
+        )
+        return joint.run(probes, tell)
+
+    def inspect(self, name: str, what: Literal["left-on", "cards"]) -> list[dict[str, Any]]:
+        """Each machine's node binary enters the namespaces of its share."""
+        record = self.record(name)
+        fleet = self._fleet(record.machines, record.config)
+        return making.inspect(fleet, record, name, what)
+
+    def _check_change(self, name: str, record: Record, request: Mapping[str, Any]) -> None:
+        other = ("command", "link", "direction", "in_ns")
+        change = Change.from_data({key: value for key, value in request.items() if key not in other})
+        link = next(each for each in self.load(name).plan.links if each.name == request["link"])
+        tunnels.check_change(link, request["direction"], change, record.stretched, record.tunnels)
+
+    def converge(self, name: str, longest_s: float = 120.0) -> dict[str, Any]:
+        """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
+        plan = self.load(name).plan
+        return {} if plan.routing == "static" else self._routes_of(plan).settle(longest_s)
+
+    def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> dict[str, Any]:
+        """Both machines of a stretched link take the carrier of what is theirs, and the routes of all are watched."""
+        plan = self.load(name).plan
+        found = next((each for each in plan.links if each.name == link), None)
+        if found is None:
+            raise LabError(f"lab {name} has no link {link}; it has {', '.join(each.name for each in plan.links[:10])}")
+        down = (self._state.document(name, "down.json") or {}).get("links", [])
+        down = [each for each in down if each != link] + ([] if up else [link])
+        return self._routes_of(plan).set_carrier(
+            found, up, longest_s, lambda: self._document(name, "down.json", {"links": down})
+        )
+
+    def _routes_of(self, plan: Plan) -> Routes:
+        record, file = self.record(plan.lab), self._state.directory(plan.lab) / "plan.json"
+        return Routes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
+
+    def batch(self, name: str, program: Program, directory: Path) -> None:
+        """Not yet over several machines."""
+        raise LabError(
+            f"lab {name} stretches over several machines: run its programs by hand: ewan exec NODE -- COMMAND"
+        )
+
+    def capture(
+        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Not from here: the packets are on another machine."""
+        record = self.record(name)
+        where = record.machine_of.get(nodes[0], "its machine") if nodes else "its machine"
+        raise LabError(
+            f"lab {name} stretches over several machines: capture on {where} itself: "
+            f"ewan exec {nodes[0] if nodes else 'NODE'} -- tcpdump -w FILE"
+        )
+
+    def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
+        """None: hosts that are machines of their own are refused."""
+        return {}
+
+    def versions(self, name: str) -> dict[str, str]:
+        """The runtime, each machine's kernel, and what tunnels between machines are."""
+        record = self.record(name)
+        kernels = {f"kernel of {machine}": kernel for machine, kernel in record.kernels.items()}
+        told = {f"tunnel {each.first} – {each.second}": tunnels.words(each) for each in record.tunnels}
+        return {"runtime": "cluster", **kernels, **told}
+
+    def status(self, name: str) -> dict[str, Any]:
+        """Also `machines`: of each its SSH target, its nodes, and what is wrong with it."""
+        status = super().status(name)
+        record = self._record(name)
+        if record is None:
+            return status
+        told = []
+        fleet = self._fleet(record.machines, record.config, missing=True)
+        for machine in record.machines:
+            absent = fleet.absent.get(machine.name)
+            error = str(absent) if absent is not None else "the connection was lost" if fleet[machine.name].dead else ""
+            nodes = [node for node, where in record.machine_of.items() if where == machine.name]
+            told.append({"machine": machine.name, "ssh": machine.ssh, "nodes": nodes, "error": error or None})
+        status["machines"] = told
+        dead = [f"machine {each['machine']}: {each['error']}" for each in told if each["error"]]
+        if dead:
+            return status | {"state": "incomplete", "note": "; ".join(dead)}
+        return status
+
+    def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
+        """Which namespaces are there is asked of each machine; processes in them are not told."""
+        record = self.record(plan.lab)
+        fleet = self._fleet(record.machines, record.config, missing=True)
+
+        def ask(remote: Remote) -> frozenset[str]:
+            told = remote.run(["ls", "/run/netns"], longest_s=ASK_S)
+            return frozenset(told.stdout.decode(errors="replace").split())
+
+        results = fleet.each(ask, [machine.name for machine in record.machines])
+        there = {name: frozenset() if isinstance(told, LabError) else told for name, told in results.items()}
+        return [
+            {
+                "name": node.name,
+                "kind": node.kind,
+                "machine": record.machine_of[node.name],
+                "addresses": [address for interface in node.interfaces for address in interface.addresses],
+                "up": f"ewan-{plan.lab}-{node.name}" in there[record.machine_of[node.name]],
+                "pids": [],
+            }
+            for node in plan.nodes
+        ]
+
+    def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
+        return {}
+
+    def _known(self) -> Cluster:
+        if self._cluster is None:
+            raise LabError("which machines? write --machines FILE")
+        return self._cluster
+
+    def _ask_facts(self) -> dict[str, Facts]:
+        if not self._facts:
+            cluster = self._known()
+            fleet = self._fleet(cluster.machines, cluster.ssh_config)
+            self._show("asking the machines what they have")
+            self._facts = making.facts(fleet, cluster)
+        return self._facts
+
+    def _fleet(self, wanted: tuple[Machine, ...], config: Path | None, *, missing: bool = False) -> Fleet:
+        """Connections to the machines, kept until this process ends. `missing`: some may be out of reach."""
+        from labs.cluster.ssh import CONNECT_S, Fleet
+
+        fleet = self._fleets.get(wanted)
+        if fleet is None:
+            self._show("connecting to the machines")
+            fleet = self._fleets[wanted] = Fleet(
+                wanted, config, all_needed=not missing, connect_s=self._connect_s or CONNECT_S
+            )
+            fleet.__enter__()
+        return fleet
+
+    def _record(self, name: str) -> Record | None:
+        document = self._state.document(name, RECORD) or self._state.document(name, "manifest.json")
+        return None if document is None else Record.from_data(document)
+
+    def record(self, name: str) -> Record:
+        """What is known of a lab's machines; LabError where there is no such lab."""
+        record = self._record(name)
+        if record is None:
+            raise self._absent(name)
+        return record
+
+    def _write(self, lab: str, plan: Plan, record: Record) -> None:
+        """The manifest first: whoever removes the lab goes by it."""
+        directory = self._state.directory(lab)
+        try:
+            directory.mkdir(parents=True)
+        except OSError as error:
+            raise LabError(f"{directory}: {error.strerror}") from None
+        self._document(lab, "manifest.json", record.manifest(lab))
+        self._document(lab, RECORD, record.to_data())
+        (directory / "plan.json").write_bytes(plans.to_json(plan))
+
+    def _document(self, lab: str, name: str, data: Mapping[str, Any]) -> None:
+        path = self._state.directory(lab) / name
+        unfinished = path.with_name(f".{name}.new")
+        try:
+            unfinished.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+            unfinished.replace(path)
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror}") from None
+
+
+def _check_possible(plan: Plan) -> None:
+    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
+    for found, what in (
+        (plan.hardware, "a link that is a device"),
+        (plan.cards, "a network card of one machine"),
+        (machines.of(plan), "a host that is a machine of its own"),
+    ):
+        if found:
+            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
+    if own.needs_containers(plan):
+        raise LabError(
+            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
+        )
+
+
+def _left(lab: str, left: Mapping[str, LabError]) -> str:
+    said = "; ".join(str(error) for error in left.values())
+    return f"{said}: what lab {lab} has there is left: `ewan down {lab}` again when it can be reached"

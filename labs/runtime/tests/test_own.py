@@ -1,0 +1,64 @@
+"""Commands of nodes, here plain programs: what is said while they run, and after whoever ran them was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labs import plan as plans
+from labs.own import Own
+from labs.plan import Plan
+from labs.runtime import own
+from labs.runtime.base import LabError
+from labs.runtime.tests.lab import small
+
+
+def commanded(*commands: str) -> Plan:
+    """The first node runs these."""
+    plan = small("own")
+    steps = tuple(("sh", "-c", each) for each in commands)
+    return replace(plan, nodes=(replace(plan.nodes[0], own=Own(exec=steps)), *plan.nodes[1:]))
+
+
+def test_the_command_that_runs_is_told_until_all_have_ended(tmp_path: Path) -> None:
+    seen: set[str] = set()
+    plan = commanded("sleep 0.1", "sleep 0.1; true")
+    own.run(plan, tmp_path, lambda node, argv: list(argv), lambda: seen.add(own.unfinished("own", tmp_path)))
+    assert seen == {"left: exec sh -c 'sleep 0.1': still runs", "left: exec sh -c 'sleep 0.1; true': still runs"}
+    assert own.unfinished("own", tmp_path) == ""
+
+
+def test_a_command_that_fails_is_not_running(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="left: exec sh -c 'exit 3': ended with status 3"):
+        own.run(commanded("exit 3"), tmp_path, lambda node, argv: list(argv), lambda: None)
+    assert "was cut off with its `up`: remove the lab with `ewan down own`" in own.unfinished("own", tmp_path)
+
+
+def test_whoever_ran_them_was_killed(tmp_path: Path) -> None:
+    text = tmp_path / "plan.json"
+    text.write_bytes(plans.to_json(commanded("sleep 2")))
+    program = (
+        "import sys, pathlib; from labs import plan; from labs.runtime import own; place = pathlib.Path(sys.argv[2]); "
+        "own.run(plan.from_json(open(sys.argv[1]).read()), place, lambda node, argv: list(argv), lambda: None)"
+    )
+
+    def until(end: str) -> None:
+        deadline = time.monotonic() + 20
+        while end not in own.unfinished("own", tmp_path):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    maker = subprocess.Popen([sys.executable, "-c", program, str(text), str(tmp_path)], cwd=Path.cwd())
+    try:
+        until("left: exec sh -c 'sleep 2': still runs")
+    finally:
+        os.kill(maker.pid, signal.SIGKILL)
+        maker.wait()
+    until("left: exec sh -c 'sleep 2': was cut off with its `up`")

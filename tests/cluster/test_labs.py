@@ -1,0 +1,237 @@
+"""Labs over several machines: real sshds in namespaces, real tunnels between them (tests/cluster_rig.py)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration import LiveLab, verify_lab
+from labs import spec
+from labs.cluster.reading import load
+from labs.compile import compile
+from labs.plan import Plan
+from labs.runtime.base import LabError
+from labs.runtime.binary import node_binary
+from labs.runtime.cluster import ClusterRuntime
+from labs.runtime.live import LiveRuntime
+from tests.cluster_rig import Rig, machines
+
+pytestmark = pytest.mark.live
+
+UNDERLAY_MTU = 1600
+"""Full packets of a lab fit into it with what VXLAN adds."""
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    with machines(3, mtu=UNDERLAY_MTU) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def inside(rig: Rig) -> Iterator[None]:
+    """Each test is where the coordinator is."""
+    with rig.inside():
+        yield
+
+
+@pytest.fixture
+def runtime(rig: Rig, tmp_path: Path) -> ClusterRuntime:
+    return ClusterRuntime(state=tmp_path / "state", cluster=load(rig.file), scheduling="shared")
+
+
+def plan_for(runtime: ClusterRuntime, topology: str, **settings: str) -> Plan:
+    return compile(spec.from_template(topology, settings), runtime.host_facts())
+
+
+@contextmanager
+def up(runtime: ClusterRuntime, plan: Plan) -> Iterator[list[str]]:
+    warnings = runtime.up(plan)
+    try:
+        yield warnings
+    finally:
+        if plan.lab in runtime.names():
+            runtime.down(plan.lab)
+
+
+def there(rig: Rig, name: str) -> str:
+    """What a machine has of labs: namespaces, shares, tunnels, processes."""
+    look = (
+        "ls /run/netns /run/ewan-shares 2>/dev/null; ip -d link | grep vxlan; ps -e -o args | grep '[e]wan-node'; true"
+    )
+    command = ["nsenter", "-t", str(rig.namespace(name)), "--net", "--", "sh", "-c"]
+    # Within the machine's own mounts and processes: those of the first process that its namespaces' maker started.
+    (child,) = Path(f"/proc/{rig.namespace(name)}/task/{rig.namespace(name)}/children").read_text().split()
+    command = ["nsenter", "-t", child, "--net", "--mount", "--pid", "--", "sh", "-c", look]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def ping(
+    runtime: ClusterRuntime, capfd: pytest.CaptureFixture[str], lab: str, source: str, sink: str, count: int = 10
+) -> dict[str, float]:
+    """`received`, and of round trips in ms `min`."""
+    runtime.exec(lab, source, ["ping", "-c", str(count), "-i", "0.02", "-W", "2", sink])
+    said = capfd.readouterr().out
+    received = int(re.findall(r"(\d+) received", said)[0])
+    shortest = re.findall(r"min/avg/max/mdev = ([\d.]+)/", said)
+    return {"received": received, "min": float(shortest[0]) if shortest else 0.0}
+
+
+def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
+    rig: Rig, runtime: ClusterRuntime, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = {name: there(rig, name) for name in rig.names}
+    plan = plan_for(runtime, "star", arms="30", rtt="20ms", rate="100Mbit/s", name="wide")
+    with up(runtime, plan):
+        status = runtime.status("wide")
+        assert status["state"] == "complete", status["note"]
+        on: dict[str, list[str]] = {}
+        for node in status["nodes"]:
+            on.setdefault(node["machine"], []).append(node["name"])
+            assert node["up"], node
+        assert on.keys() == set(rig.names) and max(map(len, on.values())) <= 26
+        hosts = {name: [node for node in nodes if node.startswith("host")] for name, nodes in on.items()}
+        # From every machine to every other, and within it.
+        for source in rig.names:
+            for sink in rig.names:
+                found = ping(runtime, capfd, "wide", hosts[source][0], hosts[sink][-1], 3)
+                assert found["received"] > 0, (source, sink)  # three machines' links share one CPU here
+                assert 19.9 <= found["min"] <= 60.0, (source, sink, found)
+        for name in rig.names:
+            said = there(rig, name)
+            assert said.count("ewan-wide-") == len(on[name]) and "vxlan" not in said, "nothing is in the host's own"
+        assert runtime.exec("wide", "host1", ["sh", "-c", "exit 7"]) == 7
+        assert runtime.exec("wide", "host30", ["getent", "hosts", "host1"]) == 0, "all names are known everywhere"
+        with pytest.raises(LabError, match="lab wide exists already"):
+            runtime.up(plan)
+    capfd.readouterr()
+    assert {name: there(rig, name) for name in rig.names} == before
+
+
+def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
+    rig: Rig, runtime: ClusterRuntime, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        rig.delay(name, 2)
+    try:
+        plan = plan_for(runtime, "dumbbell", rtt="100ms", rate="100Mbit/s", name="far")
+        with up(runtime, plan):
+            (tunnel,) = runtime.record("far").tunnels
+            ways = tunnel.there, tunnel.back
+            assert all(1_900_000 < way.min_ns < 2_600_000 for way in ways), tunnel
+            # RTTs are free of the comparison of the clocks. The shortest has the tunnel's shortest delays, in place of
+            # the medians that the link leaves out.
+            early = sum(way.p50_ns - way.min_ns for way in ways) / 1e6
+
+            def shortest(source: str, sink: str, expected: float) -> float:
+                """Of the round trips until one is as it should be: a busy machine makes them longer, never shorter."""
+                found = [ping(runtime, capfd, "far", source, sink, 25)["min"] + early]
+                while min(found) > expected + 2.5 and len(found) < 8:
+                    found.append(ping(runtime, capfd, "far", source, sink, 25)["min"] + early)
+                return min(found)
+
+            for source, sink in (("left1", "right1"), ("right1", "left1")):
+                assert 99.5 < shortest(source, sink, 100) < 102.5, "4 ms more without it"
+            change = {"command": "set", "link": "core", "direction": "both", "in_ns": 0}
+            runtime.control("far", "core", change | {"delay": {"kind": "constant", "delay_ns": 30_000_000}})
+            assert 59.5 < shortest("left1", "right1", 60) < 62.5
+        plan = plan_for(runtime, "dumbbell", rtt="3ms", rate="100Mbit/s", name="near")
+        with pytest.raises(
+            LabError, match=r"link core delays 1\.5ms forward, and the tunnel from one to two alone takes"
+        ):
+            runtime.up(plan)
+        assert runtime.names() == []
+    finally:
+        for name in ("one", "two"):
+            rig.delay(name, 0)
+
+
+def test_a_lab_over_machines_is_verified_and_one_way_delays_carry_the_clocks(rig: Rig, runtime: ClusterRuntime) -> None:
+    plan = plan_for(runtime, "dumbbell", rtt="60ms", rate="10Mbit/s", name="known")
+    with up(runtime, plan):
+        up_now = runtime.load("known").plan
+        certificate = verify_lab(up_now, LiveLab(runtime, node_binary()))
+    rows = {(row.link, row.direction, row.quantity): row for row in certificate.rows}
+    for direction in ("forward", "backward"):
+        delay = rows["core", direction, "delay p50"]
+        assert delay.measured is not None and delay.measured > 29e6, "later where machines' links share one CPU"
+        assert delay.uncertainty is not None
+        clocks = delay.uncertainty.components["clocks of two machines"]
+        assert 0 < clocks < 1e6, "half of the shortest round trip of the tunnel bounds it"
+        assert rows["core", direction, "loss"].measured == 0.0
+    assert rows["left1 to right1", "", "path MTU"].measured == 1500
+    assert rows["left1 to right1", "", "TCP goodput"].measured is not None
+    assert certificate.host.versions["runtime"] == "cluster" and "tunnel one – two" in certificate.host.versions
+
+
+def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_down(
+    runtime: ClusterRuntime, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = plan_for(runtime, "ring", routers="4", rtt="40ms", rate="100Mbit/s", routing="ospf", name="round")
+    with up(runtime, plan):
+        found = runtime.converge("round", 60)
+        assert found["converged"], found
+        record = runtime.record("round")
+        link = record.stretched[0].link
+        down = runtime.carrier("round", link, up=False)
+        assert down["recovered_ns"] is not None and not down["cut_off"], down
+        hosts = [node.name for node in plan.nodes if node.kind == "host"]
+        for sink in hosts[1:]:
+            assert ping(runtime, capfd, "round", hosts[0], sink, 3)["received"] == 3
+        assert runtime.status("round")["links_down"] == [link]
+        back = runtime.carrier("round", link, up=True)
+        assert back["recovered_ns"] is not None and not back["unreachable"], back
+
+
+def test_a_network_that_is_too_narrow_for_a_labs_packets_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    with machines(2, mtu=1400) as narrow, narrow.inside():
+        runtime = ClusterRuntime(state=tmp_path / "state", cluster=load(narrow.file), scheduling="shared")
+        before = {name: there(narrow, name) for name in narrow.names}
+        plan = plan_for(runtime, "dumbbell", rtt="20ms", rate="100Mbit/s", name="narrow")
+        with pytest.raises(LabError, match=r'of 1500 bytes, and .* of 1350 at most: write "mtu: 1350"'):
+            runtime.up(plan)
+        assert {name: there(narrow, name) for name in narrow.names} == before and runtime.names() == []
+        small = plan_for(runtime, "dumbbell", rtt="20ms", rate="100Mbit/s", name="narrow", mtu="1350")
+        with up(runtime, small):
+            for size, status in ((1322, 0), (1323, 1)):
+                command = ["ping", "-c", "1", "-W", "2", "-M", "do", "-s", str(size), "-4", "right1"]
+                assert runtime.exec("narrow", "left1", command) == status, size
+
+
+def test_packets_that_a_tunnel_loses_are_said(rig: Rig, runtime: ClusterRuntime) -> None:
+    plan = plan_for(runtime, "dumbbell", rtt="20ms", rate="100Mbit/s", name="lossy")
+    rig.lose(0.1, udp_port=14789)
+    try:
+        with up(runtime, plan) as warnings:
+            assert any(re.search(r"the tunnel from one to two lost \d+ of 500 packets", line) for line in warnings)
+    finally:
+        rig.lose_none()
+
+
+def test_a_machine_that_dies_is_named_and_its_share_removed_when_it_is_back(
+    rig: Rig, runtime: ClusterRuntime, tmp_path: Path
+) -> None:
+    plan = plan_for(runtime, "star", arms="6", rtt="20ms", rate="100Mbit/s", name="mortal")
+    runtime.up(plan)
+    rig.kill("three")
+    # As another command would find it.
+    other = ClusterRuntime(state=tmp_path / "state", connect_s=2.0)
+    status = other.status("mortal")
+    assert status["state"] == "incomplete" and "machine three" in status["note"], status["note"]
+    with pytest.raises(
+        LabError, match=r"machine three: .*: what lab mortal has there is left: `ewan down mortal` again"
+    ):
+        other.down("mortal")
+    for name in ("one", "two"):
+        assert "mortal" not in there(rig, name)
+    rig.revive("three")
+    assert LiveRuntime(state=tmp_path / "state").names() == ["mortal"]
+    later = ClusterRuntime(state=tmp_path / "state")
+    removed: dict[str, Any] = later.down("mortal")
+    assert removed["namespaces"] == [] and later.names() == []
