@@ -91,8 +91,8 @@ def run_command(
 ) -> None:
     """Run a scenario: every point of its parameters, from the lab to the report.
 
-    SCENARIO is a file; NAME stands for NAME.scenario.yaml in the current directory, else in labs/library. A file that
-    ends in .xml is an experiment of NXE (docs/nxe.md).
+    SCENARIO is a file; NAME stands for NAME.scenario.yaml in the current directory, else in labs/library, else for
+    NAME.xml there. A file that ends in .xml is an experiment of NXE (docs/nxe.md).
 
     \b
     ewan run parallel-streams --scale quick --runtime virtual
@@ -120,9 +120,10 @@ def run_command(
 
 def scenario_of(context: Context, name: str) -> Scenario:
     """The scenario that is meant; of one in NXE's XML, what was read and has no use is told."""
-    if not name.endswith(nxe.ENDING):
+    file = nxe.file_of(name)
+    if file is None:
         return nxe.scenario(name)
-    found = nxe.load(Path(name))
+    found = nxe.load(file)
     for note in found.notes:
         context.reporter.note(note)
     return found.scenario

@@ -15,7 +15,9 @@ from generator.nxe import script, vocabulary
 from generator.nxe.sites import describe, ranges
 from generator.scenario import ScenarioRun
 from generator.scenario.fields import ScenarioDescription, Socket, Step
+from labs.compile.stacks import AS_ALL
 from labs.plan import Plan
+from labs.spec.fields import Host
 from labs.spec.patterns import PatternError, members
 
 _LEFT_OUT = ("capture", "stop", "normalise", "compare", "beside", "metrics", "figures", "scales")
@@ -24,12 +26,17 @@ _OF_A_LAB = {"dither": "auto", "emulator": "auto", "routing": "static", "ip": "d
 """Keys of a description that NXE has no element for, with the values that they have in what is read again."""
 
 
+def _is_set(host: Host) -> bool:
+    """Whether a host's settings are other than those of all hosts."""
+    return bool(host.pacing) or host.machine is not None or host.stack not in (None, AS_ALL)
+
+
 def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:
     """The text; DescriptionError for what cannot be said."""
     document = run.document
     if document.events:
         raise run.places.error(("events",), 'NXE has no changes of links: leave "events:" out')
-    if run.spec.description.hosts:
+    if any(_is_set(host) for host in run.spec.description.hosts.values()):
         raise run.spec.error(("hosts",), 'NXE has no settings of hosts: leave "hosts:" out of the lab')
     lab = network(plan)
     root = Element(vocabulary.ROOT)

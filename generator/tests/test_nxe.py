@@ -47,6 +47,17 @@ def test_the_posters_example_is_ten_flows_between_two_sites() -> None:
     assert {flow["congestion"] for flow in found} == {"reno"}
 
 
+def test_an_experiment_is_found_by_its_bare_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert nxe.file_of("nxe-poster") == nxe.file_of("nxe-poster.xml") == POSTER
+    (tmp_path / POSTER.name).write_text(TEXT)
+    assert nxe.file_of("nxe-poster") == nxe.file_of("nxe-poster.xml") == Path(POSTER.name)
+    assert nxe.file_of("./other.xml") == Path("other.xml") and nxe.file_of("other.xml") == Path("other.xml")
+    (tmp_path / "udp-cbr.xml").write_text(TEXT)
+    assert nxe.file_of("udp-cbr") is None and nxe.file_of("nothing") is None
+    assert nxe.scenario("nxe-poster").name == "nxe-poster"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

@@ -21,6 +21,8 @@ MOST_UNSCALED = 65_535
 """The largest window of a header without scaling (RFC 9293)."""
 LEAST, RECEIVE, SEND = 4096, 131_072, 65_536
 """Bytes of a buffer under pressure of memory, of a receive and of a send buffer at the beginning."""
+AS_ALL = fields.Stack(delayed_ack="on")
+"""What every host does without a word, so that a parameter of a scenario may be a switch."""
 
 
 def hosts(spec: Spec, nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -31,7 +33,7 @@ def hosts(spec: Spec, nodes: Sequence[Node]) -> tuple[Node, ...]:
     stacks = {
         name: _checked(spec, (*path, "stack"), host.stack)
         for name, (path, host) in found.items()
-        if host.stack is not None
+        if host.stack is not None and host.stack != AS_ALL
     }
     return tuple(_with(node, stacks[node.name]) if node.name in stacks else node for node in nodes)
 

@@ -38,6 +38,10 @@ def test_hosts_without_a_stack_are_as_they_were_without_any() -> None:
     }
 
 
+def test_a_switch_that_is_on_is_as_no_stack() -> None:
+    assert host_nodes("right1: {stack: {delayed_ack: on}}") == host_nodes("right1: {}")
+
+
 def test_switches_are_sysctls_of_the_same_names() -> None:
     found, told = tcp("{window_scaling: off, sack: off, timestamps: off}")
     assert (found["window_scaling"], found["sack"], found["timestamps"]) == ("0", "0", "0")
