@@ -13,12 +13,11 @@ from typing import Any
 from calibration.certify import LiveLab, verify_lab
 from calibration.timing import timed
 from labs import host
-from labs.commands.errors import Refused
 from labs.compile import HostFacts, compile
 from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate
-from labs.runtime.base import Live
+from labs.runtime.base import LabError, Live
 from labs.runtime.cluster import ClusterRuntime
 from labs.spec import from_template
 from labs.units import NS_PER_SECOND, about
@@ -34,7 +33,7 @@ Sheet = tuple[str, list[str], list[list[str]]]
 def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
     """Of the machines and of this one: a star up and down, the error of a link's delay, TCP over a fast link."""
     if context.machines is None:
-        raise Refused("which machines? write --machines FILE (make: OPTS=--machines=FILE), see docs/cluster.md")
+        raise LabError("which machines? write --machines FILE (make: OPTS=--machines=FILE), see docs/cluster.md")
     cluster = context.cluster(say)
     over, here = cluster.host_facts(), host.facts()
     beside = context.live("netns")

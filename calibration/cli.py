@@ -27,6 +27,7 @@ from labs.commands.options import (
     description_options,
     json_option,
     live_option,
+    machines_option,
     pass_context,
     policy_option,
     reference_option,
@@ -53,6 +54,7 @@ COLOURS = {
 
 
 @click.command("lab")
+@machines_option
 @description_options
 @policy_option
 @json_option

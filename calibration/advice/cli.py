@@ -201,7 +201,13 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
         with context.reporter.progress(what) as progress:
 
             def send(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-                answer = send_probes(probes, cpus, context.binary, lambda text: progress.step(f"{what}: {text}"))
+                def tell(text: str) -> None:
+                    progress.step(f"{what}: {text}")
+
+                if own is not None:  # its ends may be on several machines
+                    answer = labs.probe(own, probes, tell)
+                else:
+                    answer = send_probes(probes, cpus, context.binary, tell)
                 results: list[dict[str, Any]] = answer["results"]
                 return results
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
+from labs.cluster import formats
 from labs.runtime.base import LabError
 
 if TYPE_CHECKING:
     from labs.cluster.ssh import Completed, Fleet, Process, Remote
 
-SHARES = PurePosixPath("/run/ewan-shares")
-"""Where each machine keeps what it has of labs; not where its own labs are."""
+SHARES = PurePosixPath(formats.SHARES)
 ASK_S = 15.0
 """For an answer that is there."""
 WORK_S = 300.0

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from labs.cluster.formats import SHARES
 from labs.commands.errors import Refused, guarded
 from labs.commands.live import which
 from labs.commands.options import live_option, pass_context
@@ -53,7 +54,13 @@ def metrics_command(context: Context, name: str | None, listen: str, once: bool,
         write(context.reporter, files, listen)
         return
     as_root(context)
-    lab = which(context.live(), name)
+    labs = context.live()
+    lab = which(labs, name)
+    if labs.runtime_of(lab) == "cluster":
+        raise Refused(
+            f"lab {lab} stretches over several machines: serve on each its own share, with the binary that was sent: "
+            f"~/.cache/ewan/ewan-node-… metrics --state {SHARES}/{lab} --listen {listen}"
+        )
     binary = str(node_binary(context.binary))
     # It ends when we are killed: nobody would know of it.
     command = [binary, "launch", "--", binary, "metrics", "--state"]

@@ -123,7 +123,7 @@ def _described(command: Function, required: bool) -> Function:
         command = click.option(f"--{key.replace('_', '-')}", metavar="N", help=f"of {', '.join(kinds)}")(command)
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
-    command = machines_option(runtime_option(command))
+    command = runtime_option(command)
     named = "TOPOLOGY|FILE" if required else "[TOPOLOGY|FILE]"
     return click.argument("topology", metavar=named, required=required, shell_complete=complete_topology)(command)
 

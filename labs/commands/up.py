@@ -9,12 +9,13 @@ import click
 from labs import descriptions
 from labs.commands import live
 from labs.commands.errors import guarded
-from labs.commands.options import description_options, only_live, pass_context
+from labs.commands.options import description_options, machines_option, only_live, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
 
 
 @click.command("up")
+@machines_option
 @description_options
 @guarded
 @pass_context
