@@ -140,7 +140,7 @@ lint-python: setup
 bench: setup ## performance, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-emulator --bins
 	@$(EWAN) bench $(PART) $(OPTS)
-papers: setup ## what papers found, run again, with verdicts; SCALE=quick|full NAMES="nxe-table-4 …"
+papers: setup mpi ## what papers found, run again, with verdicts; SCALE=quick|full NAMES="nxe-table-4 …"
 	@$(EWAN) paper $(or $(call given,NAMES),all) $(call option,SCALE,scale) $(OPTS)
 figures: setup ## figures of papers, measured again in the virtual clock, into results/figures/
 	@$(EWAN) figures
