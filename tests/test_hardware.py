@@ -171,6 +171,8 @@ def test_its_faults_are_told_apart(box: Box, lab: Path) -> None:
     box.tell("well")
     devices.ask(lab, "core", change | {"delay": {"kind": "constant", "delay_ns": 20_003_000}})
     assert faults(lab) == {("rounding", False)}
+    # Numbers that fall by less than 200 ms are not told from an answer that is late; `up` had it count anew.
+    until(lambda: devices.ask(lab, "core", ALL_ROWS)["next"] > 1_000)
     box.tell("reset")
     until(lambda: ("reset", True) in faults(lab) and device(lab)["answers"])
     rows = certified.rows([device(lab)])

@@ -54,8 +54,9 @@ def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch, word
     monkeypatch.setenv("EWAN_RUNTIME", word)
     monkeypatch.setattr(up, "as_root", lambda context: None)
 
-    def bring_up(context: Context, plan: Plan) -> None:
+    def bring_up(context: Context, plan: Plan) -> Plan:
         seen.append(context.runtime)
+        return plan
 
     monkeypatch.setattr(live, "bring_up", bring_up)
     told = Context.of({})

@@ -402,7 +402,9 @@ fn spinner_config(
             netns: given.map_or_else(|| plan.netns_path(&link.node), |(_, path)| path.into()),
             port_a: link.port_a.clone(),
             port_b: link.port_b.clone(),
-            mtu: plan.mtu(&End { node: link.node.clone(), interface: link.port_a.clone() })?,
+            mtu: plan
+                .mtu(&End { node: link.node.clone(), interface: link.port_a.clone() })
+                .map_err(|error| format!("{}: link {}: {error}", file.display(), link.name))?,
             forward: link.forward.clone(),
             backward: link.backward.clone(),
             elsewhere_ns: plan.tunnels.iter().find(|tunnel| tunnel.link == link.name).map_or([0; 2], Tunnel::takes_ns),

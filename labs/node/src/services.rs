@@ -8,7 +8,8 @@ mod error;
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -257,9 +258,21 @@ fn finish(process: &mut Child, log: &Path) -> Result<(), Fault> {
     }
 }
 
+/// Whether the file is there; a socket is there before its program listens.
+fn is_ready(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Err(_) => false,
+        Ok(file) if file.file_type().is_socket() => {
+            let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+            !UnixStream::connect(path).err().is_some_and(refused)
+        }
+        Ok(_) => true,
+    }
+}
+
 fn wait_for(ready: &Path, process: &mut Child, log: &Path) -> Result<(), Fault> {
     let until = Instant::now() + STARTS;
-    while std::fs::symlink_metadata(ready).is_err() {
+    while !is_ready(ready) {
         if let Some(status) = process.try_wait().attempting(|| "waiting for it")? {
             return Err(Fault::Ended { said: last_words(log, &status.to_string()) });
         }

@@ -88,6 +88,29 @@ fn a_failure_is_one_line_with_the_programs_last_words() {
 }
 
 #[test]
+fn a_socket_is_ready_when_its_program_listens() {
+    let directory = std::env::temp_dir().join(format!("ewan-ready-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("sock");
+    assert!(!is_ready(&path), "nothing is there");
+    let socket = nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Unix,
+        nix::sys::socket::SockType::Stream,
+        nix::sys::socket::SockFlag::empty(),
+        None,
+    )
+    .expect("a socket");
+    let address = nix::sys::socket::UnixAddr::new(&path).expect("an address");
+    nix::sys::socket::bind(std::os::fd::AsRawFd::as_raw_fd(&socket), &address).expect("bound");
+    assert!(!is_ready(&path), "nobody listens yet");
+    nix::sys::socket::listen(&socket, nix::sys::socket::Backlog::new(1).expect("one")).expect("it listens");
+    assert!(is_ready(&path));
+    std::fs::write(directory.join("file"), "").expect("a file");
+    assert!(is_ready(&directory.join("file")));
+    std::fs::remove_dir_all(&directory).expect("ours");
+}
+
+#[test]
 fn a_file_of_the_last_start_makes_no_daemon_ready() {
     let own = Own::new("stale");
     std::fs::write(own.0.join("up"), "").expect("a file");
