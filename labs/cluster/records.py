@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,9 @@ class Record:
         """As JSON has it."""
         return asdict(self)
 
-    def manifest(self, lab: str, only: frozenset[str] | None = None) -> dict[str, Any]:
-        """What the lab owns: shares on machines; `only`: those that are left."""
-        left = tuple(each for each in self.machines if only is None or each.name in only)
-        return {"format": MANIFEST, "lab": lab, "id": "", "record": replace(self, machines=left).to_data()}
+    def manifest(self, lab: str) -> dict[str, Any]:
+        """What the lab owns: shares on machines."""
+        return {"format": MANIFEST, "lab": lab, "id": "", "record": self.to_data()}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Record:

@@ -123,11 +123,7 @@ class ClusterRuntime(NetnsRuntime):
         fleet, split, record, said = self.prepare(plan)
         warnings, sent = list(said), record.binary
         with self._state.locked(), deferred() as check:
-            if plan.lab in self._state.names():
-                raise LabError(
-                    f"lab {plan.lab} exists already, or what is left of it: "
-                    f"remove it with `ewan down {plan.lab}`, or give this one another name"
-                )
+            self._check_new(plan.lab)
             making.check_absent(fleet, list(split.of), plan.lab)
             self._write(plan.lab, split.whole, record)
             try:
@@ -170,9 +166,7 @@ class ClusterRuntime(NetnsRuntime):
             if removed is not None and not isinstance(told, LabError):
                 for key in ("namespaces", "processes", "paths", "spinners"):
                     removed[key] += told.get(key, [])
-        if left:
-            self._document(lab, "manifest.json", record.manifest(lab, only=frozenset(left)))
-        else:
+        if not left:
             shutil.rmtree(self._state.directory(lab), ignore_errors=True)
         return left
 

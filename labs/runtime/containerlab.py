@@ -104,11 +104,7 @@ class ContainerlabRuntime(NetnsRuntime):
             programs=programs,
         )
         with self._state.locked(), deferred() as check:
-            if plan.lab in self._state.names():
-                raise LabError(
-                    f"lab {plan.lab} exists already, or what is left of it: "
-                    f"remove it with `ewan down {plan.lab}`, or give this one another name"
-                )
+            self._check_new(plan.lab)
             manifest = containers.manifest_of(plan, topology, text, engine, version)
             containers.check_free(engine, manifest, text)
             try:

@@ -50,11 +50,7 @@ class NetnsRuntime:
         spinners.check_cpus(plan.lab, plan.spinners)
         directory = self._state.directory(plan.lab)
         with self._state.locked() as lock, deferred() as check:
-            if plan.lab in self._state.names():
-                raise LabError(
-                    f"lab {plan.lab} exists already, or what is left of it: "
-                    f"remove it with `ewan down {plan.lab}`, or give this one another name"
-                )
+            self._check_new(plan.lab)
             try:
                 # The plan goes in by standard input: nothing is written before the manifest.
                 command = [str(binary), "apply", "--plan", "/dev/stdin", "--state", str(directory)]
@@ -332,6 +328,14 @@ class NetnsRuntime:
             return (self._state.directory(name) / "plan.json").read_bytes()
         except FileNotFoundError:
             return None
+
+    def _check_new(self, name: str) -> None:
+        """LabError where there is a lab of this name, whole or in part; asked with the lock held."""
+        if name in self._state.names():
+            raise LabError(
+                f"lab {name} exists already, or what is left of it: "
+                f"remove it with `ewan down {name}`, or give this one another name"
+            )
 
     def _absent(self, name: str) -> LabError:
         if name in self._state.names():
