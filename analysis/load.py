@@ -7,7 +7,8 @@ certificates. Nothing is judged here; what is not there is empty, what cannot be
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -27,6 +28,9 @@ EVENTS = "events.json"
 PLAN = "plan.json"
 PARAMETER = "parameter_"
 """Before the name of a parameter that becomes a column, since tables have columns of the same names."""
+
+MOST_AT_ONCE = 16 << 20
+"""Bytes of a table that is read and checked in one step; a larger one is read in pieces to be checked, then again."""
 
 NOTHING = (None, "null")
 """Values of parameters that a point does not have."""
@@ -56,26 +60,60 @@ class RunResults:
     """The experiment's directory."""
     files: Mapping[str, str] = field(repr=False, compare=False)
     """The experiment's checksums."""
+    own: Collection[str] = field(default=(), repr=False, compare=False)
+    """Of these files the run's, by their names in the experiment's directory."""
     kept: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of labs.record.tables, without rows where the run has none; LoadError where it is damaged."""
         if name not in self.kept:
+            self.kept[name] = self._read(name)
+        return self.kept[name]
+
+    def _read(self, name: str) -> pl.DataFrame:
+        with self._readable(name):
+            if self.size(name) <= MOST_AT_ONCE:
+                content = intact(self.root, self._name(f"{name}.parquet"), self.files)
+                return tables.empty(name) if content is None else tables.parse(content, self.path(name))
             if why := damage(self.root, self._name(f"{name}.parquet"), self.files):
                 raise LoadError(why)
-            try:
-                self.kept[name] = tables.read(self.directory, name)
-            except (OSError, ValueError) as error:
-                reason = str(error).splitlines()[0]
-                raise LoadError(f"{self.directory / name}.parquet: not readable ({reason})") from None
-        return self.kept[name]
+            return tables.read(self.directory, name)
+
+    def check(self, name: str) -> None:
+        """LoadError where the file of a table is damaged, or of another version."""
+        with self._readable(name):
+            content = intact(self.root, self._name(f"{name}.parquet"), self.files)
+            if content is not None:
+                tables.check(content, self.path(name))
+
+    @contextmanager
+    def _readable(self, name: str) -> Iterator[None]:
+        """What is wrong with a table as a LoadError."""
+        try:
+            yield
+        except (DocumentError, LoadError) as error:
+            raise LoadError(str(error)) from None
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise LoadError(f"{self.path(name)}: not readable ({reason})") from None
+
+    def path(self, name: str) -> Path:
+        """The file of a table, which need not be there."""
+        return self.directory / f"{name}.parquet"
+
+    def size(self, name: str) -> int:
+        """Bytes of that; 0 where it is not there."""
+        try:
+            return self.path(name).stat().st_size
+        except OSError:
+            return 0
 
     def own_tables(self) -> dict[str, OwnTable]:
         """Tables of CSV that programs of the run left, by `<step>.<file>`; LoadError where one is damaged."""
         found = {}
-        for path in sorted(self.files):
-            name = own_tables.name_of(path.removeprefix(f"{self._name('')}/"))
-            if name is None or not path.startswith(f"{self._name('')}/"):
+        for path in sorted(self.own):
+            name = own_tables.name_of(path.removeprefix(self._name("")))
+            if name is None:
                 continue
             if why := damage(self.root, path, self.files):
                 raise LoadError(why)
@@ -87,7 +125,11 @@ class RunResults:
 
     def _name(self, name: str) -> str:
         """A file of the run, as the experiment's checksums have it."""
-        return (self.directory / name).relative_to(self.root).as_posix()
+        return self._first + name
+
+    @cached_property
+    def _first(self) -> str:
+        return f"{self.directory.relative_to(self.root).as_posix()}/"
 
     def forget(self) -> None:
         """Tables of many runs need not be in memory together."""
@@ -138,10 +180,14 @@ class RunResults:
         until_ns = disturbances.watched_ns(frames[-1])
         return None if until_ns is None else (disturbances.judge(*frames), until_ns)
 
+    def has(self, table: str) -> bool:
+        """Whether it left a table of this name."""
+        return self._name(f"{table}.parquet") in self.files
+
     @property
     def measured(self) -> bool:
         """There is something to analyse: its flows' table was written."""
-        return self._name("flows.parquet") in self.files
+        return self.has("flows")
 
     @property
     def point(self) -> tuple[tuple[str, Any], ...]:
@@ -158,6 +204,7 @@ class ExperimentResults:
         self.runs = tuple(self._runs())
 
     def _runs(self) -> Iterator[RunResults]:
+        own = journal.of_runs(self.document.files)
         for each in self.document.runs:
             yield RunResults(
                 number=each.number,
@@ -171,7 +218,13 @@ class ExperimentResults:
                 plan_sha256=each.plan_sha256,
                 root=self.directory,
                 files=self.document.files,
+                own=own.get(each.directory, ()),
             )
+
+    @cached_property
+    def by_number(self) -> dict[int, RunResults]:
+        """Its runs."""
+        return {run.number: run for run in self.runs}
 
     @property
     def status(self) -> State:
