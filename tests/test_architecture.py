@@ -130,7 +130,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "labs.cluster.formats": (),
     "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
-    "labs.context": ("labs.reporter", "labs.runtime", "labs.cluster.reading"),
+    "labs.context": ("labs.reporter", "labs.rundir", "labs.runtime", "labs.cluster.reading"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),
     "labs.rundir": ("labs.runtime", "labs.ownership"),
     "labs.clock": ("labs.units", "labs.record", "labs.runtime"),
