@@ -166,6 +166,7 @@ COMMANDS = (
     "generator.engine.crate.cli",
     "generator.engine.rerun",
     "generator.engine.tag",
+    "generator.store.cli",
     "generator.suites.cli",
     "generator.papers.cli",
     "generator.transfers.cli",

@@ -30,6 +30,9 @@ FOLDER_DIGITS = 2
 ABANDONED_S = 24 * 3600
 """Files with names of their own that are so old were left by writers that were killed."""
 _KEY = re.compile(r"[0-9a-f]{64}")
+# Of files that are no entries, those of our making: the root may be anybody's directory.
+_NEW = re.compile(rf"\.{_KEY.pattern}\..+")
+_ASIDE = re.compile(rf"{_KEY.pattern}-.+{re.escape(entry.ENDING)}")
 _NUMBERS = itertools.count()
 
 
@@ -120,10 +123,10 @@ class Store:
     def leavings(self) -> list[Path]:
         """What is no entry: damaged ones that were set aside, and files of writers that were killed a day ago."""
         aside = self.root / DAMAGED
-        found = sorted(aside.iterdir()) if aside.is_dir() else []
+        found = [path for path in sorted(aside.iterdir()) if _ASIDE.fullmatch(path.name)] if aside.is_dir() else []
         before = time.time() - ABANDONED_S
         for folder in sorted(self._folders()):
-            for path in sorted(folder.glob(".*")):
+            for path in sorted(each for each in folder.iterdir() if _NEW.fullmatch(each.name)):
                 with contextlib.suppress(FileNotFoundError):
                     found += [path] if path.stat().st_mtime < before else []
         return found

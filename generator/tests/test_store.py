@@ -17,10 +17,13 @@ from typing import Any
 import orjson
 import pytest
 import zstandard
+from click.testing import CliRunner
 
 from generator.engine import unit
-from generator.store import DamagedError, Origin, Store, entry, key, made_by, programs
-from generator.tests.engines import jobs
+from generator.store import DamagedError, Origin, Store, choice, entry, key, made_by, programs
+from generator.store.cli import store_command
+from generator.store.store import Found
+from generator.tests.engines import CONTEXT, jobs
 from labs import plan as plans
 
 RUN: dict[str, Any] = {
@@ -216,3 +219,66 @@ def test_writers_and_readers_at_once_see_whole_entries(store: Store, left: dict[
         thread.join()
     assert not wrong and store.verify(KEY) == told
     assert [path.name for path in store.path(KEY).parent.iterdir()] == [store.path(KEY).name]
+
+
+def test_nothing_but_our_own_is_removed(store: Store, left: dict[str, Path]) -> None:
+    """The root may be a directory with other files in it."""
+    store.put(KEY, ORIGIN, left)
+    others = [store.root / name for name in ("ab/.profile", "ab/x.tar.zst", "damaged/thesis.tex", "notes")]
+    for path in others:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"mine")
+        os.utime(path, (1, 1))
+    assert store.leavings() == [] and [each.key for each in store.entries()] == [KEY]
+
+
+def listed(key: str, seconds: float, size: int, scenario: str = "a") -> choice.Listed:
+    told = entry.Manifest("ewan-store/1", key, dataclasses.replace(ORIGIN, scenario=scenario), {})
+    return choice.Listed(Found(key, Path(key), size, seconds), told)
+
+
+def test_what_is_chosen() -> None:
+    entries = [listed("new", 30, 10), listed("old", 10, 40, "b"), listed("mid", 20, 50)]
+    entries.append(choice.Listed(Found("bad", Path("bad"), 1, 15), None, "is no whole archive"))
+
+    def keys(**asked: Any) -> list[str]:
+        return [each.found.key for each in choice.chosen(entries, choice.Wanted(**asked))]
+
+    assert keys() == ["old", "bad", "mid", "new"]
+    assert keys(before=15) == ["old", "bad"] and keys(experiment="b") == ["old"]
+    assert keys(experiment=ORIGIN.experiment) == ["old", "mid", "new"] and keys(keys={"mid"}) == ["mid"]
+    assert keys(most_bytes=101) == [] and keys(most_bytes=100) == ["old"] and keys(most_bytes=60) == ["old", "bad"]
+    assert keys(most_bytes=0) == ["old", "bad", "mid", "new"]
+    assert keys(most_bytes=100, experiment="a") == ["mid"], "of the others nothing goes"
+
+
+def test_the_command_shows_verifies_and_removes(store: Store, left: dict[str, Path]) -> None:
+    context = dataclasses.replace(CONTEXT, store=store.root)
+
+    def said(*words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(store_command, words, obj=context)
+        return result.exit_code, result.output
+
+    assert orjson.loads(said("list", "--json")[1])["entries"] == []
+    store.put(KEY, ORIGIN, left)
+    other = key.of_run(**{**RUN, "plan": "9" * 64})
+    store.put(other, dataclasses.replace(ORIGIN, scenario="another"), left)
+    status, shown = said("list", "--json")
+    assert (status, [each["scenario"] for each in orjson.loads(shown)["entries"]]) == (0, ["streams", "another"])
+    assert said("verify", "--json")[0] == 0
+    store.path(other).write_bytes(store.path(KEY).read_bytes())
+    status, shown = said("verify", "--json")
+    (damaged,) = orjson.loads(shown)["damaged"]
+    assert status == 1 and damaged["key"] == other and "is the entry of" in damaged["damage"]
+    assert not store.has(other)
+    for words, why in {
+        (): "what may go?",
+        ("--older-than", "30"): 'write how long ago, like "30d"',
+        ("--larger-than", "30"): 'write a size as "30kB"',
+    }.items():
+        status, shown = said("prune", *words)
+        assert status == 2 and why in shown
+    assert said("prune", "--older-than", "1d", "--json")[0] == 0 and store.has(KEY) and not store.leavings()
+    assert said("prune", "--experiment", "streams")[0] == 0 and not store.has(KEY)
+    context = dataclasses.replace(CONTEXT, store=None)
+    assert said() == (2, "ewan: EWAN_STORE=off: there is no store: leave it out, or name a directory\n")
