@@ -261,20 +261,27 @@ class ExperimentResults:
             frames.append(run.table(table).select(*first, pl.all()))
         return pl.concat(frames, how="diagonal") if frames else tables.empty(table)
 
-    def certificates(self) -> dict[str, Certificate]:
-        """By the path relative to the experiment; LoadError for one that cannot be read."""
-        found = {}
-        for path in sorted((self.directory / CERTIFICATES_FOLDER).glob("*.json")):
-            name = str(path.relative_to(self.directory))
-            try:
-                content = intact(self.directory, name, self.document.files)
-                if content is not None:
-                    found[name] = from_json(content)
-            except DocumentError as error:
-                raise LoadError(str(error)) from None
-            except (OSError, ValueError) as error:
-                raise LoadError(f"{path}: {error}") from None
+    @cached_property
+    def by_certificate(self) -> dict[str, list[int]]:
+        """The numbers of the runs in each lab, by the path of its certificate relative to the experiment."""
+        found: dict[str, list[int]] = {
+            path.relative_to(self.directory).as_posix(): []
+            for path in sorted((self.directory / CERTIFICATES_FOLDER).glob("*.json"))
+        }
+        for run in self.runs:
+            if run.certificate in found:
+                found[run.certificate].append(run.number)
         return found
+
+    def certificate(self, name: str) -> Certificate | None:
+        """By its path relative to the experiment; LoadError for one that cannot be read, None where there is none."""
+        try:
+            content = intact(self.directory, name, self.document.files)
+            return None if content is None else from_json(content)
+        except DocumentError as error:
+            raise LoadError(str(error)) from None
+        except (OSError, ValueError) as error:
+            raise LoadError(f"{self.directory / name}: {error}") from None
 
 
 def word(name: str, value: Any) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from analysis.figures import style
-from analysis.figures.choice import spread
 from analysis.figures.style import PAGE, Drawing, Style
 from analysis.load import NOTHING, word
+from analysis.rows import spread
 from labs.record.metrics import GROUPS, METRICS, RANKED, Group
 from labs.record.quantities import parse
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from analysis.figures import scales
 from analysis.load import NOTHING, word
+from analysis.rows import spread
 from labs.record.figures import FigureSpec
 from labs.record.independent import independent
 
@@ -168,8 +169,3 @@ def _chosen(parameters: Mapping[str, Any], spec: FigureSpec) -> bool:
 
 def _key(point: Mapping[str, Any], names: Sequence[str]) -> Key:
     return tuple((name, str(point["parameters"].get(name))) for name in names)
-
-
-def spread(count: int, most: int) -> list[int]:
-    """At most `most` numbers of 0 … count − 1, evenly apart, with the first and the last."""
-    return list(range(count)) if count <= most else [round(at * (count - 1) / (most - 1)) for at in range(most)]

@@ -17,6 +17,7 @@ from analysis.figures import choice
 from analysis.figures.choice import Layout
 from analysis.figures.style import PAGE, Style
 from analysis.load import ExperimentResults, RunResults
+from analysis.rows import spread
 from labs.record.figures import FigureSpec
 from labs.record.metrics import Metric
 from labs.record.quantities import Quantity, Selection
@@ -82,7 +83,7 @@ class Request:
         """The steps, roles, sources or flows that any run has."""
         column = "name" if kind == "flow" else kind
         found: dict[str, None] = {}
-        for point in (points[at] for at in choice.spread(len(points), choice.MOST_RUNS)):
+        for point in (points[at] for at in spread(len(points), choice.MOST_RUNS)):
             run = self.runs[point["runs"][0]]
             found |= dict.fromkeys(run.table("flows")[column].drop_nulls().unique(maintain_order=True).to_list())
         return list(found)

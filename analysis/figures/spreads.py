@@ -14,11 +14,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.figures import samples, scales, style
-from analysis.figures.choice import Place, named, spread
+from analysis.figures.choice import Place, named
 from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.style import Drawing
 from analysis.figures.windows import Floats
 from analysis.load import RunResults
+from analysis.rows import spread
 from analysis.rundata import RunData
 from labs.record.quantities import Selection, selection
 from labs.record.series import SAMPLES
