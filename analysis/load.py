@@ -6,6 +6,7 @@ certificates. Nothing is judged here; what is not there is empty, what cannot be
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from labs.typed import read_typed
 SCHEDULE = "schedule.json"
 EVENTS = "events.json"
 PLAN = "plan.json"
+_PATH = "path of a file"
 PARAMETER = "parameter_"
 """Before the name of a parameter that becomes a column, since tables have columns of the same names."""
 
@@ -63,6 +65,7 @@ class RunResults:
     own: Collection[str] = field(default=(), repr=False, compare=False)
     """Of these files the run's, by their names in the experiment's directory."""
     kept: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    checked: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of labs.record.tables, without rows where the run has none; LoadError where it is damaged."""
@@ -82,9 +85,20 @@ class RunResults:
     def check(self, name: str) -> None:
         """LoadError where the file of a table is damaged, or of another version."""
         with self._readable(name):
+            if self.size(name) > MOST_AT_ONCE:
+                if why := damage(self.root, self._name(f"{name}.parquet"), self.files):
+                    raise LoadError(why)
+                tables.check(self.path(name), self.path(name))
+                return
             content = intact(self.root, self._name(f"{name}.parquet"), self.files)
             if content is not None:
-                tables.check(content, self.path(name))
+                tables.check(io.BytesIO(content), self.path(name))
+
+    def check_once(self, name: str) -> None:
+        """The same, not again for what was intact."""
+        if name not in self.checked:
+            self.check(name)
+            self.checked.add(name)
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[None]:
@@ -250,16 +264,59 @@ class ExperimentResults:
         there = [name for name in self.varied if parameters.get(name) not in NOTHING]
         return ", ".join(word(name, parameters[name]) for name in there)
 
+    @property
+    def complete(self) -> bool:
+        """Whether all of its runs came to their end."""
+        return all(run.status == "complete" for run in self.runs)
+
+    @property
+    def so_far(self) -> str:
+        """How much of it is there: `900 of 1000 runs complete`."""
+        complete = sum(run.status == "complete" for run in self.runs)
+        return f"{complete} of {len(self.runs)} runs complete"
+
     def frame(self, table: str) -> pl.DataFrame:
-        """A table of all runs that were measured, with the columns run, seed and parameter_<name> before its own."""
-        frames = []
-        for run in self.runs:
-            if not run.measured:
-                continue
-            words = [pl.lit(str(value)).alias(PARAMETER + name) for name, value in run.parameters.items()]
-            first = [pl.lit(run.number, pl.Int64).alias("run"), pl.lit(run.seed, pl.Int64).alias("seed"), *words]
-            frames.append(run.table(table).select(*first, pl.all()))
-        return pl.concat(frames, how="diagonal") if frames else tables.empty(table)
+        """A table of all runs that were measured, with the columns run, seed and parameter_<name> before its own;
+        LoadError where one is damaged."""
+        try:
+            return self.scan(table).collect()
+        except pl.exceptions.PolarsError as error:
+            raise LoadError(f"{self.directory}: table {table}: not readable ({str(error).splitlines()[0]})") from None
+
+    def scan(self, table: str, wanted: Collection[int] | None = None) -> pl.LazyFrame:
+        """The same, read when it is collected, and then as far as it is asked for; `wanted`: of these runs. Each file
+        is held against its checksum before."""
+        measured = [run for run in self.runs if run.measured and (wanted is None or run.number in wanted)]
+        if not measured:
+            return tables.empty(table).lazy()
+        runs = [run for run in measured if run.has(table)]
+        for run in runs:
+            run.check_once(table)
+        about = pl.DataFrame(
+            {
+                _PATH: [str(run.path(table)) for run in runs],
+                "run": [run.number for run in runs],
+                "seed": [run.seed for run in runs],
+                **{PARAMETER + name: [_text(run, name) for run in runs] for name in _names(measured)},
+            },
+            schema={_PATH: pl.String, "run": pl.Int64, "seed": pl.Int64}
+            | {PARAMETER + name: pl.String for name in _names(measured)},
+        )
+        schema = tables.TABLES[table]
+        # A parameter that the first run does not have comes last.
+        first = ["run", "seed", *(PARAMETER + name for name in measured[0].parameters)]
+        order = [*first, *schema, *(name for name in about.columns if name not in (_PATH, *first))]
+        if not runs:
+            empty = pl.DataFrame(schema=dict(about.schema) | schema)
+            return empty.select(order).lazy()
+        rows = pl.scan_parquet(
+            about[_PATH].to_list(),
+            schema=schema,
+            missing_columns="insert",
+            extra_columns="ignore",
+            include_file_paths=_PATH,
+        )
+        return rows.join(about.lazy(), on=_PATH, how="left", maintain_order="left").select(order)
 
     @cached_property
     def by_certificate(self) -> dict[str, list[int]]:
@@ -282,6 +339,14 @@ class ExperimentResults:
             raise LoadError(str(error)) from None
         except (OSError, ValueError) as error:
             raise LoadError(f"{self.directory / name}: {error}") from None
+
+
+def _names(runs: Collection[RunResults]) -> list[str]:
+    return list(dict.fromkeys(name for run in runs for name in run.parameters))
+
+
+def _text(run: RunResults, name: str) -> str | None:
+    return str(run.parameters[name]) if name in run.parameters else None
 
 
 def word(name: str, value: Any) -> str:

@@ -85,7 +85,6 @@ def render(
 ) -> str:
     """The page: HTML with all figures in it. `refused`: why figures of the scenario are not."""
     document = experiment.document
-    complete = sum(run.status == "complete" for run in experiment.runs)
     points = few(found["points"])
     shown = {**found, "points": points, **{name: few(found.get(name, ())) for name in ("comparisons", "beside")}}
     certified, every_run = certificates(experiment), runs(experiment, found)
@@ -106,8 +105,7 @@ def render(
                 *(f"A figure of the scenario is not drawn: {why}." for why in refused),
                 *filter(None, [disturbed.warning(found.get("disturbed"))]),
             ],
-            complete=complete,
-            total=len(experiment.runs),
+            so_far=experiment.so_far,
             facts=circumstances.facts(experiment),
             host=circumstances.host(document.host),
             stages=circumstances.stages(document.stages),

@@ -76,10 +76,10 @@ def parse(content: bytes, path: Path) -> pl.DataFrame:
     return _parsed(io.BytesIO(content), path)
 
 
-def check(content: bytes, path: Path) -> None:
-    """ValueError, as by `parse`, where the bytes do not say that they are a table of this version."""
+def check(source: Path | io.BytesIO, path: Path) -> None:
+    """ValueError, as by `parse`, where a file does not say that it is a table of this version."""
     with _whole(path):
-        _check_format(io.BytesIO(content), path)
+        _check_format(source, path)
 
 
 def _parsed(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
