@@ -116,7 +116,8 @@ def certificate(found: Certificate, runs: Sequence[int]) -> dict[str, Any]:
         "lab": found.lab,
         "plan": found.plan_sha256[:12],
         "passed": found.passed,
-        "kernel": found.host.kernel,
+        "kernel": ", ".join(f"{name}: {each.facts.kernel}" for name, each in found.machines.items())
+        or found.host.kernel,
         "counts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
         "runs": _ranges(runs),
         "rows": [_quantity([row for row in found.rows if row.quantity == kind]) for kind in kinds],
