@@ -102,7 +102,7 @@ class Results:
         """How much of it is there, which is what all else is about: `900 of 1000 runs complete`."""
         return self._experiment.so_far
 
-    @cached_property
+    @property
     def tables(self) -> pl.DataFrame:
         """A row a table: table, runs that have it, rows in all, columns; no table is opened. Rows are null where no
         report has counted them."""

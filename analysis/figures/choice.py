@@ -77,7 +77,7 @@ class Layout:
         return number % STROKES, (number + number // STROKES) % STROKES
 
 
-def picked(found: Layout, most: int = MOST_RUNS) -> Layout:
+def picked(found: Layout, most: int) -> Layout:
     """For a figure that is made of the tables of runs: of more than so many runs the points that are drawn alone, and
     of each of them its first runs, of all points as many."""
     total = sum(len(place.point["runs"]) for place in found.places)

@@ -96,7 +96,7 @@ class Request:
         own = [each for each in self.points if not (self.spec.harm and self._is_reference(each))]
         found = choice.layout(self.spec, own, normalise.get("by"))
         if self.spec.of_tables:
-            found = choice.picked(found)
+            found = choice.picked(found, choice.MOST_RUNS)
         if not found.places:
             wanted = f"run {self.spec.run}" if self.spec.run is not None else "these parameters"
             numbers = ", ".join(map(str, sorted(self.runs)[:8])) or "none"
