@@ -129,6 +129,19 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.cluster",
     ),
     "labs.cluster.formats": (),
+    **{
+        f"labs.cluster.{name}": (
+            "labs.units",
+            "labs.plan",
+            "labs.runtime.base",
+            "labs.runtime.interrupt",
+            "labs.runtime.namespaces",
+            "labs.runtime.program",
+            "labs.runtime.services",
+            "labs.cluster",
+        )
+        for name in ("programs", "needs", "merging", "running")
+    },
     "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
     "labs.context": ("labs.reporter", "labs.runtime", "labs.cluster.reading"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),

@@ -22,6 +22,7 @@ from generator.engine.preparation import Prepared, clock, job
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
 from labs import host, rundir
+from labs.compile import HostFacts
 from labs.compile import compile as compile_spec
 from labs.context import Context
 from labs.record import paths
@@ -156,7 +157,8 @@ class Engine:
         experiment = self._experiment
         if self._reserved is None:
             stored = (experiment.job(entry) for entry in experiment.runs)
-            wanted = reservation.needs(stored, experiment.virtual)
+            over = None if self._context.machines is None else self._context.cluster()
+            wanted = reservation.needs(stored, experiment.virtual, over)
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
         self._hold_against_the_host()
         kinds = len(verification.kinds(self._experiment.runs))
@@ -166,9 +168,10 @@ class Engine:
         return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
 
     def _hold_against_the_host(self) -> None:
-        """Nothing is made of what this host does not carry, in the live clock."""
+        """Nothing is made of what this host does not carry, in the live clock; of other machines nobody knows."""
         asked: set[tuple[str, str]] = set()
-        for entry in () if self._experiment.virtual else self._experiment.wanting():
+        elsewhere = self._experiment.virtual or self._context.machines is not None
+        for entry in () if elsewhere else self._experiment.wanting():
             job = self._experiment.job(entry)
             crossed = paths.from_data(job.schedule.get("paths", []))
             wanted = link_loads.loads(crossed, (link.name for link in job.plan.links))
@@ -275,7 +278,7 @@ class Engine:
             seeds.setdefault(stopping.point_of(entry.parameters), []).append(entry.seed)
         first = {stopping.point_of(entry.parameters): entry for entry in reversed(self._experiment.runs)}
         virtual = self._experiment.virtual
-        facts = host.virtual_facts() if virtual else host.facts()
+        facts = host.virtual_facts() if virtual else self._host_facts()
         batch = []
         for point, seed in stopping.further(self._stop, result, seeds, self._parts.estimate, self._workers):
             number = self._experiment.runs[-1].number + 1
@@ -289,6 +292,9 @@ class Engine:
             self._experiment.save_run(more.entry)
             batch.append(more.entry)
         return batch
+
+    def _host_facts(self) -> HostFacts:
+        return host.facts() if self._context.machines is None else self._context.cluster().host_facts()
 
     def _has_tables(self, entry: Entry) -> bool:
         return f"{entry.directory}/flows.parquet" in self._experiment.files

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,21 +16,24 @@ from generator.engine.experiment import Experiment, Job, family
 from generator.engine.parts import Facts
 from generator.scenario import Runs, ScenarioRun, Schedule
 from labs import host, rundir
+from labs.compile.facts import HostFacts
 from labs.plan import Plan, digest
 from labs.record.demand import Demand
 from labs.record.experiment import Clock, Entry
+from labs.runtime.cluster import ClusterRuntime
 
 MOST_COUNTED = 200
 """Points whose demand is counted, each of which takes up to a tenth of a second."""
 
 
-def jobs(runs: Runs, virtual: bool) -> Iterator[Job]:
-    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for.
+def jobs(runs: Runs, virtual: bool, facts: Callable[[], HostFacts] = host.facts) -> Iterator[Job]:
+    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for; `facts`: of where
+    live labs will be.
 
     DescriptionError and LabError for the first that cannot be.
     """
     counted: dict[stopping.Point, Demand] = {}
-    for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else host.facts(), clock(virtual)):
+    for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else facts(), clock(virtual)):
         point = stopping.point_of(run.parameters)
         # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
         if virtual and point not in counted and len(counted) < MOST_COUNTED:
@@ -82,8 +85,17 @@ class Prepared:
         shutil.rmtree(self.experiment.directory, ignore_errors=True)
 
 
-def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path, unverified: bool = False) -> Prepared:
-    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory.
+def prepare(
+    jobs: Iterable[Job],
+    facts: Facts,
+    *,
+    virtual: bool,
+    directory: Path,
+    unverified: bool = False,
+    over: ClusterRuntime | None = None,
+) -> Prepared:
+    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory; `over`: labs
+    stretch over its machines.
 
     LabError or DescriptionError where the experiment cannot begin; its directory is gone then.
     """
@@ -95,7 +107,7 @@ def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path
             experiment = Experiment.create(directory, facts.origin, clock(virtual), unverified=unverified)
             for name in facts.files:
                 experiment.record(directory / name)
-            wanted = reservation.Needs()
+            wanted = reservation.Needs(over)
             for each in jobs:
                 wanted.add(each, virtual)
                 experiment.add(each)

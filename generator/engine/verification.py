@@ -18,6 +18,7 @@ from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record, routes
 from labs.context import Context
+from labs.plan import Plan
 from labs.record import CERTIFICATES_FOLDER, Certificate, Row
 from labs.record.experiment import Entry, damage
 from labs.runtime.base import LabError
@@ -71,8 +72,8 @@ def certify(
         result += _in_virtual(context, experiment, missing, parts, workers)
     else:
         for entry in missing:
-            deployment.ensure(experiment.job(entry).plan)
-            result.append(_one(context, experiment, entry, parts, threading.Event(), virtual=False))
+            plan = deployment.ensure(experiment.job(entry).plan)
+            result.append(_one(context, experiment, entry, plan, parts, threading.Event(), virtual=False))
     by_family = {each.entry.family: each for each in result}
     for entry in entries:
         entry.certificate = name(by_family[entry.family].entry)
@@ -138,7 +139,7 @@ def _in_virtual(
                 return None
             board.begin(entry.number, 0)
             try:
-                return _one(context, experiment, entry, parts, stop, virtual=True)
+                return _one(context, experiment, entry, experiment.job(entry).plan, parts, stop, virtual=True)
             finally:
                 board.end(entry.number)
 
@@ -151,9 +152,15 @@ def _in_virtual(
 
 
 def _one(
-    context: Context, experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool
+    context: Context,
+    experiment: Experiment,
+    entry: Entry,
+    plan: Plan,
+    parts: Parts,
+    stop: threading.Event,
+    *,
+    virtual: bool,
 ) -> Verified:
-    plan = experiment.job(entry).plan
     scratch = experiment.directory / CERTIFICATES_FOLDER / f".{entry.family[:_DIGITS]}"
     if scratch.exists():  # of an engine that was killed
         with occupied(scratch):

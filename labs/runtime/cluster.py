@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import orjson
 
 from labs import plan as plans
-from labs.cluster import making, shares, tunnels
+from labs.cluster import making, needs, shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster, Machine
 from labs.cluster.formats import RECORD
 from labs.cluster.placement import place
 from labs.cluster.probing import JointProbes
+from labs.cluster.programs import Where
 from labs.cluster.records import Record
 from labs.cluster.routes import Routes
+from labs.cluster.running import Runs
 from labs.cluster.talking import ASK_S, SHARES, Relays
 from labs.compile.facts import HostFacts
 from labs.plan import Plan
@@ -88,6 +90,18 @@ class ClusterRuntime(NetnsRuntime):
             networks=tuple(sorted({network for each in found.values() for network in each.networks})),
             datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
         )
+
+    def where(self, plan: Plan) -> Where:
+        """Where the nodes of a lab would be that is not made yet."""
+        found, cluster = self._ask_facts(), self._known()
+        placed = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
+        cpus = {name: each.cpus for name, each in found.items() if placed.nodes_on(name)}
+        return Where(plan, placed.machine_of, shares.stretched(plan, placed), cpus)
+
+    def lacking(self, wanted: needs.Needs, searched: str) -> dict[str, needs.Lacks]:
+        """What the machines have not got of what runs need there."""
+        cluster = self._known()
+        return needs.lacking(self._fleet(cluster.machines, cluster.ssh_config), wanted, searched)
 
     def prepare(self, plan: Plan) -> Prepared:
         """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
@@ -244,10 +258,9 @@ class ClusterRuntime(NetnsRuntime):
         return Routes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
-        """Not yet over several machines."""
-        raise LabError(
-            f"lab {name} stretches over several machines: run its programs by hand: ewan exec NODE -- COMMAND"
-        )
+        """Each machine runs its part, in step with the others; when one dies, the others end."""
+        record, plan = self.record(name), self.load(name).plan
+        Runs(self._fleet(record.machines, record.config), record, plan).run(program, directory, self.converge)
 
     def capture(
         self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
