@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from labs.cluster import making, merging, programs
+from labs.cluster import making, merging, programs, tunnels
 from labs.cluster.merging import Clocks, Lost
 from labs.cluster.probing import Offset
 from labs.cluster.programs import PART, Split, Where
@@ -82,6 +82,7 @@ class Runs:
         """
         where = self.where
         programs.check(program, where)
+        self._check_events(program)
         (directory / "program.json").write_bytes(program.to_json())
         if routing := converge(self.plan.lab, CONVERGES_S):
             (directory / "routing.json").write_bytes(orjson.dumps(routing, option=orjson.OPT_INDENT_2))
@@ -106,6 +107,14 @@ class Runs:
             raise LabError(lost.words)
         if course.failures:
             raise LabError(course.failures[0])
+
+    def _check_events(self, program: Program) -> None:
+        """LabError for a delay that is shorter than what the tunnel takes by itself."""
+        links = {link.name: link for link in self.plan.links}
+        for event in program.events:
+            if event.down is None:
+                ways = self.record.stretched, self.record.tunnels
+                tunnels.check_change(links[event.link], event.direction, event.change, *ways)
 
     def _offsets(self, before: Mapping[str, Offset]) -> Mapping[str, Offset]:
         """The clocks now; as they were where that cannot be asked any more."""
