@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 from labs.cluster.programs import Where, check
 from labs.cluster.talking import ASK_S, all_of, done
+from labs.plan import Plan
+from labs.runtime import machines, own
+from labs.runtime.base import LabError
 from labs.runtime.program import Program
 from labs.runtime.services import OURSELVES
 
@@ -24,6 +27,21 @@ shift
 cat /proc/sys/net/ipv4/tcp_available_congestion_control
 for program; do command -v -- "$program" >/dev/null 2>&1 || printf "%s\\n" "$program"; done
 """
+
+
+def check_possible(plan: Plan) -> None:
+    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
+    for found, what in (
+        (plan.hardware, "a link that is a device"),
+        (plan.cards, "a network card of one machine"),
+        (machines.of(plan), "a host that is a machine of its own"),
+    ):
+        if found:
+            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
+    if own.needs_containers(plan):
+        raise LabError(
+            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
+        )
 
 
 @dataclass(slots=True)

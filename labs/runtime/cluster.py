@@ -30,7 +30,6 @@ from labs.cluster.talking import ASK_S, SHARES, Relays
 from labs.compile.facts import HostFacts
 from labs.plan import Plan
 from labs.render.files import hosts as hosts_file
-from labs.runtime import machines, own
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -106,7 +105,7 @@ class ClusterRuntime(NetnsRuntime):
     def prepare(self, plan: Plan) -> Prepared:
         """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
-        _check_possible(plan)
+        needs.check_possible(plan)
         found = self._ask_facts()
         where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
@@ -385,21 +384,6 @@ class ClusterRuntime(NetnsRuntime):
             unfinished.replace(path)
         except OSError as error:
             raise LabError(f"{path}: {error.strerror}") from None
-
-
-def _check_possible(plan: Plan) -> None:
-    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
-    for found, what in (
-        (plan.hardware, "a link that is a device"),
-        (plan.cards, "a network card of one machine"),
-        (machines.of(plan), "a host that is a machine of its own"),
-    ):
-        if found:
-            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
-    if own.needs_containers(plan):
-        raise LabError(
-            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
-        )
 
 
 def _left(lab: str, left: Mapping[str, LabError]) -> str:
