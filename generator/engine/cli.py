@@ -27,7 +27,6 @@ from generator.scenario import Scenario, Stop
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
-from labs.commands.live import host_facts as facts_of_hosts
 from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
@@ -164,7 +163,7 @@ def experiment(
 
     def work() -> int:
         prepared = preparation.prepare(
-            preparation.jobs(runs, virtual, facts_of_hosts(context) if over is None else over.host_facts),
+            preparation.jobs(runs, virtual, over),
             facts,
             virtual=virtual,
             directory=directory,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from generator.engine.experiment import Experiment, Job, family
 from generator.engine.parts import Facts
 from generator.scenario import Runs, ScenarioRun, Schedule
 from labs import host, rundir
-from labs.compile.facts import HostFacts
 from labs.plan import Plan, digest
 from labs.record.demand import Demand
 from labs.record.experiment import Clock, Entry
@@ -26,14 +25,15 @@ MOST_COUNTED = 200
 """Points whose demand is counted, each of which takes up to a tenth of a second."""
 
 
-def jobs(runs: Runs, virtual: bool, facts: Callable[[], HostFacts] = host.facts) -> Iterator[Job]:
-    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for; `facts`: of where
-    live labs will be.
+def jobs(runs: Runs, virtual: bool, over: ClusterRuntime | None = None) -> Iterator[Job]:
+    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for; `over`: live labs
+    stretch over its machines.
 
     DescriptionError and LabError for the first that cannot be.
     """
     counted: dict[stopping.Point, Demand] = {}
-    for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else facts(), clock(virtual)):
+    facts = host.virtual_facts() if virtual else host.facts() if over is None else over.host_facts()
+    for run, plan, schedule in runs.scheduled(facts, clock(virtual)):
         point = stopping.point_of(run.parameters)
         # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
         if virtual and point not in counted and len(counted) < MOST_COUNTED:
