@@ -93,10 +93,12 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.plan",
         "labs.images",
         "labs.hardware",
+        "labs.capture.words",
         "labs.runtime",
     ),
-    "labs.runtime.live": ("labs.plan", "labs.runtime", "labs.cluster.formats"),
+    "labs.runtime.live": ("labs.plan", "labs.capture.words", "labs.runtime", "labs.cluster.formats"),
     "labs.runtime.cluster": (
+        "labs.capture.words",
         "labs.stages",
         "labs.plan",
         "labs.compile.facts",
@@ -112,6 +114,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.cards",
         "labs.images",
         "labs.render",
+        "labs.capture.words",
         "labs.runtime",
     ),
     "labs.capture": ("labs.units", "labs.errors", "labs.wording", "labs.plan", "labs.capture"),
@@ -144,6 +147,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         )
         for name in ("programs", "needs", "merging", "running")
     },
+    "labs.cluster.capturing": ("labs.capture", "labs.runtime.base", "labs.cluster"),
     "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
     "labs.context": ("labs.reporter", "labs.rundir", "labs.runtime", "labs.cluster.reading"),
     "labs.routes": ("labs.units", "labs.plan", "labs.runtime", "labs.change"),
