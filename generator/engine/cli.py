@@ -68,6 +68,7 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
 )
 @click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
+@click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
 @label_options
@@ -83,6 +84,7 @@ def run_command(
     seeds: int | None,
     unverified: bool,
     fresh: bool,
+    shard: str | None,
     only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
@@ -101,11 +103,12 @@ def run_command(
     ewan run parallel-streams --scale quick --runtime virtual
     ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
     ewan run my.scenario.yaml --machines machines.yaml
+    ewan run my.scenario.yaml --shard 3/100
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
     parts = parts_of(click.get_current_context())
     if resumed is not None:
-        if name is not None or scale or settings or seeds or unverified or only_shown or label or tags or note:
+        if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
         sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh))
     if start is not None:
@@ -118,7 +121,13 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
+    if shard is not None and (label or tags or note or every):
+        raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
     asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh)
+    if shard is not None:
+        from generator.shards import cli as shards
+
+        sys.exit(shards.run(context, scenario, parts, asked, shard, as_json))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
 
 
@@ -163,7 +172,7 @@ def experiment(
 
     def work() -> int:
         prepared = preparation.prepare(
-            preparation.jobs(runs, virtual, over),
+            preparation.jobs(runs, virtual, over=over),
             facts,
             virtual=virtual,
             directory=directory,
