@@ -33,7 +33,7 @@ RESAMPLES = 1999
 LEAST_IN_BATCHES = 1000
 """Values: of more the resamples are made in batches of `MOST_RESAMPLED` values, since all at once they, and the samples
 without one value each, take gigabytes."""
-MOST_RESAMPLED = 1_000_000
+MOST_RESAMPLED = 1 << 20
 SEED = 1
 """Of the resampling, so that the same values have the same interval."""
 NARROW = 0.05
