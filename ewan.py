@@ -30,6 +30,7 @@ COMMANDS = {
     "paper": "generator.papers.cli:paper_command",
     "transfers": "generator.transfers.cli:transfers_command",
     "tag": "generator.engine.tag:tag_command",
+    "store": "generator.store.cli:store_command",
     "report": "analysis.cli:report_command",
     "export": "analysis.cli:export_command",
     "plot": "analysis.cli:plot_command",

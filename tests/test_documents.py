@@ -46,6 +46,9 @@ ONLY_PARSED = {
 FILES = {
     # The files whose errors README.md shows.
     "my.lab.yaml": "topology: dumbbell\nrtt: 100ms\nwan: {rate: 1 Gbps/s}\n",
+    "study.scenario.yaml": "lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}\nseeds: 2\n"
+    "sweep: {cc: [reno, cubic]}\n"
+    'steps: [{name: load, from: left1, to: right1, congestion: "${cc}", for: 1s, bulk: {}}]\n',
     "my2.lab.yaml": "topology: dumbbell\nrtt: 100ms\nwan: {bandwith: 1Gbit/s}\n",
     "my.scenario.yaml": "name: two-variants\nlab: {topology: {dumbbell: {pairs: 4}}, rtt: 40ms}\nseeds: 5\n\nsteps:\n"
     '  - {name: files, from: "left[1-9]", to: "right[1-9]", congestion: cubic, bulk: {volume: 200MB}}\n',

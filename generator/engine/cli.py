@@ -66,6 +66,7 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 @click.option(
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
 )
+@click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
 @label_options
@@ -80,6 +81,7 @@ def run_command(
     settings: tuple[str, ...],
     seeds: int | None,
     unverified: bool,
+    fresh: bool,
     only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
@@ -103,7 +105,7 @@ def run_command(
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
-        sys.exit(go_on(context, resumed, start, parts, as_json, every))
+        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh))
     if start is not None:
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
     if name is None:
@@ -114,7 +116,7 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
-    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note))
+    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh)
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
 
 
@@ -139,6 +141,8 @@ class Asked:
     unverified: bool
     labels: Mapping[str, Any]
     """`name`, `tags`, `note`, those that were given."""
+    fresh: bool = False
+    """Nothing is taken from the store."""
 
 
 def experiment(
@@ -166,7 +170,7 @@ def experiment(
             first, more = prepared.shorter[0], len(prepared.shorter) - 1
             others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
             context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
-        return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of)
+        return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of, fresh=asked.fresh)
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
@@ -174,7 +178,13 @@ def experiment(
 
 
 def go_on(
-    context: Context, directory: Path, start: StageName | None, parts: Parts, as_json: bool, every: bool = False
+    context: Context,
+    directory: Path,
+    start: StageName | None,
+    parts: Parts,
+    as_json: bool,
+    every: bool = False,
+    fresh: bool = False,
 ) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
@@ -191,7 +201,9 @@ def go_on(
         repeat = stored.scenario.runs(stored.settings, stored.scale, stored.seeds).of
 
     def work() -> int:
-        return engine.resume(directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat)
+        return engine.resume(
+            directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat, fresh=fresh
+        )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)

@@ -16,11 +16,14 @@ from pathlib import Path
 from generator import readers, records
 from generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import Experiment, now
+from generator.engine.experiment import Experiment
+from generator.engine.keeping import Keeping
 from generator.engine.parts import Parts
 from generator.engine.preparation import Prepared, clock, job
+from generator.engine.unit import Tools, now
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
+from generator.store import Store
 from labs import host, rundir
 from labs.compile import compile as compile_spec
 from labs.context import Context
@@ -38,13 +41,19 @@ ORDER: tuple[StageName, ...] = tuple(STAGES)
 
 
 def run(
-    prepared: Prepared, *, parts: Parts, context: Context, stop: Stop | None = None, repeat: Repeat | None = None
+    prepared: Prepared,
+    *,
+    parts: Parts,
+    context: Context,
+    stop: Stop | None = None,
+    repeat: Repeat | None = None,
+    fresh: bool = False,
 ) -> int:
-    """Runs a new experiment; its exit status."""
+    """Runs a new experiment; its exit status. `fresh`: nothing is taken from the store."""
     experiment = prepared.experiment
     with rundir.kept(experiment.directory), experiment.locked():
         experiment.save()
-        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers)
+        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers, fresh=fresh)
         return engine.go("reservation", time.monotonic_ns() - prepared.took_ns)
 
 
@@ -56,8 +65,10 @@ def resume(
     start: StageName | None = None,
     stop: Stop | None = None,
     repeat: Repeat | None = None,
+    fresh: bool = False,
 ) -> int:
-    """Goes on with the first stage that is not complete, or from the one that is named."""
+    """Goes on with the first stage that is not complete, or from the one that is named. What is done anew then is not
+    taken from the store, and neither is anything with `fresh`, or of a repetition."""
     with rundir.kept(directory):
         experiment = Experiment.load(directory)
         with experiment.locked():
@@ -68,14 +79,17 @@ def resume(
                 context.reporter.tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
                 return 0
             experiment.document.status, experiment.document.ended = "running", None
-            engine = Engine(experiment, parts, context, stop, repeat)
+            again = start is not None and ORDER.index(start) <= ORDER.index("execution")
+            fresh = fresh or again or experiment.document.rerun_of is not None
+            engine = Engine(experiment, parts, context, stop, repeat, fresh=fresh)
             if start is not None:
                 engine.forget(start)
             return engine.go(first, time.monotonic_ns())
 
 
 class Engine:
-    """The stages of one experiment. `workers`: how many runs may be at work at once, where that was asked already."""
+    """The stages of one experiment. `workers`: how many runs may be at work at once, where that was asked already;
+    `fresh`: nothing is taken from the store."""
 
     def __init__(
         self,
@@ -85,6 +99,8 @@ class Engine:
         stop: Stop | None = None,
         repeat: Repeat | None = None,
         workers: int | None = None,
+        *,
+        fresh: bool = False,
     ) -> None:
         self._experiment = experiment
         self._parts = parts
@@ -92,6 +108,8 @@ class Engine:
         self._stop = stop
         self._repeat = repeat
         self._deployment = None if experiment.virtual else Deployment(experiment, context)
+        self._fresh, self._tables_again = fresh, False
+        self._keeping: Keeping | None = None
         self._reserved = workers
         self._workers = workers or 1
         self._wall = forecast.NOTHING
@@ -107,11 +125,12 @@ class Engine:
 
     def forget(self, start: StageName) -> None:
         """What is to be repeated, from a stage on, is done anew."""
+        self._tables_again = start == "logs"
         if ORDER.index(start) <= ORDER.index("configuration"):
             self._drop_certificates()
         if ORDER.index(start) <= ORDER.index("execution"):
             for entry in self._experiment.runs:
-                entry.status, entry.error, entry.disturbed = "waiting", None, None
+                entry.begin_anew()
 
     def go(self, start: StageName, begun_ns: int) -> int:
         """All stages from `start` on. Raises what ended it early; the document says incomplete then."""
@@ -187,10 +206,13 @@ class Engine:
 
     def _deploy(self) -> str:
         if self._deployment is None:
-            image = kernel.kernel(self._tell)
-            self._experiment.document.kernel_sha256 = checksum(image)
-            self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
-            return f"virtual kernel {image.name}{self._forecast()}"
+            tools = Tools(kernel.kernel(self._tell), node_binary(self._context.binary))
+            self._experiment.document.kernel_sha256 = tools.kernel_sha256
+            self._experiment.document.binary_sha256 = tools.binary_sha256
+            store = None if self._context.store is None else Store(self._context.store, self._context.environment)
+            self._keeping = Keeping(self._experiment, store, tools, self._tell, fresh=self._fresh)
+            self._keeping.name(self._experiment.wanting())
+            return f"virtual kernel {tools.kernel.name}{self._forecast()}"
         self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
         if not waiting:
@@ -204,6 +226,8 @@ class Engine:
     def _forecast(self) -> str:
         """Looks at what runs will take; without it they run all the same."""
         waiting = self._experiment.wanting()
+        known = {entry.number for entry in self._keeping.known(waiting)} if self._keeping else set()
+        waiting = [entry for entry in waiting if entry.number not in known]
         if not any(entry.demand for entry in waiting):
             return ""
         try:
@@ -216,7 +240,13 @@ class Engine:
     def _configure(self) -> str:
         self._drop_other_kernels()
         result = verification.certify(
-            self._context, self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
+            self._context,
+            self._experiment,
+            self._experiment.runs,
+            self._parts,
+            self._deployment,
+            self._workers,
+            self._keeping,
         )
         wrong = verification.refusals(result)
         if wrong and not self._experiment.document.unverified:
@@ -257,7 +287,8 @@ class Engine:
 
     def _run(self, entries: Sequence[Entry]) -> None:
         if self._deployment is None:
-            execution.in_virtual(self._context, self._experiment, entries, self._workers, self._wall)
+            assert self._keeping is not None, "the deployment comes before"
+            execution.in_virtual(self._context, self._experiment, entries, self._workers, self._keeping, self._wall)
         else:
             execution.in_live(self._context, self._experiment, entries, self._deployment)
 
@@ -288,38 +319,47 @@ class Engine:
             self._experiment.add(more)
             self._experiment.save_run(more.entry)
             batch.append(more.entry)
+        if self._keeping is not None:
+            self._keeping.name(batch)
         return batch
 
     def _has_tables(self, entry: Entry) -> bool:
         return f"{entry.directory}/flows.parquet" in self._experiment.files
 
     def _collect(self) -> str:
-        kept = self._tables(self._experiment.runs)
+        kept = self._tables(self._experiment.runs, again=self._tables_again)
         return f"tables of {counted(kept, 'run')}"
 
-    def _tables(self, entries: Sequence[Entry]) -> int:
-        """Makes the tables of runs that left something; of how many."""
+    def _tables(self, entries: Sequence[Entry], again: bool = False) -> int:
+        """Makes the tables of runs that left something, of those that have tables only where it is to be done `again`;
+        how many have some."""
         kept = 0
         problems: dict[str, list[int]] = {}
         for entry in entries:
             if entry.status == "waiting":
                 continue
-            job = self._experiment.job(entry)
             self._experiment.check_results(entry)  # what is not made anew here must be what it was
-            try:
-                why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic)
-                if why is not None and entry.status == "complete":
-                    entry.status, entry.error = "incomplete", why
-                kept += 1
-                for line in readers.problems(self._experiment.place(entry)):
-                    problems.setdefault(line, []).append(entry.number)
-            except ValueError as error:
-                entry.status, entry.error = "incomplete", entry.error or f"its records are not whole: {error}"
-            self._experiment.record_results(entry)
-            self._experiment.save_run(entry)
+            if (again or not self._has_tables(entry)) and not self._make_tables(entry):
+                continue
+            kept += 1
+            for line in readers.problems(self._experiment.place(entry)):
+                problems.setdefault(line, []).append(entry.number)
         for line, runs in problems.items():
             self._tell(f"{f'run {runs[0]}' if len(runs) == 1 else counted(len(runs), 'run')}: {line}")
         return kept
+
+    def _make_tables(self, entry: Entry) -> bool:
+        """Whether there was enough for tables; the run's entry says what is wrong with it."""
+        job, made = self._experiment.job(entry), True
+        try:
+            why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic)
+            if why is not None and entry.status == "complete":
+                entry.status, entry.error = "incomplete", why
+        except ValueError as error:
+            entry.status, entry.error, made = "incomplete", entry.error or f"its records are not whole: {error}", False
+        self._experiment.record_results(entry)
+        self._experiment.save_run(entry)
+        return made
 
     def _analyse(self) -> str:
         document = self._experiment.document

@@ -50,9 +50,9 @@ COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "s
 def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
-    In the virtual clock nothing may differ; live, no metric by more than its expanded uncertainty U. The last line is
-    "identical", "equal within U" or "differs, here: …". Exit status 1 where something differs, or where there is
-    nothing to compare. A crate is what ewan archive writes, unpacked or not.
+    Nothing is taken from the store. In the virtual clock nothing may differ; live, no metric by more than its expanded
+    uncertainty U. The last line is "identical", "equal within U" or "differs, here: …". Exit status 1 where something
+    differs, or where there is nothing to compare. A crate is what ewan archive writes, unpacked or not.
 
     \b
     ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
@@ -107,8 +107,8 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
 
     def fresh() -> Iterator[Job]:
         for entry in before.runs:
-            waiting = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
-            waiting.disturbed = None
+            waiting = dataclasses.replace(entry, certificate=None, verified=None, key=None)
+            waiting.begin_anew()
             yield dataclasses.replace(before.job(entry), entry=waiting)
 
     origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
@@ -121,7 +121,7 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
         directory=directory,
         unverified=before.document.unverified,
     )
-    return engine.run(prepared, parts=parts, context=context)
+    return engine.run(prepared, parts=parts, context=context, fresh=True)
 
 
 def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.Comparison]:

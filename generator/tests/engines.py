@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate, MachineFacts, Row
 
-CONTEXT = Context.of(os.environ)
+CONTEXT = dataclasses.replace(Context.of(os.environ), store=None)
 TEXT = """
 lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
 seeds: 2

@@ -45,10 +45,9 @@ def begun(directory: Path, runs: int) -> Experiment:
 def end(experiment: Experiment, entry: Entry) -> None:
     """A run ends, and its tables are made, as the engine does it."""
 
-    def work(job: Job) -> bool:
+    def work(job: Job) -> None:
         (experiment.place(entry) / "flows.parquet").write_bytes(RESULT)
         (experiment.place(entry) / "wall.json").write_bytes(RESULT)
-        return False
 
     board = Board("execution", len(experiment.runs), 0)
     execution.attempt(experiment, entry, board, work)

@@ -99,6 +99,6 @@ class WorkersDescription(Model):
     )
     shared: bool | None = Field(
         default=None,
-        description="whether workers see this machine's files under the same paths, as over NFS; then kernel, binary and "
-        "store are used there (default: yes, of `ssh` and `dask` no)",
+        description="whether workers see this machine's files under the same paths, as over NFS; then kernel, binary "
+        "and store are used there (default: yes, of `ssh` and `dask` no)",
     )

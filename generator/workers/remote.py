@@ -13,7 +13,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +29,6 @@ MARGIN = 1.25
 """So much longer than forecast may a run take, and still end within its walltime."""
 ENDING_S = 10
 """Before the end: results are on their way."""
-_EXECUTED = ("kernel", "ewan-node")
 
 _stops: dict[str, threading.Event] = {}
 _lock = threading.Lock()
@@ -51,33 +50,34 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of the units of a task: each result, whose entry is left out where it is in the store; `postponed`:
-    how many, from the end, were not begun, since this worker ends before they would."""
+    """What became of the units of a task, in their order: each result, whose entry is left out where it is in the
+    store. Those that are missing at the end were not begun, since this worker ends before they would."""
 
     results: tuple[Packed, ...]
-    postponed: int
+    worker: str
     error: str | None = None
     """Why this worker can execute none of them."""
 
 
 def work(task: Task) -> Done:
     """Executes a task; what is in the store by now is not executed again."""
+    from distributed import get_worker
+
+    results: list[Packed] = []
     try:
         tools = _tools(task)
         store = None if task.store is None else Store(Path(task.store))
-        results: list[Packed] = []
         for each, forecast_ns in zip(task.units, task.forecast_ns, strict=True):
-            if (why := _differs(each, tools)) is not None:
-                return Done(tuple(results), len(task.units) - len(results), why)
+            _check(each, tools)
             if store is not None and store.has(each.key):
                 results.append(Packed(each.key, "complete", None, None, 0, 0))
-                continue
-            if not _has_time(forecast_ns):
+            elif _has_time(forecast_ns):
+                results.append(_kept(_execute(task.study, each, tools), store))
+            else:
                 break
-            results.append(_kept(_execute(task.study, each, tools), store))
-        return Done(tuple(results), len(task.units) - len(results))
     except (LabError, OSError) as error:
-        return Done((), len(task.units), str(error))
+        return Done(tuple(results), get_worker().address, str(error))
+    return Done(tuple(results), get_worker().address)
 
 
 def stop(study: str) -> None:
@@ -85,9 +85,9 @@ def stop(study: str) -> None:
     _stopped(study).set()
 
 
-def provide(contents: Mapping[str, bytes]) -> None:
+def provide(contents: Sequence[bytes]) -> None:
     """Keeps the kernel and the node binary that were sent, by their checksums."""
-    for content in contents.values():
+    for content in contents:
         path = _sent(hashlib.sha256(content).hexdigest())
         if path.is_file():
             continue
@@ -112,14 +112,14 @@ def _tools(task: Task) -> Tools:
     return Tools(*paths)
 
 
-def _differs(each: Unit, tools: Tools) -> str | None:
-    """What this machine has otherwise than the one that made the unit; None: nothing."""
+def _check(each: Unit, tools: Tools) -> None:
+    """LabError where this machine has anything that decides results otherwise than the one that made the unit."""
     contents = {"plan.json": each.plan, "program.json": each.program, "schedule.json": each.schedule}
     if unit.key_of(contents, tools.kernel_sha256, tools.binary_sha256) == each.key:
-        return None
-    return (
-        f"{os.uname().nodename} has another version of this project, of Python's packages, or of a program that the runs "
-        "start: bring it to the same commit and run make setup-cluster there"
+        return
+    raise LabError(
+        f"{os.uname().nodename} has another version of this project, of Python's packages, or of a program that the "
+        "runs start: bring it to the same commit and run make setup-cluster there"
     )
 
 
@@ -128,7 +128,12 @@ def _has_time(forecast_ns: int) -> bool:
     ends = os.environ.get("SLURM_JOB_END_TIME") or os.environ.get(ENDS)
     if not ends or not ends.isdigit():
         return True
-    return time.time() + MARGIN * forecast_ns / NS_PER_SECOND + ENDING_S < int(ends)
+    return time.time() + wanted_s(forecast_ns) < int(ends)
+
+
+def wanted_s(forecast_ns: int) -> float:
+    """How long a job must last for a run that is forecast to take so long."""
+    return MARGIN * forecast_ns / NS_PER_SECOND + ENDING_S
 
 
 def _execute(study: str, each: Unit, tools: Tools) -> Packed:
@@ -153,8 +158,3 @@ def _kept(packed: Packed, store: Store | None) -> Packed:
 def _stopped(study: str) -> threading.Event:
     with _lock:
         return _stops.setdefault(study, threading.Event())
-
-
-def described(units: Sequence[Unit]) -> str:
-    """`run cubic-7`, `8 runs`, for people."""
-    return f"run {units[0].name}" if len(units) == 1 else f"{len(units)} runs"

@@ -99,9 +99,17 @@ class Entry:
     None, and not written: nobody watched, as in the virtual clock."""
     demand: Demand | None = None
     """What it was expected to ask of a virtual kernel; None, and not written: nobody counted."""
+    key: str | None = None
+    """What names its results in the store (generator/store/key.py); None, and not written: live, or there is none."""
+    taken: bool | None = None
+    """Its results are the store's; None, and not written: they were measured for this experiment."""
+
+    def begin_anew(self) -> None:
+        """As if it had never been executed; what it is remains, its certificate too."""
+        self.status, self.error, self.disturbed, self.taken = "waiting", None, None, None
 
 
-_UNSAID = ("disturbed", "demand")
+_UNSAID = ("disturbed", "demand", "key", "taken")
 """Of an entry, what is not written where it is None."""
 
 
@@ -289,7 +297,7 @@ def checksum_once(path: Path) -> str:
     return _checksum_once(path, status.st_mtime_ns, status.st_size)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=64)
 def _checksum_once(path: Path, modified_ns: int, size: int) -> str:
     return checksum(path)
 
