@@ -1,9 +1,9 @@
-"""A cluster of Slurm on this host: Debian's munged, slurmctld and slurmd, one node, two CPUs, in namespaces of their own.
+"""A cluster of Slurm on this host: Debian's munged, slurmctld and slurmd, one node, two CPUs.
 
-In: a command. Out: the command's own output and exit status; it runs where sbatch and squeue are, in a network namespace
-that has nothing but a loopback interface. `python -m tests.slurm_rig COMMAND …`. Needs root. All daemons and jobs are
-in one PID namespace, whose first process is this one called again: nothing of it is left when the command has ended,
-whatever ended it.
+In: a command. Out: the command's own output and exit status; it runs where sbatch and squeue are, in a network
+namespace that has nothing but a loopback interface. `python -m tests.slurm_rig COMMAND …`. Needs root. All daemons and
+jobs are in one PID namespace, whose first process is this one called again: nothing of it is left when the command has
+ended, whatever ended it.
 """
 
 from __future__ import annotations

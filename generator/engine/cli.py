@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
 from generator.scenario import Scenario, Stop
+from generator.workers import reading as workers
+from generator.workers.file import Workers
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
@@ -66,6 +68,13 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 @click.option(
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
 )
+@click.option(
+    "--cluster",
+    "cluster_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="runs of the virtual clock on other machines' cores, by Dask (docs/clusters.md)",
+)
 @click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
@@ -81,6 +90,7 @@ def run_command(
     settings: tuple[str, ...],
     seeds: int | None,
     unverified: bool,
+    cluster_file: Path | None,
     fresh: bool,
     only_shown: bool,
     resumed: Path | None,
@@ -102,10 +112,15 @@ def run_command(
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
     parts = parts_of(click.get_current_context())
+    cluster = None
+    if cluster_file is not None:
+        if context.runtime not in ("auto", "virtual"):
+            raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
+        context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
-        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh))
+        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
     if start is not None:
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
     if name is None:
@@ -116,7 +131,7 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
-    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh)
+    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
 
 
@@ -143,6 +158,8 @@ class Asked:
     """`name`, `tags`, `note`, those that were given."""
     fresh: bool = False
     """Nothing is taken from the store."""
+    cluster: Workers | None = None
+    """Whose cores execute the runs; None: this machine's."""
 
 
 def experiment(
@@ -170,7 +187,15 @@ def experiment(
             first, more = prepared.shorter[0], len(prepared.shorter) - 1
             others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
             context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
-        return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of, fresh=asked.fresh)
+        return engine.run(
+            prepared,
+            parts=parts,
+            context=context,
+            stop=stop,
+            repeat=runs.of,
+            fresh=asked.fresh,
+            cluster=asked.cluster,
+        )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
@@ -185,9 +210,12 @@ def go_on(
     as_json: bool,
     every: bool = False,
     fresh: bool = False,
+    cluster: Workers | None = None,
 ) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
+    if cluster is not None and not loaded.virtual:
+        raise Refused(f"--cluster executes runs of the virtual clock, and {directory} is of the live one: leave it out")
     if not loaded.virtual:
         as_root(context)
     stored = source.of(directory)
@@ -202,7 +230,14 @@ def go_on(
 
     def work() -> int:
         return engine.resume(
-            directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat, fresh=fresh
+            directory,
+            parts=parts,
+            context=context,
+            start=start,
+            stop=stop,
+            repeat=repeat,
+            fresh=fresh,
+            cluster=cluster,
         )
 
     status = ending.status_of(context, directory, work)

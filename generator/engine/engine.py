@@ -16,6 +16,7 @@ from pathlib import Path
 from generator import readers, records
 from generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
 from generator.engine.deployment import Deployment
+from generator.engine.elsewhere import Elsewhere
 from generator.engine.experiment import Experiment
 from generator.engine.keeping import Keeping
 from generator.engine.parts import Parts
@@ -24,6 +25,7 @@ from generator.engine.unit import Tools, now
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
 from generator.store import Store
+from generator.workers.file import Workers
 from labs import host, rundir
 from labs.compile import compile as compile_spec
 from labs.context import Context
@@ -48,12 +50,14 @@ def run(
     stop: Stop | None = None,
     repeat: Repeat | None = None,
     fresh: bool = False,
+    cluster: Workers | None = None,
 ) -> int:
-    """Runs a new experiment; its exit status. `fresh`: nothing is taken from the store."""
+    """Runs a new experiment; its exit status. `fresh`: nothing is taken from the store; `cluster`: whose cores execute
+    its runs, None: this machine's."""
     experiment = prepared.experiment
     with rundir.kept(experiment.directory), experiment.locked():
         experiment.save()
-        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers, fresh=fresh)
+        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers, fresh=fresh, cluster=cluster)
         return engine.go("reservation", time.monotonic_ns() - prepared.took_ns)
 
 
@@ -66,6 +70,7 @@ def resume(
     stop: Stop | None = None,
     repeat: Repeat | None = None,
     fresh: bool = False,
+    cluster: Workers | None = None,
 ) -> int:
     """Goes on with the first stage that is not complete, or from the one that is named. What is done anew then is not
     taken from the store, and neither is anything with `fresh`, or of a repetition."""
@@ -81,7 +86,7 @@ def resume(
             experiment.document.status, experiment.document.ended = "running", None
             again = start is not None and ORDER.index(start) <= ORDER.index("execution")
             fresh = fresh or again or experiment.document.rerun_of is not None
-            engine = Engine(experiment, parts, context, stop, repeat, fresh=fresh)
+            engine = Engine(experiment, parts, context, stop, repeat, fresh=fresh, cluster=cluster)
             if start is not None:
                 engine.forget(start)
             return engine.go(first, time.monotonic_ns())
@@ -101,6 +106,7 @@ class Engine:
         workers: int | None = None,
         *,
         fresh: bool = False,
+        cluster: Workers | None = None,
     ) -> None:
         self._experiment = experiment
         self._parts = parts
@@ -108,6 +114,7 @@ class Engine:
         self._stop = stop
         self._repeat = repeat
         self._deployment = None if experiment.virtual else Deployment(experiment, context)
+        self._elsewhere = None if cluster is None else Elsewhere(cluster, experiment, context)
         self._fresh, self._tables_again = fresh, False
         self._keeping: Keeping | None = None
         self._reserved = workers
@@ -150,6 +157,8 @@ class Engine:
         finally:
             if self._deployment is not None:
                 self._deployment.close()
+            if self._elsewhere is not None:
+                self._elsewhere.close()
 
     def _stage(self, stage: StageName, begun_ns: int) -> None:
         state = Stage(status="running", started=now())
@@ -286,7 +295,10 @@ class Engine:
         return f"{total - len(left)} of {counted(total, 'run')} complete{again}"
 
     def _run(self, entries: Sequence[Entry]) -> None:
-        if self._deployment is None:
+        if self._elsewhere is not None:
+            assert self._keeping is not None, "the deployment comes before"
+            self._elsewhere.execute(entries, self._keeping, self._wall)
+        elif self._deployment is None:
             assert self._keeping is not None, "the deployment comes before"
             execution.in_virtual(self._context, self._experiment, entries, self._workers, self._keeping, self._wall)
         else:

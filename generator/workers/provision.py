@@ -9,7 +9,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from generator.workers import remote
 
 
-class Provision(WorkerPlugin):
+class Provision(WorkerPlugin):  # type: ignore[misc]
     """Dask hands it to each worker once."""
 
     def __init__(self, contents: tuple[bytes, ...]) -> None:

@@ -37,8 +37,8 @@ _lock = threading.Lock()
 @dataclass(frozen=True, slots=True)
 class Task:
     """Units that a worker executes one after the other, none of which waits for another. `tools`: by their paths there,
-    or None: those that were sent, of these checksums. `store`: where the worker finds and keeps results; None: it sends
-    them back."""
+    or None: those that were sent, of these checksums. `store`: where the worker keeps results; None: it sends them
+    back. `fresh`: it looks for none there."""
 
     study: str
     units: tuple[Unit, ...]
@@ -46,6 +46,7 @@ class Task:
     tools: tuple[str, str] | None
     checksums: tuple[str, str]
     store: str | None
+    fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def work(task: Task) -> Done:
         store = None if task.store is None else Store(Path(task.store))
         for each, forecast_ns in zip(task.units, task.forecast_ns, strict=True):
             _check(each, tools)
-            if store is not None and store.has(each.key):
+            if store is not None and not task.fresh and store.has(each.key):
                 results.append(Packed(each.key, "complete", None, None, 0, 0))
             elif _has_time(forecast_ns):
                 results.append(_kept(_execute(task.study, each, tools), store))

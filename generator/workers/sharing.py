@@ -14,7 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from generator.engine.unit import Packed, Tools, Unit
 from generator.workers import remote
@@ -55,11 +55,14 @@ Bundle = tuple[Run, ...]
 
 
 class Sharing:
-    """Runs of one study on workers that are started. `store`: where they keep results, if they see it."""
+    """Runs of one study on workers that are started. `store`: where they keep results, if they see it, and find them
+    unless `fresh`."""
 
-    def __init__(self, workers: Workers, fleet: Started, tools: Tools, store: str | None, tell: Tell) -> None:
+    def __init__(
+        self, workers: Workers, fleet: Started, tools: Tools, store: str | None, tell: Tell, *, fresh: bool = False
+    ) -> None:
         self._workers, self._client, self._tools, self._tell = workers, fleet.client, tools, tell
-        self._store = store if workers.shared else None
+        self._store, self._fresh = store if workers.shared else None, fresh
         self._study = secrets.token_hex(8)
         self._at_work: dict[Future, Bundle] = {}
         self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
@@ -108,6 +111,7 @@ class Sharing:
             tools=(str(tools.kernel.absolute()), str(tools.binary.absolute())) if self._workers.shared else None,
             checksums=(tools.kernel_sha256, tools.binary_sha256),
             store=self._store,
+            fresh=self._fresh,
         )
         # Workers that somebody else started say nothing of their memory.
         wanted = {} if self._workers.engine == "dask" else {MEMORY: needed}

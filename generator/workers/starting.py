@@ -1,8 +1,7 @@
 """Workers are started where the file says, by Dask, dask-jobqueue or SSH, and are gone afterwards.
 
-In: a file for --cluster. Out: Dask's client, with what is known of its workers. Certificates and the logs of jobs are in
-a directory beside the experiment's runs, which all machines see where files are shared; it is removed unless something
-went wrong.
+In: a file for --cluster. Out: Dask's client, with what is known of its workers. Certificates and the logs of jobs are
+in a directory beside the experiment's runs, which all machines see where files are shared.
 """
 
 from __future__ import annotations
@@ -221,8 +220,8 @@ def _connected(workers: Workers) -> Client:
         return Client(workers.address, security=credentials.given(workers), timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise LabError(
-            f"{workers.file}: address: no scheduler of Dask answers at {workers.address} ({_one_line(error)}): start one "
-            "with `dask scheduler`, or write the address that it says"
+            f"{workers.file}: no scheduler of Dask answers at {workers.address} ({_one_line(error)}): start one with "
+            "`dask scheduler`, or write the address that it says"
         ) from None
 
 
