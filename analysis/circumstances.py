@@ -102,7 +102,8 @@ def certificate(name: str, found: Certificate, experiment: load.ExperimentResult
         "lab": found.lab,
         "plan": found.plan_sha256[:12],
         "passed": found.passed,
-        "kernel": found.host.kernel,
+        "kernel": ", ".join(f"{name}: {each.facts.kernel}" for name, each in found.machines.items())
+        or found.host.kernel,
         "counts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
         "runs": _ranges(for_runs),
         "rows": [_quantity([row for row in found.rows if row.quantity == kind]) for kind in kinds],

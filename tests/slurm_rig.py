@@ -50,7 +50,7 @@ ReturnToService=2
 KillWait={kill_wait}
 MinJobAge=300
 NodeName={node} NodeAddr={address} CPUs=2 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=8000
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=cpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 

@@ -7,10 +7,11 @@ or was refused by the verification, 2 for what the user can put right.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ import orjson
 
 from generator import nxe
 from generator.engine import ending, engine, preparation, show, source
+from generator.engine.elsewhere import Elsewhere
+from generator.engine.executor import Executor, ThisMachine
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
@@ -76,6 +79,7 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
     help="runs of the virtual clock on other machines' cores, by Dask (docs/clusters.md)",
 )
 @click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
+@click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
 @label_options
@@ -92,6 +96,7 @@ def run_command(
     unverified: bool,
     cluster_file: Path | None,
     fresh: bool,
+    shard: str | None,
     only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
@@ -109,6 +114,7 @@ def run_command(
     \b
     ewan run parallel-streams --scale quick --runtime virtual
     ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
+    ewan run my.scenario.yaml --shard 3/100
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
     parts = parts_of(click.get_current_context())
@@ -118,7 +124,7 @@ def run_command(
             raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
         context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
     if resumed is not None:
-        if name is not None or scale or settings or seeds or unverified or only_shown or label or tags or note:
+        if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
         sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
     if start is not None:
@@ -131,7 +137,15 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
+    if shard is not None and (label or tags or note or every):
+        raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
+    if shard is not None and cluster is not None:
+        raise Refused("--shard is for schedulers that start it, --cluster starts workers itself: leave one of them out")
     asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
+    if shard is not None:
+        from generator.shards import cli as shards
+
+        sys.exit(shards.run(context, scenario, parts, asked, shard, as_json))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
 
 
@@ -187,15 +201,16 @@ def experiment(
             first, more = prepared.shorter[0], len(prepared.shorter) - 1
             others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
             context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
-        return engine.run(
-            prepared,
-            parts=parts,
-            context=context,
-            stop=stop,
-            repeat=runs.of,
-            fresh=asked.fresh,
-            cluster=asked.cluster,
-        )
+        with executor_of(context, asked.cluster) as executor:
+            return engine.run(
+                prepared,
+                parts=parts,
+                context=context,
+                stop=stop,
+                repeat=runs.of,
+                fresh=asked.fresh,
+                executor=executor,
+            )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
@@ -229,20 +244,31 @@ def go_on(
         repeat = stored.scenario.runs(stored.settings, stored.scale, stored.seeds).of
 
     def work() -> int:
-        return engine.resume(
-            directory,
-            parts=parts,
-            context=context,
-            start=start,
-            stop=stop,
-            repeat=repeat,
-            fresh=fresh,
-            cluster=cluster,
-        )
+        with executor_of(context, cluster) as executor:
+            return engine.resume(
+                directory,
+                parts=parts,
+                context=context,
+                start=start,
+                stop=stop,
+                repeat=repeat,
+                fresh=fresh,
+                executor=executor,
+            )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
+
+
+@contextlib.contextmanager
+def executor_of(context: Context, cluster: Workers | None) -> Iterator[Executor]:
+    """This machine, or the workers that a file for --cluster describes; they are gone afterwards."""
+    if cluster is None:
+        yield ThisMachine(context)
+        return
+    with Elsewhere(cluster, context) as elsewhere:
+        yield elsewhere
 
 
 def parts_of(context: click.Context) -> Parts:

@@ -89,8 +89,12 @@ def needs(jobs: Iterable[Job], virtual: bool) -> Needs:
     return result
 
 
-def check(wanted: Needs, virtual: bool, directory: Path) -> int:
-    """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing."""
+def check(wanted: Needs, virtual: bool, directory: Path, executes: bool = True) -> int:
+    """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing. Of runs
+    that nobody `executes` here, the room for what they left alone is looked at."""
+    if not executes:
+        disk(wanted, directory)
+        return len(cpu.free())
     congestion.refuse(wanted.congestion, virtual)
     tools(wanted)
     disk(wanted, directory)

@@ -18,7 +18,7 @@ _WALLTIME = re.compile(r"([0-9]{1,4}):([0-5][0-9]):([0-5][0-9])")
 def _walltime(value: object) -> int:
     found = _WALLTIME.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise ValueError('write hours, minutes and seconds in quotes, like "01:30:00"')
+        raise ValueError('write hours, minutes and seconds, like "01:30:00"')
     hours, minutes, seconds = map(int, found.groups())
     total = (hours * 60 + minutes) * 60 + seconds
     if total < 60:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from generator.engine.unit import Packed, Tools, Unit
-from generator.workers import remote
+from generator.workers import asking, remote
 from generator.workers.file import BATCH, Workers
 from generator.workers.remote import Done, Task
 from generator.workers.starting import MEMORY, Started
@@ -34,6 +34,8 @@ MOST_UNITS = 50
 AHEAD = 2
 """Tasks for each worker, so that none of them waits for us."""
 LOOK_S = 1.0
+ASK_S = 0.5
+"""So often it is asked which workers are there."""
 SILENT_S = 10.0
 """So long there may be no worker before it is said."""
 LOST_S = 60.0
@@ -70,6 +72,11 @@ class Sharing:
         self._seen, self._said = time.monotonic(), False
         """When a worker was seen last; whether it was said that there is none."""
         self._away_since: float | None = None
+        self._known: frozenset[str] = frozenset()
+        self._asked = -ASK_S
+        import cloudpickle
+
+        cloudpickle.register_pickle_by_value(asking)
 
     def provide(self) -> None:
         """Sends kernel and node binary to the workers that see no files of this machine, and to those that come."""
@@ -79,26 +86,26 @@ class Sharing:
             tools = self._tools
             self._client.register_plugin(Provision((tools.kernel.read_bytes(), tools.binary.read_bytes())), name="ewan")
 
-    def go(self, runs: Iterator[Run], ended: Callable[[Run, Packed], None]) -> None:
-        """All runs, each of which is told of once. LabError where no worker can execute them."""
-        bundles = bundled(runs)
+    def go(self, runs: Iterator[Run], ended: Callable[[Run, Packed], None], most: int = MOST_UNITS) -> None:
+        """All runs, each of which is told of once; at `most` so many go to a worker together. LabError where no worker
+        can execute them."""
+        bundles = bundled(runs, most)
         try:
-            while True:
-                self._fill(bundles)
-                if not self._at_work:
-                    return
+            while self._fill(bundles) or self._at_work:
                 self._take(ended)
         except BaseException:
             self._stop()
             raise
 
-    def _fill(self, bundles: Iterator[Bundle]) -> None:
-        most = AHEAD * max(self._there(), 1)
+    def _fill(self, bundles: Iterator[Bundle]) -> bool:
+        """Gives the workers that are there enough to do; whether more is left."""
+        most = AHEAD * len(self._ready())
         while len(self._at_work) < most:
             bundle = self._again.pop() if self._again else next(bundles, None)
             if bundle is None:
-                return
+                return False
             self._submit(bundle)
+        return True
 
     def _submit(self, bundle: Bundle) -> None:
         needed = max(run.unit.memory_bytes for run in bundle)
@@ -109,7 +116,7 @@ class Sharing:
             units=tuple(run.unit for run in bundle),
             forecast_ns=tuple(run.forecast_ns for run in bundle),
             tools=(str(tools.kernel.absolute()), str(tools.binary.absolute())) if self._workers.shared else None,
-            checksums=(tools.kernel_sha256, tools.binary_sha256),
+            checksums=(tools.versions.kernel, tools.versions.binary),
             store=self._store,
             fresh=self._fresh,
         )
@@ -178,7 +185,7 @@ class Sharing:
 
     def _look(self) -> None:
         """Says when nobody works, and finds what a scheduler that came back has forgotten."""
-        if self._there():
+        if self._ready():
             self._seen, self._said, self._away_since = time.monotonic(), False, None
         elif self._client.status != "running":
             self._away_since = self._away_since or time.monotonic()
@@ -190,10 +197,24 @@ class Sharing:
         for future in [each for each in self._at_work if each.status in ("lost", "cancelled")]:
             self._again.append(self._at_work.pop(future))
 
-    def _there(self) -> int:
-        with contextlib.suppress(Exception):
-            return len(self._client.nthreads())
-        return 0
+    def _ready(self) -> frozenset[str]:
+        """The workers that are there, by their addresses; LabError where one can execute no runs."""
+        if time.monotonic() < self._asked + ASK_S:
+            return self._known
+        self._asked = time.monotonic()
+        try:
+            there = frozenset(self._client.nthreads())
+        except Exception:  # of whatever kind: the scheduler is away
+            self._known = frozenset()
+            return self._known
+        if new := there - self._known:
+            said = self._client.run(asking.missing, workers=list(new), on_error="ignore")
+            if why := next((each for each in said.values() if each), ""):
+                remedy = "write python: of this project there, or make setup-cluster"
+                raise LabError(f"{self._workers.file}: a worker cannot execute runs: {why}: {remedy}")
+            there = (there & self._known) | frozenset(said)
+        self._known = there
+        return there
 
     def _stop(self) -> None:
         """Ends the runs that are at work."""
@@ -203,14 +224,14 @@ class Sharing:
             self._client.cancel(list(self._at_work))
 
 
-def bundled(runs: Iterator[Run]) -> Iterator[Bundle]:
+def bundled(runs: Iterator[Run], most: int = MOST_UNITS) -> Iterator[Bundle]:
     """Runs in their order, so many together as take LEAST_NS; one whose time nobody knows goes alone."""
     bundle: list[Run] = []
     takes_ns = 0
     for run in runs:
         bundle.append(run)
         takes_ns += run.forecast_ns or LEAST_NS
-        if takes_ns >= LEAST_NS or len(bundle) == MOST_UNITS:
+        if takes_ns >= LEAST_NS or len(bundle) >= most:
             yield tuple(bundle)
             bundle, takes_ns = [], 0
     if bundle:

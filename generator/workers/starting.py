@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-CONNECT_S = 30
+    from labs.cluster.ssh import Remote
+
+CONNECT_S = 10
 DEATH_S = 60
 """A worker that finds no scheduler for so long ends."""
 MEMORY = "memory"
@@ -34,13 +37,12 @@ _LOCAL = "${TMPDIR:-/tmp}"
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Dask's client; `dashboard`: an address for a browser on this machine, empty where there is none; `wanted`: how
-    many workers there are to be, None: those that are there; `replaces`: whether workers that end are replaced."""
+    """Dask's client; `dashboard`: an address for a browser, empty where there is none; `at_once`: so many runs, where
+    all workers are there."""
 
     client: Client
     dashboard: str
-    wanted: int | None
-    replaces: bool
+    at_once: int
 
 
 def check() -> None:
@@ -63,18 +65,18 @@ def started(workers: Workers, directory: Path) -> Iterator[Started]:
         if workers.engine == "dask":
             client = _connected(workers)
             stack.callback(_closed, client.close)
-            yield Started(client, _dashboard(client.dashboard_link), None, False)
+            yield Started(client, client.dashboard_link or "", max(len(client.nthreads()), 1))
             return
         security = credentials.new(directory / "keys")
         cluster = _cluster(workers, security, directory)
         stack.callback(_closed, cluster.close)
         client = stack.enter_context(Client(cluster, security=security, set_as_default=False))
-        wanted = workers.jobs * workers.cores
+        at_once = workers.jobs * workers.cores
         if workers.engine in BATCH:
-            cluster.adapt(minimum_jobs=workers.jobs, maximum_jobs=workers.jobs, interval="2s", wait_count=1)
+            _submit(workers, cluster)
         if workers.engine == "ssh":
-            wanted = stack.enter_context(_by_ssh(workers, cluster.scheduler_address, directory / "keys"))
-        yield Started(client, _dashboard(cluster.dashboard_link), wanted, workers.engine != "ssh")
+            at_once = stack.enter_context(_by_ssh(workers, cluster.scheduler_address, directory / "keys"))
+        yield Started(client, cluster.dashboard_link or "", at_once)
 
 
 def script(workers: Workers, directory: Path) -> str:
@@ -127,6 +129,18 @@ def _batch(workers: Workers) -> Any:
     import dask_jobqueue as jobs
 
     return {"slurm": jobs.SLURMCluster, "oar": jobs.OARCluster, "pbs": jobs.PBSCluster}[workers.engine]
+
+
+def _submit(workers: Workers, cluster: Any) -> None:
+    """Hands all jobs to the scheduler; from then on each that ends is replaced."""
+    for _ in range(workers.jobs):
+        cluster.worker_spec.update(cluster.new_worker_spec())
+    try:
+        # Whoever calls `scale` is told of no error.
+        cluster.sync(cluster._correct_state)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise LabError(f"{workers.file}: no job was taken: {_one_line(error)}") from None
+    cluster.adapt(minimum_jobs=workers.jobs, maximum_jobs=workers.jobs, interval="2s", wait_count=1)
 
 
 def _of_a_job(workers: Workers, directory: Path) -> dict[str, Any]:
@@ -183,14 +197,14 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
     with Fleet(machines, workers.ssh_config) as fleet:
         place = f"~/.cache/ewan/workers/{keys.parent.parent.name}"
 
-        def begin(remote: Any) -> None:
+        def begin(remote: Remote) -> None:
             sent = {
                 key: remote.put((keys / name).read_bytes(), f"{place}/{name}")
                 for key, name in credentials.NAMES.items()
             }
             words = [workers.python, "-m", "distributed.cli.dask_worker", scheduler, "--no-dashboard"]
             words += ["--nworkers", str(workers.cores), "--nthreads", "1", "--death-timeout", str(DEATH_S)]
-            words += ["--memory-limit", "0", "--resources", f"{MEMORY}={_memory(workers)}"]
+            words += ["--memory-limit", "0", "--resources", f"{MEMORY}={_memory_there(workers, remote)}"]
             words += [word for key, option in _TLS.items() for word in (option, sent[key])]
             if workers.interface:
                 words += ["--interface", workers.interface]
@@ -205,10 +219,19 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
             fleet.each(lambda remote: remote.run(["rm", "-rf", _home(remote, place)], sudo=False), list(fleet.machines))
 
 
+def _memory_there(workers: Workers, remote: Remote) -> int:
+    """Of a worker: its share of what is said, or of what the host has."""
+    if workers.memory_of_a_worker is not None:
+        return workers.memory_of_a_worker
+    said = remote.run(["cat", "/proc/meminfo"], sudo=False).stdout.decode(errors="replace")
+    found = re.search(r"^MemAvailable: +([0-9]+) kB", said, re.MULTILINE)
+    return int(found[1]) * 1024 // workers.cores if found else 0
+
+
 _TLS = {"tls_ca_file": "--tls-ca-file", "tls_worker_cert": "--tls-cert", "tls_worker_key": "--tls-key"}
 
 
-def _home(remote: Any, place: str) -> str:
+def _home(remote: Remote, place: str) -> str:
     home = remote.run(["sh", "-c", 'printf %s "$HOME"'], sudo=False).stdout.decode()
     return f"{home}/{place.removeprefix('~/')}"
 
@@ -223,10 +246,6 @@ def _connected(workers: Workers) -> Client:
             f"{workers.file}: no scheduler of Dask answers at {workers.address} ({_one_line(error)}): start one with "
             "`dask scheduler`, or write the address that it says"
         ) from None
-
-
-def _dashboard(link: str | None) -> str:
-    return link or ""
 
 
 def _closed(close: Callable[[], object]) -> None:

@@ -71,6 +71,10 @@ class Process:
         """Its standard input ends here."""
         self._loop.call(self._running.end_input())
 
+    def read(self) -> bytes:
+        """What comes next of its standard output; empty at its end."""
+        return self._loop.call(self._running.read())
+
     def readline(self, longest_s: float | None = None) -> bytes:
         """The next line of its standard output, with its end; empty when there is none any more."""
         return self._loop.call(self._running.line(longest_s))

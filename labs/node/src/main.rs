@@ -231,6 +231,16 @@ enum Command {
         #[arg(long, conflicts_with = "listen")]
         once: bool,
     },
+    /// Tell Prometheus what the links of a lab over several machines do: whoever started this tells what the machines say
+    #[command(hide = true)]
+    JointMetrics {
+        /// Where to listen, such as 127.0.0.1:9324; port 0 takes any
+        #[arg(long, required_unless_present = "once")]
+        listen: Option<String>,
+        /// Print the page and end
+        #[arg(long, conflicts_with = "listen")]
+        once: bool,
+    },
     /// Let a running program's packet sockets hold what the queues behind them may
     PacketSockets {
         /// The file with its process id
@@ -351,6 +361,10 @@ fn run(command: Command) -> Result<(), String> {
         Command::Metrics { state, listen, link, once: _ } => {
             let destination = listen.map_or(metrics::Destination::StandardOutput, metrics::Destination::Listen);
             metrics::run(&state, link, &destination)
+        }
+        Command::JointMetrics { listen, once: _ } => {
+            let destination = listen.map_or(metrics::Destination::StandardOutput, metrics::Destination::Listen);
+            metrics::joint::run(&destination)
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),
