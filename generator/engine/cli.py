@@ -32,7 +32,7 @@ from generator.workers.file import Workers
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
-from labs.commands.options import Function, json_option, pass_context, runtime_option
+from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.record import disturbances, figures, host_facts, labels
@@ -67,6 +67,7 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 )
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
 @runtime_option
+@machines_option
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option(
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
@@ -114,6 +115,7 @@ def run_command(
     \b
     ewan run parallel-streams --scale quick --runtime virtual
     ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
+    ewan run my.scenario.yaml --machines machines.yaml
     ewan run my.scenario.yaml --shard 3/100
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
@@ -186,12 +188,18 @@ def experiment(
     if not virtual:
         as_root(context)
     runtime = "virtual" if virtual else context.runtime
-    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels)
+    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels, context.machines)
+    over = None if context.machines is None else context.cluster()
     directory = rundir.make(scenario.name)
 
     def work() -> int:
         prepared = preparation.prepare(
-            preparation.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=asked.unverified
+            preparation.jobs(runs, virtual, over=over),
+            facts,
+            virtual=virtual,
+            directory=directory,
+            unverified=asked.unverified,
+            over=over,
         )
         if scale is None and scenario.scales:
             lasting = about(prepared.expected_ns, "time", 3)
@@ -234,6 +242,8 @@ def go_on(
     if not loaded.virtual:
         as_root(context)
     stored = source.of(directory)
+    if context.machines is None and stored is not None and stored.machines is not None:
+        context = replace(context, machines=stored.machines)
     repeated = loaded.document.rerun_of is not None
     stop = None
     if stored and not repeated and stored.seeds is None:
@@ -295,12 +305,14 @@ def facts_of(
     seeds: int | None,
     runtime: str,
     given: Mapping[str, Any],
+    machines: Path | None = None,
 ) -> Facts:
     """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.
 
-    `given`: what the experiment is called (`labels_of`).
+    `given`: what the experiment is called (`labels_of`); `machines`: the file of those over which its labs stretch.
     """
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
+    asked |= {} if machines is None else {"machines": str(machines.absolute())}
     repeated = {} if stop is None else {"confidence": stop.confidence}
     origin = Origin(
         scenario=scenario.name,

@@ -32,6 +32,7 @@ from labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
 from labs.runtime import cpu
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
+from labs.runtime.cluster import ClusterRuntime
 from labs.units import NS_PER_SECOND, about
 
 Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
@@ -183,7 +184,7 @@ class Engine:
         experiment = self._experiment
         if self._reserved is None:
             stored = (experiment.job(entry) for entry in experiment.runs)
-            wanted = reservation.needs(stored, experiment.virtual)
+            wanted = reservation.needs(stored, experiment.virtual, self._over())
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
         self._hold_against_the_host()
         kinds = len(verification.kinds(self._experiment.runs))
@@ -193,9 +194,10 @@ class Engine:
         return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
 
     def _hold_against_the_host(self) -> None:
-        """Nothing is made of what this host does not carry, in the live clock."""
+        """Nothing is made of what this host does not carry, in the live clock; of other machines nobody knows."""
         asked: set[tuple[str, str]] = set()
-        for entry in () if self._experiment.virtual else self._experiment.wanting():
+        elsewhere = self._experiment.virtual or self._context.machines is not None
+        for entry in () if elsewhere else self._experiment.wanting():
             job = self._experiment.job(entry)
             crossed = paths.from_data(job.schedule.get("paths", []))
             wanted = link_loads.loads(crossed, (link.name for link in job.plan.links))
@@ -323,7 +325,8 @@ class Engine:
         for point, seed in stopping.further(self._stop, result, seeds, self._parts.estimate, self._workers):
             number = self._experiment.runs[-1].number + 1
             same = first[point]
-            more = repeated(self._repeat(same.parameters, number, seed), self._experiment.virtual, same.demand)
+            again = self._repeat(same.parameters, number, seed)
+            more = repeated(again, self._experiment.virtual, same.demand, self._over())
             more.entry.certificate, more.entry.verified = same.certificate, same.verified
             self._experiment.add(more)
             self._experiment.save_run(more.entry)
@@ -331,6 +334,10 @@ class Engine:
         if self._keeping is not None:
             self._keeping.name(batch)
         return batch
+
+    def _over(self) -> ClusterRuntime | None:
+        """The machines over which labs stretch."""
+        return None if self._context.machines is None else self._context.cluster()
 
     def _has_tables(self, entry: Entry) -> bool:
         return f"{entry.directory}/flows.parquet" in self._experiment.files

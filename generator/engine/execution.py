@@ -193,9 +193,11 @@ def _mark(context: Context, entry: Entry, place: Path) -> None:
     except (OSError, ValueError) as error:
         context.reporter.tell(f"warning: run {entry.number}: what disturbed it is not known: {error}")
         return
+    without = records.lost_seconds(place)
     if watched is None:
+        entry.disturbed = without or entry.disturbed
         return
     found, until_ns = watched
-    entry.disturbed = disturbances.seconds(found)
+    entry.disturbed = sorted({*disturbances.seconds(found), *without})
     if line := disturbances.summary(found, until_ns):
         context.reporter.tell(f"run {entry.number}: {line}")

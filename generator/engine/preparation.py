@@ -21,19 +21,22 @@ from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest
 from labs.record.demand import Demand
 from labs.record.experiment import Clock, Entry
+from labs.runtime.cluster import ClusterRuntime
 
 MOST_COUNTED = 200
 """Points whose demand is counted, each of which takes up to a tenth of a second."""
 
 
-def jobs(runs: Runs, virtual: bool, numbers: Sequence[int] | None = None) -> Iterator[Job]:
+def jobs(
+    runs: Runs, virtual: bool, numbers: Sequence[int] | None = None, over: ClusterRuntime | None = None
+) -> Iterator[Job]:
     """A scenario's runs, or those of these numbers, as they are executed in a clock, each made and checked when it is
-    asked for.
+    asked for; `over`: live labs stretch over its machines.
 
     DescriptionError and LabError for the first that cannot be.
     """
     counted: dict[stopping.Point, Demand] = {}
-    for run, plan, schedule in runs.scheduled(facts_of(virtual), clock(virtual), numbers):
+    for run, plan, schedule in runs.scheduled(facts_of(virtual, over), clock(virtual), numbers):
         point = stopping.point_of(run.parameters)
         # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
         if virtual and point not in counted and len(counted) < MOST_COUNTED:
@@ -57,14 +60,16 @@ def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None 
     return Job(entry, plan, schedule.program, schedule.document)
 
 
-def repeated(run: ScenarioRun, virtual: bool, demand: Demand | None = None) -> Job:
+def repeated(run: ScenarioRun, virtual: bool, demand: Demand | None = None, over: ClusterRuntime | None = None) -> Job:
     """A run beside those of a scenario, at one of its points with another seed, as it is executed."""
-    schedule = run.schedule(compile_spec(run.spec, facts_of(virtual)), clock(virtual))
+    schedule = run.schedule(compile_spec(run.spec, facts_of(virtual, over)), clock(virtual))
     return job(run, schedule.plan, schedule, demand)
 
 
-def facts_of(virtual: bool) -> HostFacts:
-    """What is known of the machine that runs are for."""
+def facts_of(virtual: bool, over: ClusterRuntime | None = None) -> HostFacts:
+    """What is known of the machine that runs are for, or of those of `over`."""
+    if over is not None:
+        return over.host_facts()
     return host.virtual_facts() if virtual else host.facts()
 
 
@@ -104,9 +109,10 @@ def prepare(
     directory: Path,
     unverified: bool = False,
     executes: bool = True,
+    over: ClusterRuntime | None = None,
 ) -> Prepared:
-    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory. Not
-    `executes`: this machine needs nothing of what they need, but for room.
+    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory; `over`: labs
+    stretch over its machines. Not `executes`: this machine needs nothing of what they need, but for room.
 
     LabError or DescriptionError where the experiment cannot begin; its directory is gone then.
     """
@@ -118,7 +124,7 @@ def prepare(
             experiment = Experiment.create(directory, facts.origin, clock(virtual), unverified=unverified)
             for name in facts.files:
                 experiment.record(directory / name)
-            wanted = reservation.Needs()
+            wanted = reservation.Needs(over)
             for each in jobs:
                 wanted.add(each, virtual)
                 experiment.add(each)

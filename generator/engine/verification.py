@@ -19,6 +19,7 @@ from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record, routes
 from labs.context import Context
+from labs.plan import Plan
 from labs.record import CERTIFICATES_FOLDER, Certificate, Row
 from labs.record.experiment import Entry, damage
 from labs.runtime.base import LabError
@@ -83,8 +84,8 @@ def certify(
             context.reporter.tell(f"warning: {len(left)} labs have no certificate in the store")
     else:
         for entry in missing:
-            deployment.ensure(experiment.job(entry).plan)
-            result.append(_one(context, experiment, entry, parts, threading.Event(), virtual=False))
+            plan = deployment.ensure(experiment.job(entry).plan)
+            result.append(_one(context, experiment, entry, plan, parts, threading.Event(), virtual=False))
     by_family = {each.entry.family: each for each in result}
     for entry in entries:
         if (verified := by_family.get(entry.family)) is not None:
@@ -171,7 +172,8 @@ def _in_virtual(
                 return None
             board.begin(entry.number, 0)
             try:
-                verified = _one(context, experiment, entry, parts, stop, virtual=True)
+                plan = experiment.job(entry).plan
+                verified = _one(context, experiment, entry, plan, parts, stop, virtual=True)
                 if keeping is not None:
                     keeping.keep_certificate(entry, verified.certificate.lab, experiment.directory / name(entry))
                 return verified
@@ -187,9 +189,15 @@ def _in_virtual(
 
 
 def _one(
-    context: Context, experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool
+    context: Context,
+    experiment: Experiment,
+    entry: Entry,
+    plan: Plan,
+    parts: Parts,
+    stop: threading.Event,
+    *,
+    virtual: bool,
 ) -> Verified:
-    plan = experiment.job(entry).plan
     scratch = experiment.directory / CERTIFICATES_FOLDER / f".{entry.family[:_DIGITS]}"
     if scratch.exists():  # of an engine that was killed
         with occupied(scratch):
