@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from generator.engine import Facts, engine, preparation, unit
+from generator.engine import engine, preparation, unit
 from generator.engine.experiment import Experiment
+from generator.engine.parts import Facts
 from generator.engine.unit import Tools
 from generator.store import Store
 from generator.tests.engines import CONTEXT, TEXT, jobs, parts
