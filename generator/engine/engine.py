@@ -8,6 +8,7 @@ Experimentation").
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from generator.engine.executor import Executor, ThisMachine
 from generator.engine.experiment import Experiment
 from generator.engine.keeping import Keeping
 from generator.engine.parts import Parts
-from generator.engine.preparation import Prepared, repeated
+from generator.engine.preparation import Prepared, made_again, repeated
 from generator.engine.unit import now
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
@@ -85,6 +86,8 @@ def resume(
             if (first := start or unfinished) is None:
                 context.reporter.tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
                 return 0
+            if not all(entry.written for entry in experiment.runs):
+                experiment.make = made_again(directory)
             experiment.document.status, experiment.document.ended = "running", None
             again = start is not None and ORDER.index(start) <= ORDER.index("execution")
             fresh = fresh or again or experiment.document.rerun_of is not None
@@ -183,8 +186,7 @@ class Engine:
     def _reserve(self) -> str:
         experiment = self._experiment
         if self._reserved is None:
-            stored = (experiment.job(entry) for entry in experiment.runs)
-            wanted = reservation.needs(stored, experiment.virtual, self._over())
+            wanted = self._needs()
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
         self._hold_against_the_host()
         kinds = len(verification.kinds(self._experiment.runs))
@@ -192,6 +194,17 @@ class Engine:
             self._tell(f"warning: {line}")
         several = f", {self._workers} at once" if self._workers > 1 else ""
         return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
+
+    def _needs(self) -> reservation.Needs:
+        """What all runs need, as they are stored; one that is not written yet needs what others of its point do."""
+        experiment, result = self._experiment, reservation.Needs(self._over())
+        points = (stopping.point_of(entry.parameters) for entry in experiment.runs if not entry.written)
+        unwritten = collections.Counter(points)
+        for entry in experiment.runs:
+            if entry.written:
+                times = 1 + unwritten.pop(stopping.point_of(entry.parameters), 0)
+                result.add(experiment.job(entry), experiment.virtual, times)
+        return result
 
     def _hold_against_the_host(self) -> None:
         """Nothing is made of what this host does not carry, in the live clock; of other machines nobody knows."""
@@ -221,7 +234,7 @@ class Engine:
             self._experiment.document.binary_sha256 = versions.binary
             store = None if self._context.store is None else Store(self._context.store, self._context.environment)
             self._keeping = Keeping(self._experiment, store, versions, self._tell, fresh=self._fresh)
-            self._keeping.name(self._experiment.wanting())
+            self._keeping.name(entry for entry in self._experiment.wanting() if entry.written)
             return f"{words}{self._forecast()}"
         self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
@@ -305,6 +318,8 @@ class Engine:
             execution.from_store(*around, executes=self._executor.here)
             if left := [entry for entry in entries if entry.status != "complete"]:
                 self._executor.execute(self._experiment, left, self._keeping, self._workers, self._wall)
+                if known := self._keeping.met():
+                    self._tell(f"{known} more runs were in the store ({self._keeping.place})")
         else:
             execution.in_live(self._context, self._experiment, entries, self._deployment)
 
@@ -352,7 +367,7 @@ class Engine:
         kept = 0
         problems: dict[str, list[int]] = {}
         for entry in entries:
-            if entry.status == "waiting":
+            if entry.status == "waiting" or not entry.written:
                 continue
             self._experiment.check_results(entry)  # what is not made anew here must be what it was
             if (again or not self._has_tables(entry)) and not self._make_tables(entry):
