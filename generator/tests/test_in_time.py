@@ -66,7 +66,7 @@ def prepared(directory: Path, text: str, most: int = 1) -> preparation.Prepared:
     """Of a scenario, more than `most` of whose runs are too many to write all of them before."""
     directory.mkdir()
     file = directory.parent / "x.scenario.yaml"
-    asked = {"file": str(file), "scale": None, "settings": {}, "seeds": None}
+    asked: dict[str, Any] = {"file": str(file), "scale": None, "settings": {}, "seeds": None}
     facts = Facts({SCENARIO: text.encode(), SETTINGS: orjson.dumps(asked)}, origin())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(preparation, "MOST_AT_ONCE", most)

@@ -13,7 +13,10 @@ Job = Callable[[threading.Event], int]
 
 
 def test_results_are_in_the_order_of_the_jobs() -> None:
-    assert sweep((lambda stop, number=number: number**2 for number in range(50)), 3) == [n**2 for n in range(50)]
+    def squared(number: int) -> Job:
+        return lambda stop: number**2
+
+    assert sweep((squared(number) for number in range(50)), 3) == [number**2 for number in range(50)]
     assert sweep([], 2) == []
 
 
