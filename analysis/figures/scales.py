@@ -85,8 +85,8 @@ def tick_by_ratio(axis: Axis) -> None:
 def top(axes: Sequence[Axes]) -> float:
     """The upper end of panels that begin at zero, a twentieth above their highest value at least.
 
-    The margin that matplotlib leaves is of the values' distance from each other: of values that are close together it is
-    none beside their distance from zero.
+    The margin that matplotlib leaves is of the values' distance from each other: of values that are close together it
+    is none beside their distance from zero.
     """
     return max(axes[0].get_ylim()[1], 1.05 * max(float(axis.dataLim.ymax) for axis in axes))
 
