@@ -45,8 +45,8 @@ class Record:
         return machine_of_spinner(self.first_spinner, number)
 
     def manifest(self, lab: str) -> dict[str, Any]:
-        """As JSON has it: what the lab owns, which are its shares on these machines. By `id` it is told from a later lab
-        of its name; no process here belongs to it."""
+        """As JSON has it: what the lab owns, which are its shares on these machines. By `id` it is told from a later
+        lab of its name; no process here belongs to it."""
         return {"format": MANIFEST, "id": secrets.token_hex(16), "lab": lab, **asdict(self)}
 
     @classmethod
