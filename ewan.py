@@ -23,6 +23,7 @@ COMMANDS = {
     "batch": "labs.commands.batch:batch_command",
     "transfer": "generator.cli:transfer_command",
     "run": "generator.engine.cli:run_command",
+    "collect": "generator.shards.cli:collect_command",
     "rerun": "generator.engine.rerun:rerun_command",
     "archive": "generator.engine.crate.cli:archive_command",
     "advise": "generator.advice.cli:advise_command",

@@ -132,6 +132,21 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.cluster",
     ),
     "labs.cluster.formats": (),
+    **{
+        f"labs.cluster.{name}": (
+            "labs.units",
+            "labs.plan",
+            "labs.runtime.base",
+            "labs.runtime.interrupt",
+            "labs.runtime.machines",
+            "labs.runtime.namespaces",
+            "labs.runtime.own",
+            "labs.runtime.program",
+            "labs.runtime.services",
+            "labs.cluster",
+        )
+        for name in ("programs", "needs", "merging", "running")
+    },
     "labs.cluster.capturing": ("labs.capture", "labs.runtime.base", "labs.cluster"),
     "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),
     "labs.context": ("labs.reporter", "labs.rundir", "labs.runtime", "labs.cluster.reading"),
@@ -170,6 +185,9 @@ COMMANDS = (
     "generator.engine.crate.cli",
     "generator.engine.rerun",
     "generator.engine.tag",
+    "generator.shards.cli",
+    "generator.shards.shard",
+    "generator.shards.collect",
     "generator.store.cli",
     "generator.suites.cli",
     "generator.papers.cli",

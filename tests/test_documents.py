@@ -31,6 +31,7 @@ ONLY_PARSED = {
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
     r"^make (kernel|check|test|bench|figures|torture|install)": "builds, installs or measures for minutes",
     r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
+    r"^ewan collect ": "needs shards: generator/tests/test_shards.py collects some",
     r"^ewan archive ": "needs an experiment: tests/test_reproduce.py archives one",
     r"^ewan export ": "needs an experiment: analysis/tests/test_export.py exports one",
     r"^ewan tag ": "needs an experiment: generator/tests/test_tag.py tags one",

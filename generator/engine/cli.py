@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from generator.scenario import Scenario, Stop
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
-from labs.commands.options import Function, json_option, pass_context, runtime_option
+from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.record import disturbances, figures, host_facts, labels
@@ -62,11 +62,13 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 )
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
 @runtime_option
+@machines_option
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option(
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
 )
 @click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
+@click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
 @label_options
@@ -82,6 +84,7 @@ def run_command(
     seeds: int | None,
     unverified: bool,
     fresh: bool,
+    shard: str | None,
     only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
@@ -99,11 +102,13 @@ def run_command(
     \b
     ewan run parallel-streams --scale quick --runtime virtual
     ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
+    ewan run my.scenario.yaml --machines machines.yaml
+    ewan run my.scenario.yaml --shard 3/100
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
     parts = parts_of(click.get_current_context())
     if resumed is not None:
-        if name is not None or scale or settings or seeds or unverified or only_shown or label or tags or note:
+        if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
         sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh))
     if start is not None:
@@ -116,7 +121,13 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
+    if shard is not None and (label or tags or note or every):
+        raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
     asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh)
+    if shard is not None:
+        from generator.shards import cli as shards
+
+        sys.exit(shards.run(context, scenario, parts, asked, shard, as_json))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
 
 
@@ -155,12 +166,18 @@ def experiment(
     if not virtual:
         as_root(context)
     runtime = "virtual" if virtual else context.runtime
-    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels)
+    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels, context.machines)
+    over = None if context.machines is None else context.cluster()
     directory = rundir.make(scenario.name)
 
     def work() -> int:
         prepared = preparation.prepare(
-            preparation.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=asked.unverified
+            preparation.jobs(runs, virtual, over=over),
+            facts,
+            virtual=virtual,
+            directory=directory,
+            unverified=asked.unverified,
+            over=over,
         )
         if scale is None and scenario.scales:
             lasting = about(prepared.expected_ns, "time", 3)
@@ -191,6 +208,8 @@ def go_on(
     if not loaded.virtual:
         as_root(context)
     stored = source.of(directory)
+    if context.machines is None and stored is not None and stored.machines is not None:
+        context = replace(context, machines=stored.machines)
     repeated = loaded.document.rerun_of is not None
     stop = None
     if stored and not repeated and stored.seeds is None:
@@ -234,12 +253,14 @@ def facts_of(
     seeds: int | None,
     runtime: str,
     given: Mapping[str, Any],
+    machines: Path | None = None,
 ) -> Facts:
     """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.
 
-    `given`: what the experiment is called (`labels_of`).
+    `given`: what the experiment is called (`labels_of`); `machines`: the file of those over which its labs stretch.
     """
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
+    asked |= {} if machines is None else {"machines": str(machines.absolute())}
     repeated = {} if stop is None else {"confidence": stop.confidence}
     origin = Origin(
         scenario=scenario.name,

@@ -1,7 +1,7 @@
 """The fourth stage: runs, in simulated time on all cores, or live one after the other in labs that are up.
 
-In: runs and where they leave their results. Out: each run's entry with what became of it, saved as it ends. Runs of the
-virtual clock are taken from the store where they are there. A run that fails stops no other; a full disk and Ctrl-C
+In: runs and where they leave their results. Out: each run's entry with what became of it, saved as it ends. Runs of
+the virtual clock are taken from the store where they are there. A run that fails stops no other; a full disk and Ctrl-C
 stop all, and what has ended is kept.
 """
 
@@ -20,6 +20,7 @@ from generator.engine.experiment import Experiment, Job
 from generator.engine.forecast import NOTHING, Forecast
 from generator.engine.keeping import Keeping
 from generator.engine.progress import Board
+from generator.engine.unit import Tools
 from labs import clock
 from labs.context import Context
 from labs.record import disturbances
@@ -39,35 +40,39 @@ def in_virtual(
     entries: Sequence[Entry],
     workers: int,
     keeping: Keeping,
+    tools: Tools,
     wall: Forecast = NOTHING,
 ) -> None:
-    """Completes runs in the virtual clock, so many at once: from the store, and executes the others; `wall` forecasts
-    what each takes.
+    """Executes runs in the virtual clock on this machine, so many at once; `wall` forecasts what each takes.
 
     Raises DiskFullError, and KeyboardInterrupt when all that are at work have been ended.
     """
-    stored(context, experiment, keeping.known(entries), len(entries), workers, keeping)
-    left = [entry for entry in entries if entry.status != "complete"]
-    if keeping.only or not left:
-        return
-    forecast_ns = {entry.number: wall.run_ns(entry) for entry in left}
-    board = Board("execution", len(left), sum(entry.expected_ns for entry in left), workers, forecast_ns)
+    forecast_ns = {entry.number: wall.run_ns(entry) for entry in entries}
+    board = Board("execution", len(entries), sum(entry.expected_ns for entry in entries), workers, forecast_ns)
 
     def job(entry: Entry) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
             if not stop.is_set():
-                attempt(experiment, entry, board, lambda job: _virtual(experiment, job, board, keeping, stop))
+                attempt(experiment, entry, board, lambda job: _virtual(experiment, job, board, keeping, tools, stop))
 
         return run
 
     with board.shown(context.reporter, held_up=cpu.crowded):
-        sweep([job(entry) for entry in left], workers)
+        sweep([job(entry) for entry in entries], workers)
 
 
-def stored(
-    context: Context, experiment: Experiment, known: Sequence[Entry], total: int, workers: int, keeping: Keeping
+def from_store(
+    context: Context,
+    experiment: Experiment,
+    entries: Sequence[Entry],
+    workers: int,
+    keeping: Keeping,
+    *,
+    executes: bool = True,
 ) -> None:
-    """Takes runs from the store, and says how many of `total` were there. Raises DiskFullError."""
+    """Takes runs from the store, those that are there, and says how many; `executes`: they could be executed in place
+    of that. Raises DiskFullError."""
+    known, total = keeping.known(entries), len(entries)
     if not known:
         return
     saved = {"wall_ns": 0, "runs": 0}
@@ -98,10 +103,9 @@ def stored(
         sweep([job(entry) for entry in known], workers)
     if not saved["runs"]:
         return
-    context.reporter.tell(
-        f"{saved['runs']} of {total} runs are in the store ({keeping.place}), which saves "
-        f"{about(saved['wall_ns'], 'time', 3)} of work: --fresh measures them again"
-    )
+    work = about(saved["wall_ns"], "time", 3)
+    saves = f"which saves {work} of work: --fresh measures them again" if executes else f"{work} of work"
+    context.reporter.tell(f"{saved['runs']} of {total} runs are in the store ({keeping.place}), {saves}")
 
 
 def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], deployment: Deployment) -> None:
@@ -140,7 +144,9 @@ def _full(experiment: Experiment) -> DiskFullError:
     return DiskFullError(f"no space left in {experiment.directory}: make room there")
 
 
-def _virtual(experiment: Experiment, job: Job, board: Board, keeping: Keeping, stop: threading.Event) -> str | None:
+def _virtual(
+    experiment: Experiment, job: Job, board: Board, keeping: Keeping, tools: Tools, stop: threading.Event
+) -> str | None:
     begins_ns = begins_at(job.plan)
 
     def show(progress: RunProgress) -> None:
@@ -148,7 +154,7 @@ def _virtual(experiment: Experiment, job: Job, board: Board, keeping: Keeping, s
         board.move(job.entry.number, replace(progress, virtual_ns=passed_ns))
 
     place = experiment.place(job.entry)
-    ended = unit.run(job.plan, job.program, job.schedule, place, keeping.tools, stop, show)
+    ended = unit.run(job.plan, job.program, job.schedule, place, tools, stop, show)
     if ended.error != outcome.INTERRUPTED:
         keeping.keep(job.entry, ended)
     return ended.error
@@ -172,9 +178,11 @@ def _mark(context: Context, entry: Entry, place: Path) -> None:
     except (OSError, ValueError) as error:
         context.reporter.tell(f"warning: run {entry.number}: what disturbed it is not known: {error}")
         return
+    without = records.lost_seconds(place)
     if watched is None:
+        entry.disturbed = without or entry.disturbed
         return
     found, until_ns = watched
-    entry.disturbed = disturbances.seconds(found)
+    entry.disturbed = sorted({*disturbances.seconds(found), *without})
     if line := disturbances.summary(found, until_ns):
         context.reporter.tell(f"run {entry.number}: {line}")

@@ -57,6 +57,12 @@ class Job:
     program: Program
     schedule: dict[str, Any]
 
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """The bytes of these three, by the names of their files."""
+        of_schedule = orjson.dumps(self.schedule, option=_OPTIONS)
+        return dict(zip(INPUTS, (plans.to_json(self.plan), self.program.to_json(), of_schedule), strict=True))
+
 
 class Experiment:
     """The document and its runs. Several threads may change different entries.
@@ -161,8 +167,7 @@ class Experiment:
         """A run that is to be executed; saved with the next `save`, or `save_run`."""
         place = self.place(job.entry)
         place.mkdir(parents=True, exist_ok=True)
-        contents = (plans.to_json(job.plan), job.program.to_json(), orjson.dumps(job.schedule, option=_OPTIONS))
-        for name, content in zip(INPUTS, contents, strict=True):
+        for name, content in job.contents.items():
             (place / name).write_bytes(content)
             self._vouch(f"{job.entry.directory}/{name}", hashlib.sha256(content).hexdigest())
         self.runs.append(job.entry)

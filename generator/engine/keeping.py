@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from generator.engine import unit
 from generator.engine.experiment import Experiment
-from generator.engine.unit import Ended, Tools
+from generator.engine.unit import Ended, Versions
 from generator.store import DamagedError, Manifest, Origin, Store, key, made_by
 from labs.record import CERTIFICATE_FILE
 from labs.record.experiment import Entry
@@ -24,23 +24,20 @@ Result = TypeVar("Result")
 
 
 class Keeping:
-    """Several threads may take and keep at once. `store` None: there is none; `fresh`: nothing is taken from it.
-
-    `only`: what is not there is not executed either.
-    """
+    """Several threads may take and keep at once. `store` None: there is none; `fresh`: nothing is taken from it;
+    `versions`: of what runs are executed with."""
 
     def __init__(
         self,
         experiment: Experiment,
         store: Store | None,
-        tools: Tools,
+        versions: Versions,
         tell: Tell,
         *,
         fresh: bool = False,
-        only: bool = False,
     ) -> None:
-        self._experiment, self._store, self.tools, self._tell = experiment, store, tools, tell
-        self._fresh, self.only = fresh, only
+        self._experiment, self._store, self._versions, self._tell = experiment, store, versions, tell
+        self._fresh = fresh
         self._said = threading.Lock()
         self._full = False
 
@@ -54,8 +51,7 @@ class Keeping:
         if self._store is None:
             return
         for entry in entries:
-            contents = self._experiment.contents(entry)
-            entry.key = unit.key_of(contents, self.tools.kernel_sha256, self.tools.binary_sha256)
+            entry.key = unit.key_of(self._experiment.contents(entry), self._versions)
 
     def known(self, entries: Iterable[Entry]) -> list[Entry]:
         """Those that are in the store, and may be taken from it."""
@@ -110,8 +106,8 @@ class Keeping:
             self._put(self._certificate(entry), origin, {CERTIFICATE_FILE: path})
 
     def _certificate(self, entry: Entry) -> str:
-        kernel, binary = self.tools.kernel_sha256, self.tools.binary_sha256
-        return key.of_certificate(family=entry.family, kernel=kernel, binary=binary, judge=made_by.certificates())
+        made_with = {"kernel": self._versions.kernel, "binary": self._versions.binary}
+        return key.of_certificate(family=entry.family, judge=made_by.certificates(), **made_with)
 
     def _whole(self, named: str, read: Callable[[Store], Result | None], what: str) -> Result | None:
         """What is read of an entry; None where it is damaged, which is said."""
@@ -121,7 +117,7 @@ class Keeping:
         except DamagedError as error:
             aside = self._store.set_aside(named)
             moved = f"moved to {aside}" if aside else "left there"
-            self._tell(f"warning: {self._store.path(named)}: {error}: {moved}; {what} is measured again")
+            self._tell(f"warning: {self._store.path(named)}: {error}: {moved}; {what} is to be measured again")
             return None
 
     def _put(self, named: str, origin: Origin, files: dict[str, Path]) -> Manifest | None:

@@ -43,6 +43,14 @@ _KEY_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Versions:
+    """SHA-256 of the virtual kernel and of the node binary that results are of."""
+
+    kernel: str
+    binary: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tools:
     """The virtual kernel and the node binary that runs are executed with on this machine."""
 
@@ -50,14 +58,9 @@ class Tools:
     binary: Path
 
     @property
-    def kernel_sha256(self) -> str:
-        """The file is read once in this process."""
-        return checksum_once(self.kernel)
-
-    @property
-    def binary_sha256(self) -> str:
-        """The same."""
-        return checksum_once(self.binary)
+    def versions(self) -> Versions:
+        """Each file is read once in this process."""
+        return Versions(checksum_once(self.kernel), checksum_once(self.binary))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ class Packed:
     cpu_ns: int
 
 
-def key_of(contents: Mapping[str, bytes], kernel_sha256: str, binary_sha256: str) -> str:
+def key_of(contents: Mapping[str, bytes], versions: Versions) -> str:
     """The key of a run. `contents`: the bytes of its plan, program and schedule, by the names of their files."""
     plan, program, document = (orjson.loads(contents[name]) for name in INPUTS)
     digests = [hashlib.sha256(contents[name]).hexdigest() for name in INPUTS[:2]]
@@ -112,8 +115,8 @@ def key_of(contents: Mapping[str, bytes], kernel_sha256: str, binary_sha256: str
         plan=digests[0],
         program=digests[1],
         schedule=hashlib.sha256(key.schedule(document)).hexdigest(),
-        kernel=kernel_sha256,
-        binary=binary_sha256,
+        kernel=versions.kernel,
+        binary=versions.binary,
         tables=made_by.tables(),
         programs=programs.checksums(plan, program),
     )
@@ -125,7 +128,7 @@ def unit(
     """The unit of a run; `contents` as `key_of` has them. ValueError where they are none of a run."""
     plan, program = plans.from_json(contents["plan.json"]), stored.program(contents["program.json"], expected_ns)
     return Unit(
-        key=key_of(contents, tools.kernel_sha256, tools.binary_sha256),
+        key=key_of(contents, tools.versions),
         plan=contents["plan.json"],
         program=contents["program.json"],
         schedule=key.schedule(orjson.loads(contents["schedule.json"])),

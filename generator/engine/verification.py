@@ -19,6 +19,7 @@ from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record, routes
 from labs.context import Context
+from labs.plan import Plan
 from labs.record import CERTIFICATES_FOLDER, Certificate, Row
 from labs.record.experiment import Entry, damage
 from labs.runtime.base import LabError
@@ -58,9 +59,11 @@ def certify(
     deployment: Deployment | None,
     workers: int,
     keeping: Keeping | None = None,
+    *,
+    may_measure: bool = True,
 ) -> list[Verified]:
     """Certificates for all that have none yet; all of them, in the order of the runs. `deployment`: live; `keeping`:
-    virtual, what is known of labs that were verified before."""
+    virtual, what is known of labs that were verified before. Not `may_measure`: labs that nobody verified have none."""
     result: list[Verified] = []
     missing: list[Entry] = []
     for entry in kinds(entries).values():
@@ -74,15 +77,20 @@ def certify(
         known = [found for entry in missing if (found := _stored(experiment, entry, keeping))]
         there = {each.entry.number for each in known}
         left = [entry for entry in missing if entry.number not in there]
-        result += [*known, *_in_virtual(context, experiment, left, parts, workers, keeping)]
+        result += known
+        if may_measure:
+            result += _in_virtual(context, experiment, left, parts, workers, keeping)
+        elif left:
+            context.reporter.tell(f"warning: {len(left)} labs have no certificate in the store")
     else:
         for entry in missing:
-            deployment.ensure(experiment.job(entry).plan)
-            result.append(_one(context, experiment, entry, parts, threading.Event(), virtual=False))
+            plan = deployment.ensure(experiment.job(entry).plan)
+            result.append(_one(context, experiment, entry, plan, parts, threading.Event(), virtual=False))
     by_family = {each.entry.family: each for each in result}
     for entry in entries:
-        entry.certificate = name(by_family[entry.family].entry)
-        entry.verified = not refusal(by_family[entry.family].certificate)
+        if (verified := by_family.get(entry.family)) is not None:
+            entry.certificate = name(verified.entry)
+            entry.verified = not refusal(verified.certificate)
     experiment.save()
     return sorted(result, key=lambda each: each.entry.number)
 
@@ -164,7 +172,8 @@ def _in_virtual(
                 return None
             board.begin(entry.number, 0)
             try:
-                verified = _one(context, experiment, entry, parts, stop, virtual=True)
+                plan = experiment.job(entry).plan
+                verified = _one(context, experiment, entry, plan, parts, stop, virtual=True)
                 if keeping is not None:
                     keeping.keep_certificate(entry, verified.certificate.lab, experiment.directory / name(entry))
                 return verified
@@ -180,9 +189,15 @@ def _in_virtual(
 
 
 def _one(
-    context: Context, experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool
+    context: Context,
+    experiment: Experiment,
+    entry: Entry,
+    plan: Plan,
+    parts: Parts,
+    stop: threading.Event,
+    *,
+    virtual: bool,
 ) -> Verified:
-    plan = experiment.job(entry).plan
     scratch = experiment.directory / CERTIFICATES_FOLDER / f".{entry.family[:_DIGITS]}"
     if scratch.exists():  # of an engine that was killed
         with occupied(scratch):

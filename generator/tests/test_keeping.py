@@ -127,7 +127,7 @@ def test_a_damaged_entry_is_said_and_measured_again(
     path.write_bytes(path.read_bytes()[:-9])
     assert begun(tmp_path / "second", store.root) == 0
     said = capsys.readouterr().err
-    assert f"warning: {path}: is no whole archive" in said and "run 1 is measured again" in said
+    assert f"warning: {path}: is no whole archive" in said and "run 1 is to be measured again" in said
     assert "1 of 2 runs are in the store" in said
     assert taken(tmp_path / "second") == [False, True]
     assert store.verify(first.key) is not None and len(store.leavings()) == 1

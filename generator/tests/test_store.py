@@ -89,7 +89,8 @@ def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: py
         found.add(programs.checksums(plan, asked)["tool"])
     assert len(found) == 2
     contents = {"plan.json": plans.to_json(job.plan), "program.json": job.program.to_json(), "schedule.json": b"{}"}
-    assert unit.key_of(contents, "k", "b") == unit.key_of(contents, "k", "b") != unit.key_of(contents, "k", "c")
+    one, other = (unit.key_of(contents, unit.Versions("k", binary)) for binary in "bc")
+    assert one == unit.key_of(contents, unit.Versions("k", "b")) != other
 
 
 def test_all_that_makes_tables_is_in_the_key() -> None:

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from signal import SIGTERM
-from typing import Any
+from typing import Any, BinaryIO
 
 import asyncssh
 
@@ -270,6 +270,20 @@ async def run(
             feeding.cancel()
         if running is not None:
             await running.close()
+
+
+async def save(who: str, connection: asyncssh.SSHClientConnection, command: Command, file: BinaryIO) -> None:
+    """Runs a program to its end, with what it prints in a file; LabError when it fails."""
+    running = await started(who, connection, command)
+    try:
+        await running.end_input()
+        while chunk := await running.read():
+            file.write(chunk)
+        ended = await running.wait()
+        if ended.returncode != 0:
+            raise LabError(f"{who}: {command}: {ended.said}")
+    finally:
+        await running.close()
 
 
 async def _feed(running: Running, given: bytes, fed: Fed) -> None:

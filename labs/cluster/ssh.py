@@ -148,6 +148,17 @@ class Remote:
         self._running.append(running)
         return Process(self._loop, running)
 
+    def save(self, argv: Sequence[str], path: Path) -> None:
+        """Runs a program to its end and writes what it prints into a file, however much it is."""
+        from labs.cluster.processes import save
+
+        with path.open("wb") as file:
+            self._loop.call(save(self._who, self._connection, self._command(argv), file))
+
+    def give_up(self) -> None:
+        """Takes the machine for dead: whatever is asked of it from now on fails at once."""
+        self._loop.soon(self._connection.abort)
+
     def put(
         self,
         data: bytes,

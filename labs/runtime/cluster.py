@@ -15,19 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from labs import plan as plans
-from labs.cluster import looking, making, shares, tunnels
+from labs.cluster import looking, making, needs, shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster, Machine
 from labs.cluster.placement import place
 from labs.cluster.probing import JointProbes
+from labs.cluster.programs import Where
 from labs.cluster.records import Record
 from labs.cluster.routes import Routes
+from labs.cluster.running import Runs
 from labs.cluster.samples import Samples, asking
 from labs.cluster.talking import SHARES, Relays
 from labs.compile.facts import HostFacts
 from labs.plan import Plan
 from labs.render.files import hosts as hosts_file
-from labs.runtime import machines, own
+from labs.runtime import own
 from labs.runtime.base import Capture, Elsewhere, LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
@@ -87,10 +89,22 @@ class ClusterRuntime(NetnsRuntime):
             datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
         )
 
+    def where(self, plan: Plan) -> Where:
+        """Where the nodes of a lab would be that is not made yet."""
+        found, cluster = self._ask_facts(), self._known()
+        placed = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
+        cpus = {name: each.cpus for name, each in found.items() if placed.nodes_on(name)}
+        return Where(plan, placed.machine_of, shares.stretched(plan, placed), cpus)
+
+    def lacking(self, wanted: needs.Needs, searched: str) -> dict[str, needs.Lacks]:
+        """What the machines have not got of what runs need there."""
+        cluster = self._known()
+        return needs.lacking(self._fleet(cluster.machines, cluster.ssh_config), wanted, searched)
+
     def prepare(self, plan: Plan) -> Prepared:
         """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
-        _check_possible(plan)
+        needs.check_possible(plan)
         found = self._ask_facts()
         where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
@@ -252,10 +266,9 @@ class ClusterRuntime(NetnsRuntime):
         return Routes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
-        """Not yet over several machines."""
-        raise LabError(
-            f"lab {name} stretches over several machines: run its programs by hand: ewan exec NODE -- COMMAND"
-        )
+        """Each machine runs its part, in step with the others; when one dies, the others end."""
+        record, plan = self.record(name), self.load(name).plan
+        Runs(self._fleet(record.machines, record.config), record, plan).run(program, directory, self.converge)
 
     def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
         """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
@@ -353,21 +366,6 @@ class ClusterRuntime(NetnsRuntime):
             raise LabError(f"{directory}: {error.strerror}") from None
         self._state.write(lab, "manifest.json", record.manifest(lab))
         (directory / "plan.json").write_bytes(plans.to_json(plan))
-
-
-def _check_possible(plan: Plan) -> None:
-    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
-    for found, what in (
-        (plan.hardware, "a link that is a device"),
-        (plan.cards, "a network card of one machine"),
-        (machines.of(plan), "a host that is a machine of its own"),
-    ):
-        if found:
-            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
-    if own.needs_containers(plan):
-        raise LabError(
-            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
-        )
 
 
 def _left(lab: str, left: Mapping[str, LabError]) -> str:

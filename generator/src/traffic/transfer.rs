@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::half::Side;
 use super::{take, Common, Ending, Ends, Received, Record, World};
 use crate::socket::forget_when_closed;
 use crate::tcp_info::Info;
@@ -31,6 +32,8 @@ pub(super) struct Transfer {
 
 #[derive(Default)]
 struct State {
+    /// The end that is here, where the other one is not.
+    half: Option<Side>,
     listener: Option<Arc<TcpListener>>,
     client: Option<Arc<TcpStream>>,
     server: Option<Arc<TcpStream>>,
@@ -61,6 +64,17 @@ struct Way {
 const FIRST_BYTES: [u64; 2] = [1, 16 << 10];
 const FORWARD: usize = 0;
 const BACKWARD: usize = 1;
+/// Between two looks whether the other end, which is elsewhere, has all.
+const LOOK_NS: u64 = 5_000_000;
+
+/// The end that gets what goes this way.
+fn receiver(way: usize) -> Side {
+    if way == FORWARD {
+        Side::Sink
+    } else {
+        Side::Source
+    }
+}
 
 impl Transfer {
     pub fn new(
@@ -70,20 +84,33 @@ impl Transfer {
         done: impl Fn(&World) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let ways = vec![Way::default(); if load.bidirectional { 2 } else { 1 }];
-        let state = Mutex::new(State { ways, ..State::default() });
+        let half = common.half.as_ref().map(|half| half.side);
+        let state = Mutex::new(State { half, ways, ..State::default() });
         Arc::new(Self { common, ends, load, state, done: Box::new(done) })
     }
 
     /// Its sockets, and threads that wait for its start.
     pub fn launch(self: &Arc<Self>, world: &Arc<World>) -> Result<(), String> {
         let (ends, options) = (&self.ends, &self.common.socket);
-        let listener = Arc::new(world.namespaces.listen(&ends.to, options)?);
-        let to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
-        let client = world.namespaces.tcp(&ends.from, options)?;
-        self.lock().listener = Some(listener.clone());
-        let (receiving, sending) = (self.clone(), self.clone());
-        let (here, there) = (world.clone(), world.clone());
-        world.spawn("receiver", move || receiving.accept(&there, listener))?;
+        let mut to = SocketAddr::new(ends.to.address, self.common.half.as_ref().map_or(0, |half| half.port));
+        let mut listener = None;
+        if self.common.here(Side::Sink) {
+            let opened = Arc::new(world.namespaces.listen_at(&ends.to, to.port(), options)?);
+            to = opened.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+            listener = Some(opened);
+        }
+        let client = self.common.here(Side::Source).then(|| world.namespaces.tcp(&ends.from, options)).transpose()?;
+        self.lock().listener.clone_from(&listener);
+        if client.is_none() {
+            // Nobody here connects.
+            self.lock().started_ns = Some(self.load.start_ns as i64);
+        }
+        if let Some(listener) = listener {
+            let (receiving, there) = (self.clone(), world.clone());
+            world.spawn("receiver", move || receiving.accept(&there, listener))?;
+        }
+        let Some(client) = client else { return Ok(()) };
+        let (sending, here) = (self.clone(), world.clone());
         world.spawn("sender", move || sending.connect(&here, client, to))
     }
 
@@ -112,7 +139,7 @@ impl Transfer {
         if self.load.bidirectional {
             self.also(world, &client, |transfer, world, client| transfer.receive(world, client, BACKWARD));
         }
-        self.send(world, &client);
+        self.send(world, &client, FORWARD);
     }
 
     fn accept(self: &Arc<Self>, world: &Arc<World>, listener: Arc<TcpListener>) {
@@ -126,9 +153,12 @@ impl Transfer {
             }
             state.server = Some(server.clone());
             state.listener = None;
+            if state.half.is_some() {
+                state.connected_ns = Some(world.now_ns());
+            }
         }
         if self.load.bidirectional {
-            self.also(world, &server, |transfer, world, server| transfer.send(world, server));
+            self.also(world, &server, |transfer, world, server| transfer.send(world, server, BACKWARD));
         }
         self.receive(world, &server, FORWARD);
     }
@@ -141,12 +171,32 @@ impl Transfer {
         }
     }
 
-    fn send(&self, world: &World, stream: &TcpStream) {
+    fn send(&self, world: &World, stream: &TcpStream, way: usize) {
         match world.filling.send(stream, self.load.bytes.unwrap_or(u64::MAX)) {
-            Ok(()) => drop(stream.shutdown(Shutdown::Write)),
+            Ok(()) => {
+                let _ = stream.shutdown(Shutdown::Write);
+                if !self.common.here(receiver(way)) {
+                    self.acknowledged(world, stream, way);
+                }
+            }
             Err(_) if self.ended() => {}
             Err(error) => self.end(world, Ending::Failed(format!("sendfile: {error}")), world.now_ns()),
         }
+    }
+
+    /// The receiver is elsewhere: the way ends here when it has all, or the connection is over.
+    fn acknowledged(&self, world: &World, stream: &TcpStream, way: usize) {
+        let bytes = self.load.bytes.unwrap_or(u64::MAX);
+        // The SYN or the FIN counts too.
+        while Info::of(stream).is_ok_and(|info| info.acked_bytes() <= bytes && !info.closed()) {
+            if self.ended() {
+                return;
+            }
+            world.sleep_until(world.now_ns().max(0) as u64 + LOOK_NS);
+        }
+        let mut state = self.lock();
+        state.end_way(way, &self.load, &Ending::Completed, None, world.now_ns());
+        self.end_if_all(world, state);
     }
 
     fn receive(&self, world: &World, stream: &TcpStream, way: usize) {
@@ -218,6 +268,9 @@ impl Transfer {
             return;
         }
         for (way, part) in (0..state.ways.len()).zip(self.load.part..) {
+            if !self.common.here(receiver(way)) {
+                continue;
+            }
             if state.ways[way].ended_ns.is_none() {
                 see(part, state.received(way));
             } else if !state.ways[way].told {
@@ -298,10 +351,17 @@ impl State {
         sender.as_deref().and_then(|sender| Info::of(sender).ok())
     }
 
-    /// At the way's receiver; nothing before there is one.
+    /// At the way's receiver; nothing before there is one. Where it is elsewhere, what it acknowledged, the SYN too.
     fn received(&self, way: usize) -> Received {
-        let receiver = if way == FORWARD { &self.server } else { &self.client };
-        let receiver = receiver.as_deref().and_then(|receiver| Info::of(receiver).ok());
-        receiver.map_or(Received::NOTHING, |receiver| Received::of(&receiver, self.info(way).as_ref()))
+        let socket = if way == FORWARD { &self.server } else { &self.client };
+        let info = socket.as_deref().and_then(|socket| Info::of(socket).ok());
+        match (info, self.half) {
+            (Some(info), None) => Received::of(&info, self.info(way).as_ref()),
+            (Some(info), Some(_)) => Received::alone(&info),
+            (None, Some(here)) if here != receiver(way) => {
+                Received::in_order(self.info(way).map_or(0, |sender| sender.acked_bytes()))
+            }
+            (None, _) => Received::NOTHING,
+        }
     }
 }

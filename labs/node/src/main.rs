@@ -146,6 +146,9 @@ enum Command {
         /// Where results go
         #[arg(long)]
         out: PathBuf,
+        /// Other machines run other parts: in step with them, by lines of JSON (src/batch/joint.rs)
+        #[arg(long)]
+        joint: bool,
     },
     /// Write the packets at interfaces of this node into a pcapng file, until a signal comes
     Capture(capture::Request),
@@ -345,7 +348,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Probe { merge: true, .. } => ewan_generator::probe::merge(std::io::stdin(), std::io::stdout()),
         Command::Probe { .. } => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
-        Command::Batch { state, program, out } => batch::run(&state, &program, &out),
+        Command::Batch { state, program, out, joint } => batch::run(&state, &program, &out, joint),
         Command::Capture(request) => capture::run(&request),
         Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
         Command::Converge { state, longest_s } => converge::run(&state, std::time::Duration::from_secs(longest_s)),
