@@ -99,7 +99,7 @@ def render(
             complete=complete,
             total=len(experiment.runs),
             facts=circumstances.facts(experiment),
-            host=circumstances.host(document.host),
+            host=circumstances.hosts(document.host, experiment.certificates().values()),
             stages=circumstances.stages(document.stages),
             parameters=circumstances.parameters(experiment),
             certificates=[
