@@ -208,6 +208,7 @@ DRAWING = ("labs.sheet", "labs.reporter")
 
 ENVIRONMENT = {
     "analysis.side_by_side": "tells polars how many threads it may have, in processes of its own",
+    "generator.workers.remote": "when the job ends that it is in: a worker on another machine has no context",
     "labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",
     "labs.cluster.ssh": "whose SSH configuration it is under sudo",
     "labs.cluster.terminal": "the kind of terminal, which a program on another machine is told",

@@ -7,10 +7,11 @@ or was refused by the verification, 2 for what the user can put right.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,14 @@ import orjson
 
 from generator import nxe
 from generator.engine import ending, engine, preparation, show, source
+from generator.engine.elsewhere import Elsewhere
+from generator.engine.executor import Executor, ThisMachine
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
 from generator.scenario import Scenario, Stop
+from generator.workers import reading as workers
+from generator.workers.file import Workers
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
@@ -67,6 +72,13 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 @click.option(
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
 )
+@click.option(
+    "--cluster",
+    "cluster_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="runs of the virtual clock on other machines' cores, by Dask (docs/clusters.md)",
+)
 @click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
 @click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
@@ -83,6 +95,7 @@ def run_command(
     settings: tuple[str, ...],
     seeds: int | None,
     unverified: bool,
+    cluster_file: Path | None,
     fresh: bool,
     shard: str | None,
     only_shown: bool,
@@ -107,10 +120,15 @@ def run_command(
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
     parts = parts_of(click.get_current_context())
+    cluster = None
+    if cluster_file is not None:
+        if context.runtime not in ("auto", "virtual"):
+            raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
+        context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
-        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh))
+        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
     if start is not None:
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
     if name is None:
@@ -123,7 +141,9 @@ def run_command(
         return
     if shard is not None and (label or tags or note or every):
         raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
-    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh)
+    if shard is not None and cluster is not None:
+        raise Refused("--shard is for schedulers that start it, --cluster starts workers itself: leave one of them out")
+    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
     if shard is not None:
         from generator.shards import cli as shards
 
@@ -154,6 +174,8 @@ class Asked:
     """`name`, `tags`, `note`, those that were given."""
     fresh: bool = False
     """Nothing is taken from the store."""
+    cluster: Workers | None = None
+    """Whose cores execute the runs; None: this machine's."""
 
 
 def experiment(
@@ -187,7 +209,16 @@ def experiment(
             first, more = prepared.shorter[0], len(prepared.shorter) - 1
             others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
             context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
-        return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of, fresh=asked.fresh)
+        with executor_of(context, asked.cluster) as executor:
+            return engine.run(
+                prepared,
+                parts=parts,
+                context=context,
+                stop=stop,
+                repeat=runs.of,
+                fresh=asked.fresh,
+                executor=executor,
+            )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
@@ -202,9 +233,12 @@ def go_on(
     as_json: bool,
     every: bool = False,
     fresh: bool = False,
+    cluster: Workers | None = None,
 ) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
+    if cluster is not None and not loaded.virtual:
+        raise Refused(f"--cluster executes runs of the virtual clock, and {directory} is of the live one: leave it out")
     if not loaded.virtual:
         as_root(context)
     stored = source.of(directory)
@@ -220,13 +254,31 @@ def go_on(
         repeat = stored.scenario.runs(stored.settings, stored.scale, stored.seeds).of
 
     def work() -> int:
-        return engine.resume(
-            directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat, fresh=fresh
-        )
+        with executor_of(context, cluster) as executor:
+            return engine.resume(
+                directory,
+                parts=parts,
+                context=context,
+                start=start,
+                stop=stop,
+                repeat=repeat,
+                fresh=fresh,
+                executor=executor,
+            )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
+
+
+@contextlib.contextmanager
+def executor_of(context: Context, cluster: Workers | None) -> Iterator[Executor]:
+    """This machine, or the workers that a file for --cluster describes; they are gone afterwards."""
+    if cluster is None:
+        yield ThisMachine(context)
+        return
+    with Elsewhere(cluster, context) as elsewhere:
+        yield elsewhere
 
 
 def parts_of(context: click.Context) -> Parts:

@@ -72,6 +72,7 @@ def resume(
     stop: Stop | None = None,
     repeat: Repeat | None = None,
     fresh: bool = False,
+    executor: Executor | None = None,
 ) -> int:
     """Goes on with the first stage that is not complete, or from the one that is named. What is done anew then is not
     taken from the store, and neither is anything with `fresh`, or of a repetition."""
@@ -87,7 +88,7 @@ def resume(
             experiment.document.status, experiment.document.ended = "running", None
             again = start is not None and ORDER.index(start) <= ORDER.index("execution")
             fresh = fresh or again or experiment.document.rerun_of is not None
-            engine = Engine(experiment, parts, context, stop, repeat, fresh=fresh)
+            engine = Engine(experiment, parts, context, stop, repeat, fresh=fresh, executor=executor)
             if start is not None:
                 engine.forget(start)
             return engine.go(first, time.monotonic_ns())

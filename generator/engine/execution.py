@@ -108,6 +108,21 @@ def from_store(
     context.reporter.tell(f"{saved['runs']} of {total} runs are in the store ({keeping.place}), {saves}")
 
 
+def received(experiment: Experiment, entry: Entry, packed: unit.Packed, keeping: Keeping) -> None:
+    """A run that was executed elsewhere; its entry says what became of it. Raises DiskFullError."""
+    entry.status, entry.error = packed.status, packed.error
+    try:
+        if packed.status == "complete" and not keeping.receive(entry, packed.key, packed.entry):
+            entry.status, entry.error = "failed", "what the worker kept in the store is not there: run it once more"
+    except OSError as error:
+        entry.status, entry.error = "incomplete", str(error)
+        if is_full(str(error)):
+            raise _full(experiment) from None
+        raise
+    finally:
+        experiment.save_run(entry)
+
+
 def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], deployment: Deployment) -> None:
     """Executes runs one after the other, each in the live lab of its plan.
 

@@ -7,6 +7,7 @@ hinders nothing: a damaged entry is measured again, and what cannot be kept ther
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from generator.engine import unit
 from generator.engine.experiment import Experiment
 from generator.engine.unit import Ended, Versions
 from generator.store import DamagedError, Manifest, Origin, Store, key, made_by
+from generator.store.entry import unpack
 from labs.record import CERTIFICATE_FILE
 from labs.record.experiment import Entry
 from labs.reporter import Tell
@@ -40,6 +42,11 @@ class Keeping:
         self._fresh = fresh
         self._said = threading.Lock()
         self._full = False
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing is taken from the store."""
+        return self._fresh
 
     @property
     def place(self) -> Path | None:
@@ -76,6 +83,22 @@ class Keeping:
         self._experiment.record_known(entry, {name: file.sha256 for name, file in told.files.items()})
         entry.status, entry.taken = "complete", True
         return told
+
+    def receive(self, entry: Entry, named: str, content: bytes | None) -> bool:
+        """Completes a run by the store's entry of its key, which a worker sent, or put there itself; whether it is
+        whole.
+
+        OSError where it cannot be written into the experiment.
+        """
+        if content is None:
+            taken = self.take(entry) is not None
+            entry.taken = None
+            return taken
+        told = unpack(io.BytesIO(content), named, self._experiment.place(entry))
+        self._experiment.record_known(entry, {name: file.sha256 for name, file in told.files.items()})
+        if self._store is not None:
+            self._write(lambda store: store.put_packed(named, content))
+        return True
 
     def keep(self, entry: Entry, ended: Ended) -> None:
         """A run that is complete goes into the store; the document vouches for what it left."""
@@ -121,12 +144,16 @@ class Keeping:
             return None
 
     def _put(self, named: str, origin: Origin, files: dict[str, Path]) -> Manifest | None:
-        """Keeps files; None where the store takes none, which is said once."""
+        """Keeps files; None where the store takes none."""
+        return self._write(lambda store: store.put(named, origin, files))
+
+    def _write(self, write: Callable[[Store], Result]) -> Result | None:
+        """Writes into the store; None where it takes nothing, which is said once."""
         assert self._store is not None
         if self._full:
             return None
         try:
-            return self._store.put(named, origin, files)
+            return write(self._store)
         except OSError as error:
             with self._said:
                 if not self._full:

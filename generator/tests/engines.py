@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from generator import scenario
-from generator.engine import Facts, Parts, engine, preparation
+from generator.engine import engine, preparation
 from generator.engine.experiment import Job
-from generator.engine.parts import Wall
+from generator.engine.parts import Facts, Parts, Wall
 from generator.tests.origins import origin
 from labs.context import Context
 from labs.plan import Plan

@@ -13,8 +13,9 @@ import pytest
 
 from analysis import load
 from generator import scenario
-from generator.engine import Facts, execution, outcome, preparation
+from generator.engine import execution, outcome, preparation
 from generator.engine.experiment import RESERVE, Experiment, Job
+from generator.engine.parts import Facts
 from generator.engine.progress import Board
 from generator.tests.origins import origin
 from labs.record import journal

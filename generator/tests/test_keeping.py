@@ -13,8 +13,9 @@ from typing import Any
 import orjson
 import pytest
 
-from generator.engine import Facts, engine, preparation, unit
+from generator.engine import engine, preparation, unit
 from generator.engine.experiment import Experiment
+from generator.engine.parts import Facts
 from generator.engine.unit import Tools
 from generator.store import Store
 from generator.tests.engines import CONTEXT, TEXT, jobs, parts
@@ -205,3 +206,16 @@ def test_a_run_with_an_error_of_its_own_stays_out_of_the_store(known: Path, tmp_
     assert entry.status == "incomplete" and "status 1" in (entry.error or "")
     assert entry.key is not None and not Store(tmp_path / "store").has(entry.key)
     assert (tmp_path / "first/runs/001/flows.parquet").exists(), "what it measured is kept in the experiment"
+
+
+def test_commands_of_nodes_are_executed_and_what_a_run_executes_stays(tmp_path: Path) -> None:
+    """It can be taken, checked and resumed like any other."""
+    exec_ = 'nodes: {left1: {exec: ["ip link add dummy-of-left type veth"]}}'
+    text = TEXT.replace("wan: {rate: 10Mbit/s}", f"wan: {{rate: 10Mbit/s}}, {exec_}").replace("seeds: 2", "seeds: 1")
+    text += '  - {name: look, on: left1, run: "ip link show dummy-of-left"}\n'
+    assert begun(tmp_path / "first", tmp_path / "store", text) == 0
+    Experiment.load(tmp_path / "first").check()
+    assert begun(tmp_path / "second", tmp_path / "store", text) == 0 and taken(tmp_path / "second") == [True]
+    context = with_store(tmp_path / "store")
+    assert engine.resume(tmp_path / "second", parts=parts("ok"), context=context, start="execution") == 0
+    assert contents(tmp_path / "second").keys() == contents(tmp_path / "first").keys()

@@ -12,9 +12,10 @@ import pytest
 
 from analysis import statistics, summary
 from generator import scenario
-from generator.engine import Facts, Parts, engine, preparation
+from generator.engine import engine, preparation
 from generator.engine.cli import facts_of
 from generator.engine.experiment import Experiment
+from generator.engine.parts import Facts, Parts
 from generator.engine.stopping import Point
 from generator.scenario import Stop
 from generator.shards import collect, shard, share
