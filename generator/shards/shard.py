@@ -91,6 +91,9 @@ def run(
             place.mkdir()
             prepared = preparation.prepare(work.jobs(), facts, virtual=True, directory=place, unverified=unverified)
             work.checked = True
+            if work.known:
+                total = len(work.known) + len(work.entries)
+                context.reporter.tell(f"{len(work.known)} of {total} runs are in the store ({store.root})")
             if not work.entries:
                 return 0
             return engine.run(prepared, parts=parts, context=context, fresh=fresh, executor=machine, last="execution")

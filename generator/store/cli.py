@@ -66,15 +66,19 @@ def store_command(
         raise Refused(f"{STORE_VARIABLE}=off: there is no store: leave it out, or name a directory")
     store = Store(context.store, context.environment)
     wanted = asked(older_than, larger_than, experiment)
-    match action:
-        case "list":
-            show(context, store, choice.chosen(listed(store), wanted), as_json)
-        case "verify":
-            sys.exit(verify(context, store, choice.chosen(listed(store), wanted), as_json))
-        case "prune":
-            if wanted.all:
-                raise Refused("what may go? write --older-than 30d, --larger-than 10GB or --experiment NAME")
-            prune(context, store, choice.chosen(listed(store), wanted), as_json)
+    if action == "prune" and wanted.all:
+        raise Refused("what may go? write --older-than 30d, --larger-than 10GB or --experiment NAME")
+    try:
+        entries = choice.chosen(listed(store), wanted)
+        match action:
+            case "list":
+                show(context, store, entries, as_json)
+            case "verify":
+                sys.exit(verify(context, store, entries, as_json))
+            case "prune":
+                prune(context, store, entries, as_json)
+    except OSError as error:
+        raise LabError(f"{error.filename or store.root}: {error.strerror}: run it as who may look there") from None
 
 
 def asked(older_than: str | None, larger_than: str | None, experiment: str | None) -> Wanted:

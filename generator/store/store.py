@@ -58,8 +58,8 @@ class Store:
         return self.root / key[:FOLDER_DIGITS] / f"{key}{entry.ENDING}"
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry; it may be damaged."""
-        return self.path(key).is_file()
+        """Whether there is an entry that this user may look at; it may be damaged."""
+        return os.access(self.path(key), os.R_OK)
 
     def put(self, key: str, origin: Origin, files: Mapping[str, Path]) -> Manifest:
         """Keeps files under a key, in place of what was there. OSError where that cannot be done, and then nothing of
@@ -156,7 +156,7 @@ class Store:
     def _reading(self, key: str) -> Iterator[IO[bytes] | None]:
         try:
             file = open_regular(self.path(key))
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError):  # what somebody else keeps to himself
             yield None
             return
         except OSError as error:

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 from generator.engine import unit
 from generator.store import DamagedError, Origin, Store, choice, entry, key, made_by, programs
+from generator.store import store as store_module
 from generator.store.cli import store_command
 from generator.store.store import Found
 from generator.tests.engines import CONTEXT, jobs
@@ -179,6 +180,20 @@ def test_a_damaged_entry_is_set_aside_and_found_no_more(store: Store, left: dict
     aside = store.set_aside(KEY)
     assert aside is not None and aside.read_bytes() == b"cut off" and store.leavings() == [aside]
     assert not store.has(KEY) and list(store.entries()) == []
+
+
+def test_what_another_user_keeps_to_himself_is_as_if_it_were_not_there(
+    store: Store, left: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not damaged, and is left where it is."""
+    store.put(KEY, ORIGIN, left)
+
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(store_module, "open_regular", refused)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert not store.has(KEY) and store.take(KEY, tmp_path / "back") is None and store.manifest(KEY) is None
 
 
 def test_a_writer_that_is_killed_leaves_no_entry(store: Store, left: dict[str, Path], tmp_path: Path) -> None:
