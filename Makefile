@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: help setup install uninstall kernel machine mpi udt images setup-containerlab lab batch run rerun archive hstts transfers report export runs tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel machine mpi udt images setup-cluster setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -54,6 +54,8 @@ udt: ## the sender and receiver of `generator: udt`, built once with Debian's li
 images: ## container images of the nodes, from Debian packages; KIND="host router switch emulator" (RELOCK=1: newer ones)
 	@./setup.sh images
 	@images/build-images.sh $(if $(call given,KIND),$(KIND)) >/dev/null
+setup-cluster: setup ## the Python packages that runs on other machines' cores need: Dask and its schedulers (docs/clusters.md)
+	@./setup.sh cluster
 setup-containerlab: ## containerlab of the pinned version, built from source once
 	@./setup.sh containerlab
 	@images/containerlab/build.sh >/dev/null
@@ -79,6 +81,10 @@ export: setup ## results for papers and programs; RUN=results/… LATEX=DIR CSV=
 	  $(call option,NXE,nxe) $(call option,NS2,ns2) $(call option,NS3,ns3) $(call option,SCALE,scale) $(SETTINGS) $(OPTS)
 runs: setup ## what was run, when, with what result; TAG=satellite SCENARIO= SINCE=2d STATUS=complete
 	@$(EWAN) runs $(TAGGED) $(call option,SCENARIO,scenario) $(call option,SINCE,since) $(call option,STATUS,status) $(OPTS)
+collect: setup ## what shards of a study left becomes one experiment; RUN=results/STUDY
+	@$(EWAN) collect $(if $(call given,RUN),'$(RUN)') $(OPTS)
+store: setup ## what is kept of runs of the virtual clock; OPTS="verify", OPTS="prune --older-than 30d"
+	@$(EWAN) store $(OPTS)
 tag: setup ## name, tags and note of an experiment; RUN=results/… TAG="+satellite -draft" NAME= NOTE=
 	@$(EWAN) tag $(if $(call given,RUN),'$(RUN)') $(call given,TAG) $(CALLED) $(OPTS)
 compile: setup ## plan, picture and table of a description into out/

@@ -2,7 +2,8 @@
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
-# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs. Called by make.
+# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`
+# the Python packages of requirements-cluster.lock. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -70,13 +71,18 @@ if command -v flock >/dev/null; then flock 9; fi
 
 # The packages come while the binary is built; who ends this ends both.
 lock_hash=$(sha256sum requirements.lock | cut -d' ' -f1)
+# installed LOCK...: so that a TERM ends pip too.
+installed() {
+    files=
+    for file in "$@"; do files="$files -r $file"; done
+    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes $files & pip=$!
+    trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
+    wait "$pip" || fail "pip could not install $* (see above); run make setup again when the network is back"
+}
 python_environment() {
     say "Python packages into .venv (versions from requirements.lock)"
     python3 -m venv .venv || fail "python3 -m venv failed (Debian: apt install python3-venv)"
-    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock & pip=$!
-    trap 'kill "$pip" 2>/dev/null || true; exit 2' TERM
-    wait "$pip" ||
-        fail "pip could not install requirements.lock (see above); run make setup again when the network is back"
+    installed requirements.lock
     printf '#!/bin/sh\nexec "%s/.venv/bin/python" "%s/ewan.py" "$@"\n' "$root" "$root" >.venv/bin/ewan
     chmod +x .venv/bin/ewan
     # `import ewan`, wherever a notebook stands.
@@ -106,6 +112,8 @@ unpacked() {
 if [ "${1-}" = tests ]; then
     unpacked prometheus usr/bin/prometheus prometheus
     unpacked sshd usr/sbin/sshd openssh-server libwrap0
+    unpacked slurm usr/sbin/slurmd-wlm slurmd slurmctld slurm-client slurm-wlm-basic-plugins munge libmunge2 libhwloc15 libnuma1 libjson-c5 libdbus-1-3
+    unpacked oar usr/lib/oar/oarsub oar-user oar-common liboar-perl libdbi-perl
 fi
 
 # The node binary, from the cache where one of the same sources and compiler is there. It is ours as long as both its file
@@ -136,6 +144,16 @@ if [ -n "$packages" ]; then
     trap - EXIT
     wait "$packages" || exit 2
 fi
+
+# With the packages that runs on other machines need.
+case ${1-} in tests | cluster)
+    cluster_hash=$(cat requirements.lock requirements-cluster.lock | sha256sum | cut -d' ' -f1)
+    if [ "$(cat .venv/.cluster-hash 2>/dev/null || true)" != "$cluster_hash" ]; then
+        say "Python packages into .venv (versions from requirements-cluster.lock)"
+        (installed requirements.lock requirements-cluster.lock) || exit 2
+        echo "$cluster_hash" >.venv/.cluster-hash
+    fi ;;
+esac
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
     say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"

@@ -6,10 +6,9 @@ In: results/, filters of the command line. Out: a row of text for each experimen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
@@ -18,11 +17,10 @@ from analysis import load
 from labs.record.experiment import Document
 from labs.record.metrics import RANKED
 from labs.record.quantities import metric_of
+from labs.units.ages import parse_age
 from labs.units.shown import fitting, interval_in
 
 NOT_READABLE = "not readable"
-_AGO = re.compile(r"(\d{1,5})(min|h|d|w)")
-_PERIODS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +67,8 @@ class Row:
 
 def since(text: str, now: datetime) -> datetime:
     """`2d`, `3h`, `30min`, `1w` before `now`, or a day or a moment of UTC; ValueError for other text."""
-    if ago := _AGO.fullmatch(text):
-        return now - int(ago[1]) * _PERIODS[ago[2]]
+    if (ago := parse_age(text)) is not None:
+        return now - ago
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

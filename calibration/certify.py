@@ -13,13 +13,13 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from calibration import devices, exact, expect, lab_cards, machine, offloads, plugged_in, probe, spinner
+from calibration import devices, elsewhere, exact, expect, lab_cards, machine, offloads, plugged_in, probe, spinner
 from calibration.compare import HOLDS_S, compare
 from calibration.probing import Probing, plan_probes
 from calibration.same_plan import differences
@@ -29,16 +29,16 @@ from calibration.tolerances import POLICIES, REASONS, Tolerances, beside_routing
 from calibration.uncertainty import Instrument, quantile
 from labs import routes
 from labs.plan import Plan, digest
-from labs.record import Certificate, MachineFacts, Policy, host_facts
+from labs.record import Certificate, Emulating, MachineFacts, Policy, host_facts
 from labs.record.experiment import checksum
-from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Versioned
+from labs.runtime.base import BatchRuns, Controllable, Converging, LabError, Loaded, Measuring, Spread, Versioned
 from labs.units import NS_PER_SECOND
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
 """Of one-way delays, kept in a certificate."""
 
 
-class Measurable(Controllable, Converging, Measuring, Versioned, Protocol):
+class Measurable(Controllable, Converging, Measuring, Versioned, Spread, Protocol):
     """Labs that are up, by name: what a verification needs of their runtime."""
 
     def load(self, name: str) -> Loaded:
@@ -118,13 +118,16 @@ def _live(
     counted = _counters(plan, lab.labs)
     since = {link: int(each["end_ms"]) for link, each in _series(plan, lab.labs, {}).items()}
     with _off_the_spinners(plan):
-        before, machine_before = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
+        before, around = _statistics(plan, lab.labs), _Around(plan.lab, lab.labs)
         answer = lab.labs.probe(plan.lab, probing.probes, progress)
-        after, machine_after = _statistics(plan, lab.labs), machine.snapshot(plan.lab)
-    load = machine.between(machine_before, machine_after, list(zip(before, after, strict=True)))
-    instrument = dataclasses.replace(instrument, stolen_ratio=load.steal_ratio)
+        after = _statistics(plan, lab.labs)
+        seen = around.over(before, after)
+    if seen.machines:
+        # Where the user types was measured, if anything was.
+        instrument = Instrument()
+    instrument = dataclasses.replace(instrument, stolen_ratio=seen.steal_ratio)
     facts = spinner.with_changes(spinner.facts(before, after), _changes(plan, lab.labs))
-    rows = compare(expected, probing, answer, facts, bounds, machine=load.cause(), instrument=instrument)
+    rows = compare(expected, probing, answer, facts, bounds, machine=seen.cause, instrument=instrument)
     rows += offloads.rows(on) + plugged_in.rows(plan)
     told = _devices(plan, lab.labs)
     rows += devices.rows(told) + devices.read_rates(rows, _series(plan, lab.labs, since))
@@ -152,11 +155,11 @@ def _live(
         elapsed_ns=time.monotonic_ns() - begun,
         routing=routing,
         machine={
-            **dataclasses.asdict(load),
-            "disturbed": load.words(),
+            **seen.told,
             **({"devices": told} if told else {}),
             **({"cards": of_cards} if of_cards else {}),
         },
+        machines=seen.machines,
     )
 
 
@@ -192,6 +195,40 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
         clock="virtual",
         routing=run.document("routing.json") or {},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What else the machine of the links did, or the machines did, meanwhile. `told`: for `Certificate.machine`."""
+
+    told: Mapping[str, Any]
+    steal_ratio: float
+    cause: str
+    machines: dict[str, Emulating]
+
+
+class _Around:
+    """Looks at the machine, or at all machines of a lab that stretches over several, when it is made, and again."""
+
+    def __init__(self, lab: str, labs: Spread) -> None:
+        self._lab, self._labs = lab, labs
+        self._elsewhere = labs.elsewhere(lab)
+        self._here = machine.snapshot(lab)
+
+    def over(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> _Seen:
+        """`before`, `after`: the spinners' answers."""
+        if not self._elsewhere:
+            load = machine.between(self._here, machine.snapshot(self._lab), list(zip(before, after, strict=True)))
+            told = {**dataclasses.asdict(load), "disturbed": load.words()}
+            return _Seen(told, load.steal_ratio, load.cause(), {})
+        found = elsewhere.measured(self._elsewhere, self._labs.elsewhere(self._lab), (before, after))
+        disturbed = [f"machine {name}: {words}" for name, (_, load) in found.items() for words in load.words()]
+        return _Seen(
+            {"disturbed": disturbed},
+            max(load.steal_ratio for _, load in found.values()),
+            next((load.cause() for _, load in found.values() if load.cause()), ""),
+            {name: each for name, (each, _) in found.items()},
+        )
 
 
 @contextlib.contextmanager

@@ -99,16 +99,24 @@ class MachineLoad:
 
 def snapshot(lab: str, proc: Path = Path("/proc")) -> Snapshot:
     """The machine now; without this process, kernel threads and the processes of `lab`."""
-    fields = [int(word) for word in (proc / "stat").read_text().splitlines()[0].split()[1:9]]
-    load = float((proc / "loadavg").read_text().split()[0])
-    processes = dict(_processes(lab, proc))
-    return Snapshot(time.monotonic_ns(), sum(fields), fields[7], load, processes, clock_source())
+    texts = (proc / "stat").read_text(), (proc / "loadavg").read_text()
+    return of_texts(*texts, dict(_processes(lab, proc)), clock_source())
+
+
+def of_texts(stat: str, loadavg: str, processes: Mapping[tuple[int, int], Process], source: str) -> Snapshot:
+    """A machine of which the texts of /proc/stat and /proc/loadavg came here just now."""
+    fields = [int(word) for word in stat.splitlines()[0].split()[1:9]]
+    load = float(loadavg.split()[0])
+    return Snapshot(time.monotonic_ns(), sum(fields), fields[7], load, processes, source)
 
 
 def between(
-    before: Snapshot, after: Snapshot, spinners: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+    before: Snapshot,
+    after: Snapshot,
+    spinners: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    cpus: int | None = None,
 ) -> MachineLoad:
-    """`spinners`: the answers of each to `stats`, before and after."""
+    """`spinners`: the answers of each to `stats`, before and after; `cpus`: of another machine than this one."""
     seconds = (after.time_ns - before.time_ns) / NS_PER_SECOND
     spent = {key: each.ticks - _past(before, key) for key, each in after.processes.items()}
     # When a child ends, all its CPU time is added to its parent (or the next ancestor that lives). What it had used
@@ -128,7 +136,7 @@ def between(
     shares = sorted(((name, count / per_second) for name, count in ticks.items() if count), key=lambda each: -each[1])
     total = after.ticks - before.ticks
     return MachineLoad(
-        cpus=os.cpu_count() or 1,
+        cpus=cpus or os.cpu_count() or 1,
         load_average=after.load_average,
         steal_ratio=(after.stolen_ticks - before.stolen_ticks) / total if total > 0 else 0.0,
         programs=tuple((name, round(share, 3)) for name, share in shares[:10]),
@@ -161,12 +169,24 @@ def _processes(lab: str, proc: Path) -> Iterator[tuple[tuple[int, int], Process]
             continue
         # A process that ends while it is read is left out.
         with contextlib.suppress(OSError, ValueError, IndexError):
-            name, _, rest = (place / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
-            fields = rest.split()  # from the third of proc_pid_stat(5) on: the state
-            parent, ticks, born = int(fields[1]), sum(int(word) for word in fields[11:15]), int(fields[19])
-            if parent == _KERNEL_THREADS or (name == NODE_BINARY and _of_lab(place, lab)):
+            key, process = process_of((place / "stat").read_text(errors="replace"))
+            if process.parent == _KERNEL_THREADS or (process.name == NODE_BINARY and _of_lab(place, lab)):
                 continue
-            yield (int(place.name), born), Process(name, parent, ticks)
+            yield key, process
+
+
+def process_of(text: str) -> tuple[tuple[int, int], Process]:
+    """Of a line of proc_pid_stat(5): its number and time of birth; ValueError, IndexError for what is none."""
+    number, _, behind = text.partition("(")
+    name, _, rest = behind.rpartition(")")
+    fields = rest.split()  # from the third on: the state
+    parent, ticks, born = int(fields[1]), sum(int(word) for word in fields[11:15]), int(fields[19])
+    return (int(number), born), Process(name, parent, ticks)
+
+
+def is_of_kernel(key: tuple[int, int], process: Process) -> bool:
+    """Whether it is a kernel thread, or the parent of all."""
+    return _KERNEL_THREADS in (key[0], process.parent)
 
 
 def _of_lab(place: Path, lab: str) -> bool:

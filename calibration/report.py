@@ -11,7 +11,7 @@ from pathlib import Path
 
 from calibration.hints import named
 from calibration.spinner import CHANGED
-from labs.record import Certificate, Row, Verdict, from_json, to_json
+from labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
 from labs.units import NS_PER_SECOND, about
 from labs.units.shown import NONE, written
 
@@ -112,19 +112,30 @@ def summary(certificate: Certificate) -> str:
 def circumstances(certificate: Certificate) -> list[str]:
     """When, where and of which plan, a line each; in the virtual clock there is no when."""
     host = certificate.host
-    what = "virtual machine" if host.hypervisor else "machine"
     lines = [
         f"lab {certificate.lab}, {certificate.clock} clock" + (f", {certificate.time}" if certificate.time else "")
     ]
-    if certificate.clock == "live":
-        cpus = f"{host.cpus} × {host.cpu_model}, {about(host.memory_bytes, 'size')}, clock {host.clock_source}"
-        lines.append(f"{what}: kernel {host.kernel}, {cpus}")
+    if certificate.machines:
+        lines += [_of_machine(f" {name}", each.facts, each) for name, each in certificate.machines.items()]
+        lines.append(f"asked from a machine on which nothing is emulated: kernel {host.kernel}, {host.cpu_model}")
+    elif certificate.clock == "live":
+        lines.append(_of_machine("", host))
     else:
         lines.append(f"virtual kernel {host.kernel}")
     lines.append(", ".join(f"{name} {version}" for name, version in sorted(host.versions.items())))
     lines.append(f"plan {certificate.plan_sha256}")
     lines += [f"meanwhile: {each}" for each in certificate.machine.get("disturbed", ())]
     return lines
+
+
+def _of_machine(name: str, facts: MachineFacts, emulating: Emulating | None = None) -> str:
+    what = "virtual machine" if facts.hypervisor else "machine"
+    cpus = f"{facts.cpus} × {facts.cpu_model}, {about(facts.memory_bytes, 'size')}, clock {facts.clock_source}"
+    line = f"{what}{name}: kernel {facts.kernel}, {cpus}"
+    if emulating is None:
+        return line
+    links, nodes = (", ".join(map(str, each)) or "none" for each in (emulating.link_cpus, emulating.host_cpus))
+    return f"{line}; links on CPU {links}, nodes on {nodes}"
 
 
 def advice(certificate: Certificate) -> list[str]:

@@ -22,6 +22,7 @@ from generator import external, readers
 from generator.rows import Row, frame_of
 from labs.record import disturbances, own_tables, tables
 from labs.record.disturbances import Disturbance
+from labs.units import NS_PER_SECOND
 
 # CSV below the run's directory → its table, and what its rows are ordered by: the same rows give the same bytes.
 SOURCES = {
@@ -75,6 +76,16 @@ def disturbed(directory: Path) -> tuple[list[Disturbance], int] | None:
     frames = [_latest(directory, table) for table in disturbances.TABLES]
     until_ns = disturbances.watched_ns(frames[-1])
     return None if until_ns is None else (disturbances.judge(*frames), until_ns)
+
+
+def lost_seconds(directory: Path) -> list[int]:
+    """The seconds after T0 for which a machine of the lab was missing, that was lost; none where none was."""
+    try:
+        told = orjson.loads((directory / "lost.json").read_bytes())
+    except FileNotFoundError:
+        return []
+    first = told["at_ns"] // NS_PER_SECOND
+    return list(range(first, max(-(-told["until_ns"] // NS_PER_SECOND), first + 1)))
 
 
 def _latest(directory: Path, table: str) -> pl.DataFrame:

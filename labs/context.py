@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from labs.reporter import Reporter, Tell
+from labs.rundir import RESULTS
 from labs.runtime.base import LiveChoice, Name
 from labs.runtime.binary import BUILT
 from labs.runtime.state import DEFAULT_ROOT
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 """Where this project is."""
 
+DEFAULT_STORE = RESULTS / "store"
 RUNTIME_VARIABLE = "EWAN_RUNTIME"
 """Of the environment: the runtime that is meant where the command line does not say."""
+STORE_VARIABLE = "EWAN_STORE"
+"""Of the environment: the directory of the store, or off."""
 PRESERVED = (
     "EWAN_STATE",
     RUNTIME_VARIABLE,
     "EWAN_NODE",
     "EWAN_CACHE",
+    STORE_VARIABLE,
     "XDG_CACHE_HOME",
     "EWAN_SCHED",
     "EWAN_KERNEL",
@@ -47,6 +52,11 @@ PRESERVED = (
 """Of the environment, what commands and the programs that they start heed; sudo takes the rest away."""
 
 
+def _store(environment: Mapping[str, str]) -> Path | None:
+    said = environment.get(STORE_VARIABLE)
+    return None if said == "off" else Path(said or DEFAULT_STORE)
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """`binary`: the wished-for path of `ewan-node`; `state`: the state root; `environment`: all that was said there."""
@@ -57,6 +67,8 @@ class Context:
     environment: Mapping[str, str]
     runtime: Name = "auto"
     """What --runtime says, or the environment in its place."""
+    store: Path | None = None
+    """Where results of the virtual clock are kept for all experiments (generator/store); None: nowhere."""
     machines: Path | None = None
     """What --machines says: the file of the machines over which a new lab stretches."""
 
@@ -65,7 +77,13 @@ class Context:
         """That of this process."""
         wide = not sys.stdout.isatty() and "COLUMNS" not in environment
         binary, state = environment.get("EWAN_NODE"), environment.get("EWAN_STATE")
-        return cls(Reporter(wide), Path(binary or BUILT), Path(state or DEFAULT_ROOT).absolute(), environment)
+        return cls(
+            Reporter(wide),
+            Path(binary or BUILT),
+            Path(state or DEFAULT_ROOT).absolute(),
+            environment,
+            store=_store(environment),
+        )
 
     def live(self, choice: str | None = None, show: Tell = lambda progress: None) -> LiveRuntime:
         """What handles the live labs that there are; new ones it makes as `choice`, or else the runtime, says.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -45,6 +46,16 @@ def preferred(cached: Path | None) -> Literal["user", "kernel"]:
 def virtual_facts() -> HostFacts:
     """Of the virtual clock's own kernel: one CPU, no networks; the same on every machine."""
     return HostFacts(cpus=(0,), networks=(), clock="virtual", datapath="system")
+
+
+def cpus_of(text: str) -> tuple[int, ...]:
+    """CPUs of a list as the kernel writes it (`0-3,8`), ascending; of what is no list none."""
+    found: set[int] = set()
+    for part in text.split(","):
+        if match := re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip()):
+            first, last = int(match[1]), int(match[2] or match[1])
+            found.update(range(first, last + 1))
+    return tuple(sorted(found))
 
 
 def networks_of(ipv4: Sequence[str], ipv6: Sequence[str]) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def _of_literal(allowed: tuple[Any, ...]) -> _Reader:
 
 
 def _of_mapping(part: Any) -> _Reader:
-    if get_origin(part) is not None:
+    if get_origin(part) is not None or is_dataclass(part):
         read_value = _reader(part)
 
         def read_each(data: Any) -> Any:

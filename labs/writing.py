@@ -13,8 +13,8 @@ from pathlib import Path
 def write(path: Path, content: bytes | str) -> None:
     """OSError where there is no room, no such directory, or no permission; `path` is then what it was before."""
     data = content.encode() if isinstance(content, str) else content
-    # A name of its own: two processes that write the same file do not meet.
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+    # A name of its own: two processes that write the same file do not meet, not on two machines either.
+    new = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
         try:
             new.write_bytes(data)

@@ -45,8 +45,13 @@ def written(place: Path, more: str = "", variants: str = "reno", seeds: int = 1,
 
 def only(place: Path) -> Path:
     """The one experiment in results/."""
-    (found,) = (place / "results").iterdir()
+    (found,) = in_results(place)
     return found
+
+
+def in_results(place: Path) -> list[Path]:
+    """What commands left in results/, the earliest first, without the store."""
+    return sorted(path for path in (place / "results").iterdir() if path.name != "store")
 
 
 def document(directory: Path) -> dict[str, Any]:

@@ -31,6 +31,7 @@ ONLY_PARSED = {
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
     r"^make (kernel|check|test|bench|figures|torture|install)": "builds, installs or measures for minutes",
     r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
+    r"^ewan collect ": "needs shards: generator/tests/test_shards.py collects some",
     r"^ewan archive ": "needs an experiment: tests/test_reproduce.py archives one",
     r"^ewan export ": "needs an experiment: analysis/tests/test_export.py exports one",
     r"^ewan tag ": "needs an experiment: generator/tests/test_tag.py tags one",
@@ -46,6 +47,9 @@ ONLY_PARSED = {
 FILES = {
     # The files whose errors README.md shows.
     "my.lab.yaml": "topology: dumbbell\nrtt: 100ms\nwan: {rate: 1 Gbps/s}\n",
+    "study.scenario.yaml": "lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}\nseeds: 2\n"
+    "sweep: {cc: [reno, cubic]}\n"
+    'steps: [{name: load, from: left1, to: right1, congestion: "${cc}", for: 1s, bulk: {}}]\n',
     "my2.lab.yaml": "topology: dumbbell\nrtt: 100ms\nwan: {bandwith: 1Gbit/s}\n",
     "my.scenario.yaml": "name: two-variants\nlab: {topology: {dumbbell: {pairs: 4}}, rtt: 40ms}\nseeds: 5\n\nsteps:\n"
     '  - {name: files, from: "left[1-9]", to: "right[1-9]", congestion: cubic, bulk: {volume: 200MB}}\n',

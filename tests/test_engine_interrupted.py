@@ -16,7 +16,7 @@ import pytest
 
 from labs.record import tables
 from tests.conftest import Ewan
-from tests.experiments import RunProcess, document, only, statuses, vouch, written
+from tests.experiments import RunProcess, document, in_results, only, statuses, vouch, written
 
 pytestmark = pytest.mark.virtual
 
@@ -59,7 +59,7 @@ def test_two_at_once_in_directories_of_their_own_both_end(tmp_path: Path) -> Non
     scenario = written(tmp_path)
     both = [RunProcess(tmp_path, scenario, "--runtime", "virtual") for _ in range(2)]
     assert [engine.end()[0] for engine in both] == [0, 0]
-    first, second = (tmp_path / "results").iterdir()
+    first, second = in_results(tmp_path)
     for path in first.glob("runs/*/*.parquet"):
         assert (second / path.relative_to(first)).read_bytes() == path.read_bytes()
 

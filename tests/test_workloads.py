@@ -26,6 +26,7 @@ from labs.runtime.tests.lab import BINARY
 from labs.runtime.virtual import VirtualRuntime
 from labs.units import NS_PER_MS, NS_PER_SECOND
 from tests.conftest import Ewan
+from tests.experiments import only
 
 pytestmark = pytest.mark.virtual
 
@@ -261,7 +262,7 @@ def test_the_papers_scenarios_stand_beside_their_numbers(
     result = ewan("run", name, *tiny, *words, timeout=LONG_S, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Beside the papers" in result.stdout
-    (directory,) = (tmp_path / "results").iterdir()
+    directory = only(tmp_path)
     assert (directory / "report.html").stat().st_size > 10_000
     summary = json.loads((directory / "summary.json").read_text())
     found = [each for each in summary["beside"] if each["metric"] == metric and each["here"] is not None]

@@ -12,7 +12,7 @@ cd "$download"
 # The first try may fail for want of package lists.
 retry="-o Acquire::Retries=3"
 apt-get $retry download -qq "$@" 2>/dev/null || { apt-get $retry update -qq && apt-get $retry download -qq "$@" 2>/dev/null; }
-for package in *.deb; do dpkg-deb --fsys-tarfile "$package" | tar -x --exclude=./usr/share --exclude=./etc --exclude=./var; done
+for package in *.deb; do dpkg-deb --fsys-tarfile "$package" | tar -x --exclude=./usr/share/doc --exclude=./usr/share/man --exclude=./etc --exclude=./var; done
 # The whole directory takes its place at once: others may be unpacking too.
 rm -rf "$into/usr"
 mv -T usr "$into/usr" || [ -d "$into/usr" ]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from calibration.host.finding import Finding
+from labs.host import cpus_of
 from labs.units import NS_PER_SECOND
 
 FORMAT: Literal["ewan-processors/1"] = "ewan-processors/1"
@@ -249,7 +250,7 @@ def _smt(read: _Reader) -> Fact:
 
 
 def _groups(lists: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for each in lists.values() if len(cpus(each)) > 1))
+    return tuple(dict.fromkeys(each for each in lists.values() if len(cpus_of(each)) > 1))
 
 
 def _virtualisation(read: _Reader, first: Mapping[str, str], hypervisor: str | None) -> Fact:
@@ -274,16 +275,6 @@ def _autogroup(read: _Reader) -> Fact:
     return Fact({"0": "off", "1": "on"}.get(found.value or "", found.value), found.source)
 
 
-def cpus(text: str) -> tuple[int, ...]:
-    """CPUs of a list as the kernel writes it (`0-3,8`), ascending; of what is no list none."""
-    found: set[int] = set()
-    for part in text.split(","):
-        if match := re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip()):
-            first, last = int(match[1]), int(match[2] or match[1])
-            found.update(range(first, last + 1))
-    return tuple(sorted(found))
-
-
 def findings(processors: Processors) -> Iterator[Finding]:
     """What a lab can expect of these processors."""
     yield _scheduler(processors)
@@ -301,7 +292,7 @@ def findings(processors: Processors) -> Iterator[Finding]:
 
 def _scheduler(processors: Processors) -> Finding:
     found = f"HZ {processors.hz.known}, preemption {processors.preemption.known}"
-    quiet = cpus(processors.nohz_full.value or "")
+    quiet = cpus_of(processors.nohz_full.value or "")
     if processors.link_cpu in quiet:
         found += f", no tick on CPU {processors.link_cpu}"
     meaning = "how long a program waits for a CPU that is busy, and how often the tick interrupts it"
@@ -322,7 +313,7 @@ def _frequency(processors: Processors) -> Finding:
 
 def _cores(processors: Processors) -> Iterator[Finding]:
     own = processors.link_cpu
-    beside = [cpu for group in processors.siblings if own in cpus(group) for cpu in cpus(group) if cpu != own]
+    beside = [cpu for group in processors.siblings if own in cpus_of(group) for cpu in cpus_of(group) if cpu != own]
     if beside:
         meaning = f"a busy program there slows links down: keep it free (cpus: {{hosts: […]}} without {beside[0]})"
         yield Finding("shared core", f"CPU {own} of the links shares one with CPU {beside[0]}", "limited", meaning)

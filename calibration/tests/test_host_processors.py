@@ -12,7 +12,8 @@ import pytest
 
 from calibration.host import processors
 from calibration.host.document import from_json, to_json
-from calibration.host.processors import DMI, Fact, Processors, cpus
+from calibration.host.processors import DMI, Fact, Processors
+from labs.host import cpus_of
 
 CPUS = "sys/devices/system/cpu"
 
@@ -162,12 +163,12 @@ def test_a_damaged_configuration_is_none(tmp_path: Path) -> None:
     "text, found", [("0-3,8", (0, 1, 2, 3, 8)), ("5", (5,)), ("none", ()), ("", ()), ("4,0-1", (0, 1, 4))]
 )
 def test_a_list_of_cpus(text: str, found: tuple[int, ...]) -> None:
-    assert cpus(text) == found
+    assert cpus_of(text) == found
 
 
 def test_this_machine_is_read_without_root() -> None:
     found = processors.measure()
     assert found.usable == tuple(sorted(os.sched_getaffinity(0)))
-    assert set(found.usable) <= set(cpus(found.online.value or ""))
+    assert set(found.usable) <= set(cpus_of(found.online.value or ""))
     # Every kernel has one of these; the coarse clock tells it where nothing else does.
     assert found.hz.value in {"100", "250", "300", "1000"}

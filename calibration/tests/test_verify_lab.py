@@ -15,7 +15,7 @@ from labs import routes
 from labs.compile import HostFacts, compile
 from labs.context import Context
 from labs.plan import Plan
-from labs.runtime.base import Loaded
+from labs.runtime.base import Elsewhere, Loaded
 from labs.spec import load, names
 
 CONTEXT = Context.of(os.environ)
@@ -44,6 +44,9 @@ class Slow:
 
     def versions(self, name: str) -> dict[str, str]:
         return {"runtime": "none"}
+
+    def elsewhere(self, name: str) -> dict[str, Elsewhere]:
+        return {}
 
     def inspect(self, name: str, what: str) -> list[dict[str, Any]]:
         return []

@@ -19,6 +19,7 @@ from typing import IO
 
 import zstandard
 
+from generator.tars import Member
 from labs.reading import open_regular
 from labs.record.disturbances import TABLES as DISTURBANCES
 from labs.record.experiment import DOCUMENT
@@ -41,23 +42,9 @@ _CONSOLE = "runs/*/console.log"
 _FILE_MODE = 0o644
 MOST_UNPACKED = 4 << 30
 MOST_MEMBERS = 200_000
-MOST_HEADER = 1 << 20
-"""Bytes of what a member's header says more than fits in it: tarfile reads that into memory whole."""
 MOST_DIRECTORY = 16 << 20
 """Bytes of the list of a .zip's members, which zipfile reads into memory whole; `MOST_MEMBERS` of ours take less."""
 _ZIP_BEGINS = b"PK\x03\x04"
-_EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
-_MORE_EXTENDED = (tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE)
-
-
-class _Member(tarfile.TarInfo):
-    """Refuses headers that tarfile would read for as long as they say."""
-
-    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.size < 0 or (self.type in (*_EXTENDED, *_MORE_EXTENDED) and self.size > MOST_HEADER):
-            raise tarfile.ReadError(f"a header says that it has {self.size} bytes")
-        member: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
-        return member
 
 
 class _Bounded(io.RawIOBase):
@@ -169,7 +156,7 @@ def _no_archive(archive: Path, error: Exception) -> LabError:
 def _untar(file: IO[bytes], archive: Path, place: Path, most: int) -> None:
     with (
         zstandard.ZstdDecompressor().stream_reader(file) as plain,
-        tarfile.open(fileobj=_Bounded(plain, most, archive), mode="r|", tarinfo=_Member) as tar,
+        tarfile.open(fileobj=_Bounded(plain, most, archive), mode="r|", tarinfo=Member) as tar,
     ):
         for number, member in enumerate(tar):
             _few(number, archive)

@@ -7,11 +7,12 @@ or was refused by the verification, 2 for what the user can put right.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,19 @@ import orjson
 
 from generator import nxe
 from generator.engine import ending, engine, preparation, show, source
+from generator.engine.elsewhere import Elsewhere
+from generator.engine.executor import Executor, ThisMachine
 from generator.engine.experiment import Experiment
 from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
 from generator.scenario import Scenario, Stop
+from generator.workers import reading as workers
+from generator.workers import starting
+from generator.workers.file import Workers
 from labs import rundir
 from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
-from labs.commands.options import Function, json_option, pass_context, runtime_option
+from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import ROOT, Context
 from labs.record import disturbances, figures, host_facts, labels
@@ -62,10 +68,20 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> dict[s
 )
 @click.option("--seeds", metavar="N", type=click.IntRange(1), help="how many runs of each point")
 @runtime_option
+@machines_option
 @click.option("--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so")
 @click.option(
     "--show", "only_shown", is_flag=True, help="print the scenario and run nothing; of NXE's XML what it becomes"
 )
+@click.option(
+    "--cluster",
+    "cluster_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="runs of the virtual clock on other machines' cores, by Dask (docs/clusters.md)",
+)
+@click.option("--fresh", is_flag=True, help="take no result from the store, measure all of it")
+@click.option("--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan collect makes one of all")
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), help="go on with an experiment")
 @click.option("--from", "start", type=click.Choice(list(STAGES)), help="with --resume: do all from this stage on again")
 @label_options
@@ -80,6 +96,9 @@ def run_command(
     settings: tuple[str, ...],
     seeds: int | None,
     unverified: bool,
+    cluster_file: Path | None,
+    fresh: bool,
+    shard: str | None,
     only_shown: bool,
     resumed: Path | None,
     start: StageName | None,
@@ -97,13 +116,21 @@ def run_command(
     \b
     ewan run parallel-streams --scale quick --runtime virtual
     ewan run my.scenario.yaml --set streams=1,2,5 --seeds 5
+    ewan run my.scenario.yaml --machines machines.yaml
+    ewan run my.scenario.yaml --shard 3/100
     ewan run --resume results/20261121T120000Z-parallel-streams
     """
     parts = parts_of(click.get_current_context())
+    cluster = None
+    if cluster_file is not None:
+        if context.runtime not in ("auto", "virtual"):
+            raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
+        starting.check()
+        context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
     if resumed is not None:
-        if name is not None or scale or settings or seeds or unverified or only_shown or label or tags or note:
+        if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:
             raise Refused("--resume goes on with an experiment as it was begun: leave the other words out")
-        sys.exit(go_on(context, resumed, start, parts, as_json, every))
+        sys.exit(go_on(context, resumed, start, parts, as_json, every, fresh, cluster))
     if start is not None:
         raise Refused("--from repeats a stage of an experiment: write --resume DIR too")
     if name is None:
@@ -114,7 +141,15 @@ def run_command(
         _ = scenario.runs(words, scale, seeds)[0]
         click.echo(scenario.text, nl=False)
         return
-    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note))
+    if shard is not None and (label or tags or note or every):
+        raise Refused("--shard leaves results for ewan collect: give that --name, --tag, --note and --all")
+    if shard is not None and cluster is not None:
+        raise Refused("--shard is for schedulers that start it, --cluster starts workers itself: leave one of them out")
+    asked = Asked(scale, words, seeds, unverified, labels_of(label, tags, note), fresh, cluster)
+    if shard is not None:
+        from generator.shards import cli as shards
+
+        sys.exit(shards.run(context, scenario, parts, asked, shard, as_json))
     sys.exit(experiment(context, scenario, parts, asked, as_json, every))
 
 
@@ -139,6 +174,10 @@ class Asked:
     unverified: bool
     labels: Mapping[str, Any]
     """`name`, `tags`, `note`, those that were given."""
+    fresh: bool = False
+    """Nothing is taken from the store."""
+    cluster: Workers | None = None
+    """Whose cores execute the runs; None: this machine's."""
 
 
 def experiment(
@@ -151,12 +190,18 @@ def experiment(
     if not virtual:
         as_root(context)
     runtime = "virtual" if virtual else context.runtime
-    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels)
+    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels, context.machines)
+    over = None if context.machines is None else context.cluster()
     directory = rundir.make(scenario.name)
 
     def work() -> int:
         prepared = preparation.prepare(
-            preparation.jobs(runs, virtual), facts, virtual=virtual, directory=directory, unverified=asked.unverified
+            preparation.jobs(runs, virtual, over=over),
+            facts,
+            virtual=virtual,
+            directory=directory,
+            unverified=asked.unverified,
+            over=over,
         )
         if scale is None and scenario.scales:
             lasting = about(prepared.expected_ns, "time", 3)
@@ -166,7 +211,16 @@ def experiment(
             first, more = prepared.shorter[0], len(prepared.shorter) - 1
             others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
             context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
-        return engine.run(prepared, parts=parts, context=context, stop=stop, repeat=runs.of)
+        with executor_of(context, asked.cluster) as executor:
+            return engine.run(
+                prepared,
+                parts=parts,
+                context=context,
+                stop=stop,
+                repeat=runs.of,
+                fresh=asked.fresh,
+                executor=executor,
+            )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
@@ -174,13 +228,24 @@ def experiment(
 
 
 def go_on(
-    context: Context, directory: Path, start: StageName | None, parts: Parts, as_json: bool, every: bool = False
+    context: Context,
+    directory: Path,
+    start: StageName | None,
+    parts: Parts,
+    as_json: bool,
+    every: bool = False,
+    fresh: bool = False,
+    cluster: Workers | None = None,
 ) -> int:
     """Goes on with an experiment; the exit status."""
     loaded = Experiment.load(directory)
+    if cluster is not None and not loaded.virtual:
+        raise Refused(f"--cluster executes runs of the virtual clock, and {directory} is of the live one: leave it out")
     if not loaded.virtual:
         as_root(context)
     stored = source.of(directory)
+    if context.machines is None and stored is not None and stored.machines is not None:
+        context = replace(context, machines=stored.machines)
     repeated = loaded.document.rerun_of is not None
     stop = None
     if stored and not repeated and stored.seeds is None:
@@ -191,11 +256,31 @@ def go_on(
         repeat = stored.scenario.runs(stored.settings, stored.scale, stored.seeds).of
 
     def work() -> int:
-        return engine.resume(directory, parts=parts, context=context, start=start, stop=stop, repeat=repeat)
+        with executor_of(context, cluster) as executor:
+            return engine.resume(
+                directory,
+                parts=parts,
+                context=context,
+                start=start,
+                stop=stop,
+                repeat=repeat,
+                fresh=fresh,
+                executor=executor,
+            )
 
     status = ending.status_of(context, directory, work)
     shown(context, directory, as_json, every)
     return status
+
+
+@contextlib.contextmanager
+def executor_of(context: Context, cluster: Workers | None) -> Iterator[Executor]:
+    """This machine, or the workers that a file for --cluster describes; they are gone afterwards."""
+    if cluster is None:
+        yield ThisMachine(context)
+        return
+    with Elsewhere(cluster, context) as elsewhere:
+        yield elsewhere
 
 
 def parts_of(context: click.Context) -> Parts:
@@ -222,12 +307,14 @@ def facts_of(
     seeds: int | None,
     runtime: str,
     given: Mapping[str, Any],
+    machines: Path | None = None,
 ) -> Facts:
     """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.
 
-    `given`: what the experiment is called (`labels_of`).
+    `given`: what the experiment is called (`labels_of`); `machines`: the file of those over which its labs stretch.
     """
     asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
+    asked |= {} if machines is None else {"machines": str(machines.absolute())}
     repeated = {} if stop is None else {"confidence": stop.confidence}
     origin = Origin(
         scenario=scenario.name,

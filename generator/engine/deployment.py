@@ -24,22 +24,28 @@ class Deployment:
         self._context = context
         self._labs = context.live()
         self._up: Plan | None = None
+        self._as_up: Plan
 
-    def ensure(self, plan: Plan) -> None:
-        """The plan's lab is up afterwards, and no other of this experiment's."""
+    def ensure(self, plan: Plan) -> Plan:
+        """The plan's lab is up afterwards, and no other of this experiment's; the plan as it is up, which over several
+        machines has the spinners of all of them."""
         if self._up is not None and digest(self._up) == digest(plan):
-            return
+            return self._as_up
         self.close()
         self._remove_left()
         document = self._experiment.document
-        for warning in self._context.live(document.runtime).up(plan):
+        over_machines = self._context.machines is not None
+        for warning in (self._labs if over_machines else self._context.live(document.runtime)).up(plan):
             self._context.reporter.tell(f"warning: {warning}")
-        self._up = plan
+        self._up = self._as_up = plan
+        if over_machines:
+            self._as_up = self._labs.load(plan.lab).plan
         versions = self._labs.versions(plan.lab)
         document.runtime = versions["runtime"]
         document.host.versions.update(versions)
         identity = self._labs.load(plan.lab).manifest["id"]
         self._remember(Deployed(lab=plan.lab, id=identity))
+        return self._as_up
 
     def batch(self, plan: Plan, program: Program, directory: Path) -> None:
         """Runs it in the lab that is up; a lab in which that failed is not used again."""
@@ -47,8 +53,11 @@ class Deployment:
             for node, release in self._labs.start_machines(plan.lab).items():
                 self._experiment.document.host.versions[f"kernel of {node}"] = release
             self._labs.batch(plan.lab, program, directory)
-        except LabError:
-            self.close()
+        except LabError as error:
+            try:
+                self.close()
+            except LabError as left:  # of a machine that was lost, say
+                raise LabError(f"{error}; {left}") from None
             raise
 
     def close(self) -> None:

@@ -17,20 +17,23 @@ from labs.commands.errors import Incomplete, Refused
 from labs.context import Context
 
 
-def status_of(context: Context, directory: Path, work: Callable[[], int]) -> int:
-    """The exit status of work in an experiment's directory; whatever ends it early is one line."""
+def status_of(
+    context: Context, directory: Path, work: Callable[[], int], kept: str | None = None, again: str | None = None
+) -> int:
+    """The exit status of work in an experiment's directory; whatever ends it early is one line. `kept`: where what has
+    ended is, `again`: what goes on; that directory and `ewan run --resume` if absent."""
 
     def ask(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGHUP)}
-    resume = f"ewan run --resume {directory} goes on"
+    resume = again or f"ewan run --resume {directory} goes on"
     try:
         status = work()
     except KeyboardInterrupt:
         if not directory.exists():
             raise Refused("interrupted: nothing was run") from None
-        raise Refused(f"interrupted: what has ended is in {directory}: {resume}") from None
+        raise Refused(f"interrupted: what has ended is in {kept or directory}: {resume}") from None
     except rundir.DiskFullError as error:
         if not directory.exists():
             raise
@@ -43,5 +46,5 @@ def status_of(context: Context, directory: Path, work: Callable[[], int]) -> int
         if directory.exists():
             rundir.give_back(directory)
     if status:
-        context.reporter.tell(f"not complete: {resume} and runs what is missing once more")
+        context.reporter.tell(f"not complete: {again or resume + ' and runs what is missing once more'}")
     return status

@@ -16,36 +16,51 @@ from pathlib import Path
 from generator import readers, records
 from generator.engine import archive, execution, forecast, link_loads, reservation, stopping, verification
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import Experiment, now
+from generator.engine.executor import Executor, ThisMachine
+from generator.engine.experiment import Experiment
+from generator.engine.keeping import Keeping
 from generator.engine.parts import Parts
-from generator.engine.preparation import Prepared, clock, job
+from generator.engine.preparation import Prepared, repeated
+from generator.engine.unit import now
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
-from labs import host, rundir
-from labs.compile import compile as compile_spec
+from generator.store import Store
+from labs import rundir
 from labs.context import Context
 from labs.record import paths
 from labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
-from labs.runtime import cpu, kernel
+from labs.runtime import cpu
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
+from labs.runtime.cluster import ClusterRuntime
 from labs.units import NS_PER_SECOND, about
 
 Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
 
 ORDER: tuple[StageName, ...] = tuple(STAGES)
+MOST_TOLD = 20
+"""Runs that are not complete, each in a line."""
 
 
 def run(
-    prepared: Prepared, *, parts: Parts, context: Context, stop: Stop | None = None, repeat: Repeat | None = None
+    prepared: Prepared,
+    *,
+    parts: Parts,
+    context: Context,
+    stop: Stop | None = None,
+    repeat: Repeat | None = None,
+    fresh: bool = False,
+    executor: Executor | None = None,
+    last: StageName = ORDER[-1],
 ) -> int:
-    """Runs a new experiment; its exit status."""
+    """Runs a new experiment, to the end of the stage `last`; its exit status. `fresh`: nothing is taken from the
+    store; `executor`: of what is not there, in the virtual clock; this machine if absent."""
     experiment = prepared.experiment
     with rundir.kept(experiment.directory), experiment.locked():
         experiment.save()
-        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers)
-        return engine.go("reservation", time.monotonic_ns() - prepared.took_ns)
+        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers, fresh=fresh, executor=executor)
+        return engine.go("reservation", time.monotonic_ns() - prepared.took_ns, last)
 
 
 def resume(
@@ -56,8 +71,11 @@ def resume(
     start: StageName | None = None,
     stop: Stop | None = None,
     repeat: Repeat | None = None,
+    fresh: bool = False,
+    executor: Executor | None = None,
 ) -> int:
-    """Goes on with the first stage that is not complete, or from the one that is named."""
+    """Goes on with the first stage that is not complete, or from the one that is named. What is done anew then is not
+    taken from the store, and neither is anything with `fresh`, or of a repetition."""
     with rundir.kept(directory):
         experiment = Experiment.load(directory)
         with experiment.locked():
@@ -68,14 +86,17 @@ def resume(
                 context.reporter.tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
                 return 0
             experiment.document.status, experiment.document.ended = "running", None
-            engine = Engine(experiment, parts, context, stop, repeat)
+            again = start is not None and ORDER.index(start) <= ORDER.index("execution")
+            fresh = fresh or again or experiment.document.rerun_of is not None
+            engine = Engine(experiment, parts, context, stop, repeat, fresh=fresh, executor=executor)
             if start is not None:
                 engine.forget(start)
             return engine.go(first, time.monotonic_ns())
 
 
 class Engine:
-    """The stages of one experiment. `workers`: how many runs may be at work at once, where that was asked already."""
+    """The stages of one experiment. `workers`: how many runs may be at work at once, where that was asked already;
+    `fresh`: nothing is taken from the store; `executor`: of runs of the virtual clock, this machine if absent."""
 
     def __init__(
         self,
@@ -85,6 +106,9 @@ class Engine:
         stop: Stop | None = None,
         repeat: Repeat | None = None,
         workers: int | None = None,
+        *,
+        fresh: bool = False,
+        executor: Executor | None = None,
     ) -> None:
         self._experiment = experiment
         self._parts = parts
@@ -92,6 +116,9 @@ class Engine:
         self._stop = stop
         self._repeat = repeat
         self._deployment = None if experiment.virtual else Deployment(experiment, context)
+        self._executor = executor or ThisMachine(context)
+        self._fresh, self._tables_again = fresh, False
+        self._keeping: Keeping | None = None
         self._reserved = workers
         self._workers = workers or 1
         self._wall = forecast.NOTHING
@@ -107,19 +134,20 @@ class Engine:
 
     def forget(self, start: StageName) -> None:
         """What is to be repeated, from a stage on, is done anew."""
+        self._tables_again = start == "logs"
         if ORDER.index(start) <= ORDER.index("configuration"):
             self._drop_certificates()
         if ORDER.index(start) <= ORDER.index("execution"):
             for entry in self._experiment.runs:
-                entry.status, entry.error, entry.disturbed = "waiting", None, None
+                entry.begin_anew()
 
-    def go(self, start: StageName, begun_ns: int) -> int:
-        """All stages from `start` on. Raises what ended it early; the document says incomplete then."""
+    def go(self, start: StageName, begun_ns: int, last: StageName = ORDER[-1]) -> int:
+        """All stages from `start` on, to `last`. Raises what ended it early; the document says incomplete then."""
         first = ORDER.index(start)
         if first <= ORDER.index("execution"):
             first = 0  # what is executed needs its resources and its lab, whatever was there before
         try:
-            for stage in ORDER[first:]:
+            for stage in ORDER[first : ORDER.index(last) + 1]:
                 self._stage(stage, begun_ns if stage == "reservation" else time.monotonic_ns())
             return 0 if not self._experiment.wanting() else 1
         except UnverifiedLabError:
@@ -156,7 +184,7 @@ class Engine:
         experiment = self._experiment
         if self._reserved is None:
             stored = (experiment.job(entry) for entry in experiment.runs)
-            wanted = reservation.needs(stored, experiment.virtual)
+            wanted = reservation.needs(stored, experiment.virtual, self._over())
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
         self._hold_against_the_host()
         kinds = len(verification.kinds(self._experiment.runs))
@@ -166,9 +194,10 @@ class Engine:
         return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
 
     def _hold_against_the_host(self) -> None:
-        """Nothing is made of what this host does not carry, in the live clock."""
+        """Nothing is made of what this host does not carry, in the live clock; of other machines nobody knows."""
         asked: set[tuple[str, str]] = set()
-        for entry in () if self._experiment.virtual else self._experiment.wanting():
+        elsewhere = self._experiment.virtual or self._context.machines is not None
+        for entry in () if elsewhere else self._experiment.wanting():
             job = self._experiment.job(entry)
             crossed = paths.from_data(job.schedule.get("paths", []))
             wanted = link_loads.loads(crossed, (link.name for link in job.plan.links))
@@ -187,10 +216,13 @@ class Engine:
 
     def _deploy(self) -> str:
         if self._deployment is None:
-            image = kernel.kernel(self._tell)
-            self._experiment.document.kernel_sha256 = checksum(image)
-            self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
-            return f"virtual kernel {image.name}{self._forecast()}"
+            versions, words = self._executor.ready()
+            self._experiment.document.kernel_sha256 = versions.kernel
+            self._experiment.document.binary_sha256 = versions.binary
+            store = None if self._context.store is None else Store(self._context.store, self._context.environment)
+            self._keeping = Keeping(self._experiment, store, versions, self._tell, fresh=self._fresh)
+            self._keeping.name(self._experiment.wanting())
+            return f"{words}{self._forecast()}"
         self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
         if not waiting:
@@ -204,7 +236,9 @@ class Engine:
     def _forecast(self) -> str:
         """Looks at what runs will take; without it they run all the same."""
         waiting = self._experiment.wanting()
-        if not any(entry.demand for entry in waiting):
+        known = {entry.number for entry in self._keeping.known(waiting)} if self._keeping else set()
+        waiting = [entry for entry in waiting if entry.number not in known]
+        if not self._executor.here or not any(entry.demand for entry in waiting):
             return ""
         try:
             self._wall = forecast.Forecast(self._experiment.runs, self._parts.wall(self._context))
@@ -216,7 +250,14 @@ class Engine:
     def _configure(self) -> str:
         self._drop_other_kernels()
         result = verification.certify(
-            self._context, self._experiment, self._experiment.runs, self._parts, self._deployment, self._workers
+            self._context,
+            self._experiment,
+            self._experiment.runs,
+            self._parts,
+            self._deployment,
+            self._workers,
+            self._keeping,
+            may_measure=self._deployment is not None or self._executor.here,
         )
         wrong = verification.refusals(result)
         if wrong and not self._experiment.document.unverified:
@@ -249,15 +290,21 @@ class Engine:
         while batch := self._further():
             self._run(batch)
         left = self._experiment.wanting()
-        for entry in left:
+        for entry in left[:MOST_TOLD]:
             self._tell(f"run {entry.number} ({entry.name}) is {entry.status}: {entry.error}")
+        if len(left) > MOST_TOLD:
+            self._tell(f"and {len(left) - MOST_TOLD} more runs are not complete: experiment.json tells why")
         total = len(self._experiment.runs)
         again = f", {total - begun} before" if begun < total and not self._stop else ""
         return f"{total - len(left)} of {counted(total, 'run')} complete{again}"
 
     def _run(self, entries: Sequence[Entry]) -> None:
         if self._deployment is None:
-            execution.in_virtual(self._context, self._experiment, entries, self._workers, self._wall)
+            assert self._keeping is not None, "the deployment comes before"
+            around = self._context, self._experiment, entries, self._workers, self._keeping
+            execution.from_store(*around, executes=self._executor.here)
+            if left := [entry for entry in entries if entry.status != "complete"]:
+                self._executor.execute(self._experiment, left, self._keeping, self._workers, self._wall)
         else:
             execution.in_live(self._context, self._experiment, entries, self._deployment)
 
@@ -274,52 +321,61 @@ class Engine:
         for entry in self._experiment.runs:
             seeds.setdefault(stopping.point_of(entry.parameters), []).append(entry.seed)
         first = {stopping.point_of(entry.parameters): entry for entry in reversed(self._experiment.runs)}
-        virtual = self._experiment.virtual
-        facts = host.virtual_facts() if virtual else host.facts()
         batch = []
         for point, seed in stopping.further(self._stop, result, seeds, self._parts.estimate, self._workers):
             number = self._experiment.runs[-1].number + 1
             same = first[point]
-            run = self._repeat(same.parameters, number, seed)
-            plan = compile_spec(run.spec, facts)
-            schedule = run.schedule(plan, clock(virtual))
-            more = job(run, schedule.plan, schedule, same.demand)
+            again = self._repeat(same.parameters, number, seed)
+            more = repeated(again, self._experiment.virtual, same.demand, self._over())
             more.entry.certificate, more.entry.verified = same.certificate, same.verified
             self._experiment.add(more)
             self._experiment.save_run(more.entry)
             batch.append(more.entry)
+        if self._keeping is not None:
+            self._keeping.name(batch)
         return batch
+
+    def _over(self) -> ClusterRuntime | None:
+        """The machines over which labs stretch."""
+        return None if self._context.machines is None else self._context.cluster()
 
     def _has_tables(self, entry: Entry) -> bool:
         return f"{entry.directory}/flows.parquet" in self._experiment.files
 
     def _collect(self) -> str:
-        kept = self._tables(self._experiment.runs)
+        kept = self._tables(self._experiment.runs, again=self._tables_again)
         return f"tables of {counted(kept, 'run')}"
 
-    def _tables(self, entries: Sequence[Entry]) -> int:
-        """Makes the tables of runs that left something; of how many."""
+    def _tables(self, entries: Sequence[Entry], again: bool = False) -> int:
+        """Makes the tables of runs that left something, of those that have tables only where it is to be done `again`;
+        how many have some."""
         kept = 0
         problems: dict[str, list[int]] = {}
         for entry in entries:
             if entry.status == "waiting":
                 continue
-            job = self._experiment.job(entry)
             self._experiment.check_results(entry)  # what is not made anew here must be what it was
-            try:
-                why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic)
-                if why is not None and entry.status == "complete":
-                    entry.status, entry.error = "incomplete", why
-                kept += 1
-                for line in readers.problems(self._experiment.place(entry)):
-                    problems.setdefault(line, []).append(entry.number)
-            except ValueError as error:
-                entry.status, entry.error = "incomplete", entry.error or f"its records are not whole: {error}"
-            self._experiment.record_results(entry)
-            self._experiment.save_run(entry)
+            if (again or not self._has_tables(entry)) and not self._make_tables(entry):
+                continue
+            kept += 1
+            for line in readers.problems(self._experiment.place(entry)):
+                problems.setdefault(line, []).append(entry.number)
         for line, runs in problems.items():
             self._tell(f"{f'run {runs[0]}' if len(runs) == 1 else counted(len(runs), 'run')}: {line}")
         return kept
+
+    def _make_tables(self, entry: Entry) -> bool:
+        """Whether there was enough for tables; the run's entry says what is wrong with it."""
+        job, made = self._experiment.job(entry), True
+        try:
+            why = records.collect(self._experiment.place(entry), job.schedule, job.program.traffic)
+            if why is not None and entry.status == "complete":
+                entry.status, entry.error = "incomplete", why
+        except ValueError as error:
+            entry.status, entry.error, made = "incomplete", entry.error or f"its records are not whole: {error}", False
+        self._experiment.record_results(entry)
+        self._experiment.save_run(entry)
+        return made
 
     def _analyse(self) -> str:
         document = self._experiment.document

@@ -1,7 +1,8 @@
 """The fourth stage: runs, in simulated time on all cores, or live one after the other in labs that are up.
 
-In: runs and where they leave their results. Out: each run's entry with what became of it, saved as it ends. A run
-that fails stops no other; a full disk and Ctrl-C stop all, and what has ended is kept.
+In: runs and where they leave their results. Out: each run's entry with what became of it, saved as it ends. Runs of
+the virtual clock are taken from the store where they are there. A run that fails stops no other; a full disk and Ctrl-C
+stop all, and what has ended is kept.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from generator import records
-from generator.engine import outcome
+from generator.engine import outcome, unit
 from generator.engine.deployment import Deployment
-from generator.engine.experiment import Experiment, Job, now
+from generator.engine.experiment import Experiment, Job
 from generator.engine.forecast import NOTHING, Forecast
+from generator.engine.keeping import Keeping
 from generator.engine.progress import Board
+from generator.engine.unit import Tools
 from labs import clock
 from labs.context import Context
 from labs.record import disturbances
@@ -28,6 +31,7 @@ from labs.runtime.base import LabError
 from labs.runtime.progress import RunProgress
 from labs.runtime.sweep import sweep
 from labs.runtime.virtual import begins_ns as begins_at
+from labs.units import about
 
 
 def in_virtual(
@@ -35,9 +39,11 @@ def in_virtual(
     experiment: Experiment,
     entries: Sequence[Entry],
     workers: int,
+    keeping: Keeping,
+    tools: Tools,
     wall: Forecast = NOTHING,
 ) -> None:
-    """Executes runs in the virtual clock, so many at once; `wall` forecasts what each takes.
+    """Executes runs in the virtual clock on this machine, so many at once; `wall` forecasts what each takes.
 
     Raises DiskFullError, and KeyboardInterrupt when all that are at work have been ended.
     """
@@ -47,12 +53,74 @@ def in_virtual(
     def job(entry: Entry) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
             if not stop.is_set():
-                attempt(experiment, entry, board, lambda job: _virtual(context, experiment, job, board, stop))
+                attempt(experiment, entry, board, lambda job: _virtual(experiment, job, board, keeping, tools, stop))
 
         return run
 
     with board.shown(context.reporter, held_up=cpu.crowded):
         sweep([job(entry) for entry in entries], workers)
+
+
+def from_store(
+    context: Context,
+    experiment: Experiment,
+    entries: Sequence[Entry],
+    workers: int,
+    keeping: Keeping,
+    *,
+    executes: bool = True,
+) -> None:
+    """Takes runs from the store, those that are there, and says how many; `executes`: they could be executed in place
+    of that. Raises DiskFullError."""
+    known, total = keeping.known(entries), len(entries)
+    if not known:
+        return
+    saved = {"wall_ns": 0, "runs": 0}
+    board, lock = Board("from the store", len(known), 0, workers), threading.Lock()
+
+    def job(entry: Entry) -> Callable[[threading.Event], None]:
+        def run(stop: threading.Event) -> None:
+            if stop.is_set():
+                return
+            board.begin(entry.number, 0)
+            try:
+                told = keeping.take(entry)
+            except OSError as error:
+                if is_full(str(error)):
+                    raise _full(experiment) from None
+                raise
+            finally:
+                board.end(entry.number)
+                experiment.save_run(entry)
+            if told is not None:
+                with lock:
+                    saved["wall_ns"] += told.origin.wall_ns
+                    saved["runs"] += 1
+
+        return run
+
+    with board.shown(context.reporter):
+        sweep([job(entry) for entry in known], workers)
+    if not saved["runs"]:
+        return
+    work = about(saved["wall_ns"], "time", 3)
+    saves = f"which saves {work} of work: --fresh measures them again" if executes else f"{work} of work"
+    context.reporter.tell(f"{saved['runs']} of {total} runs are in the store ({keeping.place}), {saves}")
+
+
+def received(experiment: Experiment, entry: Entry, packed: unit.Packed, keeping: Keeping) -> None:
+    """A run that was executed elsewhere; its entry says what became of it. Raises DiskFullError."""
+    entry.status, entry.error = packed.status, packed.error
+    try:
+        if packed.status == "complete" and not keeping.receive(entry, packed.key, packed.entry):
+            entry.status, entry.error = "failed", "what the worker kept in the store is not there: run it once more"
+    except OSError as error:
+        entry.status, entry.error = "incomplete", str(error)
+        if is_full(str(error)):
+            raise _full(experiment) from None
+        raise
+    finally:
+        experiment.save_run(entry)
 
 
 def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], deployment: Deployment) -> None:
@@ -68,50 +136,54 @@ def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], 
                 raise KeyboardInterrupt
 
 
-def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[Job], bool]) -> None:
-    """One run; its entry says what became of it. `run` tells whether it was interrupted."""
+def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[Job], str | None]) -> None:
+    """One run; its entry says what became of it. `run` tells why it is not complete; None: it is."""
     board.begin(entry.number, entry.expected_ns)
     try:
         experiment.forget(entry)
-        job = experiment.job(entry)
-        interrupted = run(job)
-        entry.error = outcome.INTERRUPTED if interrupted else outcome.judge(experiment.place(entry), job.program)
+        entry.error = run(experiment.job(entry))
         entry.status = "incomplete" if entry.error else "complete"
     except (LabError, OSError) as error:
         entry.status, entry.error = "failed", str(error)
         if is_full(str(error)):
             entry.status = "incomplete"
-            raise DiskFullError(f"no space left in {experiment.directory}: make room there") from None
+            raise _full(experiment) from None
     finally:
         board.end(entry.number)
         experiment.save_run(entry)
     if entry.error is not None and is_full(entry.error):
-        raise DiskFullError(f"no space left in {experiment.directory}: make room there")
+        raise _full(experiment)
 
 
-def _virtual(context: Context, experiment: Experiment, job: Job, board: Board, stop: threading.Event) -> bool:
+def _full(experiment: Experiment) -> DiskFullError:
+    return DiskFullError(f"no space left in {experiment.directory}: make room there")
+
+
+def _virtual(
+    experiment: Experiment, job: Job, board: Board, keeping: Keeping, tools: Tools, stop: threading.Event
+) -> str | None:
     begins_ns = begins_at(job.plan)
 
     def show(progress: RunProgress) -> None:
         passed_ns = None if progress.virtual_ns is None else max(progress.virtual_ns - begins_ns, 0)
         board.move(job.entry.number, replace(progress, virtual_ns=passed_ns))
 
-    runtime = context.virtual(show=show)
-    started, place = now(), experiment.place(job.entry)
-    result = runtime.run(job.plan, job.program, place, stop)
-    clock.write_wall(place, started, clock.cost_of(result))
-    return result.interrupted
+    place = experiment.place(job.entry)
+    ended = unit.run(job.plan, job.program, job.schedule, place, tools, stop, show)
+    if ended.error != outcome.INTERRUPTED:
+        keeping.keep(job.entry, ended)
+    return ended.error
 
 
-def _live(context: Context, experiment: Experiment, job: Job, deployment: Deployment) -> bool:
+def _live(context: Context, experiment: Experiment, job: Job, deployment: Deployment) -> str | None:
     deployment.ensure(job.plan)
-    place, started, begun = experiment.place(job.entry), now(), time.monotonic_ns()
+    place, started, begun = experiment.place(job.entry), unit.now(), time.monotonic_ns()
     try:
         deployment.batch(job.plan, job.program, place)
     finally:
         _mark(context, job.entry, place)
     clock.write_wall(place, started, {"wall_ns": time.monotonic_ns() - begun})
-    return False  # its records say so
+    return outcome.judge(place, job.program)
 
 
 def _mark(context: Context, entry: Entry, place: Path) -> None:
@@ -121,9 +193,11 @@ def _mark(context: Context, entry: Entry, place: Path) -> None:
     except (OSError, ValueError) as error:
         context.reporter.tell(f"warning: run {entry.number}: what disturbed it is not known: {error}")
         return
+    without = records.lost_seconds(place)
     if watched is None:
+        entry.disturbed = without or entry.disturbed
         return
     found, until_ns = watched
-    entry.disturbed = disturbances.seconds(found)
+    entry.disturbed = sorted({*disturbances.seconds(found), *without})
     if line := disturbances.summary(found, until_ns):
         context.reporter.tell(f"run {entry.number}: {line}")

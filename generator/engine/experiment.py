@@ -17,19 +17,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from generator.engine import stored
+from generator.engine.unit import now, results
 from labs import plan as plans
 from labs import rundir
 from labs.plan import Plan
 from labs.record import experiment as records
 from labs.record import journal
-from labs.record.disturbances import TABLES as DISTURBANCES
 from labs.record.experiment import DOCUMENT, INPUTS, Clock, Document, DocumentError, Entry, Origin, State
 from labs.record.journal import Change, LabChange, RunChange
 from labs.runtime.base import LabError
@@ -41,11 +40,6 @@ from labs.typed import read_typed
 
 AGAIN = "`ewan rerun` of its archive runs it once more"
 
-# What a run leaves and no result is: sources of its tables, and what only its making needed.
-NOT_KEPT = (
-    *("links.csv", "device.csv", "classes.csv", *(f"{table}.csv" for table in DISTURBANCES)),
-    *("progress", "console.log", "root", "uml"),
-)
 # Room for the last experiment.json where the results have filled the disk.
 RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20
@@ -62,6 +56,12 @@ class Job:
     plan: Plan
     program: Program
     schedule: dict[str, Any]
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """The bytes of these three, by the names of their files."""
+        of_schedule = orjson.dumps(self.schedule, option=_OPTIONS)
+        return dict(zip(INPUTS, (plans.to_json(self.plan), self.program.to_json(), of_schedule), strict=True))
 
 
 class Experiment:
@@ -167,8 +167,7 @@ class Experiment:
         """A run that is to be executed; saved with the next `save`, or `save_run`."""
         place = self.place(job.entry)
         place.mkdir(parents=True, exist_ok=True)
-        contents = (plans.to_json(job.plan), job.program.to_json(), orjson.dumps(job.schedule, option=_OPTIONS))
-        for name, content in zip(INPUTS, contents, strict=True):
+        for name, content in job.contents.items():
             (place / name).write_bytes(content)
             self._vouch(f"{job.entry.directory}/{name}", hashlib.sha256(content).hexdigest())
         self.runs.append(job.entry)
@@ -195,12 +194,13 @@ class Experiment:
 
     def record_results(self, entry: Entry) -> None:
         """All that a run left and that stays."""
-        place = self.place(entry)
-        for path in place.rglob("*"):
-            name = path.relative_to(place)
-            source = path.suffix == ".csv" and name.parts[0] == "traffic"
-            if path.is_file() and not path.is_symlink() and name.parts[0] not in NOT_KEPT and not source:
-                self.record(path)
+        for _, path in results(self.place(entry)):
+            self.record(path)
+
+    def record_known(self, entry: Entry, checksums: Mapping[str, str]) -> None:
+        """The same of files whose SHA-256 is known, by their names in the run's directory."""
+        for name, checksum in checksums.items():
+            self._vouch(f"{entry.directory}/{name}", checksum)
 
     def _recorded(self, entry: Entry) -> list[str]:
         """The names of a run's files that the document vouches for, sorted."""
@@ -221,7 +221,7 @@ class Experiment:
 
     def job(self, entry: Entry) -> Job:
         """What a run executes, as it was stored; LabError where that is not there."""
-        contents = {name: self._input(entry, name) for name in INPUTS}
+        contents = self.contents(entry)
         try:
             plan = plans.from_json(contents["plan.json"])
             program = stored.program(contents["program.json"], entry.expected_ns)
@@ -229,6 +229,10 @@ class Experiment:
         except ValueError as error:
             raise LabError(f"run {entry.number}: {self.place(entry)}: is damaged ({error}): {AGAIN}") from None
         return Job(entry, plan, program, schedule)
+
+    def contents(self, entry: Entry) -> dict[str, bytes]:
+        """The bytes of what a run executes, by the names of their files; LabError as `job`."""
+        return {name: self._input(entry, name) for name in INPUTS}
 
     def _input(self, entry: Entry, name: str) -> bytes:
         """The bytes of a file that a run executes, read once; LabError where they are not those that were written."""
@@ -252,7 +256,7 @@ class Experiment:
         for name in self._recorded(entry):
             if name not in kept:
                 self.disown(name)
-        entry.status, entry.error, entry.disturbed = "waiting", None, None
+        entry.begin_anew()
 
     def wanting(self) -> list[Entry]:
         """Runs that have not come to their end."""
@@ -277,11 +281,6 @@ def locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def now() -> str:
-    """This moment in UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def family(plan: Plan) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,21 +16,27 @@ from generator.engine.experiment import Experiment, Job, family
 from generator.engine.parts import Facts
 from generator.scenario import Runs, ScenarioRun, Schedule
 from labs import host, rundir
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest
 from labs.record.demand import Demand
 from labs.record.experiment import Clock, Entry
+from labs.runtime.cluster import ClusterRuntime
 
 MOST_COUNTED = 200
 """Points whose demand is counted, each of which takes up to a tenth of a second."""
 
 
-def jobs(runs: Runs, virtual: bool) -> Iterator[Job]:
-    """A scenario's runs as they are executed in a clock, each made and checked when it is asked for.
+def jobs(
+    runs: Runs, virtual: bool, numbers: Sequence[int] | None = None, over: ClusterRuntime | None = None
+) -> Iterator[Job]:
+    """A scenario's runs, or those of these numbers, as they are executed in a clock, each made and checked when it is
+    asked for; `over`: live labs stretch over its machines.
 
     DescriptionError and LabError for the first that cannot be.
     """
     counted: dict[stopping.Point, Demand] = {}
-    for run, plan, schedule in runs.scheduled(host.virtual_facts() if virtual else host.facts(), clock(virtual)):
+    for run, plan, schedule in runs.scheduled(facts_of(virtual, over), clock(virtual), numbers):
         point = stopping.point_of(run.parameters)
         # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
         if virtual and point not in counted and len(counted) < MOST_COUNTED:
@@ -52,6 +58,19 @@ def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None 
         demand=demand,
     )
     return Job(entry, plan, schedule.program, schedule.document)
+
+
+def repeated(run: ScenarioRun, virtual: bool, demand: Demand | None = None, over: ClusterRuntime | None = None) -> Job:
+    """A run beside those of a scenario, at one of its points with another seed, as it is executed."""
+    schedule = run.schedule(compile_spec(run.spec, facts_of(virtual, over)), clock(virtual))
+    return job(run, schedule.plan, schedule, demand)
+
+
+def facts_of(virtual: bool, over: ClusterRuntime | None = None) -> HostFacts:
+    """What is known of the machine that runs are for, or of those of `over`."""
+    if over is not None:
+        return over.host_facts()
+    return host.virtual_facts() if virtual else host.facts()
 
 
 def clock(virtual: bool) -> Clock:
@@ -82,8 +101,18 @@ class Prepared:
         shutil.rmtree(self.experiment.directory, ignore_errors=True)
 
 
-def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path, unverified: bool = False) -> Prepared:
-    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory.
+def prepare(
+    jobs: Iterable[Job],
+    facts: Facts,
+    *,
+    virtual: bool,
+    directory: Path,
+    unverified: bool = False,
+    executes: bool = True,
+    over: ClusterRuntime | None = None,
+) -> Prepared:
+    """Writes all runs into an empty directory, one after the other, so that none of them stays in memory; `over`: labs
+    stretch over its machines. Not `executes`: this machine needs nothing of what they need, but for room.
 
     LabError or DescriptionError where the experiment cannot begin; its directory is gone then.
     """
@@ -95,11 +124,11 @@ def prepare(jobs: Iterable[Job], facts: Facts, *, virtual: bool, directory: Path
             experiment = Experiment.create(directory, facts.origin, clock(virtual), unverified=unverified)
             for name in facts.files:
                 experiment.record(directory / name)
-            wanted = reservation.Needs()
+            wanted = reservation.Needs(over)
             for each in jobs:
                 wanted.add(each, virtual)
                 experiment.add(each)
-            workers = reservation.check(wanted, virtual, directory)
+            workers = reservation.check(wanted, virtual, directory, executes)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

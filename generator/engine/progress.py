@@ -103,11 +103,11 @@ class Board:
         self._at_work: dict[int, _Work] = {}
         self._lock = threading.Lock()
 
-    def begin(self, number: int, expected_ns: int) -> None:
-        """A run begins, which is expected to take `expected_ns` of its own clock."""
+    def begin(self, number: int, expected_ns: int, ago_ns: int = 0) -> None:
+        """A run begins, which is expected to take `expected_ns` of its own clock; or it began `ago_ns` ago."""
         with self._lock:
             size_ns = self._forecast_ns.get(number, expected_ns)
-            self._at_work[number] = _Work(size_ns, expected_ns, 0, time.monotonic_ns())
+            self._at_work[number] = _Work(size_ns, expected_ns, 0, time.monotonic_ns() - ago_ns)
 
     def move(self, number: int, progress: RunProgress) -> None:
         """From a run of the virtual clock."""

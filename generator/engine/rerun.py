@@ -23,7 +23,7 @@ from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
 from labs import rundir
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import json_option, pass_context
+from labs.commands.options import json_option, machines_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
 from labs.reading import one_line
@@ -44,15 +44,16 @@ COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "s
 @click.option(
     "--runtime", "runtime_name", type=click.Choice(NAMES), help="of the same clock; the experiment's if absent"
 )
+@machines_option
 @json_option
 @guarded
 @pass_context
 def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
     """Run an experiment once more, in the same clock, and say whether the two differ.
 
-    In the virtual clock nothing may differ; live, no metric by more than its expanded uncertainty U. The last line is
-    "identical", "equal within U" or "differs, here: …". Exit status 1 where something differs, or where there is
-    nothing to compare. A crate is what ewan archive writes, unpacked or not.
+    Nothing is taken from the store. In the virtual clock nothing may differ; live, no metric by more than its expanded
+    uncertainty U. The last line is "identical", "equal within U" or "differs, here: …". Exit status 1 where something
+    differs, or where there is nothing to compare. A crate is what ewan archive writes, unpacked or not.
 
     \b
     ewan rerun results/20261121T120000Z-parallel-streams/parallel-streams.tar.zst
@@ -60,7 +61,7 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
     parts = parts_of(click.get_current_context())
     with originals.opened(original) as before:
         originals.intact(before, original)
-        runtime = again_on(before, runtime_name)
+        runtime = again_on(before, runtime_name, context.machines is not None)
         if not before.virtual:
             as_root(context)
         directory = rundir.make(before.name)
@@ -91,9 +92,15 @@ def rerun_command(context: Context, original: Path, runtime_name: str | None, as
     sys.exit(0 if result in SAME else 1)
 
 
-def again_on(before: Experiment, wanted: str | None) -> str:
+def again_on(before: Experiment, wanted: str | None, over_machines: bool = False) -> str:
     """The runtime of the repetition."""
     first = "virtual" if before.virtual else before.document.runtime
+    if over_machines and before.virtual:
+        raise Refused("--machines: the experiment was in the virtual clock, and so is its repetition: leave it out")
+    if over_machines:
+        return "cluster"
+    if first == "cluster" and wanted is None:
+        raise Refused("the experiment's labs stretched over machines: write --machines FILE, or --runtime netns")
     if wanted is None or wanted == "auto":
         return first
     if before.virtual != (wanted == "virtual"):
@@ -107,21 +114,23 @@ def repeat(context: Context, before: Experiment, original: Path, directory: Path
 
     def fresh() -> Iterator[Job]:
         for entry in before.runs:
-            waiting = dataclasses.replace(entry, status="waiting", error=None, certificate=None, verified=None)
-            waiting.disturbed = None
+            waiting = dataclasses.replace(entry, certificate=None, verified=None, key=None)
+            waiting.begin_anew()
             yield dataclasses.replace(before.job(entry), entry=waiting)
 
     origin = Origin(**before.document.described(), **circumstances(), runtime=runtime, rerun_of=str(original))
     names = [name for name in (SCENARIO, SETTINGS) if (before.directory / name).exists()]
     files = {name: (before.directory / name).read_bytes() for name in names}
+    over = None if context.machines is None else context.cluster()
     prepared = preparation.prepare(
         fresh(),
         Facts(files, origin),
         virtual=before.virtual,
         directory=directory,
         unverified=before.document.unverified,
+        over=over,
     )
-    return engine.run(prepared, parts=parts, context=context)
+    return engine.run(prepared, parts=parts, context=context, fresh=True)
 
 
 def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.Comparison]:

@@ -14,9 +14,11 @@ from pathlib import Path
 from generator import congestion, external
 from generator.engine.experiment import Job
 from generator.scenario import captures
+from labs.cluster import needs as cluster_needs
 from labs.plan import Spinner
 from labs.runtime import cpu, memory
 from labs.runtime.base import LabError
+from labs.runtime.cluster import ClusterRuntime
 from labs.runtime.program import Program
 from labs.runtime.services import OURSELVES
 from labs.runtime.spinners import check_cpus
@@ -41,14 +43,16 @@ PACKAGES = {
 SERIES_BYTES = 130
 GOODPUT_BYTES = 45
 LINK_BYTES = 100
+_GENERATES = "the scenario's generator is"
 # What a run leaves beside its tables: plan, program, records, the virtual kernel's root.
 RUN_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
 class Needs:
-    """What runs need of a machine, added up run by run, so that none of them is kept."""
+    """What runs need of a machine, added up run by run, so that none of them is kept; `over`: of its machines."""
 
+    over: ClusterRuntime | None = None
     runs: int = 0
     congestion: set[str] = field(default_factory=set)
     """Congestion controls."""
@@ -60,39 +64,54 @@ class Needs:
     """The spinners of each live lab, by its name."""
     shorter: dict[str, None] = field(default_factory=dict)
     """Traces that are shorter than a run: what becomes of each."""
+    elsewhere: cluster_needs.Needs = field(default_factory=cluster_needs.Needs)
+    """What the machines of `over` are asked for."""
     largest: tuple[str, memory.Need] | None = None
     """Of the virtual labs the one that needs most memory: its name, and what it needs."""
 
     def add(self, job: Job, virtual: bool) -> None:
         """One run."""
         self.runs += 1
-        self.congestion |= congestions(job)
-        for node, program in programs(job.program):
-            self.programs.setdefault(program, f"node {node} is to run")
-        for program in external.programs(job.schedule):
-            self.programs.setdefault(program, "the scenario's generator is")
+        if self.over is not None:
+            where = self.over.where(job.plan)
+            external.check_between(job.schedule, where.machine_of)
+            self.elsewhere.add(job.program, where)
+            for machine, program in external.between(job.schedule, where.machine_of):
+                self.elsewhere.programs.setdefault(machine, {}).setdefault(program, _GENERATES)
+        else:
+            self.congestion |= congestions(job)
+            for node, program in programs(job.program):
+                self.programs.setdefault(program, f"node {node} is to run")
+        for program in external.programs(job.schedule) if self.over is None else external.readers(job.schedule):
+            self.programs.setdefault(program, _GENERATES)
         self.records_bytes += leaves(job)
         self.shorter |= dict.fromkeys(shorter_traces(job))
         if not virtual:
-            self.spinners.setdefault((job.plan.lab, job.plan.spinners))
+            if self.over is None:  # other machines' CPUs are asked for when a lab is made
+                self.spinners.setdefault((job.plan.lab, job.plan.spinners))
             return
         wanted = memory.need(job.plan, job.program)
         if self.largest is None or wanted.bytes > self.largest[1].bytes:
             self.largest = (job.plan.lab, wanted)
 
 
-def needs(jobs: Iterable[Job], virtual: bool) -> Needs:
+def needs(jobs: Iterable[Job], virtual: bool, over: ClusterRuntime | None = None) -> Needs:
     """What all of them need."""
-    result = Needs()
+    result = Needs(over)
     for job in jobs:
         result.add(job, virtual)
     return result
 
 
-def check(wanted: Needs, virtual: bool, directory: Path) -> int:
-    """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing."""
+def check(wanted: Needs, virtual: bool, directory: Path, executes: bool = True) -> int:
+    """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing. Of runs
+    that nobody `executes` here, the room for what they left alone is looked at."""
+    if not executes:
+        disk(wanted, directory)
+        return len(cpu.free())
     congestion.refuse(wanted.congestion, virtual)
     tools(wanted)
+    machines(wanted)
     disk(wanted, directory)
     if not virtual:
         for lab, spinners in wanted.spinners:
@@ -115,10 +134,30 @@ def tools(wanted: Needs) -> None:
     """LabError for the first program that is not on this machine, with its package."""
     for program, why in wanted.programs.items():
         if program != OURSELVES and shutil.which(program, path=SEARCHED) is None:
-            package = PACKAGES.get(Path(program).name)
-            otherwise = f"install the package {package}" if package else "install it, or write its whole path"
-            remedy = external.remedies().get(program, otherwise)
-            raise LabError(f"{program}, which {why}, is not on this machine: {remedy}")
+            raise LabError(f"{program}, which {why}, is not on this machine: {_remedy(program)}")
+
+
+def _remedy(program: str) -> str:
+    package = PACKAGES.get(Path(program).name)
+    otherwise = f"install the package {package}" if package else "install it, or write its whole path"
+    return external.remedies().get(program, otherwise)
+
+
+def machines(wanted: Needs) -> None:
+    """The same of the machines over which labs stretch, and of their kernels' congestion controls."""
+    if wanted.over is None:
+        return
+    asked = wanted.elsewhere
+    found = cluster_needs.first(wanted.over.lacking(asked, SEARCHED), asked.machines)
+    if found is None:
+        return
+    name, lacks = found
+    if lacks.programs:
+        program = lacks.programs[0]
+        why = asked.programs[name][program]
+        raise LabError(f"{program}, which {why}, is not on machine {name}: there, {_remedy(program)}")
+    listed, known = ", ".join(lacks.congestion), ", ".join(lacks.known)
+    raise LabError(f"congestion control {listed}: the kernel of machine {name} has {known}: load its module there")
 
 
 def programs(program: Program) -> Iterator[tuple[str, str]]:

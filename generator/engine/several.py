@@ -20,6 +20,7 @@ from labs import rundir
 from labs.commands.errors import Incomplete
 from labs.context import Context
 from labs.runtime import cpu, memory
+from labs.runtime.cluster import ClusterRuntime
 from labs.units import about
 
 
@@ -33,15 +34,18 @@ class Planned:
     facts: Facts
 
 
-def prepared(planned: Sequence[Planned], virtual: bool, unverified: bool) -> dict[str, Prepared]:
-    """Each experiment by its name, checked whole and not begun. Where one of them cannot begin, none is left."""
+def prepared(
+    planned: Sequence[Planned], virtual: bool, unverified: bool, over: ClusterRuntime | None = None
+) -> dict[str, Prepared]:
+    """Each experiment by its name, checked whole and not begun; `over`: labs stretch over its machines. Where one of
+    them cannot begin, none is left."""
     result: dict[str, Prepared] = {}
     try:
         for each in planned:
-            jobs = preparation.jobs(each.runs, virtual)
+            jobs = preparation.jobs(each.runs, virtual, over=over)
             directory = rundir.make(each.folder)
             result[each.name] = preparation.prepare(
-                jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified
+                jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified, over=over
             )
     except BaseException:
         for begun in result.values():

@@ -26,6 +26,8 @@ class Source:
     scale: str | None
     settings: dict[str, str]
     seeds: int | None
+    machines: Path | None = None
+    """The file of the machines over which its labs stretch."""
 
 
 def of(directory: Path) -> Source | None:
@@ -35,4 +37,5 @@ def of(directory: Path) -> Source | None:
         return None
     stored: dict[str, Any] = orjson.loads(read_bytes(asked))
     scenario = scenarios.parse(read_text(text), Path(stored["file"]))
-    return Source(scenario, stored["scale"], stored["settings"], stored["seeds"])
+    machines = Path(stored["machines"]) if "machines" in stored else None
+    return Source(scenario, stored["scale"], stored["settings"], stored["seeds"], machines)

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 from generator.engine.deployment import Deployment
 from generator.engine.experiment import Experiment
+from generator.engine.keeping import Keeping
 from generator.engine.parts import Parts
 from generator.engine.progress import Board
 from labs import record, routes
 from labs.context import Context
+from labs.plan import Plan
 from labs.record import CERTIFICATES_FOLDER, Certificate, Row
 from labs.record.experiment import Entry, damage
 from labs.runtime.base import LabError
@@ -56,8 +58,12 @@ def certify(
     parts: Parts,
     deployment: Deployment | None,
     workers: int,
+    keeping: Keeping | None = None,
+    *,
+    may_measure: bool = True,
 ) -> list[Verified]:
-    """Certificates for all that have none yet; all of them, in the order of the runs. `deployment`: live."""
+    """Certificates for all that have none yet; all of them, in the order of the runs. `deployment`: live; `keeping`:
+    virtual, what is known of labs that were verified before. Not `may_measure`: labs that nobody verified have none."""
     result: list[Verified] = []
     missing: list[Entry] = []
     for entry in kinds(entries).values():
@@ -68,15 +74,23 @@ def certify(
             result.append(Verified(entry, kept))
     (experiment.directory / CERTIFICATES_FOLDER).mkdir(exist_ok=True)
     if deployment is None:
-        result += _in_virtual(context, experiment, missing, parts, workers)
+        known = [found for entry in missing if (found := _stored(experiment, entry, keeping))]
+        there = {each.entry.number for each in known}
+        left = [entry for entry in missing if entry.number not in there]
+        result += known
+        if may_measure:
+            result += _in_virtual(context, experiment, left, parts, workers, keeping)
+        elif left:
+            context.reporter.tell(f"warning: {len(left)} labs have no certificate in the store")
     else:
         for entry in missing:
-            deployment.ensure(experiment.job(entry).plan)
-            result.append(_one(context, experiment, entry, parts, threading.Event(), virtual=False))
+            plan = deployment.ensure(experiment.job(entry).plan)
+            result.append(_one(context, experiment, entry, plan, parts, threading.Event(), virtual=False))
     by_family = {each.entry.family: each for each in result}
     for entry in entries:
-        entry.certificate = name(by_family[entry.family].entry)
-        entry.verified = not refusal(by_family[entry.family].certificate)
+        if (verified := by_family.get(entry.family)) is not None:
+            entry.certificate = name(verified.entry)
+            entry.verified = not refusal(verified.certificate)
     experiment.save()
     return sorted(result, key=lambda each: each.entry.number)
 
@@ -121,6 +135,21 @@ def _kept(experiment: Experiment, entry: Entry) -> Certificate | None:
     return record.from_json((experiment.directory / name(entry)).read_bytes())
 
 
+def _stored(experiment: Experiment, entry: Entry, keeping: Keeping | None) -> Verified | None:
+    """The certificate that the store has of the same lab."""
+    text = None if keeping is None else keeping.certificate(entry)
+    if text is None:
+        return None
+    try:
+        certificate = record.from_json(text)
+    except ValueError:  # of another version of its format
+        return None
+    path = experiment.directory / name(entry)
+    path.write_bytes(text)
+    experiment.record(path)
+    return Verified(entry, certificate)
+
+
 def forget(experiment: Experiment, entry: Entry) -> None:
     """Removes a certificate, so that the lab is verified again."""
     experiment.disown(name(entry))
@@ -128,7 +157,12 @@ def forget(experiment: Experiment, entry: Entry) -> None:
 
 
 def _in_virtual(
-    context: Context, experiment: Experiment, missing: Sequence[Entry], parts: Parts, workers: int
+    context: Context,
+    experiment: Experiment,
+    missing: Sequence[Entry],
+    parts: Parts,
+    workers: int,
+    keeping: Keeping | None,
 ) -> list[Verified]:
     board = Board("configuration", len(missing), 0, workers)
 
@@ -138,7 +172,11 @@ def _in_virtual(
                 return None
             board.begin(entry.number, 0)
             try:
-                return _one(context, experiment, entry, parts, stop, virtual=True)
+                plan = experiment.job(entry).plan
+                verified = _one(context, experiment, entry, plan, parts, stop, virtual=True)
+                if keeping is not None:
+                    keeping.keep_certificate(entry, verified.certificate.lab, experiment.directory / name(entry))
+                return verified
             finally:
                 board.end(entry.number)
 
@@ -151,9 +189,15 @@ def _in_virtual(
 
 
 def _one(
-    context: Context, experiment: Experiment, entry: Entry, parts: Parts, stop: threading.Event, *, virtual: bool
+    context: Context,
+    experiment: Experiment,
+    entry: Entry,
+    plan: Plan,
+    parts: Parts,
+    stop: threading.Event,
+    *,
+    virtual: bool,
 ) -> Verified:
-    plan = experiment.job(entry).plan
     scratch = experiment.directory / CERTIFICATES_FOLDER / f".{entry.family[:_DIGITS]}"
     if scratch.exists():  # of an engine that was killed
         with occupied(scratch):

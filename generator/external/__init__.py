@@ -6,7 +6,7 @@ a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py),
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import polars as pl
 from generator.external import ditg, iperf3, openmpi, udt
 from generator.external.transfer import LEAD_NS, Made, Obstacle, Output, Tool, Transfer
 from generator.rows import Row, Rows, frame_of
+from labs.runtime.base import LabError
 
 if TYPE_CHECKING:
     from generator.scenario.fields import Step
@@ -27,10 +28,13 @@ __all__ = [
     "Made",
     "Tool",
     "Transfer",
+    "between",
+    "check_between",
     "commands",
     "lead_ns",
     "obstacle",
     "programs",
+    "readers",
     "remedies",
     "rows",
 ]
@@ -71,6 +75,33 @@ def programs(document: dict[str, Any]) -> tuple[str, ...]:
     """The programs that must be there for a schedule's document to be run, and its results to be read."""
     names = dict.fromkeys(flow["generator"] for flow in document["flows"] if flow["generator"] != _OWN)
     return tuple(program for name in names for program in TOOLS[name].programs)
+
+
+def between(document: Mapping[str, Any], machine_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Machines and the programs of tools that must be there; those that results are read by must be here too."""
+    for flow in document["flows"]:
+        if flow["generator"] != _OWN:
+            for node in flow.get("members") or (flow["source"], flow["sink"]):
+                yield from ((machine_of[node], program) for program in TOOLS[flow["generator"]].programs)
+
+
+def readers(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The programs that results of a schedule's tools are read by."""
+    names = dict.fromkeys(flow["generator"] for flow in document["flows"] if flow["generator"] != _OWN)
+    return tuple(program for name in names for program in TOOLS[name].reads_by)
+
+
+def check_between(document: Mapping[str, Any], machine_of: Mapping[str, str]) -> None:
+    """LabError for a flow between two machines whose tool reads one clock, or one machine's files, for both ends."""
+    for flow in document["flows"]:
+        if flow["generator"] == _OWN or TOOLS[flow["generator"]].between_machines:
+            continue
+        used = list(dict.fromkeys(machine_of[node] for node in flow.get("members") or (flow["source"], flow["sink"])))
+        if len(used) > 1:
+            raise LabError(
+                f"{flow['name']}: its ends are on the machines {' and '.join(used)}, and {flow['generator']} is of one "
+                'machine: write another generator, or keep them together with "placement:" in the file of machines'
+            )
 
 
 def rows(document: dict[str, Any], directory: Path) -> dict[str, pl.DataFrame]:
@@ -116,5 +147,6 @@ def _rows(flow: dict[str, Any], entries: list[Any], directory: Path, series_ns: 
             started_ns=entry["started_ns"],
             series_ns=series_ns,
             server=None if server is None else directory / entries[server]["out"],
+            ahead_ns=0 if server is None else entries[server].get("t0_unix_ns", 0) - entry.get("t0_unix_ns", 0),
         )
     )

@@ -212,11 +212,14 @@ def rows(output: Output) -> Rows:
     """Rows of one stream, from ITGSend's output and the receiver's log."""
     decoded = decode(output.directory / output.flow["tool"]["log"])
     words = output.stdout.decode(errors="replace") + output.stderr
-    return _rows(output.row, words, decoded, output.started_ns, output.series_ns)
+    return _rows(output.row, words, decoded, output.started_ns, output.series_ns, output.ahead_ns)
 
 
-def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int) -> Rows:
-    """`printed` is what ITGSend wrote, `decoded` the text of its log."""
+def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int, ahead_ns: int = 0) -> Rows:
+    """`printed` is what ITGSend wrote, `decoded` the text of its log.
+
+    `ahead_ns`: how far the receiver's clock is ahead of the sender's.
+    """
     packets = [tuple(map(int, match.groups())) for match in _LINE.finditer(decoded)]
     first = printed.split("\n", 1)[0].strip()
     if not packets or not re.fullmatch(r"\d+\.\d{9}", first):
@@ -234,7 +237,7 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int)
         after = (_of_day(*clock) - zone_ns - begun_ns + NS_PER_SECOND) % (DAY_S * NS_PER_SECOND)
         return started_ns + after - NS_PER_SECOND
 
-    sent = [(each[0], since(*each[1:5]), since(*each[5:9]), each[9]) for each in packets]
+    sent = [(each[0], since(*each[1:5]), since(*each[5:9]) - ahead_ns, each[9]) for each in packets]
     delays = sorted(got_ns - sent_ns for _, sent_ns, got_ns, _ in sent)
     numbers = {number for number, *_ in sent}
     received = sum(size for *_, size in sent)
@@ -321,4 +324,5 @@ TOOL = Tool(
     obstacle=obstacle,
     commands=commands,
     rows=rows,
+    reads_by=("ITGDec",),
 )

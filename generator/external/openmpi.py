@@ -158,4 +158,5 @@ TOOL = Tool(
     commands=commands,
     rows=rows,
     lead_ns=LEAD_NS,
+    between_machines=False,
 )

@@ -61,7 +61,8 @@ class Made:
 class Output:
     """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
     `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the
-    output of the command that `tool["server"]` numbers."""
+    output of the command that `tool["server"]` numbers; `ahead_ns`: how far the clock
+    there is ahead of the client's."""
 
     flow: dict[str, Any]
     row: Row
@@ -71,6 +72,7 @@ class Output:
     started_ns: int
     series_ns: int
     server: Path | None = None
+    ahead_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class Tool:
     """One tool. `programs`: those that must be there, each with its Debian package; `about`: for the manual, what it
     does and what it does not tell; `obstacle`: None where it can do all of a step; `rows`: what did not work has an
     `error`; `remedy`: what to do where a program is missing, if it is not to install the package; `lead_ns`: how long
-    before a transfer its commands start."""
+    before a transfer its commands start; `between_machines`: whether its ends may be on two machines; `reads_by`: those
+    of its programs that its results are read by."""
 
     name: str
     programs: Mapping[str, str]
@@ -88,3 +91,5 @@ class Tool:
     rows: Callable[[Output], Rows]
     remedy: str = ""
     lead_ns: int = LEAD_NS
+    between_machines: bool = True
+    reads_by: tuple[str, ...] = ()

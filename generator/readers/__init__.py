@@ -48,7 +48,8 @@ def results(document: Mapping[str, Any], directory: Path) -> Results:
     if not told or not path.exists():
         return Results()
     commands = orjson.loads(path.read_bytes())
-    t0_unix_ns: int | None = commands.get("t0_unix_ns")
+    # Over several machines each command has that of its own machine's clock.
+    common_ns: int | None = commands.get("t0_unix_ns")
     rows: Rows = {table: [] for table in TABLES}
     packets = tables.empty("packets")
     left: list[_Left] = []
@@ -56,6 +57,7 @@ def results(document: Mapping[str, Any], directory: Path) -> Results:
         if each["index"] >= len(commands["commands"]):
             continue
         entry = commands["commands"][each["index"]]
+        t0_unix_ns = entry.get("t0_unix_ns", common_ns)
         whose = {"step": each["step"], "node": each["node"], "command": each["index"] + 1}
         if each["part"] == captures.PART:
             caught = captures.read(entry, directory, t0_unix_ns)

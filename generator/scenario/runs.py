@@ -107,18 +107,21 @@ class Runs(Sequence[ScenarioRun]):
         name = " ".join([*(f"{name}={point[name]}" for name in self._varying), f"seed={seed}"])
         return ScenarioRun(number, name, point, seed, spec, document, put, filled, self._scenario)
 
-    def scheduled(self, facts: HostFacts, clock: Clock) -> Iterator[tuple[ScenarioRun, Plan, Schedule]]:
-        """Each run with its plan and its schedule, made when it is asked for; DescriptionError where it cannot be, and
-        for runs that have more than MOST_WORK in all."""
-        work = 0
-        for index, run in enumerate(self):
+    def scheduled(
+        self, facts: HostFacts, clock: Clock, numbers: Sequence[int] | None = None
+    ) -> Iterator[tuple[ScenarioRun, Plan, Schedule]]:
+        """Each run, or each of these numbers, with its plan and its schedule, made when it is asked for;
+        DescriptionError where it cannot be, and for runs that have more than MOST_WORK in all."""
+        work, before = 0, -1
+        for number in numbers or range(1, len(self) + 1):
+            run = self[number - 1]
             plan = compile_spec(run.spec, facts)
             schedule = run.schedule(plan, clock)
-            point, turn = divmod(index, self.seeds)
-            if turn == 0:  # runs of a point differ by their seeds alone: the first one stands for all
-                document = schedule.document
+            point = (number - 1) // self.seeds
+            if point != before:  # runs of a point differ by their seeds alone: the first one stands for all
+                document, before = schedule.document, point
                 values = len(document["flows"]) + len(document["commands"]) + len(run.places.known)
-                work += (len(plan.nodes) + values) * self.seeds
+                work += (len(plan.nodes) + values) * (self.seeds if numbers is None else 1)
             if work > MOST_WORK:
                 have = f"{point + 1} of {len(self.points)} points have {work} nodes, flows, commands and values"
                 message = f"{have} in all runs: write fewer points, seeds or steps, for at most {MOST_WORK}"

@@ -234,8 +234,16 @@ impl Namespaces {
 
     /// A TCP socket that waits for connections on any port of `end`.
     pub fn listen(&self, end: &Endpoint, options: &Options) -> Result<TcpListener, String> {
+        self.listen_at(end, 0, options)
+    }
+
+    /// The same at a port that is given; connections of an earlier run may still linger there.
+    pub fn listen_at(&self, end: &Endpoint, port: u16, options: &Options) -> Result<TcpListener, String> {
         let fd = self.tcp_socket(end, options)?;
-        let at = SocketAddr::new(end.address, 0);
+        if port != 0 {
+            set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32, "SO_REUSEADDR")?;
+        }
+        let at = SocketAddr::new(end.address, port);
         let say = |error| format!("{}: listen on {at}: {error}", end.netns.display());
         bind(fd.as_raw_fd(), &SockaddrStorage::from(at)).map_err(say)?;
         listen(&fd, Backlog::MAXCONN).map_err(say)?;

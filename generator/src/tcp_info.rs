@@ -63,6 +63,17 @@ impl Info {
         self.word(16)
     }
 
+    /// As the receiver takes the other end's full segments to be.
+    pub fn received_segment_bytes(&self) -> u32 {
+        self.word(20)
+    }
+
+    /// The connection is over, or was never one.
+    pub fn closed(&self) -> bool {
+        const TCP_CLOSE: u8 = 7;
+        self.bytes[0] == TCP_CLOSE
+    }
+
     pub fn lost_segments(&self) -> u32 {
         self.word(32)
     }

@@ -28,7 +28,7 @@ from generator.suites.overview import Suite
 from generator.suites.parameters import RANGES
 from generator.suites.profiles import PROFILES
 from labs.commands.errors import Refused, guarded
-from labs.commands.options import Function, json_option, pass_context, runtime_option
+from labs.commands.options import Function, json_option, machines_option, pass_context, runtime_option
 from labs.commands.privileges import as_root, is_virtual
 from labs.context import Context
 from labs.sheet import grid
@@ -67,6 +67,7 @@ def parameter_options(command: Function) -> Function:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
 @click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
 @runtime_option
+@machines_option
 @click.option("--unverified", is_flag=True, help="run even where the lab is outside its tolerances; records say so")
 @click.option("--show", is_flag=True, help="print the scenarios and run nothing")
 @running.label_options
@@ -127,10 +128,12 @@ def hstts_command(
     virtual = is_virtual(context)
     runtime = "virtual" if virtual else context.runtime
     called = running.labels_of(label, tags, note)
-    planned = [_planned(each, built, running.values_set(settings), runtime, called) for each in built]
+    sizes, machines = running.values_set(settings), context.machines
+    planned = [_planned(each, built, sizes, runtime, called, machines) for each in built]
     if not virtual:
         as_root(context)
-    experiments = several.prepared(planned, virtual, unverified)
+    over = None if machines is None else context.cluster()
+    experiments = several.prepared(planned, virtual, unverified, over)
     places, complete = _run(context, experiments, running.parts_of(click.get_current_context()), as_json, every)
     if missing := [app for app in experiments if app not in places]:
         context.reporter.tell(f"not begun, and their directories removed: {', '.join(missing)}")
@@ -139,7 +142,12 @@ def hstts_command(
 
 
 def _planned(
-    one: Built, all_of_them: Sequence[Built], settings: Mapping[str, str], runtime: str, called: Mapping[str, Any]
+    one: Built,
+    all_of_them: Sequence[Built],
+    settings: Mapping[str, str],
+    runtime: str,
+    called: Mapping[str, Any],
+    machines: Path | None,
 ) -> Planned:
     """Of the sizes that are set those that the application has; DescriptionError for one that none of them has."""
     known = {each.app: scenarios.parse(each.text, each.file) for each in all_of_them}
@@ -149,7 +157,7 @@ def _planned(
             raise DescriptionError(f"--set {key}={value}: no application has that: {one.app} has {has}")
     scenario = known[one.app]
     own = {key: value for key, value in settings.items() if key in scenario.parameters}
-    facts = running.facts_of(scenario, None, None, own, None, runtime, called)
+    facts = running.facts_of(scenario, None, None, own, None, runtime, called, machines)
     return Planned(one.app, scenario.name, scenario.runs(own), facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Sequence
@@ -9,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from generator import scenario
-from generator.engine import Facts, Parts, engine, preparation
+from generator.engine import engine, preparation
 from generator.engine.experiment import Job
-from generator.engine.parts import Wall
+from generator.engine.parts import Facts, Parts, Wall
 from generator.tests.origins import origin
 from labs.context import Context
 from labs.plan import Plan
 from labs.record import Certificate, MachineFacts, Row
 
-CONTEXT = Context.of(os.environ)
+CONTEXT = dataclasses.replace(Context.of(os.environ), store=None)
 TEXT = """
 lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
 seeds: 2

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.differences import expanded
-from generator.engine import (
-    compare,
-)
+from generator.engine import compare
 from generator.rows import frame_of
 from generator.tests.crates import ended
 from labs.record import tables

@@ -11,13 +11,9 @@ from typing import Any
 import pytest
 
 from generator import readers
-from generator.engine import (
-    Facts,
-    engine,
-    preparation,
-    stored,
-)
+from generator.engine import engine, preparation, stored
 from generator.engine.experiment import Experiment
+from generator.engine.parts import Facts
 from generator.tests.engines import CONTEXT, jobs, parts
 from generator.tests.origins import origin
 from labs.record import disturbances, tables

@@ -13,8 +13,9 @@ import pytest
 
 from analysis import load
 from generator import scenario
-from generator.engine import Facts, execution, outcome, preparation
+from generator.engine import execution, outcome, preparation
 from generator.engine.experiment import RESERVE, Experiment, Job
+from generator.engine.parts import Facts
 from generator.engine.progress import Board
 from generator.tests.origins import origin
 from labs.record import journal
@@ -45,10 +46,9 @@ def begun(directory: Path, runs: int) -> Experiment:
 def end(experiment: Experiment, entry: Entry) -> None:
     """A run ends, and its tables are made, as the engine does it."""
 
-    def work(job: Job) -> bool:
+    def work(job: Job) -> None:
         (experiment.place(entry) / "flows.parquet").write_bytes(RESULT)
         (experiment.place(entry) / "wall.json").write_bytes(RESULT)
-        return False
 
     board = Board("execution", len(experiment.runs), 0)
     execution.attempt(experiment, entry, board, work)

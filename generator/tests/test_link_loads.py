@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from generator import scenario
-from generator.engine import Facts, engine, preparation
+from generator.engine import engine, preparation
 from generator.engine.link_loads import loads
+from generator.engine.parts import Facts
 from generator.engine.verification import UnverifiedLabError
 from generator.tests import engines
 from generator.tests.origins import origin

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from generator import scenario
-from generator.engine import Facts, preparation
+from generator.engine import preparation
+from generator.engine.parts import Facts
 from generator.scenario import DescriptionError, Runs
 from generator.tests.origins import origin
 from labs.record.experiment import INPUTS

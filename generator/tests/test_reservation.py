@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from generator import congestion
-from generator.engine import (
-    reservation,
-)
+from generator.engine import reservation
 from generator.tests.engines import TEXT, jobs
 from labs.runtime import memory
 from labs.runtime.base import LabError

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from generator.engine import (
-    stopping,
-)
+from generator.engine import stopping
 from generator.scenario import Stop
 from generator.tests.engines import half_of_range
 

@@ -11,13 +11,9 @@ import orjson
 import polars as pl
 import pytest
 
-from generator.engine import (
-    Facts,
-    engine,
-    preparation,
-    verification,
-)
+from generator.engine import engine, preparation, verification
 from generator.engine.experiment import Experiment
+from generator.engine.parts import Facts
 from generator.tests.engines import CONTEXT, TEXT, begun, certificate, jobs, parts
 from generator.tests.origins import origin
 from labs import routes

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NotRequired, TypedDict
 
 import orjson
 
@@ -29,6 +30,31 @@ class Bounds:
     most_bytes: int = UNBOUNDED
     packets: int | None = None
     longest_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A capture that goes on while a lab is up. `program`: the filter's instructions; `file`: a path, or PIPE."""
+
+    taps: tuple[Tap, ...]
+    bounds: Bounds
+    program: str
+    file: str
+
+    def words(self, lab: str) -> list[str]:
+        """For one process that has all taps."""
+        return [*options(lab, self.taps, self.bounds, self.program), "--end-when-full", "--", self.file]
+
+
+class Counts(TypedDict):
+    """What became of the packets. `end`: signal, full, packets, time, reader, lost. `lost`: of a lab over several
+    machines, a line for each that was lost."""
+
+    seen: int
+    kept: int
+    dropped: int
+    end: str
+    lost: NotRequired[list[str]]
 
 
 def options(lab: str, taps: Sequence[Tap], bounds: Bounds, program: str) -> list[str]:

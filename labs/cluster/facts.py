@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labs.cluster.file import Machine
-from labs.host import networks_of
+from labs.host import cpus_of, networks_of
 from labs.runtime.base import LabError
 
 SCRIPT = r"""
@@ -49,7 +49,7 @@ class Facts:
 
 def read(machine: Machine, text: str) -> Facts:
     """The facts of a machine; LabError where it lacks what a lab needs."""
-    said = _sections(text)
+    said = sections(text)
     name = machine.name
     if said.get("user") != "0":
         host = machine.ssh.rpartition("@")[2]
@@ -58,7 +58,7 @@ def read(machine: Machine, text: str) -> Facts:
     system, release, architecture = [*said.get("kernel", "").split(), "", "", ""][:3]
     if system != "Linux" or architecture != ARCHITECTURE:
         raise LabError(f"machine {name} runs {system} on {architecture}: a lab needs Linux on {ARCHITECTURE}")
-    usable = listed(said.get("cpus", ""))
+    usable = cpus_of(said.get("cpus", ""))
     missing = sorted(set(machine.cpus or ()) - set(usable))
     if missing:
         raise LabError(
@@ -108,15 +108,7 @@ def check_together(facts: Mapping[str, Facts]) -> None:
             raise LabError(f"machines {other} and {name} have one address, {each.address}: write each machine once")
 
 
-def listed(text: str) -> tuple[int, ...]:
-    """`0-3,8` as numbers, as /proc has lists of CPUs."""
-    cpus: list[int] = []
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        cpus += range(int(first), int(last or first) + 1)
-    return tuple(cpus)
-
-
-def _sections(text: str) -> dict[str, str]:
+def sections(text: str) -> dict[str, str]:
+    """Of what a script printed with a line `== NAME` before each part."""
     parts = re.split(r"^== (\w+)$", text, flags=re.MULTILINE)
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}

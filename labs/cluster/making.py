@@ -9,6 +9,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ _SPINNER = (
     'cd / && exec setsid -f env EWAN_SCHED="$5" "$1" link --state "$2" --spinner "$3" --id "$4" '
     '>"$2/spinner-$3.log" 2>&1 </dev/null'
 )
+_EXEC = 'mkdir -p "${1%/*}" || exit; log=$1; shift; "$@" >"$log" 2>&1 </dev/null; code=$?; cat "$log"; exit $code'
 _WRITE = 'cat >"$1.new" && mv "$1.new" "$1"'
 
 
@@ -61,11 +63,21 @@ def facts(fleet: Fleet, cluster: Cluster) -> dict[str, Facts]:
     return found
 
 
-def send(fleet: Fleet, names: Sequence[str], binary: Path) -> dict[str, str]:
+def send(fleet: Fleet, names: Sequence[str], binary: Path, show: Show) -> dict[str, str]:
     """The node binary, to machines that have not got it yet; its path on each."""
     data = binary.read_bytes()
     name = SENT + hashlib.sha256(data).hexdigest()
-    return all_of(fleet, lambda remote: remote.put(data, name, 0o755, named_by_content=True, longest_s=WORK_S), names)
+    gone: dict[str, float] = {}
+
+    def put(remote: Remote) -> str:
+        def fed(share: float) -> None:
+            gone[remote.name] = share
+            show(f"sending the node binary: {min(gone.values()):.0%} to {', '.join(gone)}")
+
+        return remote.put(data, name, 0o755, named_by_content=True, longest_s=WORK_S, fed=fed)
+
+    show("looking for the node binary")
+    return all_of(fleet, put, names)
 
 
 def measure(
@@ -92,28 +104,14 @@ def measure(
     return measured
 
 
-def offsets(fleet: Fleet, record: Record) -> dict[str, Offset]:
-    """The other machines' clocks, compared with the first one's now, one after the other."""
+def offsets(fleet: Fleet, record: Record, names: Sequence[str] | None = None) -> dict[str, Offset]:
+    """The other machines' clocks, compared with the first one's now, one after the other; `names`: of these alone."""
     first, *others = [machine.name for machine in record.machines]
     found = {}
-    for other in others:
+    for other in (name for name in others if names is None or name in names):
         told = _stretch(fleet, record.binary, record.addresses, (first, other), LEAST_MTU, COMPARED)
         found[other] = Offset(round(told["offset_ns"]), round(told["offset_uncertainty_ns"]))
     return found
-
-
-def inspect(fleet: Fleet, record: Record, lab: str, what: str) -> list[dict[str, Any]]:
-    """What a command of the node binary that reads a plan tells of all machines' shares."""
-
-    def ask(remote: Remote) -> list[dict[str, Any]]:
-        words = ["sh", "-c", 'exec "$1" "$2" <"$3"', "sh", record.binary[remote.name], what]
-        told = remote.run([*words, str(SHARES / lab / "plan.json")], longest_s=ASK_S)
-        done(remote.name, told)
-        found: list[dict[str, Any]] = orjson.loads(told.stdout)
-        return found
-
-    every = all_of(fleet, ask, [machine.name for machine in record.machines])
-    return [each for told in every.values() for each in told]
 
 
 def _stretch(
@@ -217,6 +215,32 @@ def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[]
                         said = last.stdout.decode(errors="replace").strip()
                         raise LabError(f"machine {name}: spinner {number} does not answer: {said or error}") from None
                 time.sleep(POLL_S)
+
+
+def attempt(
+    fleet: Fleet, record: Record, lab: str, longest_s: float, check: Callable[[], None]
+) -> Callable[[str, Sequence[str], Path], str]:
+    """What runs a command in a node for `labs.runtime.own`; `check` is called meanwhile. The log is also there."""
+
+    def run(node: str, argv: Sequence[str], log: Path) -> str:
+        machine = record.machine_of[node]
+        there = SHARES / lab / "nodes" / node / log.name
+        enter = [record.binary[machine], "exec", "--state", str(SHARES / lab), node, "--", *argv]
+        with ThreadPoolExecutor(1) as pool, fleet[machine].start(["sh", "-c", _EXEC, "sh", str(there), *enter]) as way:
+            ending = pool.submit(way.wait, longest_s)
+            while not ending.done():
+                check()
+                wait([ending], POLL_S)
+            try:
+                told = ending.result()
+            except LabError as error:
+                return str(error)
+        log.write_bytes(told.stdout)
+        if told.returncode == 0:
+            return ""
+        return told.said if told.stdout.strip() else f"ended with status {told.returncode}"
+
+    return run
 
 
 def remove(

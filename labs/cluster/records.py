@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from labs.cluster.shares import Stretched, machine_of_spinner
 from labs.cluster.tunnels import Measured
 from labs.runtime.base import LabError
 from labs.typed import read_typed
+
+_HEAD = ("format", "id", "lab")
+"""Of the manifest, beside the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,6 @@ class Record:
     tunnels: tuple[Measured, ...]
     addresses: Mapping[str, str]
     host_cpus: Mapping[str, tuple[int, ...]]
-    kernels: Mapping[str, str]
 
     @property
     def config(self) -> Path | None:
@@ -41,19 +44,16 @@ class Record:
         """Machine and the number there of a spinner of the whole plan."""
         return machine_of_spinner(self.first_spinner, number)
 
-    def to_data(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
-
     def manifest(self, lab: str) -> dict[str, Any]:
-        """What the lab owns: shares on machines."""
-        return {"format": MANIFEST, "lab": lab, "id": "", "record": self.to_data()}
+        """As JSON has it: what the lab owns, which are its shares on these machines. By `id` it is told from a later
+        lab of its name; no process here belongs to it."""
+        return {"format": MANIFEST, "id": secrets.token_hex(16), "lab": lab, **asdict(self)}
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Record:
-        """What `to_data` or `manifest` gave; LabError for what is neither."""
+    def from_manifest(cls, data: Mapping[str, Any]) -> Record:
+        """What `manifest` gave; LabError for what is none."""
         try:
-            found = read_typed(cls, data.get("record", data), "cluster")
+            found = read_typed(cls, {key: value for key, value in data.items() if key not in _HEAD}, "cluster")
         except ValueError as error:
             raise LabError(f"the record of its machines is damaged: {error}") from None
         assert isinstance(found, cls)

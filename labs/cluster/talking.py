@@ -62,17 +62,7 @@ class Relays:
 
     def ask(self, machine: str, number: int, request: Mapping[str, Any]) -> dict[str, Any]:
         """One request to a machine's own spinner `number`; the answer, whose `ok` is true. Raises LabError."""
-        try:
-            relay = self._running.get(machine)
-            if relay is None:
-                command = [self._binary[machine], "relay", "--state", str(SHARES / self._lab)]
-                relay = self._running[machine] = self._fleet[machine].start(command)
-            relay.write(orjson.dumps({"spinner": number, "request": dict(request)}) + b"\n")
-            answer: dict[str, Any] = orjson.loads(relay.readline(ASK_S))
-        except (LabError, orjson.JSONDecodeError) as error:
-            self._end(machine)
-            said = f"{error}" if isinstance(error, LabError) else f"machine {machine} gave no whole answer"
-            raise LabError(f"lab {self._lab}: {said}") from None
+        answer = self._told(machine, {"spinner": number, "request": dict(request)})
         if answer.get("silent"):
             raise LabError(
                 f"lab {self._lab}: spinner {number} of machine {machine} does not answer ({answer['error']}), its "
@@ -80,6 +70,29 @@ class Relays:
             )
         if not answer.get("ok"):
             raise LabError(str(answer.get("error", f"spinner {number} of machine {machine} refused")))
+        return answer
+
+    def samples(self, machine: str, first_spinner: int) -> dict[str, str]:
+        """What a machine's links do, as Prometheus reads it: of each family its lines. `first_spinner`: the number in
+        the whole lab of the machine's spinner 0. Raises LabError."""
+        answer = self._told(machine, {"samples": {"machine": machine, "first_spinner": first_spinner}})
+        if not answer.get("ok"):
+            raise LabError(f"machine {machine}: {answer.get('error', 'it told no samples')}")
+        found: dict[str, str] = answer["samples"]
+        return found
+
+    def _told(self, machine: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            relay = self._running.get(machine)
+            if relay is None:
+                command = [self._binary[machine], "relay", "--state", str(SHARES / self._lab)]
+                relay = self._running[machine] = self._fleet[machine].start(command)
+            relay.write(orjson.dumps(asked) + b"\n")
+            answer: dict[str, Any] = orjson.loads(relay.readline(ASK_S))
+        except (LabError, orjson.JSONDecodeError) as error:
+            self._end(machine)
+            said = f"{error}" if isinstance(error, LabError) else f"machine {machine} gave no whole answer"
+            raise LabError(f"lab {self._lab}: {said}") from None
         return answer
 
     def close(self) -> None:

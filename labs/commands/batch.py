@@ -14,8 +14,8 @@ import click
 
 from labs import batch, clock, descriptions, rundir
 from labs.commands.errors import Incomplete, Refused, guarded
-from labs.commands.live import run_and_remove
-from labs.commands.options import description_options, json_option, pass_context
+from labs.commands.live import host_facts, run_and_remove
+from labs.commands.options import description_options, json_option, machines_option, pass_context
 from labs.commands.privileges import as_root, is_virtual
 from labs.commands.virtual import run
 from labs.context import Context
@@ -28,6 +28,7 @@ SHORT_LINES = 25
 
 
 @click.command("batch")
+@machines_option
 @description_options
 @click.option("--do", "wanted", metavar="'NODE [at TIME]: COMMAND'", multiple=True, help="run this in a node")
 @click.option("--service", "services", metavar="'NODE: COMMAND'", multiple=True, help="run this until all others end")
@@ -59,9 +60,11 @@ def batch_command(
     ewan batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1'
     ewan batch dumbbell --rtt 100ms --capture 'core:forward icmp' --do 'left1: ping -c 5 right1' --runtime virtual
     ewan batch dumbbell --rtt 100ms --service 'right1: iperf3 -s' --do 'left1 at 1s: iperf3 -c right1 -t 10'
+    ewan batch dumbbell --rtt 100ms --do 'left1: ping -c 5 right1' --machines machines.yaml
     """
     virtual = is_virtual(context)
-    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=virtual)
+    facts = host_facts(context)
+    plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=virtual, facts=facts)
     if not wanted:
         raise Refused("nothing to do: write --do 'NODE: COMMAND', for example --do 'left1: ping -c 5 right1'")
     commands = [batch.command(plan, text, "--do", False) for text in wanted]

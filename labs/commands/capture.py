@@ -7,33 +7,32 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from labs.commands.errors import Refused, guarded
+from labs.commands.errors import Incomplete, Refused, guarded
 from labs.commands.live import which
 from labs.commands.options import lab_option, live_option, pass_context
 from labs.commands.privileges import as_root
 from labs.context import Context
 
 if TYPE_CHECKING:
-    from labs.capture.words import Bounds
+    from labs.capture.words import Bounds, Counts
+    from labs.runtime.base import Capture
 
 PIPE = "-"
 MOST = "1GB"
 """Of a file where --size says nothing."""
-ENDS_S = 5.0
-"""A capture that has not ended so long after it was asked to waits for a reader that does not read."""
 ENDED = {
     "signal": "",
     "full": ": the file has the size that --size allows",
     "packets": ": as many as --count says",
     "time": ": for as long as --for says",
     "reader": ": the reader has gone",
+    "lost": ": a machine was lost",
 }
 
 
@@ -74,7 +73,7 @@ def capture_command(
     ewan capture left1 -w - | wireshark -k -i -
     """
     from labs.capture import bpf, points
-    from labs.capture.words import options
+    from labs.capture.words import Wanted
 
     if wireshark and file is not None:
         raise Refused("--wireshark shows what -w would write: write one of them")
@@ -88,10 +87,9 @@ def capture_command(
     labs = context.live()
     name = which(labs, lab)
     taps = points.taps(labs.load(name).plan, where)
-    nodes = list(dict.fromkeys(tap.node for tap in taps))
-    into, out = (PIPE, subprocess.PIPE) if wireshark or file is None else (file, None)
-    told = [*options(name, taps, bounds, program), "--end-when-full", "--", into]
-    with _Capture(labs.capture(name, nodes, told, out)) as capture:
+    piped = wireshark or file is None
+    wanted = Wanted(tuple(taps), bounds, program, PIPE if piped or file is None else file)
+    with _ended_by_signals(labs.capture(name, wanted, piped)) as capture:
         if wireshark:
             counts = _in_wireshark(context.environment, capture)
         elif file is None:
@@ -130,63 +128,21 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
     )
 
 
-class _Capture:
-    """A capture that goes on. Ctrl-C and its like ask it to end, and what it has by then is whole."""
+@contextmanager
+def _ended_by_signals(capture: Capture) -> Iterator[Capture]:
+    """Ctrl-C and its like ask it to end meanwhile, and what it has by then is whole."""
+    from labs.runtime.interrupt import SIGNALS
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self._said = b""
-        # It says something at its end alone; a thread reads it, so that it never waits for us.
-        self._reader = threading.Thread(target=self._read, daemon=True)
-
-    def _read(self) -> None:
-        assert self._process.stderr is not None
-        self._said = self._process.stderr.read()
-
-    def __enter__(self) -> _Capture:
-        from labs.runtime.interrupt import SIGNALS
-
-        self._before = {number: signal.signal(number, lambda *_: self.end()) for number in SIGNALS}
-        self._reader.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        for number, handler in self._before.items():
+    before = {number: signal.signal(number, lambda *_: capture.end()) for number in SIGNALS}
+    try:
+        yield capture
+    finally:
+        capture.close()
+        for number, handler in before.items():
             signal.signal(number, handler)
 
-    @property
-    def stream(self) -> IO[bytes]:
-        """What it writes."""
-        assert self._process.stdout is not None
-        return self._process.stdout
 
-    def end(self) -> None:
-        """Asks it to end; by force where it waits for a reader that does not read."""
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGINT)
-        timer = threading.Timer(ENDS_S, self._process.kill)
-        timer.daemon = True
-        timer.start()
-
-    def wait(self) -> dict[str, Any]:
-        """Until it ends; what it counted. Refused says what was wrong."""
-        import orjson
-
-        status = self._process.wait()
-        self._reader.join()
-        last = (self._said.decode(errors="replace").strip().splitlines() or [""])[-1]
-        if status == -signal.SIGKILL:
-            raise Refused("the capture had to be killed: whoever reads it did not take what it had")
-        if status != 0:
-            raise Refused(last or f"the capture ended with status {status}")
-        counts: dict[str, Any] = orjson.loads(last)
-        return counts
-
-
-def _listed(capture: _Capture) -> dict[str, Any]:
+def _listed(capture: Capture) -> Counts:
     """A line for each packet on standard output; a reader of these that goes away ends the capture."""
     from labs.capture import reading
 
@@ -201,7 +157,7 @@ def _listed(capture: _Capture) -> dict[str, Any]:
     return capture.wait()
 
 
-def _in_wireshark(environment: Mapping[str, str], capture: _Capture) -> dict[str, Any]:
+def _in_wireshark(environment: Mapping[str, str], capture: Capture) -> Counts:
     """Wireshark reads it; when that is closed, the capture ends. Under sudo it runs as who called sudo."""
     user, group = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
     whose: dict[str, Any] = {"user": int(user), "group": int(group)} if user.isdigit() and group.isdigit() else {}
@@ -225,9 +181,11 @@ def _give_back(file: str, environment: Mapping[str, str]) -> None:
             ownership.give_back([Path(file)], environment)
 
 
-def _summary(context: Context, counts: Mapping[str, Any], file: str | None) -> None:
+def _summary(context: Context, counts: Counts, file: str | None) -> None:
     """What became of the packets, in a line on standard error, where it is in nobody's way."""
     words = f"{counts['seen']} packets seen, {counts['kept']} kept, {counts['dropped']} dropped{ENDED[counts['end']]}"
     context.reporter.tell(words if file is None else f"{words}  {file}")
     if counts["dropped"]:
         context.reporter.warn("packets came faster than they were taken: write a filter, or a shorter --snap")
+    if lost := counts.get("lost"):
+        raise Incomplete(f"{'; '.join(lost)}: what it had captured last is missing")

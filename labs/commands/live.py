@@ -130,8 +130,16 @@ def run_and_remove(context: Context, plan: Plan, program: Program, directory: Pa
     try:
         with context.reporter.progress(f"running {plan.lab}"):
             labs.batch(plan.lab, program, directory)
-    finally:
-        removed = labs.down(plan.lab)
+    except LabError as error:
+        try:
+            labs.down(plan.lab)
+        except LabError as left:
+            raise LabError(f"{error}; {left}") from None
+        raise
+    except BaseException:
+        labs.down(plan.lab)
+        raise
+    removed = labs.down(plan.lab)
     path = directory / "links.json"
     # The program leaves the counters of all links; a spinner's last ones come when it ends.
     told = orjson.loads(path.read_bytes()) if path.exists() else {"format": "ewan-links/1", "links": []}

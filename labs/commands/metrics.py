@@ -6,13 +6,15 @@ files for that address. The page itself is the node binary's (labs/node/src/metr
 
 from __future__ import annotations
 
+import select
 import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
+import orjson
 
-from labs.cluster.formats import SHARES
 from labs.commands.errors import Refused, guarded
 from labs.commands.live import which
 from labs.commands.options import live_option, pass_context
@@ -56,48 +58,65 @@ def metrics_command(context: Context, name: str | None, listen: str, once: bool,
     as_root(context)
     labs = context.live()
     lab = which(labs, name)
-    if labs.runtime_of(lab) == "cluster":
-        raise Refused(
-            f"lab {lab} stretches over several machines: serve on each its own share, with the binary that was sent: "
-            f"~/.cache/ewan/ewan-node-… metrics --state {SHARES}/{lab} --listen {listen}"
-        )
     binary = str(node_binary(context.binary))
     # It ends when we are killed: nobody would know of it.
-    command = [binary, "launch", "--", binary, "metrics", "--state"]
-    command.append(str(State(context.state).directory(lab)))
-    if once:
-        done = subprocess.run([*command, "--once"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        if done.returncode != 0:
-            refuse(done.stderr, done.returncode)
-        click.echo(done.stdout, nl=False)
+    command = [binary, "launch", "--", binary]
+    if labs.runtime_of(lab) == "cluster":
+        with context.cluster().samples(lab) as samples:
+            show(context.reporter, lab, [*command, "joint-metrics"], None if once else listen, samples.now)
         return
-    serve(context.reporter, lab, [*command, "--listen", listen])
+    state = str(State(context.state).directory(lab))
+    show(context.reporter, lab, [*command, "metrics", "--state", state], None if once else listen)
 
 
-def serve(reporter: Reporter, lab: str, command: list[str]) -> None:
-    """Runs the server until it is ended; its first line says where it listens."""
+Told = Callable[[], Mapping[str, Any]]
+"""What the machines of a lab that stretches over several tell, now."""
+
+
+def show(reporter: Reporter, lab: str, command: list[str], listen: str | None, told: Told | None = None) -> None:
+    """The page, at the address until it is ended, or once on standard output. `told`: for the program's own input."""
+    if listen is not None:
+        serve(reporter, lab, [*command, "--listen", listen], told)
+        return
+    given = b"" if told is None else line_of(told)
+    done = subprocess.run([*command, "--once"], input=given, capture_output=True)
+    if done.returncode != 0:
+        refuse(done.stderr.decode(errors="replace"), done.returncode)
+    click.echo(done.stdout, nl=False)
+
+
+def line_of(told: Told) -> bytes:
+    """As the program reads it."""
+    return orjson.dumps(told()) + b"\n"
+
+
+def serve(reporter: Reporter, lab: str, command: list[str], told: Told | None = None) -> None:
+    """Runs the server until it is ended; its first line says where it listens, each other one asks for what is told."""
+    given = subprocess.DEVNULL if told is None else subprocess.PIPE
     with deferred() as check:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
         try:
-            where = process.stdout.readline().strip()
+            where = process.stdout.readline().decode().strip()
             if where:
                 reporter.console.print(f"links of {lab}: {where} for Prometheus; Ctrl-C ends", soft_wrap=True)
             while process.poll() is None:
                 check()
-                try:
-                    process.wait(timeout=0.2)
-                except subprocess.TimeoutExpired:
-                    continue
-        except KeyboardInterrupt:
+                asked, _, _ = select.select([process.stdout], [], [], 0.2)
+                # It asks for one page at a time, so that a line is all that there is to be read.
+                if asked and process.stdout.readline() and told is not None:
+                    assert process.stdin is not None
+                    process.stdin.write(line_of(told))
+                    process.stdin.flush()
+                elif asked:
+                    process.wait()
+        except (KeyboardInterrupt, BrokenPipeError):
             return
         finally:
             process.terminate()
             _, said = process.communicate()
     if process.returncode > 0:
-        refuse(said, process.returncode)
+        refuse(said.decode(errors="replace"), process.returncode)
 
 
 def refuse(said: str, status: int) -> NoReturn:

@@ -6,9 +6,10 @@ import os
 import shutil
 import sys
 
-from labs.cluster.formats import RECORD
+from labs.cluster.formats import MANIFEST
 from labs.commands.errors import Refused
 from labs.context import PRESERVED, ROOT, Context
+from labs.runtime.state import State
 
 
 def as_root(context: Context) -> None:
@@ -28,8 +29,12 @@ def as_root(context: Context) -> None:
 def _elsewhere(context: Context) -> bool:
     """Whether what needs root is done on other machines, and this user may write what is kept of it here."""
     there = next(folder for folder in (context.state, *context.state.parents) if folder.exists())
-    stretched = context.machines is not None or next(context.state.glob(f"*/{RECORD}"), None) is not None
-    return stretched and os.access(there, os.W_OK)
+    return os.access(there, os.W_OK) and (context.machines is not None or _stretched(State(context.state)))
+
+
+def _stretched(state: State) -> bool:
+    """Whether a lab that is up is on other machines."""
+    return any((state.manifest(name) or {}).get("format") == MANIFEST for name in state.names())
 
 
 def is_virtual(context: Context) -> bool:

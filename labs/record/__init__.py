@@ -85,10 +85,26 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Emulating:
+    """A machine of a lab that stretches over several. `link_cpus`: of its links' spinners; `host_cpus`: where its nodes
+    run; `load`: what else it did while the links were measured, as `Certificate.machine` has it of a lab on one."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    facts: MachineFacts
+    link_cpus: tuple[int, ...]
+    host_cpus: tuple[int, ...]
+    load: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The result of one verification. `probes` and `spinners` are the raw answers the rows were made from; `routing`
     tells how long a protocol took to find the routes, as the runtime's `converge` does; `machine` what else the machine
     did meanwhile (`calibration.machine`), with `disturbed`, the same in words where it may have disturbed the links.
+
+    `machines`: of a lab that stretches over several, each one by its name; other certificates lack it. `host` is then
+    the one where the user typed, on which nothing is emulated, and `machine` has `disturbed` alone, of all of them.
 
     In the virtual clock `host` tells of the virtual kernel, `time` is empty and `elapsed_ns` is virtual: nothing
     depends on the machine.
@@ -107,6 +123,7 @@ class Certificate:
     routing: dict[str, Any] = dataclasses.field(default_factory=dict)
     machine: dict[str, Any] = dataclasses.field(default_factory=dict)
     policy: Policy = "default"
+    machines: dict[str, Emulating] = dataclasses.field(default_factory=dict)
     format: str = CERTIFICATE_FORMAT
 
     @property
@@ -125,6 +142,8 @@ class Certificate:
 def to_json(certificate: Certificate) -> bytes:
     """With `passed`, which follows from the rows, for readers that do not want to look at them."""
     fields = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(certificate)}
+    if not certificate.machines:
+        del fields["machines"]
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps({**fields, "passed": certificate.passed}, option=options)
 
@@ -144,9 +163,15 @@ def from_json(text: bytes) -> Certificate:
     fields.pop("passed", None)
     try:
         host, rows = MachineFacts(**fields.pop("host")), tuple(_row(row) for row in fields.pop("rows"))
-        return Certificate(host=host, rows=rows, **fields)
-    except (KeyError, TypeError) as error:
+        machines = {name: _emulating(each) for name, each in fields.pop("machines", {}).items()}
+        return Certificate(host=host, rows=rows, machines=machines, **fields)
+    except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a certificate: {error}") from None
+
+
+def _emulating(fields: dict[str, Any]) -> Emulating:
+    facts, links, hosts = MachineFacts(**fields.pop("facts")), fields.pop("link_cpus"), fields.pop("host_cpus")
+    return Emulating(facts=facts, link_cpus=tuple(links), host_cpus=tuple(hosts), **fields)
 
 
 def _row(fields: dict[str, Any]) -> Row:
@@ -156,7 +181,7 @@ def _row(fields: dict[str, Any]) -> Row:
 
 def host_facts(versions: dict[str, str]) -> MachineFacts:
     """This machine; `versions` of the parts that took part are added to Python's."""
-    cpu = _cpu_info()
+    cpu = processor(_cpu_info())
     return MachineFacts(
         kernel=platform.release(),
         machine=platform.machine(),
@@ -175,12 +200,17 @@ def clock_source() -> str:
 
 
 @functools.cache
-def _cpu_info() -> dict[str, str]:
-    """The first processor of /proc/cpuinfo, which lists all of them: it is read once in this process."""
+def _cpu_info() -> str:
+    """It is read once in this process."""
     try:
-        first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
+        return Path("/proc/cpuinfo").read_text()
     except OSError:
-        return {}
+        return ""
+
+
+def processor(cpuinfo: str) -> dict[str, str]:
+    """The first processor of the text of /proc/cpuinfo, which lists all of them."""
+    first = cpuinfo.split("\n\n")[0]
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
 
 

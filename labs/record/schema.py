@@ -24,9 +24,9 @@ def certificate_schema() -> str:
         "type": "boolean",
         "description": "Nothing was outside its tolerance; see policy. It follows from the rows.",
     }
-    schema["required"] = sorted({*(each.name for each in dataclasses.fields(Certificate)), "passed"})
+    schema["required"] = sorted({*(each.name for each in dataclasses.fields(Certificate)), "passed"} - {"machines"})
     schema["additionalProperties"] = False
-    for name in ("Row", "Uncertainty", "MachineFacts"):
+    for name in ("Row", "Uncertainty", "MachineFacts", "Emulating"):
         schema["$defs"][name]["additionalProperties"] = False
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 from labs.errors import UserError
 
 if TYPE_CHECKING:
-    import subprocess
     import threading
     from pathlib import Path
+    from typing import IO
 
+    from labs.capture.words import Counts, Wanted
     from labs.plan import Plan
     from labs.runtime.program import Program
     from labs.runtime.virtual import Run
@@ -78,18 +79,32 @@ class Entering(Protocol):
         ...
 
 
+class Capture(Protocol):
+    """Packets that are being captured; whoever has it closes it."""
+
+    @property
+    def stream(self) -> IO[bytes]:
+        """The pcapng that it writes, of one that is `piped`."""
+        ...
+
+    def end(self) -> None:
+        """Asks it to end; what it has by then is whole. It does not wait, and may be called by a signal's handler."""
+        ...
+
+    def wait(self) -> Counts:
+        """Until it ended. Raises LabError with what was wrong."""
+        ...
+
+    def close(self) -> None:
+        """Ends it by force, if it still goes on."""
+        ...
+
+
 class Capturing(Protocol):
     """Labs whose packets can be captured while they are up."""
 
-    def capture(
-        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
-    ) -> subprocess.Popen[bytes]:
-        """Starts `ewan-node capture` with these options, with sockets in these nodes; it ends at SIGINT.
-
-        Its last line on standard error is JSON: `seen`, `kept`, `dropped` (packets) and `end` (signal, full, packets,
-        time, reader); or, with exit status 2, one line that says what is wrong. `out`: its standard output, None is
-        ours. Raises LabError.
-        """
+    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
+        """Begins to capture. `piped`: what goes to standard output is read from `Capture.stream`. Raises LabError."""
         ...
 
 
@@ -166,8 +181,36 @@ class Versioned(Protocol):
         ...
 
 
+class Elsewhere(NamedTuple):
+    """A machine of a lab that stretches over several. `spinners`: those there, by their numbers in the plan;
+    `host_cpus`: where nodes run; `files`: what it tells of itself now, by the names of labs/cluster/looking.py.
+    """
+
+    spinners: tuple[int, ...]
+    host_cpus: tuple[int, ...]
+    files: Mapping[str, str]
+
+
+class Spread(Protocol):
+    """Labs that may be on other machines."""
+
+    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
+        """The machines of a lab that stretches over several; none of one that is on this machine. Raises LabError."""
+        ...
+
+
 class Live(
-    Keeping, Entering, Capturing, Controllable, Measuring, Converging, Breakable, Inhabited, Versioned, Protocol
+    Keeping,
+    Entering,
+    Capturing,
+    Controllable,
+    Measuring,
+    Converging,
+    Breakable,
+    Inhabited,
+    Versioned,
+    Spread,
+    Protocol,
 ):
     """A runtime of the live clock."""
 

@@ -10,26 +10,27 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import orjson
-
 from labs import plan as plans
-from labs.cluster import making, shares, tunnels
+from labs.cluster import looking, making, needs, shares, tunnels
 from labs.cluster.facts import Facts
 from labs.cluster.file import Cluster, Machine
-from labs.cluster.formats import RECORD
 from labs.cluster.placement import place
 from labs.cluster.probing import JointProbes
+from labs.cluster.programs import Where
 from labs.cluster.records import Record
 from labs.cluster.routes import Routes
-from labs.cluster.talking import ASK_S, SHARES, Relays
+from labs.cluster.running import Runs
+from labs.cluster.samples import Samples, asking
+from labs.cluster.talking import SHARES, Relays
 from labs.compile.facts import HostFacts
 from labs.plan import Plan
 from labs.render.files import hosts as hosts_file
-from labs.runtime import machines, own
-from labs.runtime.base import LabError
+from labs.runtime import own
+from labs.runtime.base import Capture, Elsewhere, LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES
@@ -39,9 +40,8 @@ from labs.runtime.state import DEFAULT_ROOT
 from labs.stages import Change
 
 if TYPE_CHECKING:
-    import subprocess
-
-    from labs.cluster.ssh import Fleet, Remote
+    from labs.capture.words import Wanted
+    from labs.cluster.ssh import Fleet
 
 Show = Callable[[str], None]
 
@@ -89,16 +89,27 @@ class ClusterRuntime(NetnsRuntime):
             datapath="system" if all(each.vswitch for each in found.values()) else "netdev",
         )
 
+    def where(self, plan: Plan) -> Where:
+        """Where the nodes of a lab would be that is not made yet."""
+        found, cluster = self._ask_facts(), self._known()
+        placed = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
+        cpus = {name: each.cpus for name, each in found.items() if placed.nodes_on(name)}
+        return Where(plan, placed.machine_of, shares.stretched(plan, placed), cpus)
+
+    def lacking(self, wanted: needs.Needs, searched: str) -> dict[str, needs.Lacks]:
+        """What the machines have not got of what runs need there."""
+        cluster = self._known()
+        return needs.lacking(self._fleet(cluster.machines, cluster.ssh_config), wanted, searched)
+
     def prepare(self, plan: Plan) -> Prepared:
         """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
         cluster, binary = self._known(), node_binary(self._wanted)
-        _check_possible(plan)
+        needs.check_possible(plan)
         found = self._ask_facts()
         where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
         used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
-        self._show("sending the node binary")
-        sent = making.send(fleet, used, binary)
+        sent = making.send(fleet, used, binary, self._show)
         crossing = shares.stretched(plan, where)
         measured = making.measure(fleet, sent, found, plan, crossing, self._show)
         warnings = tunnels.check(plan, crossing, measured)
@@ -114,7 +125,6 @@ class ClusterRuntime(NetnsRuntime):
             tunnels=tuple(measured),
             addresses={name: found[name].address for name in used},
             host_cpus={name: share.host_cpus for name, share in split.of.items()},
-            kernels={name: found[name].kernel for name in used},
         )
         return Prepared(fleet, split, record, tuple(warnings))
 
@@ -129,7 +139,10 @@ class ClusterRuntime(NetnsRuntime):
             try:
                 hosts = hosts_file(split.whole)
                 warnings += making.make(fleet, sent, split, hosts, self._scheduling, check, self._show)
-                self._document(plan.lab, "applied.json", {"warnings": dict.fromkeys(warnings, 1)})
+                self._show("running the nodes' commands")
+                enter = making.attempt(fleet, record, plan.lab, own.LONGEST_S, check)
+                own.run_by(split.whole, self._state.directory(plan.lab), enter)
+                self._state.write(plan.lab, "applied.json", {"warnings": dict.fromkeys(warnings, 1)})
                 return warnings
             except BaseException as error:
                 left = self._take_down(fleet, plan.lab, record)
@@ -191,11 +204,20 @@ class ClusterRuntime(NetnsRuntime):
         if request["command"] == "set":
             self._check_change(name, record, request)
         machine, local = record.machine_of_spinner(number)
-        relays = self._relays.get(name)
-        if relays is None:
-            fleet = self._fleet(record.machines, record.config)
-            relays = self._relays[name] = Relays(fleet, name, record.binary)
-        return relays.ask(machine, local, request)
+        return self._relays_of(name, record).ask(machine, local, request)
+
+    def samples(self, name: str) -> AbstractContextManager[Samples]:
+        """What the links do, asked of their machines for a page of metrics; a machine may be out of reach."""
+        record, plan = self.record(name), self.load(name).plan
+        relays = self._relays_of(name, record, missing=True)
+        machine_of = {link.name: record.machine_of[link.node] for link in plan.links}
+        return asking(plan, machine_of, lambda machine: relays.samples(machine, record.first_spinner.get(machine, 0)))
+
+    def _relays_of(self, name: str, record: Record, *, missing: bool = False) -> Relays:
+        if name not in self._relays:
+            fleet = self._fleet(record.machines, record.config, missing=missing)
+            self._relays[name] = Relays(fleet, name, record.binary)
+        return self._relays[name]
 
     def probe(self, name: str, probes: Sequence[Mapping[str, Any]], tell: Callable[[str], None]) -> dict[str, Any]:
         """A process on each machine has the ends that are there; their clocks are compared before and after."""
@@ -214,7 +236,7 @@ class ClusterRuntime(NetnsRuntime):
         """Each machine's node binary enters the namespaces of its share."""
         record = self.record(name)
         fleet = self._fleet(record.machines, record.config)
-        return making.inspect(fleet, record, name, what)
+        return looking.inspect(fleet, record, name, what)
 
     def _check_change(self, name: str, record: Record, request: Mapping[str, Any]) -> None:
         other = ("command", "link", "direction", "in_ns")
@@ -236,7 +258,7 @@ class ClusterRuntime(NetnsRuntime):
         down = (self._state.document(name, "down.json") or {}).get("links", [])
         down = [each for each in down if each != link] + ([] if up else [link])
         return self._routes_of(plan).set_carrier(
-            found, up, longest_s, lambda: self._document(name, "down.json", {"links": down})
+            found, up, longest_s, lambda: self._state.write(name, "down.json", {"links": down})
         )
 
     def _routes_of(self, plan: Plan) -> Routes:
@@ -244,32 +266,38 @@ class ClusterRuntime(NetnsRuntime):
         return Routes(self._fleet(record.machines, record.config), record, plan, file, node_binary(self._wanted))
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
-        """Not yet over several machines."""
-        raise LabError(
-            f"lab {name} stretches over several machines: run its programs by hand: ewan exec NODE -- COMMAND"
-        )
+        """Each machine runs its part, in step with the others; when one dies, the others end."""
+        Runs(self._routes_of(self.load(name).plan)).run(program, directory)
 
-    def capture(
-        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
-    ) -> subprocess.Popen[bytes]:
-        """Not from here: the packets are on another machine."""
+    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
+        """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
+        from labs.cluster.capturing import JointCapture
+
         record = self.record(name)
-        where = record.machine_of.get(nodes[0], "its machine") if nodes else "its machine"
-        raise LabError(
-            f"lab {name} stretches over several machines: capture on {where} itself: "
-            f"ewan exec {nodes[0] if nodes else 'NODE'} -- tcpdump -w FILE"
+        fleet = self._fleet(record.machines, record.config)
+        return JointCapture(
+            name,
+            wanted,
+            piped,
+            start=lambda machine, words: fleet[machine].start([record.binary[machine], *words]),
+            machine_of=record.machine_of,
+            cpus=record.host_cpus,
+            compare=lambda machines: making.offsets(fleet, record, machines),
         )
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
         """None: hosts that are machines of their own are refused."""
         return {}
 
+    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
+        """All of its machines."""
+        record, plan = self.record(name), self.load(name).plan
+        return looking.elsewhere(self._fleet(record.machines, record.config), record, plan)
+
     def versions(self, name: str) -> dict[str, str]:
-        """The runtime, each machine's kernel, and what tunnels between machines are."""
-        record = self.record(name)
-        kernels = {f"kernel of {machine}": kernel for machine, kernel in record.kernels.items()}
-        told = {f"tunnel {each.first} – {each.second}": tunnels.words(each) for each in record.tunnels}
-        return {"runtime": "cluster", **kernels, **told}
+        """The runtime, and what tunnels between machines are."""
+        told = {f"tunnel {each.first} – {each.second}": tunnels.words(each) for each in self.record(name).tunnels}
+        return {"runtime": "cluster", **told}
 
     def status(self, name: str) -> dict[str, Any]:
         """Also `machines`: of each its SSH target, its nodes, and what is wrong with it."""
@@ -277,13 +305,7 @@ class ClusterRuntime(NetnsRuntime):
         record = self._record(name)
         if record is None:
             return status
-        told = []
-        fleet = self._fleet(record.machines, record.config, missing=True)
-        for machine in record.machines:
-            absent = fleet.absent.get(machine.name)
-            error = str(absent) if absent is not None else "the connection was lost" if fleet[machine.name].dead else ""
-            nodes = [node for node, where in record.machine_of.items() if where == machine.name]
-            told.append({"machine": machine.name, "ssh": machine.ssh, "nodes": nodes, "error": error or None})
+        told = looking.machines(self._fleet(record.machines, record.config, missing=True), record)
         status["machines"] = told
         dead = [f"machine {each['machine']}: {each['error']}" for each in told if each["error"]]
         if dead:
@@ -291,27 +313,8 @@ class ClusterRuntime(NetnsRuntime):
         return status
 
     def _nodes(self, plan: Plan) -> list[dict[str, Any]]:
-        """Which namespaces are there is asked of each machine; processes in them are not told."""
         record = self.record(plan.lab)
-        fleet = self._fleet(record.machines, record.config, missing=True)
-
-        def ask(remote: Remote) -> frozenset[str]:
-            told = remote.run(["ls", "/run/netns"], longest_s=ASK_S)
-            return frozenset(told.stdout.decode(errors="replace").split())
-
-        results = fleet.each(ask, [machine.name for machine in record.machines])
-        there = {name: frozenset() if isinstance(told, LabError) else told for name, told in results.items()}
-        return [
-            {
-                "name": node.name,
-                "kind": node.kind,
-                "machine": record.machine_of[node.name],
-                "addresses": [address for interface in node.interfaces for address in interface.addresses],
-                "up": f"ewan-{plan.lab}-{node.name}" in there[record.machine_of[node.name]],
-                "pids": [],
-            }
-            for node in plan.nodes
-        ]
+        return looking.nodes(self._fleet(record.machines, record.config, missing=True), record, plan)
 
     def _processes(self, plan: Plan, identity: str) -> dict[int, int]:
         return {}
@@ -343,8 +346,8 @@ class ClusterRuntime(NetnsRuntime):
         return fleet
 
     def _record(self, name: str) -> Record | None:
-        document = self._state.document(name, RECORD) or self._state.document(name, "manifest.json")
-        return None if document is None else Record.from_data(document)
+        manifest = self._state.manifest(name)
+        return None if manifest is None else Record.from_manifest(manifest)
 
     def record(self, name: str) -> Record:
         """What is known of a lab's machines; LabError where there is no such lab."""
@@ -360,33 +363,8 @@ class ClusterRuntime(NetnsRuntime):
             directory.mkdir(parents=True)
         except OSError as error:
             raise LabError(f"{directory}: {error.strerror}") from None
-        self._document(lab, "manifest.json", record.manifest(lab))
-        self._document(lab, RECORD, record.to_data())
+        self._state.write(lab, "manifest.json", record.manifest(lab))
         (directory / "plan.json").write_bytes(plans.to_json(plan))
-
-    def _document(self, lab: str, name: str, data: Mapping[str, Any]) -> None:
-        path = self._state.directory(lab) / name
-        unfinished = path.with_name(f".{name}.new")
-        try:
-            unfinished.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
-            unfinished.replace(path)
-        except OSError as error:
-            raise LabError(f"{path}: {error.strerror}") from None
-
-
-def _check_possible(plan: Plan) -> None:
-    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
-    for found, what in (
-        (plan.hardware, "a link that is a device"),
-        (plan.cards, "a network card of one machine"),
-        (machines.of(plan), "a host that is a machine of its own"),
-    ):
-        if found:
-            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
-    if own.needs_containers(plan):
-        raise LabError(
-            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
-        )
 
 
 def _left(lab: str, left: Mapping[str, LabError]) -> str:

@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import psutil
@@ -28,7 +28,7 @@ from labs.render import containerlab as rendered
 from labs.render import dashboards, files
 from labs.runtime import adoption, clab, containers, machines, own, spinners
 from labs.runtime import container_engine as engines
-from labs.runtime.base import LabError
+from labs.runtime.base import Capture, LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.container_engine import Container, ContainerEngine, NoAnswerError
 from labs.runtime.containers import engine_of, name_of
@@ -38,6 +38,9 @@ from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT
 from labs.runtime.words import last_words
+
+if TYPE_CHECKING:
+    from labs.capture.words import Wanted
 
 MARK = "EWAN_EXEC"
 """Of the environment of what `exec` runs: a word of its own, by which the process in the container is found."""
@@ -224,13 +227,11 @@ class ContainerlabRuntime(NetnsRuntime):
                         _signal(mark, signal.SIGINT)
                     passed = True
 
-    def capture(
-        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
-    ) -> subprocess.Popen[bytes]:
+    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
         """As for a lab of namespaces; LabError where one of the containers has ended."""
         manifest, _ = self.load(name)
-        _check_running(manifest, nodes)
-        return super().capture(name, nodes, options, out)
+        _check_running(manifest, list(dict.fromkeys(tap.node for tap in wanted.taps)))
+        return super().capture(name, wanted, piped)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """As for a lab of namespaces; LabError where a container has ended, and for sockets in several of them."""

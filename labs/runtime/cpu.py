@@ -12,9 +12,11 @@ namespace of Unix sockets: the kernel frees it however the run ends, and nothing
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Set
 
 import psutil
 
@@ -30,7 +32,7 @@ class Held:
 
     def __init__(self) -> None:
         self._holder: socket.socket | None = None
-        self.cpus = self._take(free())
+        self.cpus = self._take(_free(_looked(spinning, int(time.monotonic()))))
 
     def moved(self) -> set[int] | None:
         """The CPUs to go to, held from then on: where links have begun to spin on this run's, and where one has become
@@ -75,8 +77,19 @@ def reserved() -> Iterator[Held]:
 
 def free() -> set[int]:
     """The CPUs of this process on which no link spins; all of them where links spin on each."""
+    return _free(spinning())
+
+
+def _free(taken: Set[int]) -> set[int]:
     own = os.sched_getaffinity(0)
-    return own - spinning() or own
+    return own - taken or own
+
+
+@functools.lru_cache(maxsize=1)
+def _looked(look: Callable[[], set[int]], second: int) -> frozenset[int]:
+    """Short runs begin many times a second, and a look at all processes takes milliseconds: there is one a second. A
+    link that has begun to spin since is found by `Held.moved`."""
+    return frozenset(look())
 
 
 def spinning() -> set[int]:

@@ -6,7 +6,6 @@ In: the choice for new labs: a runtime's name, or auto, which takes containers w
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from labs.cluster import formats
 from labs.plan import Plan
 from labs.runtime import containers, own
-from labs.runtime.base import LabError, Live, LiveChoice, LiveName, Loaded
+from labs.runtime.base import Capture, Elsewhere, LabError, Live, LiveChoice, LiveName, Loaded
 from labs.runtime.containerlab import ContainerlabRuntime, Show
 from labs.runtime.netns import NetnsRuntime
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT, State
 
 if TYPE_CHECKING:
+    from labs.capture.words import Wanted
     from labs.runtime.cluster import ClusterRuntime
 
 Maker = Literal[LiveName, "cluster"]
@@ -84,11 +84,9 @@ class LiveRuntime:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).exec(name, node, argv)
 
-    def capture(
-        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
-    ) -> subprocess.Popen[bytes]:
+    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
         """See `Live`; the runtime that made the lab does it."""
-        return self._of(name).capture(name, nodes, options, out)
+        return self._of(name).capture(name, wanted, piped)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """See `Live`; the runtime that made the lab does it."""
@@ -121,6 +119,10 @@ class LiveRuntime:
     def versions(self, name: str) -> dict[str, str]:
         """See `Live`; the runtime that made the lab does it."""
         return self._of(name).versions(name)
+
+    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
+        """See `Live`; the runtime that made the lab does it."""
+        return self._of(name).elsewhere(name)
 
     def runtime_of(self, name: str) -> Maker:
         """What made a lab, whole or in part."""

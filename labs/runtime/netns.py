@@ -12,20 +12,24 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from labs import plan as plans
 from labs.plan import Plan
 from labs.runtime import devices, machines, own, readouts, services, spinners
-from labs.runtime.base import LabError, Loaded
+from labs.runtime.base import Capture, Elsewhere, LabError, Loaded
 from labs.runtime.binary import node_binary
+from labs.runtime.capturing import LocalCapture
 from labs.runtime.interrupt import deferred
 from labs.runtime.namespaces import NAMESPACES, identity_of, processes_in
 from labs.runtime.probes import send
 from labs.runtime.program import Program
 from labs.runtime.state import DEFAULT_ROOT, State
+
+if TYPE_CHECKING:
+    from labs.capture.words import Wanted
 
 BATCH_POLL_S = 0.1
 DEVICE = -1
@@ -144,17 +148,13 @@ class NetnsRuntime:
             status = process.wait()
         return 128 - status if status < 0 else status
 
-    def capture(
-        self, name: str, nodes: Sequence[str], options: Sequence[str], out: int | None = None
-    ) -> subprocess.Popen[bytes]:
+    def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
         """The node binary opens its sockets in the namespaces, from outside; it ends when we do."""
         self._need_root("capturing packets")
         cpus = ",".join(map(str, self.load(name).plan.host_cpus))
         binary = str(node_binary(self._wanted))
-        command = [binary, "launch", "--", binary, "capture", "--tell", *(["--cpus", cpus] if cpus else []), *options]
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, start_new_session=True
-        )
+        command = [binary, "launch", "--", binary, "capture", "--tell", *(["--cpus", cpus] if cpus else [])]
+        return LocalCapture([*command, *wanted.words(name)], piped)
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """Runs a program in a lab that is up; its results are in the directory, also when Ctrl-C ended it early."""
@@ -254,6 +254,10 @@ class NetnsRuntime:
     def versions(self, name: str) -> dict[str, str]:
         """The runtime's name alone: the lab is made of this machine's kernel."""
         return {"runtime": "netns"}
+
+    def elsewhere(self, name: str) -> Mapping[str, Elsewhere]:
+        """None: all of it is here."""
+        return {}
 
     def _kernel_link(self, name: str, link: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """What a link without a spinner answers; see `CHANGES` in labs/node/src/links.rs."""

@@ -33,6 +33,8 @@ OF_CONTAINERS = ("image", "entrypoint", "cmd", "binds", "ports")
 
 Command = Callable[[str, Sequence[str]], list[str]]
 """A node and words; the command line that runs them in it."""
+Attempt = Callable[[str, Sequence[str], Path], str]
+"""Runs words in a node, with what they write in this log; why they failed, "" where they did not."""
 
 
 def of(plan: Plan) -> Iterator[tuple[str, Own]]:
@@ -78,10 +80,15 @@ def run(
     """Runs the nodes' commands, one after the other; `check` is called meanwhile, and raises when it is to stop.
 
     environment: of the command line itself; None: ours."""
+    run_by(plan, directory, lambda node, argv, log: _failed(command(node, argv), log, check, environment))
+
+
+def run_by(plan: Plan, directory: Path, attempt: Attempt) -> None:
+    """The same, with whatever runs a command."""
     if not any(own.exec for _, own in of(plan)):
         return
     with _told(directory / RUNNING) as tell:
-        _run(plan, directory, command, check, environment, tell)
+        _run(plan, directory, attempt, tell)
 
 
 def unfinished(name: str, directory: Path) -> str:
@@ -117,20 +124,13 @@ def _told(path: Path) -> Iterator[Callable[[str], None]]:
         os.close(descriptor)
 
 
-def _run(
-    plan: Plan,
-    directory: Path,
-    command: Command,
-    check: Callable[[], None],
-    environment: Mapping[str, str] | None,
-    tell: Callable[[str], None],
-) -> None:
+def _run(plan: Plan, directory: Path, attempt: Attempt, tell: Callable[[str], None]) -> None:
     for node, own in of(plan):
         for number, argv in enumerate(own.exec, 1):
             tell(f"{node}: exec {' '.join(shlex.join(argv).split())[:MOST_SHOWN]}")
             log = directory / "nodes" / node / f"exec-{number}.log"
             log.parent.mkdir(parents=True, exist_ok=True)
-            if why := _failed(command(node, argv), log, check, environment):
+            if why := attempt(node, argv, log):
                 raise LabError(f"lab {plan.lab}: {node}: exec {shlex.join(argv)}: {why}")
 
 

@@ -23,6 +23,7 @@ class Command:
     """A program and its arguments in a node, `at_ns` after T0; a service is ended when all others have ended.
 
     `step`: the number of the step that it is of. `after`: steps that must have ended; `at_ns` counts from then.
+    `number`: in the whole program, from 0, where this is a machine's part of it; None: its place.
     """
 
     SPARSE: ClassVar[bool] = True
@@ -32,11 +33,13 @@ class Command:
     service: bool = False
     step: int | None = None
     after: tuple[int, ...] = ()
+    number: int | None = None
 
     def to_data(self) -> dict[str, Any]:
         """As the program says it; what is absent is left out."""
         data: dict[str, Any] = {"node": self.node, "argv": self.argv, "at_ns": self.at_ns, "service": self.service}
         data |= {} if self.step is None else {"step": self.step}
+        data |= {} if self.number is None else {"number": self.number}
         return data | ({"after": self.after} if self.after else {})
 
 
@@ -81,8 +84,8 @@ class Program:
 
     `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
     from T0 on, and at the end; 0: never. `disturbances`: how what disturbs them is watched; the virtual clock watches
-    nothing. All ends when traffic and commands (services apart) have ended: an event whose time comes later is not
-    made.
+    nothing. `elsewhere`: steps whose ends other machines tell, where this is a machine's part. All ends when traffic
+    and commands (services apart) have ended: an event whose time comes later is not made.
     """
 
     probe: Mapping[str, Any] | None = None
@@ -94,6 +97,7 @@ class Program:
     events: tuple[Event, ...] = ()
     watch_ns: int = 0
     disturbances: DisturbanceWatch | None = None
+    elsewhere: tuple[int, ...] = ()
 
     def to_json(self) -> bytes:
         """The program as `labs/node/src/batch` reads it; what is absent there is left out."""
@@ -113,4 +117,6 @@ class Program:
             document["watch_ns"] = self.watch_ns
         if self.disturbances is not None:
             document["disturbances"] = self.disturbances
+        if self.elsewhere:
+            document["elsewhere"] = self.elsewhere
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,16 @@ class State:
         except (OSError, orjson.JSONDecodeError) as error:
             raise LabError(f"{path}: {error}") from None
         return content
+
+    def write(self, name: str, file: str, data: Mapping[str, Any]) -> None:
+        """A JSON file of a lab, whole or as it was before."""
+        path = self.directory(name) / file
+        unfinished = path.with_name(f".{path.name}.new")
+        try:
+            unfinished.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+            unfinished.replace(path)
+        except OSError as error:
+            raise LabError(f"{path}: {error.strerror}") from None
 
     @contextmanager
     def locked(self) -> Iterator[int]:

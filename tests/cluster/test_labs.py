@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dpkt
 import pytest
+from pcapng import FileScanner, blocks
 
 from calibration import LiveLab, verify_lab
 from labs import spec
+from labs.capture import bpf, points
+from labs.capture.words import Bounds, Wanted
 from labs.cluster.reading import load
+from labs.cluster.shares import PORT
 from labs.compile import compile
 from labs.plan import Plan
+from labs.record import host_facts
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.cluster import ClusterRuntime
@@ -61,15 +69,33 @@ def up(runtime: ClusterRuntime, plan: Plan) -> Iterator[list[str]]:
 
 
 def there(rig: Rig, name: str) -> str:
-    """What a machine has of labs: namespaces, shares, tunnels, processes."""
+    """What a machine has of labs: namespaces, shares, tunnels, processes; and which ports listen."""
     look = (
-        "ls /run/netns /run/ewan-shares 2>/dev/null; ip -d link | grep vxlan; ps -e -o args | grep '[e]wan-node'; true"
+        "ls /run/netns /run/ewan-shares 2>/dev/null; ip -d link | grep vxlan; ps -e -o args | grep '[e]wan-node'; "
+        "ss -Hltuwn | awk '{print \"listens\", $1, $5}'"
     )
-    command = ["nsenter", "-t", str(rig.namespace(name)), "--net", "--", "sh", "-c"]
-    # Within the machine's own mounts and processes: those of the first process that its namespaces' maker started.
-    (child,) = Path(f"/proc/{rig.namespace(name)}/task/{rig.namespace(name)}/children").read_text().split()
-    command = ["nsenter", "-t", child, "--net", "--mount", "--pid", "--", "sh", "-c", look]
+    command = ["nsenter", "-t", str(rig.first(name)), "--net", "--mount", "--pid", "--", "sh", "-c", look]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def listening(rig: Rig, name: str) -> set[tuple[str, str]]:
+    """Protocols and ports to which a machine listens."""
+    lines = [line.split() for line in there(rig, name).splitlines() if line.startswith("listens ")]
+    return {(protocol, where.rpartition(":")[2]) for _, protocol, where in lines}
+
+
+def packets(file: Path) -> list[tuple[str, int, int]]:
+    """Of a pcapng: interface, time in ns, sequence number of the echo request."""
+    names, found = [], []
+    with file.open("rb") as stream:
+        for block in FileScanner(stream):
+            if isinstance(block, blocks.InterfaceDescription):
+                names.append(block.options["if_name"])
+            elif isinstance(block, blocks.EnhancedPacket):
+                echo = dpkt.ethernet.Ethernet(block.packet_data).data.data.data
+                time_ns = (block.timestamp_high << 32) + block.timestamp_low
+                found.append((names[block.interface_id], time_ns, int(echo.seq)))
+    return found
 
 
 def ping(
@@ -84,7 +110,7 @@ def ping(
 
 
 def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
-    rig: Rig, runtime: ClusterRuntime, capfd: pytest.CaptureFixture[str]
+    rig: Rig, runtime: ClusterRuntime, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     before = {name: there(rig, name) for name in rig.names}
     plan = plan_for(runtime, "star", arms="30", rtt="20ms", rate="100Mbit/s", name="wide")
@@ -106,11 +132,37 @@ def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
         for name in rig.names:
             said = there(rig, name)
             assert said.count("ewan-wide-") == len(on[name]) and "vxlan" not in said, "nothing is in the host's own"
+        for name in rig.names:
+            assert listening(rig, name) == {("tcp", "22"), ("udp", str(PORT))}
+        source, sink = hosts["one"][0], hosts["three"][-1]
+        taps = [*points.taps(plan, source), *points.taps(plan, sink)]
+        wanted = Wanted(tuple(taps), Bounds(), bpf.compiled("icmp[icmptype] == icmp-echo"), str(tmp_path / "f.pcapng"))
+        with closing(runtime.capture("wide", wanted)) as capture:
+            runtime.exec("wide", source, ["ping", "-4", "-c", "5", "-i", "0.02", "-W", "2", sink])
+            capture.end()
+            counts = capture.wait()
+        caught = packets(tmp_path / "f.pcapng")
+        assert counts["end"] == "signal" and counts["kept"] == len(caught) >= 2
+        assert [time_ns for _, time_ns, _ in caught] == sorted(time_ns for _, time_ns, _ in caught)
+        left = {seq: time_ns for name, time_ns, seq in caught if name.startswith(source)}
+        late = [time_ns - left[seq] for name, time_ns, seq in caught if name.startswith(sink)]
+        assert late and all(9e6 < each < 60e6 for each in late), "10 ms, by the clock of one"
+        with runtime.samples("wide") as samples:
+            told = samples.now()
+        lines = [line for each in told["samples"] for line in each["ewan_up"].splitlines()]
+        assert not told["silent"] and len(lines) == 30
+        assert 'ewan_up{machine="one",lab="wide",link="arm1",backend="user"} 1' in lines
+        spinners = "".join(each["ewan_spinner_shared"] for each in told["samples"])
+        assert {*re.findall(r'spinner="(\d+)"', spinners)} == {"0", "1", "2"}, "as the whole lab numbers them"
         assert runtime.exec("wide", "host1", ["sh", "-c", "exit 7"]) == 7
         assert runtime.exec("wide", "host30", ["getent", "hosts", "host1"]) == 0, "all names are known everywhere"
         with pytest.raises(LabError, match="lab wide exists already"):
             runtime.up(plan)
     capfd.readouterr()
+    # The kernel ends namespaces, and tunnels with them, when it comes to it.
+    end = time.monotonic() + 10
+    while {name: there(rig, name) for name in rig.names} != before and time.monotonic() < end:
+        time.sleep(0.1)
     assert {name: there(rig, name) for name in rig.names} == before
 
 
@@ -168,6 +220,12 @@ def test_a_lab_over_machines_is_verified_and_one_way_delays_carry_the_clocks(rig
     assert rows["left1 to right1", "", "path MTU"].measured == 1500
     assert rows["left1 to right1", "", "TCP goodput"].measured is not None
     assert certificate.host.versions["runtime"] == "cluster" and "tunnel one – two" in certificate.host.versions
+    assert certificate.machines.keys() == {"one", "two"}
+    for each in certificate.machines.values():
+        assert each.facts == replace(host_facts({}), versions={}), "they are this machine"
+        assert each.load["cpus"] == each.facts.cpus and set(each.host_cpus) <= set(range(each.facts.cpus))
+    assert [each.link_cpus for each in certificate.machines.values()].count(()) == 1, "one of them has the link"
+    assert certificate.machine.keys() == {"disturbed"}, "nothing of where the user types"
 
 
 def test_ospf_finds_its_way_over_machines_and_around_a_stretched_link_that_is_down(
@@ -217,8 +275,18 @@ def test_packets_that_a_tunnel_loses_are_said(rig: Rig, runtime: ClusterRuntime)
 def test_a_machine_that_dies_is_named_and_its_share_removed_when_it_is_back(
     rig: Rig, runtime: ClusterRuntime, tmp_path: Path
 ) -> None:
-    plan = plan_for(runtime, "star", arms="6", rtt="20ms", rate="100Mbit/s", name="mortal")
+    text = (
+        "{name: mortal, topology: {star: {arms: 6}}, rtt: 20ms, nodes: {host3: {env: {COLOUR: red}, exec:"
+        " ['sh -c \"sleep 600 & echo $COLOUR; cat /proc/net/dev\"', LAST]}}}"
+    )
+    file = Path("mortal.lab.yaml")
+    with pytest.raises(LabError, match="lab mortal: host3: exec false: ended with status 1"):
+        runtime.up(compile(spec.parse(text.replace("LAST", "'false'"), file), runtime.host_facts()))
+    assert runtime.names() == [] and not any("mortal" in there(rig, name) for name in rig.names)
+    plan = compile(spec.parse(text.replace("LAST", "'true'"), file), runtime.host_facts())
     runtime.up(plan)
+    said = (tmp_path / "state/mortal/nodes/host3/exec-1.log").read_text()
+    assert said.startswith("red\n") and "eth0" in said, "of the node itself, with its variables"
     rig.kill("three")
     # As another command would find it.
     other = ClusterRuntime(state=tmp_path / "state", connect_s=2.0)

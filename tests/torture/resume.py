@@ -22,6 +22,7 @@ import orjson
 
 from generator.engine import archive
 from labs.record.experiment import STAGES
+from tests.experiments import in_results, only
 
 TIER = "virtual"
 QUICK = 7
@@ -71,7 +72,7 @@ def trial(seed: int, place: Path) -> None:
         arguments = ["--resume", str(directory)] if begun else [str(scenario), "--runtime", "virtual"]
         told.append(f"{stage} {share:.2f}")
         kill_in(place, arguments, stage, share * known.seconds[stage])
-        directory = max((place / "results").glob("*"), default=None)
+        directory = max(in_results(place), default=None) if (place / "results").is_dir() else None
     begun = directory is not None and (directory / "experiment.json").exists()
     try:
         if directory is not None:
@@ -107,7 +108,7 @@ def reference() -> Reference:
         assert process.wait() == 0
         ends = [*at.values(), time.monotonic()]
         seconds = {stage: end - start for stage, start, end in zip(at, ends, ends[1:], strict=False)}
-        (directory,) = (place / "results").iterdir()
+        directory = only(place)
         return Reference(contents(directory), {BEFORE: min(at.values()) - begun, **seconds})
 
 

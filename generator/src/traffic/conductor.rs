@@ -150,7 +150,7 @@ impl Conductor {
         for &(index, begin_ns) in &begun {
             self.waiting.remove(&index);
             let request = self.requests[index].clone().begun(begin_ns.max(0) as u64);
-            self.flows[index] = request.make(index as u32, self.seed);
+            self.flows[index] = request.make(request.number(index), self.seed);
             self.stops.extend(request.stop_ns.map(|stop_ns| (stop_ns, index)));
             self.requests[index] = request;
         }

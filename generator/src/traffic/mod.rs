@@ -22,6 +22,7 @@ mod bulk;
 mod bytes;
 mod command;
 mod conductor;
+mod half;
 mod law;
 mod messages;
 mod records;
@@ -34,6 +35,7 @@ mod watch;
 
 pub use bytes::{take, Filling};
 pub use command::run;
+use half::{Half, Side};
 pub use records::{Exchange, Record, UdpRecord};
 use request::FlowRequest;
 pub use request::Request;
@@ -158,6 +160,13 @@ impl Received {
         }
     }
 
+    /// From the receiver's end alone, whose segments are as large as the last full one.
+    pub fn alone(receiver: &Info) -> Self {
+        let delivered_bytes = receiver.received_bytes();
+        let arrived = u64::from(receiver.data_segments_in()) * u64::from(receiver.received_segment_bytes());
+        Self { delivered_bytes, arrived_bytes: Some(arrived.max(delivered_bytes)) }
+    }
+
     /// From both ends of a connection. The receiver counts segments; what one carries is the mean of those that the
     /// sender sent, which in bulk are all full.
     pub fn of(receiver: &Info, sender: Option<&Info>) -> Self {
@@ -174,16 +183,23 @@ impl Received {
 /// What every kind of flow is made of.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The flow's place in the request, from 0.
+    /// The flow's own in the run, from 0.
     pub number: u32,
     pub start_ns: u64,
     pub stop_ns: Option<u64>,
     pub socket: Options,
+    /// One end alone is here.
+    pub half: Option<Half>,
     /// This flow's own.
     pub seed: u64,
 }
 
 impl Common {
+    /// Whether an end is in this process.
+    pub fn here(&self, side: Side) -> bool {
+        half::here(self.half.as_ref(), side)
+    }
+
     /// What this flow draws from for one of its purposes, each with a number of its own.
     pub fn stream(&self, purpose: u64) -> law::Stream {
         law::stream(self.seed, purpose)
@@ -235,7 +251,7 @@ impl Running {
         Self { state: Mutex::new(state), changed: Condvar::new(), begin_ns }
     }
 
-    /// `flow`: its place in the request.
+    /// `flow`: its number.
     pub fn one_ended(&self, flow: u32) {
         let mut state = self.lock();
         state.flows -= 1;

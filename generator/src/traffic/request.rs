@@ -1,11 +1,13 @@
 //! What `ewan-node traffic` is asked to do: JSON, integers, the unit in the key; unknown keys are refused, and all of it
 //! is checked before the first packet.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rand_core::RngCore;
 use serde::Deserialize;
 
+use super::half::{Half, Side};
 use super::{arrivals, bulk, law, messages, requests, steps, udp, Common, Ends, Flow};
 use crate::clock::Clock;
 use crate::socket::{Endpoint, Options};
@@ -48,6 +50,12 @@ pub struct Request {
 #[serde(deny_unknown_fields)]
 pub struct FlowRequest {
     pub name: String,
+    /// In the whole run, where this process has a part of its flows; none: its place here.
+    #[serde(default)]
+    pub number: Option<u32>,
+    /// One end alone is here.
+    #[serde(default)]
+    pub half: Option<Half>,
     #[serde(default)]
     pub from: Option<Endpoint>,
     #[serde(default)]
@@ -94,6 +102,14 @@ impl Work {
         self.ranks().map_or(1, |ranks| ranks.len() as u64)
     }
 
+    /// Whether its two ends may be in two processes.
+    fn may_be_halved(&self) -> bool {
+        match self {
+            Self::Bulk(_) | Self::Udp(_) | Self::Arrivals(_) | Self::Requests(_) => true,
+            Self::Messages(_) => false,
+        }
+    }
+
     /// Whether its sockets have a congestion control.
     pub(super) fn is_tcp(&self) -> bool {
         match self {
@@ -122,19 +138,28 @@ impl Request {
         }
         interval("sample_ns", self.sample_ns)?;
         interval("series_ns", self.series_ns)?;
-        for flow in &self.flows {
+        let mut numbers = BTreeSet::new();
+        for (place, flow) in self.flows.iter().enumerate() {
             flow.check(self.longest_ns).map_err(|what| format!("flow {:?}: {what}", flow.name))?;
+            if !numbers.insert(flow.number(place)) {
+                return Err(format!("flow {:?}: another flow has number {}", flow.name, flow.number(place)));
+            }
         }
         steps::check(&self.flows, &self.elsewhere)
     }
 
     /// One that waits is made anew when its times are known.
     pub(super) fn make(&self) -> Vec<Arc<dyn Flow>> {
-        self.flows.iter().zip(0..).map(|(flow, number)| flow.make(number, self.seed)).collect()
+        self.flows.iter().enumerate().map(|(place, flow)| flow.make(flow.number(place), self.seed)).collect()
     }
 }
 
 impl FlowRequest {
+    /// `place`: in the request, from 0.
+    pub(super) fn number(&self, place: usize) -> u32 {
+        self.number.unwrap_or(place as u32)
+    }
+
     fn check(&self, longest_ns: u64) -> Result<(), String> {
         let among_ranks = self.work.ranks().is_some();
         match (&self.from, &self.to) {
@@ -146,6 +171,12 @@ impl FlowRequest {
             }
             _ if among_ranks => return Err("messages have ranks, not from and to".into()),
             _ => return Err("give from and to".into()),
+        }
+        if let Some(half) = &self.half {
+            half.check()?;
+            if !self.work.may_be_halved() {
+                return Err("a flow of this kind has both ends in one process".into());
+            }
         }
         if self.start_ns >= longest_ns {
             return Err(format!("it starts at or after longest_ns {longest_ns}"));
@@ -168,11 +199,14 @@ impl FlowRequest {
         }
     }
 
-    /// The ends of all its sockets.
+    /// The ends of all its sockets that are here.
     pub(super) fn ends(&self) -> Vec<&Endpoint> {
-        match self.work.ranks() {
-            Some(ranks) => ranks.iter().collect(),
-            None => self.from.iter().chain(&self.to).collect(),
+        let side = self.half.as_ref().map(|half| half.side);
+        match (self.work.ranks(), side) {
+            (Some(ranks), _) => ranks.iter().collect(),
+            (None, None) => self.from.iter().chain(&self.to).collect(),
+            (None, Some(Side::Source)) => self.from.iter().collect(),
+            (None, Some(Side::Sink)) => self.to.iter().collect(),
         }
     }
 
@@ -189,6 +223,7 @@ impl FlowRequest {
             start_ns: self.start_ns,
             stop_ns: self.stop_ns,
             socket: self.socket.clone(),
+            half: self.half.clone(),
             // Another flow added at the end of a request changes none before it.
             seed: law::stream(seed, number.into()).next_u64(),
         };

@@ -13,8 +13,8 @@ pub type StepEnd = (u32, i64);
 
 #[derive(Default)]
 pub struct Steps {
-    /// Of each flow.
-    of: Vec<Option<u32>>,
+    /// Of each flow, by its number.
+    of: BTreeMap<u32, Option<u32>>,
     /// How many flows of a step have not ended.
     left: BTreeMap<u32, usize>,
     ended: BTreeMap<u32, i64>,
@@ -22,15 +22,15 @@ pub struct Steps {
 
 impl Steps {
     pub fn new(flows: &[FlowRequest]) -> Self {
-        let of: Vec<_> = flows.iter().map(|flow| flow.step).collect();
+        let of: BTreeMap<_, _> = (0..).zip(flows).map(|(place, flow)| (flow.number(place), flow.step)).collect();
         let mut left = BTreeMap::new();
-        of.iter().flatten().for_each(|step| *left.entry(*step).or_insert(0) += 1);
+        of.values().flatten().for_each(|step| *left.entry(*step).or_insert(0) += 1);
         Self { of, left, ended: BTreeMap::new() }
     }
 
     /// The step that ends with this flow, if one does.
     pub fn flow_ended(&mut self, flow: u32, at_ns: i64) -> Option<StepEnd> {
-        let step = (*self.of.get(flow as usize)?)?;
+        let step = (*self.of.get(&flow)?)?;
         let left = self.left.get_mut(&step)?;
         *left -= 1;
         (*left == 0).then(|| self.step_ended(step, at_ns))
@@ -67,7 +67,7 @@ pub fn check(flows: &[FlowRequest], elsewhere: &[u32]) -> Result<(), String> {
             .into_iter()
             .partition(|&index| flows[index].after.is_empty() || left.all_ended(&flows[index].after).is_some());
         for index in now {
-            left.flow_ended(index as u32, 0);
+            left.flow_ended(flows[index].number(index), 0);
         }
         match later.first() {
             None => return Ok(()),

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::half::Side;
 use super::{take, Common, Ending, Ends, Received, Record, World};
 use crate::socket::forget_when_closed;
 use crate::tcp_info::Info;
@@ -31,11 +32,15 @@ pub(super) struct Transfer {
 
 #[derive(Default)]
 struct State {
+    /// The end that is here, where the other one is not.
+    half: Option<Side>,
     listener: Option<Arc<TcpListener>>,
     client: Option<Arc<TcpStream>>,
     server: Option<Arc<TcpStream>>,
     started_ns: Option<i64>,
     connected_ns: Option<i64>,
+    /// The source's, of a half.
+    port: Option<u16>,
     ways: Vec<Way>,
     ended: bool,
     /// Something was cut short: nothing more of this connection shall be on its way.
@@ -61,6 +66,17 @@ struct Way {
 const FIRST_BYTES: [u64; 2] = [1, 16 << 10];
 const FORWARD: usize = 0;
 const BACKWARD: usize = 1;
+/// Between two looks whether the other end, which is elsewhere, has all.
+const LOOK_NS: u64 = 5_000_000;
+
+/// The end that gets what goes this way.
+fn receiver(way: usize) -> Side {
+    if way == FORWARD {
+        Side::Sink
+    } else {
+        Side::Source
+    }
+}
 
 impl Transfer {
     pub fn new(
@@ -70,20 +86,33 @@ impl Transfer {
         done: impl Fn(&World) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let ways = vec![Way::default(); if load.bidirectional { 2 } else { 1 }];
-        let state = Mutex::new(State { ways, ..State::default() });
+        let half = common.half.as_ref().map(|half| half.side);
+        let state = Mutex::new(State { half, ways, ..State::default() });
         Arc::new(Self { common, ends, load, state, done: Box::new(done) })
     }
 
     /// Its sockets, and threads that wait for its start.
     pub fn launch(self: &Arc<Self>, world: &Arc<World>) -> Result<(), String> {
         let (ends, options) = (&self.ends, &self.common.socket);
-        let listener = Arc::new(world.namespaces.listen(&ends.to, options)?);
-        let to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
-        let client = world.namespaces.tcp(&ends.from, options)?;
-        self.lock().listener = Some(listener.clone());
-        let (receiving, sending) = (self.clone(), self.clone());
-        let (here, there) = (world.clone(), world.clone());
-        world.spawn("receiver", move || receiving.accept(&there, listener))?;
+        let mut to = SocketAddr::new(ends.to.address, self.common.half.as_ref().map_or(0, |half| half.port));
+        let mut listener = None;
+        if self.common.here(Side::Sink) {
+            let opened = Arc::new(world.namespaces.listen_at(&ends.to, to.port(), options)?);
+            to = opened.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+            listener = Some(opened);
+        }
+        let client = self.common.here(Side::Source).then(|| world.namespaces.tcp(&ends.from, options)).transpose()?;
+        self.lock().listener.clone_from(&listener);
+        if client.is_none() {
+            // Nobody here connects.
+            self.lock().started_ns = Some(self.load.start_ns as i64);
+        }
+        if let Some(listener) = listener {
+            let (receiving, there) = (self.clone(), world.clone());
+            world.spawn("receiver", move || receiving.accept(&there, listener))?;
+        }
+        let Some(client) = client else { return Ok(()) };
+        let (sending, here) = (self.clone(), world.clone());
         world.spawn("sender", move || sending.connect(&here, client, to))
     }
 
@@ -107,17 +136,23 @@ impl Transfer {
                 return;
             }
             state.connected_ns = Some(world.now_ns());
+            state.port = state.half.and_then(|_| Some(client.local_addr().ok()?.port()));
             state.client = Some(client.clone());
         }
         if self.load.bidirectional {
             self.also(world, &client, |transfer, world, client| transfer.receive(world, client, BACKWARD));
         }
-        self.send(world, &client);
+        self.send(world, &client, FORWARD);
     }
 
     fn accept(self: &Arc<Self>, world: &Arc<World>, listener: Arc<TcpListener>) {
-        let Ok((server, _)) = listener.accept() else { return };
+        let Ok((server, from)) = listener.accept() else { return };
         drop(listener);
+        self.take_over(world, server, from);
+    }
+
+    /// A connection that was accepted, until what comes on it has come.
+    pub fn take_over(self: &Arc<Self>, world: &Arc<World>, server: TcpStream, from: SocketAddr) {
         let server = Arc::new(server);
         {
             let mut state = self.lock();
@@ -126,9 +161,14 @@ impl Transfer {
             }
             state.server = Some(server.clone());
             state.listener = None;
+            if state.half.is_some() {
+                state.started_ns.get_or_insert(self.load.start_ns as i64);
+                state.connected_ns = Some(world.now_ns());
+                state.port = Some(from.port());
+            }
         }
         if self.load.bidirectional {
-            self.also(world, &server, |transfer, world, server| transfer.send(world, server));
+            self.also(world, &server, |transfer, world, server| transfer.send(world, server, BACKWARD));
         }
         self.receive(world, &server, FORWARD);
     }
@@ -141,12 +181,32 @@ impl Transfer {
         }
     }
 
-    fn send(&self, world: &World, stream: &TcpStream) {
+    fn send(&self, world: &World, stream: &TcpStream, way: usize) {
         match world.filling.send(stream, self.load.bytes.unwrap_or(u64::MAX)) {
-            Ok(()) => drop(stream.shutdown(Shutdown::Write)),
+            Ok(()) => {
+                let _ = stream.shutdown(Shutdown::Write);
+                if !self.common.here(receiver(way)) {
+                    self.acknowledged(world, stream, way);
+                }
+            }
             Err(_) if self.ended() => {}
             Err(error) => self.end(world, Ending::Failed(format!("sendfile: {error}")), world.now_ns()),
         }
+    }
+
+    /// The receiver is elsewhere: the way ends here when it has all, or the connection is over.
+    fn acknowledged(&self, world: &World, stream: &TcpStream, way: usize) {
+        let bytes = self.load.bytes.unwrap_or(u64::MAX);
+        // The SYN or the FIN counts too.
+        while Info::of(stream).is_ok_and(|info| info.acked_bytes() <= bytes && !info.closed()) {
+            if self.ended() {
+                return;
+            }
+            world.sleep_until(world.now_ns().max(0) as u64 + LOOK_NS);
+        }
+        let mut state = self.lock();
+        state.end_way(way, &self.load, &Ending::Completed, None, world.now_ns());
+        self.end_if_all(world, state);
     }
 
     fn receive(&self, world: &World, stream: &TcpStream, way: usize) {
@@ -218,6 +278,9 @@ impl Transfer {
             return;
         }
         for (way, part) in (0..state.ways.len()).zip(self.load.part..) {
+            if !self.common.here(receiver(way)) {
+                continue;
+            }
             if state.ways[way].ended_ns.is_none() {
                 see(part, state.received(way));
             } else if !state.ways[way].told {
@@ -250,6 +313,7 @@ impl Transfer {
                 retransmitted_segments: way.retransmitted_segments,
                 copied_segments: way.copied_segments,
                 timeouts: way.timeouts,
+                port: state.port,
                 error: way.error.clone(),
                 ..Record::default()
             };
@@ -298,10 +362,17 @@ impl State {
         sender.as_deref().and_then(|sender| Info::of(sender).ok())
     }
 
-    /// At the way's receiver; nothing before there is one.
+    /// At the way's receiver; nothing before there is one. Where it is elsewhere, what it acknowledged, the SYN too.
     fn received(&self, way: usize) -> Received {
-        let receiver = if way == FORWARD { &self.server } else { &self.client };
-        let receiver = receiver.as_deref().and_then(|receiver| Info::of(receiver).ok());
-        receiver.map_or(Received::NOTHING, |receiver| Received::of(&receiver, self.info(way).as_ref()))
+        let socket = if way == FORWARD { &self.server } else { &self.client };
+        let info = socket.as_deref().and_then(|socket| Info::of(socket).ok());
+        match (info, self.half) {
+            (Some(info), None) => Received::of(&info, self.info(way).as_ref()),
+            (Some(info), Some(_)) => Received::alone(&info),
+            (None, Some(here)) if here != receiver(way) => {
+                Received::in_order(self.info(way).map_or(0, |sender| sender.acked_bytes()))
+            }
+            (None, _) => Received::NOTHING,
+        }
     }
 }

@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
 
+use super::half::Side;
 use super::law::Law;
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, UdpRecord, World};
 use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
-use crate::socket::dropped_packets;
+use crate::socket::{dropped_packets, Endpoint};
 use crate::tcp_info::Info;
 
 mod heard;
@@ -36,6 +37,8 @@ const OVERHEAD_BYTES: usize = 2048;
 const DEAF_NS: u64 = 20_000_000;
 /// Between two looks at a receiver that may fill while the sender sleeps, and at the last packets on their way.
 const LOOK_NS: u64 = 5_000_000;
+/// The same where the sender is elsewhere and packets come seldom.
+const LONGEST_LOOK_NS: u64 = 8 * LOOK_NS;
 /// A machine that is later than that at the flow's stop was too slow for it: what is still due stays unsent.
 const LATE_NS: u64 = 100_000_000;
 /// No packet for so long after the last one, or for twice the longest delay, if that is longer: no more will come.
@@ -93,6 +96,8 @@ struct State {
     socket: Option<(UdpSocket, Receiver)>,
     /// Of this run's packets of this flow.
     run: u32,
+    /// The receiver's clock, of the sender's.
+    ahead_ns: i64,
     heard: Heard,
     started_ns: Option<i64>,
     sent_packets: u64,
@@ -115,19 +120,36 @@ pub fn new(common: Common, ends: Ends, work: &Udp) -> Arc<dyn Flow> {
 
 impl Flow for UdpFlow {
     fn launch(self: Arc<Self>, world: &Arc<World>) -> Result<(), String> {
+        let (ends, half) = (&self.ends, self.common.half.as_ref());
         // With room enough that no socket decides about a packet.
-        let open = |end| world.namespaces.udp(end, BUFFER_BYTES);
-        let (from, to) = (open(&self.ends.from)?, open(&self.ends.to)?);
-        self.common.socket.set_udp(&from, self.ends.from.address.is_ipv6())?;
-        let address = to.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+        let open = |end: &Endpoint, port| {
+            world.namespaces.udp_at(&end.netns, SocketAddr::new(end.address, port), BUFFER_BYTES)
+        };
+        let from = self.common.here(Side::Source).then(|| open(&ends.from, 0)).transpose()?;
+        if let Some(from) = &from {
+            self.common.socket.set_udp(from, ends.from.address.is_ipv6())?;
+        }
+        let mut address = SocketAddr::new(ends.to.address, half.map_or(0, |half| half.port));
+        let to = self.common.here(Side::Sink).then(|| open(&ends.to, address.port())).transpose()?;
+        if let Some(to) = &to {
+            address = to.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+        }
         {
             let mut state = self.lock();
             state.real_begin_ns = world.begin_ns + offset_ns();
-            state.run = state.real_begin_ns as u32;
-            state.socket = Some((to, Receiver::new()));
+            state.run = half.map_or(state.real_begin_ns as u32, |half| half.run);
+            state.ahead_ns = half.map_or(0, |half| half.clock_ns);
+            state.socket = to.map(|to| (to, Receiver::new()));
+            if from.is_none() {
+                // Nobody here sends.
+                state.started_ns = Some(self.common.start_ns as i64);
+            }
         }
         let there = world.clone();
-        world.spawn("sender", move || self.send(&there, &from, address))
+        match from {
+            Some(from) => world.spawn("sender", move || self.send(&there, &from, address)),
+            None => world.spawn("receiver", move || self.hear(&there)),
+        }
     }
 
     /// At its stop the last packets are still on their way: its own thread ends it, when they are there or lost.
@@ -147,7 +169,7 @@ impl Flow for UdpFlow {
     fn received(&self, see: &mut dyn FnMut(u32, Received)) {
         let mut state = self.lock();
         state.listen();
-        if state.started_ns.is_some() {
+        if state.started_ns.is_some() && self.common.here(Side::Sink) {
             let bytes = state.heard.bytes;
             see(0, Received { delivered_bytes: bytes, arrived_bytes: Some(bytes) });
         }
@@ -164,6 +186,8 @@ impl UdpFlow {
         let mut sender = Sender::new(largest as usize);
         let room = BUFFER_BYTES / (largest as usize + OVERHEAD_BYTES);
         let listen_every = (room / 4).clamp(1, MOST_RECEIVED) as u64;
+        // Of a receiver elsewhere nothing is known.
+        let may_wait = if self.common.here(Side::Sink) { room as u64 / 2 } else { u64::MAX };
         let stop_ns = self.common.stop_ns;
         let mut schedule = Schedule::new(&self.work, self.common.seed, self.common.start_ns, stop_ns);
         let (run, real_begin_ns) = {
@@ -175,7 +199,7 @@ impl UdpFlow {
         let mut still = false;
         let mut next = schedule.next();
         while let Some(due) = next {
-            if !self.wait(world, at_ns, due.at_ns, room as u64 / 2) {
+            if !self.wait(world, at_ns, due.at_ns, may_wait) {
                 return;
             }
             let now = if still { due.at_ns.max(at_ns) } else { world.now_ns().max(0) as u64 };
@@ -206,7 +230,33 @@ impl UdpFlow {
             }
         }
         let rest_bytes = schedule.rest_bytes().map(|rest| rest + next.map_or(0, |due| due.bytes as u64));
-        self.linger(world, at_ns, rest_bytes, room as u64 / 2);
+        self.linger(world, at_ns, rest_bytes, may_wait);
+    }
+
+    /// The sender is elsewhere: what it sends, and until when, is what its schedule says.
+    fn hear(&self, world: &World) {
+        let mut schedule = Schedule::new(&self.work, self.common.seed, self.common.start_ns, self.common.stop_ns);
+        let (mut last_ns, mut count, mut bytes) = (self.common.start_ns, 0, 0);
+        for due in schedule.by_ref() {
+            (last_ns, count, bytes) = (due.at_ns, count + 1, bytes + due.bytes as u64);
+        }
+        let rest_bytes = schedule.rest_bytes();
+        let largest = self.work.size_bytes.most().unwrap_or(f64::MAX).min(LARGEST_BYTES as f64);
+        let room = (BUFFER_BYTES / (largest as usize + OVERHEAD_BYTES)) as f64;
+        let every_ns = ((room / 4.0 * self.work.interval_ns.mean()) as u64).clamp(LOOK_NS, LONGEST_LOOK_NS);
+        let mut now_ns = self.common.start_ns;
+        while now_ns < last_ns {
+            now_ns = (now_ns + every_ns).min(last_ns);
+            if !self.gate.sleep_until(world, now_ns) {
+                return;
+            }
+            self.lock().listen();
+        }
+        {
+            let mut state = self.lock();
+            (state.sent_packets, state.sent_bytes) = (count, bytes);
+        }
+        self.linger(world, now_ns, rest_bytes, u64::MAX);
     }
 
     /// From `now_ns` until `at_ns`, and false if the flow ended meanwhile. So many packets on their way that they might fill
@@ -296,10 +346,10 @@ impl State {
     /// Takes all that lies in the receiving socket.
     fn listen(&mut self) {
         let Some((socket, receiver)) = &mut self.socket else { return };
-        let (heard, run) = (&mut self.heard, self.run);
+        let (heard, run, ahead_ns) = (&mut self.heard, self.run, self.ahead_ns);
         let heard_all = receiver.drain(socket, |header, at_ns, bytes| {
             if header.run == run {
-                heard.take(header.sequence, at_ns, at_ns - header.sent_ns, bytes);
+                heard.take(header.sequence, at_ns, at_ns - header.sent_ns - ahead_ns, bytes);
             }
         });
         if let Err(why) = heard_all {
@@ -313,7 +363,7 @@ impl State {
         self.listen();
         let last = self.heard.last_ns.map_or(over_ns, |ns| ns - self.real_begin_ns).max(over_ns);
         let quiet = self.heard.delays.largest().map_or(SILENCE_NS, |delay| QUIET_NS.max(2 * delay));
-        let done = self.ended_ns.is_some() || self.heard.packets >= self.sent_packets;
+        let done = self.ended_ns.is_some() || self.socket.is_none() || self.heard.packets >= self.sent_packets;
         let more = !done && now_ns < (last + quiet).min(over_ns + LONGEST_LINGER_NS);
         more.then(|| now_ns.max(0) as u64 + LOOK_NS)
     }

@@ -17,6 +17,8 @@ pub(super) struct Watch {
     goodput: Table<Goodput>,
     /// Of each flow in the request: how often its senders are looked at; 0: never.
     asked: Vec<u64>,
+    /// Of each flow in the request its number, which rows have.
+    numbers: Vec<u32>,
     samples: BTreeMap<u64, Looks>,
     bins: Looks,
     /// What the parts of the flows in `bins` had received.
@@ -56,6 +58,7 @@ impl Watch {
             series: Table::create(&out.join("series.csv"))?,
             goodput: Table::create(&out.join("goodput.csv"))?,
             asked: asked.collect(),
+            numbers: (0..).zip(&request.flows).map(|(place, flow)| flow.number(place)).collect(),
             samples: BTreeMap::new(),
             bins: Looks::new(request.series_ns),
             received: BTreeMap::new(),
@@ -93,7 +96,7 @@ impl Watch {
         for looks in self.samples.values_mut().filter(|looks| looks.next_ns == at_ns) {
             looks.flows.retain(|&index| !flows[index].ended());
             for &index in &looks.flows {
-                sample(&self.series, index, &*flows[index], now_ns)?;
+                sample(&self.series, self.numbers[index], &*flows[index], now_ns)?;
             }
             looks.passed(now_ns);
         }
@@ -111,7 +114,7 @@ impl Watch {
         let bin_ns = until_ns - self.binned_until_ns;
         self.binned_until_ns = until_ns;
         let mut result = Ok(());
-        let (goodput, received) = (&self.goodput, &mut self.received);
+        let (goodput, received, numbers) = (&self.goodput, &mut self.received, &self.numbers);
         self.bins.flows.retain(|&index| {
             let ended = flows[index].ended();
             let before = received.remove(&index).unwrap_or_default();
@@ -123,7 +126,7 @@ impl Watch {
                 let delivered_bytes = later.delivered_bytes - earlier.delivered_bytes;
                 let arrived_bytes = later.arrived_bytes.map(|bytes| bytes - earlier.arrived_bytes.unwrap_or(0));
                 if delivered_bytes > 0 || arrived_bytes.unwrap_or(0) > 0 || !ended {
-                    let flow = index as u32;
+                    let flow = numbers[index];
                     let row = Goodput { flow, part, time_ns: until_ns, bin_ns, delivered_bytes, arrived_bytes };
                     keep(&mut result, goodput.add(&row));
                 }
@@ -137,10 +140,10 @@ impl Watch {
     }
 }
 
-fn sample(series: &Table<Seen>, index: usize, flow: &dyn Flow, time_ns: u64) -> Result<(), String> {
+fn sample(series: &Table<Seen>, number: u32, flow: &dyn Flow, time_ns: u64) -> Result<(), String> {
     let mut result = Ok(());
     flow.senders(&mut |part, info| {
-        keep(&mut result, series.add(&Seen { flow: index as u32, part, sample: info.sample(time_ns) }));
+        keep(&mut result, series.add(&Seen { flow: number, part, sample: info.sample(time_ns) }));
     });
     result
 }

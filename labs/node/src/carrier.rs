@@ -59,7 +59,7 @@ pub fn set(plan: &Plan, state: &Path, link: &Link, up: bool) -> Result<(), Strin
 }
 
 /// The other end of a link whose emulator is on another machine: a tunnel does not tell of a carrier that is gone there.
-fn set_far(plan: &Plan, tunnel: &Tunnel, up: bool) -> Result<(), String> {
+pub fn set_far(plan: &Plan, tunnel: &Tunnel, up: bool) -> Result<(), String> {
     let End { node, interface } = &tunnel.end;
     let end = || -> Result<(), String> {
         namespace::enter(exec::namespace_of(plan, node)?)?;

@@ -84,7 +84,7 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
         services::start_all(&plan, &state, tree)?;
     }
     let around = Surroundings { state: &state, tree, out: Path::new(RUN), directory, outlives: false };
-    let result = program.run(&plan, &signals, &around);
+    let result = program.run(&plan, &signals, &around, None);
     // What was measured is kept, also of a run that failed.
     let kept = links::record(&plan, &state, Path::new(RUN)).map(|left_out| warnings.extend(left_out));
     result.and_then(|interrupted| kept.map(|()| interrupted))

@@ -146,6 +146,9 @@ enum Command {
         /// Where results go
         #[arg(long)]
         out: PathBuf,
+        /// Other machines run other parts: in step with them, by lines of JSON (src/batch/joint.rs)
+        #[arg(long)]
+        joint: bool,
     },
     /// Write the packets at interfaces of this node into a pcapng file, until a signal comes
     Capture(capture::Request),
@@ -227,6 +230,16 @@ enum Command {
         /// This link alone
         #[arg(long)]
         link: Option<String>,
+        /// Print the page and end
+        #[arg(long, conflicts_with = "listen")]
+        once: bool,
+    },
+    /// Tell Prometheus what the links of a lab over several machines do: whoever started this tells what the machines say
+    #[command(hide = true)]
+    JointMetrics {
+        /// Where to listen, such as 127.0.0.1:9324; port 0 takes any
+        #[arg(long, required_unless_present = "once")]
+        listen: Option<String>,
         /// Print the page and end
         #[arg(long, conflicts_with = "listen")]
         once: bool,
@@ -335,7 +348,7 @@ fn run(command: Command) -> Result<(), String> {
         Command::Probe { merge: true, .. } => ewan_generator::probe::merge(std::io::stdin(), std::io::stdout()),
         Command::Probe { .. } => ewan_generator::probe::run(std::io::stdin(), std::io::stdout()),
         Command::Traffic { request, out, begin_ns } => ewan_generator::traffic::run(&request, &out, begin_ns),
-        Command::Batch { state, program, out } => batch::run(&state, &program, &out),
+        Command::Batch { state, program, out, joint } => batch::run(&state, &program, &out, joint),
         Command::Capture(request) => capture::run(&request),
         Command::Change { state, link, direction } => links::run(&state, &link, &direction, std::io::stdin()),
         Command::Converge { state, longest_s } => converge::run(&state, std::time::Duration::from_secs(longest_s)),
@@ -351,6 +364,10 @@ fn run(command: Command) -> Result<(), String> {
         Command::Metrics { state, listen, link, once: _ } => {
             let destination = listen.map_or(metrics::Destination::StandardOutput, metrics::Destination::Listen);
             metrics::run(&state, link, &destination)
+        }
+        Command::JointMetrics { listen, once: _ } => {
+            let destination = listen.map_or(metrics::Destination::StandardOutput, metrics::Destination::Listen);
+            metrics::joint::run(&destination)
         }
         Command::PacketSockets { pid_file } => packet_sockets::run(&pid_file),
         Command::Offloads { state, on, off: _ } => ethtool::run(&state, on),

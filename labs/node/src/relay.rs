@@ -1,7 +1,8 @@
 //! The spinners of a share, asked from another machine: this program's own input and output lead to their sockets.
 //!
 //! In: one JSON object a line, `{"spinner": N, "request": {...}}`. Out: each one's answer, a line each, in order; or
-//! `{"ok": false, "error": "...", "silent": true}` where nobody answers. It ends with its input.
+//! `{"ok": false, "error": "...", "silent": true}` where nobody answers. `{"samples": {"machine", "first_spinner"}}` is for
+//! the metrics of all (metrics/joint.rs): `{"ok": true, "samples": {family: lines}}`. It ends with its input.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -12,13 +13,28 @@ use ewan_emulator::datapath::client::{self, Client};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
+use crate::metrics::joint;
+
 const ANSWER: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
+#[serde(untagged)]
+enum Asked {
+    Spinner(OfSpinner),
+    Samples(OfSamples),
+}
+
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct OfSpinner {
     spinner: usize,
     request: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfSamples {
+    samples: joint::Place,
 }
 
 pub fn run(state: &Path, input: impl BufRead, mut output: impl Write) -> Result<(), String> {
@@ -26,14 +42,20 @@ pub fn run(state: &Path, input: impl BufRead, mut output: impl Write) -> Result<
     for line in input.lines() {
         let line = line.map_err(|error| format!("a request: {error}"))?;
         let asked: Asked = serde_json::from_str(&line).map_err(|error| format!("a request: {error}"))?;
-        let answer = answer(state, &mut clients, &asked);
+        let answer = match asked {
+            Asked::Spinner(asked) => answer(state, &mut clients, &asked),
+            Asked::Samples(asked) => match joint::samples(state, &asked.samples) {
+                Ok(samples) => json!({ "ok": true, "samples": samples }).to_string(),
+                Err(error) => json!({ "ok": false, "error": error }).to_string(),
+            },
+        };
         writeln!(output, "{answer}").and_then(|()| output.flush()).map_err(|error| format!("an answer: {error}"))?;
     }
     Ok(())
 }
 
 /// A spinner's line as it is, also a refusal.
-fn answer(state: &Path, clients: &mut HashMap<usize, Client>, asked: &Asked) -> String {
+fn answer(state: &Path, clients: &mut HashMap<usize, Client>, asked: &OfSpinner) -> String {
     let known = clients.remove(&asked.spinner).map(Ok);
     let client = known.unwrap_or_else(|| Client::connect(&client::socket(state, asked.spinner), ANSWER));
     let told = client.and_then(|mut client| {
@@ -62,6 +84,10 @@ mod tests {
             let answer: Value = serde_json::from_str(line).expect("JSON");
             assert_eq!((&answer["ok"], &answer["silent"]), (&json!(false), &json!(true)), "{line}");
         }
+        let mut answer = Vec::new();
+        let asked = b"{\"samples\": {\"machine\": \"two\", \"first_spinner\": 0}}\n";
+        run(Path::new("/nonexistent"), &asked[..], &mut answer).expect("it ends with its input");
+        assert_eq!(serde_json::from_slice::<Value>(&answer).expect("JSON")["ok"], json!(false), "there is no plan");
         assert!(run(Path::new("/nonexistent"), &b"nonsense\n"[..], Vec::new()).is_err());
     }
 }

@@ -46,6 +46,9 @@ pub struct Command {
     /// It waits until these steps have ended.
     #[serde(default)]
     pub after: Vec<u32>,
+    /// In the whole program, from 0, where this machine has a part of it; none: its place here.
+    #[serde(default)]
+    pub number: Option<usize>,
 }
 
 /// In the environment of each command: T0 as time of day, in ns since 1970.
@@ -133,9 +136,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// `number`: from 0.
-    pub fn prepare(number: usize, command: &Command, plan: &Plan, around: &Surroundings) -> Result<Self, String> {
-        let name = format!("{}-{}", number + 1, command.node);
+    /// `place`: in the program, from 0.
+    pub fn prepare(place: usize, command: &Command, plan: &Plan, around: &Surroundings) -> Result<Self, String> {
+        let name = format!("{}-{}", command.number.unwrap_or(place) + 1, command.node);
         Ok(Entry {
             prepared: Some(prepare(&command.node, &command.argv, plan, around, &name)?),
             node: command.node.clone(),

@@ -4,6 +4,7 @@
 //! up again, and events.json, which says of each when it was made, and when the routes had followed. A lab that outlives
 //! the program gets its links back as they were.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ewan_emulator::model::Change;
@@ -35,9 +36,25 @@ pub struct Event {
 
 impl Event {
     /// Of an event that takes a link down the direction means nothing.
-    fn target(&self, plan: &Plan) -> Result<(usize, usize), String> {
-        links::find(plan, &self.link, if self.down.is_some() { HEADINGS[0] } else { &self.direction })
+    fn target(&self, plan: &Plan) -> Result<Target, String> {
+        let far = plan.tunnels.iter().position(|tunnel| tunnel.link == self.link);
+        match far.filter(|_| self.down.is_some() && plan.links.iter().all(|link| link.name != self.link)) {
+            Some(far) => Ok(Target::Far(far)),
+            None => {
+                let heading = if self.down.is_some() { HEADINGS[0] } else { &self.direction };
+                links::find(plan, &self.link, heading).map(|(number, heading)| Target::Link(number, heading))
+            }
+        }
     }
+}
+
+/// What changes.
+#[derive(Clone, Copy)]
+enum Target {
+    /// A link, one direction of it.
+    Link(usize, usize),
+    /// The end of a link whose emulator is on another machine: a tunnel.
+    Far(usize),
 }
 
 /// Whether all can be made, one after the other, on links as the plan has them.
@@ -45,7 +62,8 @@ pub fn check(events: &[Event], plan: &Plan) -> Result<(), String> {
     let mut now: Vec<_> = plan.links.iter().map(|link| [0, 1].map(|heading| link.direction(heading).clone())).collect();
     for event in ordered(events) {
         let at = |error: String| format!("event at {} ns on {} {}: {error}", event.at_ns, event.link, event.direction);
-        let (number, heading) = event.target(plan).map_err(at)?;
+        let target = event.target(plan).map_err(at)?;
+        let Target::Link(number, heading) = target else { continue };
         if event.down.is_some() {
             continue;
         }
@@ -75,7 +93,7 @@ struct Made {
     #[serde(skip_serializing_if = "Option::is_none")]
     recovered_ns: Option<i64>,
     #[serde(skip)]
-    target: (usize, usize),
+    target: Target,
     /// What takes it back.
     #[serde(skip)]
     undo: Option<Change>,
@@ -94,13 +112,14 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub fn of(events: &[Event], plan: &'a Plan, state: &'a Path) -> Result<Self, String> {
+    /// `whole`: all of the lab is here, so that its routes can be followed.
+    pub fn of(events: &[Event], plan: &'a Plan, state: &'a Path, whole: bool) -> Result<Self, String> {
         let made = |event: Event| {
             let target = event.target(plan)?;
             Ok(Made { event, applied_ns: None, error: None, recovered_ns: None, target, undo: None })
         };
         let all = ordered(events).into_iter().map(made).collect::<Result<_, String>>()?;
-        let watched = plan.routing != Routing::Static && events.iter().any(|event| event.down.is_some());
+        let watched = whole && plan.routing != Routing::Static && events.iter().any(|event| event.down.is_some());
         let routes = watched.then(|| Watch::open(plan)).transpose()?;
         if let Some(routes) = &routes {
             routes.wake_by_signal()?;
@@ -117,10 +136,8 @@ impl<'a> Events<'a> {
     pub fn make(&mut self, links: &mut Links, now: impl Fn() -> i64) -> Result<(), String> {
         while let Some(made) = self.all.get_mut(self.next).filter(|made| made.event.at_ns as i64 <= now()) {
             self.next += 1;
-            let (number, heading) = made.target;
             if let Some(down) = made.event.down {
-                let set = carrier::set(self.plan, self.state, &self.plan.links[number], !down);
-                if let Err(error) = set {
+                if let Err(error) = set_carrier(self.plan, self.state, made.target, !down) {
                     made.error = Some(error.clone());
                     return Err(format!("event at {} ns on {}: {error}", made.event.at_ns, made.event.link));
                 }
@@ -131,6 +148,7 @@ impl<'a> Events<'a> {
                 }
                 continue;
             }
+            let Target::Link(number, heading) = made.target else { continue };
             let undo = made.event.change.undone(links.direction(number, heading));
             match links.change(number, heading, &made.event.change) {
                 Ok(()) => (made.applied_ns, made.undo) = (Some(now()), Some(undo)),
@@ -168,18 +186,28 @@ impl<'a> Events<'a> {
         moved.map(|made| made.event.link.as_str()).collect()
     }
 
+    /// How many carriers were changed by now.
+    pub fn carriers(&self) -> usize {
+        self.all.iter().filter(|made| made.event.down.is_some() && made.applied_ns.is_some()).count()
+    }
+
     /// Takes all back, the last one first.
     pub fn undo(&self, links: &mut Links) -> Result<(), String> {
         let mut undone = Ok(());
-        for name in carrier::down(self.state) {
-            let ours = self.all.iter().find(|made| made.event.link == name && made.event.down.is_some());
-            if let Some(made) = ours {
-                undone = undone.and(carrier::set(self.plan, self.state, &self.plan.links[made.target.0], true));
+        let down = carrier::down(self.state);
+        let moved = self.all.iter().filter(|made| made.event.down.is_some() && made.applied_ns.is_some());
+        let last: BTreeMap<&str, &Made> = moved.map(|made| (made.event.link.as_str(), made)).collect();
+        for (name, made) in last {
+            let is_down = match made.target {
+                Target::Link(..) => down.iter().any(|each| each == name),
+                Target::Far(_) => made.event.down == Some(true),
+            };
+            if is_down {
+                undone = undone.and(set_carrier(self.plan, self.state, made.target, true));
             }
         }
         for made in self.all.iter().rev() {
-            if let Some(undo) = &made.undo {
-                let (number, heading) = made.target;
+            if let (Some(undo), Target::Link(number, heading)) = (&made.undo, made.target) {
                 undone = undone.and(links.change(number, heading, undo));
             }
         }
@@ -188,6 +216,13 @@ impl<'a> Events<'a> {
 
     pub fn write(&self, out: &Path) -> Result<(), String> {
         super::write(&out.join("events.json"), &json!({ "format": FORMAT, "events": self.all }))
+    }
+}
+
+fn set_carrier(plan: &Plan, state: &Path, target: Target, up: bool) -> Result<(), String> {
+    match target {
+        Target::Link(number, _) => carrier::set(plan, state, &plan.links[number], up),
+        Target::Far(number) => carrier::set_far(plan, &plan.tunnels[number], up),
     }
 }
 
@@ -237,7 +272,7 @@ mod tests {
                        {"at_ns": 3, "link": "core", "direction": "forward", "change": {"rate_bps": 9000}}]"#;
         let events: Vec<Event> = serde_json::from_str(text).expect("events");
         let plan = plan();
-        assert_eq!(Events::of(&events, &plan, Path::new("")).expect("known links").due_ns(), Some(3));
+        assert_eq!(Events::of(&events, &plan, Path::new(""), true).expect("known links").due_ns(), Some(3));
     }
 
     #[test]
@@ -247,7 +282,7 @@ mod tests {
                        {"at_ns": 9, "link": "core", "down": false}]"#;
         let events: Vec<Event> = serde_json::from_str(text).expect("events");
         let plan = plan();
-        let mut events = Events::of(&events, &plan, Path::new("")).expect("known links");
+        let mut events = Events::of(&events, &plan, Path::new(""), true).expect("known links");
         assert_eq!(events.moved(0, 100), Vec::<&str>::new(), "none was made yet");
         (events.all[0].applied_ns, events.all[1].applied_ns) = (Some(4), Some(6));
         assert_eq!(events.moved(0, 5), ["core"]);

@@ -14,6 +14,7 @@
 mod command;
 mod disturbances;
 mod events;
+mod joint;
 mod probe;
 mod steps;
 mod timetable;
@@ -26,6 +27,7 @@ pub use command::T0;
 use command::{Command, Step};
 use events::Event;
 use ewan_system::signals::{Signals, END_OR_CHILD};
+use joint::Joint;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,6 +61,9 @@ pub struct Program {
     /// How what disturbs the links is watched from T0 on, in the live clock; none: it is not.
     #[serde(default)]
     disturbances: Option<disturbances::Wanted>,
+    /// Steps whose ends other machines tell, where they run parts of it.
+    #[serde(default)]
+    elsewhere: Vec<u32>,
     /// From T0; what still runs then is ended.
     longest_ns: u64,
 }
@@ -92,7 +97,7 @@ impl Program {
         if let Some((node, _)) = all.find(|(_, argv)| argv.is_empty()) {
             return Err(format!("{}: node {node}: a command without words", path.display()));
         }
-        steps::check(&program.commands, program.traffic.as_ref())
+        steps::check(&program.commands, program.traffic.as_ref(), &program.elsewhere)
             .map_err(|why| format!("{}: {why}", path.display()))?;
         Ok(program)
     }
@@ -103,9 +108,18 @@ impl Program {
     }
 
     /// Runs all of it; true when a signal ended it early, with all that was measured until then written.
-    pub fn run(&self, plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bool, String> {
+    ///
+    /// `joint`: other machines run other parts of it. Who drives all of them has waited for the routes, which no machine
+    /// sees alone.
+    pub fn run(
+        &self,
+        plan: &Plan,
+        signals: &Signals,
+        around: &Surroundings,
+        joint: Option<Joint>,
+    ) -> Result<bool, String> {
         events::check(&self.events, plan)?;
-        if plan.routing != Routing::Static && converges(plan, signals, around)? {
+        if joint.is_none() && plan.routing != Routing::Static && converges(plan, signals, around)? {
             return Ok(true);
         }
         for (index, step) in self.prepare.iter().enumerate() {
@@ -118,10 +132,12 @@ impl Program {
                 return Ok(true);
             }
         }
-        if self.commands.is_empty() && self.traffic.is_none() && self.events.is_empty() && self.watch_ns == 0 {
+        let nothing =
+            self.commands.is_empty() && self.traffic.is_none() && self.events.is_empty() && self.watch_ns == 0;
+        if nothing && joint.is_none() {
             return Ok(false);
         }
-        Timetable::prepare(self, plan, around)?.run(signals)
+        Timetable::prepare(self, plan, around, signals, joint)?.run(signals)
     }
 }
 
@@ -139,8 +155,8 @@ fn converges(plan: &Plan, signals: &Signals, around: &Surroundings) -> Result<bo
     outcome.failure().map_or(Ok(false), Err)
 }
 
-/// Runs a program in a lab of the live clock.
-pub fn run(state: &Path, program: &Path, out: &Path) -> Result<(), String> {
+/// Runs a program in a lab of the live clock; `joint`: other machines run other parts of it.
+pub fn run(state: &Path, program: &Path, out: &Path, joint: bool) -> Result<(), String> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
     let (state, out) = (absolute(state)?, absolute(out)?);
     let plan = crate::plan::read(&state.join("plan.json"))?;
@@ -151,7 +167,8 @@ pub fn run(state: &Path, program: &Path, out: &Path) -> Result<(), String> {
     nix::sys::prctl::set_child_subreaper(true).map_err(|error| format!("becoming subreaper: {error}"))?;
     let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let around = Surroundings { state: &state, tree: None, out: &out, directory, outlives: true };
-    let result = program.run(&plan, &signals, &around);
+    let joint = joint.then(Joint::open).transpose()?;
+    let result = program.run(&plan, &signals, &around, joint);
     // What was measured is kept, also of a run that failed.
     let kept = links::record(&plan, &state, &out);
     result.and_then(|_| kept.map(drop))

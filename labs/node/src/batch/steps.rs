@@ -38,9 +38,12 @@ pub fn exchanged(request: &Value) -> (BTreeSet<u32>, BTreeSet<u32>) {
 }
 
 /// Why commands cannot wait as they say: nobody would tell of a step's end.
-pub fn check(commands: &[super::Command], traffic: Option<&Value>) -> Result<(), String> {
+///
+/// `others`: steps whose ends other machines tell.
+pub fn check(commands: &[super::Command], traffic: Option<&Value>, others: &[u32]) -> Result<(), String> {
     let (told, elsewhere) = traffic.map(exchanged).unwrap_or_default();
-    let own: BTreeSet<u32> = commands.iter().filter(|each| !each.service).filter_map(|each| each.step).collect();
+    let own = commands.iter().filter(|each| !each.service).filter_map(|each| each.step);
+    let own: BTreeSet<u32> = own.chain(others.iter().copied()).collect();
     if let Some(step) = elsewhere.difference(&own).next() {
         return Err(format!("the traffic waits for step {step}, which no command is of"));
     }
@@ -74,10 +77,11 @@ mod tests {
             serde_json::from_value(asked).expect("a command")
         };
         let traffic = json!({"told": [1], "elsewhere": [2]});
-        assert_eq!(check(&[command(2, &[1]), command(3, &[2])], Some(&traffic)), Ok(()));
-        let error = check(&[command(2, &[5])], Some(&traffic)).expect_err("nobody tells of 5");
+        assert_eq!(check(&[command(2, &[1]), command(3, &[2])], Some(&traffic), &[]), Ok(()));
+        assert_eq!(check(&[command(3, &[5])], Some(&traffic), &[2, 5]), Ok(()));
+        let error = check(&[command(2, &[5])], Some(&traffic), &[]).expect_err("nobody tells of 5");
         assert!(error.contains("step 5"), "{error}");
-        let error = check(&[command(3, &[1])], Some(&traffic)).expect_err("traffic waits for 2");
+        let error = check(&[command(3, &[1])], Some(&traffic), &[]).expect_err("traffic waits for 2");
         assert!(error.contains("step 2"), "{error}");
     }
 }

@@ -20,6 +20,7 @@ use serde_json::json;
 use super::command::{self, Entry};
 use super::disturbances::{Disturbances, Lab, Offset};
 use super::events::Events;
+use super::joint::{Joint, Order};
 use super::steps::Steps;
 use super::traffic::{self, Traffic};
 use super::watch::Watch;
@@ -55,6 +56,7 @@ pub struct Timetable<'a> {
     watch: Option<Watch>,
     disturbances: Option<Disturbances>,
     restore: bool,
+    joint: Option<Joint>,
 }
 
 /// Why it came to an end.
@@ -66,12 +68,19 @@ enum End {
 }
 
 impl<'a> Timetable<'a> {
-    pub fn prepare(program: &Program, plan: &'a Plan, around: &Surroundings<'a>) -> Result<Self, String> {
+    pub fn prepare(
+        program: &Program,
+        plan: &'a Plan,
+        around: &Surroundings<'a>,
+        signals: &Signals,
+        mut joint: Option<Joint>,
+    ) -> Result<Self, String> {
         let entry = |(number, command)| Entry::prepare(number, command, plan, around);
         let entries = program.commands.iter().enumerate().map(entry).collect::<Result<_, String>>()?;
         let looks = program.watch_ns > 0;
-        let events =
-            (!program.events.is_empty()).then(|| Events::of(&program.events, plan, around.state)).transpose()?;
+        let events = (!program.events.is_empty())
+            .then(|| Events::of(&program.events, plan, around.state, joint.is_none()))
+            .transpose()?;
         let traced = traced(plan);
         // A lab that ends with its program is one of the virtual clock.
         let disturbances = program.disturbances.filter(|_| around.outlives);
@@ -80,7 +89,10 @@ impl<'a> Timetable<'a> {
         let disturbances = disturbances.map(|wanted| Disturbances::new(wanted, plan, around.out)).transpose()?;
         let watch = looks.then(|| Watch::new(program.watch_ns, around.out)).transpose()?;
         let lead = program.traffic.as_ref().map_or(LEAD, traffic::lead);
-        let begin_ns = monotonic_ns() + lead.as_nanos() as i64;
+        let begin_ns = match &mut joint {
+            None => monotonic_ns() + lead.as_nanos() as i64,
+            Some(joint) => joint.begin(lead, signals)?,
+        };
         let traffic = program.traffic.as_ref().map(|request| Traffic::start(request, around.out, begin_ns));
         Ok(Timetable {
             plan,
@@ -98,6 +110,7 @@ impl<'a> Timetable<'a> {
             watch,
             disturbances,
             restore: around.outlives,
+            joint,
         })
     }
 
@@ -105,6 +118,8 @@ impl<'a> Timetable<'a> {
     /// measured is written then, also before an error.
     pub fn run(mut self, signals: &Signals) -> Result<bool, String> {
         let end = self.follow(signals);
+        let now_ns = self.now_ns();
+        let _ = self.joint.as_mut().map(|joint| joint.ending(now_ns));
         self.end(signals, &end);
         self.entries.iter().for_each(|entry| entry.tidy(self.out));
         let interrupted = matches!(end, End::Interrupted);
@@ -148,12 +163,15 @@ impl<'a> Timetable<'a> {
             if let Err(error) = self.due() {
                 return End::Failed(error);
             }
-            if self.steps_end() {
-                continue;
+            match self.steps_end() {
+                Ok(false) => {}
+                Ok(true) => continue,
+                Err(error) => return End::Failed(error),
             }
-            let traffic = self.traffic.as_ref().is_some_and(Traffic::runs);
-            if !traffic && self.entries.iter().all(|entry| entry.service || entry.over()) {
-                return End::Over;
+            match self.ends() {
+                Ok(None) => {}
+                Ok(Some(end)) => return end,
+                Err(error) => return End::Failed(error),
             }
             if self.now_ns() >= self.longest_ns as i64 {
                 return End::OutOfTime;
@@ -162,6 +180,33 @@ impl<'a> Timetable<'a> {
                 return End::Interrupted;
             }
         }
+    }
+
+    /// Whether all have done their part, here and on other machines.
+    fn ends(&mut self) -> Result<Option<End>, String> {
+        let traffic = self.traffic.as_ref().is_some_and(Traffic::runs);
+        let over = !traffic && self.entries.iter().all(|entry| entry.service || entry.over());
+        let now_ns = self.now_ns();
+        let Some(joint) = &mut self.joint else { return Ok(over.then_some(End::Over)) };
+        if over {
+            joint.over(now_ns)?;
+        }
+        joint.alive(now_ns)?;
+        for order in joint.orders()? {
+            match order {
+                Order::End {} => return Ok(Some(End::Over)),
+                Order::Interrupt {} => return Ok(Some(End::Interrupted)),
+                Order::Step { step, at_ns } => {
+                    self.steps.end(step, at_ns);
+                    self.traffic.iter_mut().for_each(|traffic| traffic.tell(step, at_ns));
+                    for entry in &mut self.entries {
+                        entry.begins(&self.steps);
+                    }
+                }
+                Order::Begin { .. } => return Err("told to begin twice".into()),
+            }
+        }
+        Ok(joint.left().then_some(End::Interrupted))
     }
 
     fn now_ns(&self) -> i64 {
@@ -193,6 +238,7 @@ impl<'a> Timetable<'a> {
             if let Some(events) = &mut self.events {
                 events.make(links, now)?;
                 events.follow(now)?;
+                self.joint.iter_mut().try_for_each(|joint| joint.carriers(events.carriers(), now()))?;
             }
         }
         for entry in &mut self.entries {
@@ -207,11 +253,14 @@ impl<'a> Timetable<'a> {
         Ok(())
     }
 
-    /// Which steps have ended: tells the traffic, and lets commands come that waited for them; true when one did.
-    fn steps_end(&mut self) -> bool {
+    /// Which steps have ended: tells the traffic and who drives other machines, and lets commands come that waited for
+    /// them; true when one did.
+    fn steps_end(&mut self) -> Result<bool, String> {
         let now_ns = self.now_ns();
         for (step, at_ns) in self.traffic.iter_mut().flat_map(Traffic::told) {
-            self.steps.end(step, at_ns);
+            if self.steps.end(step, at_ns) {
+                self.joint.iter_mut().try_for_each(|joint| joint.step(step, at_ns))?;
+            }
         }
         let mut ends: BTreeMap<u32, Option<i64>> = BTreeMap::new();
         for entry in self.entries.iter().filter(|entry| !entry.service) {
@@ -222,10 +271,11 @@ impl<'a> Timetable<'a> {
         for (step, end) in ends {
             if let Some(at_ns) = end.filter(|at_ns| self.steps.end(step, *at_ns)) {
                 self.traffic.iter_mut().for_each(|traffic| traffic.tell(step, at_ns));
+                self.joint.iter_mut().try_for_each(|joint| joint.step(step, at_ns))?;
             }
         }
         let begun = self.entries.iter_mut().map(|entry| entry.begins(&self.steps));
-        begun.fold(false, |any, one| any | one)
+        Ok(begun.fold(false, |any, one| any | one))
     }
 
     /// When the next thing is due.
@@ -236,6 +286,7 @@ impl<'a> Timetable<'a> {
         let again = self.events.iter().filter_map(|events| events.again_ns(self.now_ns()));
         let traces = self.traced.first().map(|_| 0);
         let looks = looks.chain(self.disturbances.iter().map(Disturbances::due_ns));
+        let looks = looks.chain(self.joint.iter().map(Joint::due_ns));
         starts.chain(traces).chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
     }
 

@@ -77,6 +77,9 @@ pub struct Request {
     /// Say at the end, as JSON on standard error, what was seen, kept and dropped, and why it ended
     #[arg(long)]
     tell: bool,
+    /// Say in the file, each turn, until when all packets are in it: for whoever puts several captures together
+    #[arg(long)]
+    marks: bool,
     /// The file, below $EWAN_OUT where that is set; - is standard output
     file: PathBuf,
 }
@@ -227,6 +230,9 @@ fn catch(
             }
             Ok(())
         })?;
+        if request.marks {
+            file.mark(now.saturating_sub(LATEST_NS))?;
+        }
         if request.file == Path::new(PIPE) {
             file.flush()?;
         }

@@ -112,6 +112,18 @@ impl<W: Write> File<W> {
         self.write(ENHANCED_PACKET).map(|()| true)
     }
 
+    /// All packets that are not younger than `time_ns` are written: statistics of the first interface that tell no count.
+    /// It counts against the file's size; where that is used up, it is left out.
+    pub fn mark(&mut self, time_ns: u64) -> io::Result<()> {
+        let (high, low) = halves(time_ns);
+        self.words(&[0, high, low]);
+        if self.framed_bytes() > self.left_bytes {
+            self.block.clear();
+            return Ok(());
+        }
+        self.write(INTERFACE_STATISTICS)
+    }
+
     /// What was written until now goes on to whoever reads it.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
@@ -223,6 +235,21 @@ mod tests {
         assert_eq!(fields, [0, 1, 2, 5, 1500]);
         assert_eq!(bytes[at + 28..at + 36], [1, 2, 3, 4, 5, 0, 0, 0]);
         assert_eq!(bytes[at + 36..at + 44], [2, 0, 4, 0, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_mark_is_statistics_without_counts_and_never_more_than_the_file_may_have() {
+        let whole = File::begin(Vec::new(), &["eth0".into()], 96, 1 << 20).expect("a file");
+        let empty = whole.end(0, &[Counts::default()]).expect("written").len() as u64;
+        let mut file = File::begin(Vec::new(), &["eth0".into()], 96, empty + 24).expect("a file");
+        file.mark(0x1_0000_0002).expect("written");
+        file.mark(0x1_0000_0003).expect("left out");
+        let bytes = file.end(0, &[Counts::default()]).expect("written");
+        assert_eq!(bytes.len() as u64, empty + 24);
+        let found = blocks(&bytes);
+        assert_eq!(found[2], (INTERFACE_STATISTICS, 24));
+        let at = found[0].1 + found[1].1;
+        assert_eq!([8, 12, 16].map(|field| word(&bytes, at + field)), [0, 1, 2]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! output. The spinners are asked at most once a second, however many ask here, and never from their own CPUs.
 
 mod http;
+pub mod joint;
 mod read;
 mod text;
 
@@ -17,6 +18,8 @@ use ewan_system::schedule;
 
 use crate::links;
 use crate::plan::{self, Plan};
+use read::Of;
+use text::Exposition;
 
 /// A page is at least this old before the spinners are asked again.
 const KEPT: Duration = Duration::from_secs(1);
@@ -37,22 +40,47 @@ pub fn run(state: &Path, link: Option<String>, destination: &Destination) -> Res
     }
     // In a container these CPUs may not be there to be had; the spinner goes before everybody else all the same.
     let _ = schedule::keep_to(&plan.host_cpus);
-    let known = Mutex::new((written(state), plan));
-    let source = Source { state: state.to_owned(), link, known, page: Mutex::new(None) };
-    let address = match destination {
+    let lab = Lab { state: state.to_owned(), link, known: Mutex::new((written(state), plan)) };
+    match destination {
         Destination::StandardOutput => {
-            print!("{}", source.exposition().text());
-            return Ok(());
+            print!("{}", lab.exposition().text());
+            Ok(())
         }
-        Destination::Listen(address) => address,
-    };
+        Destination::Listen(address) => serve(address, move || lab.exposition()),
+    }
+}
+
+/// A page at this address, made at most once a second.
+fn serve(address: &str, exposition: impl Fn() -> Exposition + Send + Sync + 'static) -> Result<(), String> {
     let listener = http::listen(address)?;
     let bound = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
     println!("http://{bound}/metrics");
     let server = Arc::new(http::Server::default());
     let counted = server.clone();
-    server.serve(&listener, move || source.page(counted.refused.load(Relaxed)));
+    let page = Page::default();
+    server.serve(&listener, move || page.now(counted.refused.load(Relaxed), &exposition));
     Ok(())
+}
+
+/// A page as it was last made.
+#[derive(Default)]
+struct Page(Mutex<Option<(Instant, Arc<str>)>>);
+
+impl Page {
+    /// Whoever comes while the spinners are asked waits for that answer, and asks no more.
+    fn now(&self, refused: u64, exposition: &impl Fn() -> Exposition) -> Arc<str> {
+        let Ok(mut page) = self.0.lock() else { return "".into() };
+        if let Some((at, text)) = &*page {
+            if at.elapsed() < KEPT {
+                return text.clone();
+            }
+        }
+        let mut exposition = exposition();
+        exposition.add("ewan_metrics_refused_connections_total", &text::Labels::default(), refused);
+        let text: Arc<str> = exposition.text().into();
+        *page = Some((Instant::now(), text.clone()));
+        text
+    }
 }
 
 /// Which file the plan is, by inode and time of writing.
@@ -63,39 +91,23 @@ fn written(state: &Path) -> Option<Written> {
     Some((file.ino(), file.mtime(), file.mtime_nsec()))
 }
 
-struct Source {
+struct Lab {
     state: PathBuf,
     link: Option<String>,
     /// As it was last there, and which file that was: of a lab that is gone it says which links are down.
     known: Mutex<(Option<Written>, Plan)>,
-    page: Mutex<Option<(Instant, Arc<str>)>>,
 }
 
-impl Source {
-    /// Whoever comes while the spinners are asked waits for that answer, and asks no more.
-    fn page(&self, refused: u64) -> Arc<str> {
-        let Ok(mut page) = self.page.lock() else { return "".into() };
-        if let Some((at, text)) = &*page {
-            if at.elapsed() < KEPT {
-                return text.clone();
-            }
-        }
-        let mut exposition = self.exposition();
-        exposition.add("ewan_metrics_refused_connections_total", &text::Labels::default(), refused);
-        let text: Arc<str> = exposition.text().into();
-        *page = Some((Instant::now(), text.clone()));
-        text
-    }
-
+impl Lab {
     /// The lab may have gone since, or another one of its name may have come.
-    fn exposition(&self) -> text::Exposition {
-        let Ok(mut known) = self.known.lock() else { return text::Exposition::default() };
+    fn exposition(&self) -> Exposition {
+        let Ok(mut known) = self.known.lock() else { return Exposition::default() };
         let now = written(&self.state);
         if now.is_some() && now != known.0 {
             if let Ok(plan) = plan::read(&self.state.join("plan.json")) {
                 *known = (now, plan);
             }
         }
-        read::exposition(&known.1, &self.state, self.link.as_deref())
+        read::exposition(&known.1, &self.state, Of { link: self.link.as_deref(), ..Of::default() })
     }
 }

@@ -24,11 +24,24 @@ const LATENESS_POWERS: std::ops::RangeInclusive<u32> = 8..=26;
 /// Bounds of gaps: 2^k ns, from 1 µs to 134 ms.
 const GAP_POWERS: std::ops::RangeInclusive<u32> = 10..=27;
 
-/// All links of the plan, or the one of that name.
-pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
+/// Whose samples are told.
+#[derive(Clone, Copy, Default)]
+pub struct Of<'a> {
+    /// The link of this name alone.
+    pub link: Option<&'a str>,
+    /// A machine of a lab that stretches over several: a label of every sample.
+    pub machine: Option<&'a str>,
+    /// What the whole lab calls spinner 0.
+    pub first_spinner: usize,
+}
+
+/// All links of the plan, or the one that is meant.
+pub fn exposition(plan: &Plan, state: &Path, of: Of) -> Exposition {
+    let only = of.link;
     let mut page = Exposition::default();
-    let lab = Labels::default().with("lab", &plan.lab);
-    page.add("ewan_build_info", &Labels::default().with("version", env!("CARGO_PKG_VERSION")), 1);
+    let everything = of.machine.map_or_else(Labels::default, |machine| Labels::default().with("machine", machine));
+    let lab = everything.with("lab", &plan.lab);
+    page.add("ewan_build_info", &everything.with("version", env!("CARGO_PKG_VERSION")), 1);
     let routing = serde_json::to_value(plan.routing).unwrap_or_default();
     let routing = routing.as_str().unwrap_or_default();
     page.add("ewan_lab_info", &lab.with("topology", &plan.topology).with("routing", routing), 1);
@@ -63,7 +76,7 @@ pub fn exposition(plan: &Plan, state: &Path, only: Option<&str>) -> Exposition {
         // Beside one link's samples only in one place: where the spinner itself runs, at its first link.
         let told_here = only.is_none_or(|only| plan.spinners[spinner.number].links.first().is_some_and(|l| l == only));
         if let (true, Some(stats)) = (told_here, &spinner.stats) {
-            spinner_itself(&mut page, &lab.with("spinner", spinner.number), stats);
+            spinner_itself(&mut page, &lab.with("spinner", of.first_spinner + spinner.number), stats);
         }
     }
     page

@@ -86,7 +86,12 @@ fn served(request: &Value) -> Option<Value> {
 }
 
 fn lines(plan: &Plan, state: &State, only: Option<&str>) -> Vec<String> {
-    exposition(plan, &state.0, only).text().lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    exposition(plan, &state.0, Of { link: only, ..Of::default() })
+        .text()
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -282,4 +287,19 @@ fn a_kernel_link_that_is_not_up_is_down_and_no_error() {
     plan.spinners.clear();
     let told = lines(&plan, &State::new("kernel"), None);
     assert!(told.iter().any(|line| line.starts_with("ewan_up{") && line.ends_with(r#"backend="kernel"} 0"#)));
+}
+
+#[test]
+fn a_machines_samples_have_its_name_and_the_whole_labs_number_of_its_spinner() {
+    let state = State::new("machine").answering(|_| Some(stats("core")));
+    let of = Of { machine: Some("two"), first_spinner: 3, ..Of::default() };
+    let text = exposition(&plan(), &state.0, of).text();
+    let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(samples.iter().all(|line| line.contains("{machine=\"two\",")), "{text}");
+    assert!(
+        samples
+            .iter()
+            .any(|line| line.starts_with("ewan_spinner_shared{machine=\"two\",lab=\"dumbbell\",spinner=\"3\"}")),
+        "{text}"
+    );
 }

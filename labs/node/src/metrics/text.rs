@@ -3,6 +3,7 @@
 //! In: samples in any order, each of a family in FAMILIES. Out: the text. Base units throughout (seconds, bytes), as the
 //! naming conventions want it; a family without a sample is left out.
 
+use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
 /// What an answer of ours says its body is.
@@ -151,6 +152,19 @@ impl Exposition {
         let samples = &mut self.samples[place.expect("FAMILIES names every family")];
         // Writing to a String cannot fail.
         let _ = writeln!(samples, "{family}{suffix}{{{}}} {value}", labels.0);
+    }
+
+    /// The samples of each family that has any, by its name, as lines.
+    pub fn by_family(&self) -> HashMap<&'static str, &str> {
+        let each = FAMILIES.iter().zip(&self.samples);
+        each.filter(|(_, samples)| !samples.is_empty()).map(|((name, ..), samples)| (*name, &**samples)).collect()
+    }
+
+    /// Samples of another page; those of a family that is not known here, of another version, are left out.
+    pub fn absorb(&mut self, by_family: &HashMap<String, String>) {
+        for ((name, ..), samples) in FAMILIES.iter().zip(&mut self.samples) {
+            samples.push_str(by_family.get(*name).map_or("", String::as_str));
+        }
     }
 
     pub fn text(&self) -> String {

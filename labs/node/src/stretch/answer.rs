@@ -80,7 +80,7 @@ struct Heard {
 impl Heard {
     /// `at_ns`: when it came, by our clock; `bytes`: its payload.
     fn take(&mut self, header: Header, at_ns: i64, bytes: usize, most_payload: usize) -> Say {
-        let Some(word) = Word::of(header.index) else { return Say::Nothing };
+        let Some(word) = Word::of(u64::from(header.index)) else { return Say::Nothing };
         if word == Word::Hello && header.run != self.run {
             *self = Self { run: header.run, ..Self::default() };
         }

@@ -1,0 +1,69 @@
+"""Machines of a lab that stretches over several: told by this machine as by another one."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from calibration import elsewhere, machine, report
+from labs.cluster.facts import sections
+from labs.cluster.looking import FILES
+from labs.record import Certificate, from_json, host_facts, to_json
+from labs.runtime.base import Elsewhere
+from labs.units import NS_PER_SECOND
+
+
+def told(share: str = "/run/ewan-shares/none") -> Elsewhere:
+    done = subprocess.run(["sh", "-c", FILES, "sh", share], capture_output=True, text=True, errors="replace")
+    return Elsewhere((0,), (0, 2), sections(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    host = host_facts({"ewan-node": "1"})
+    return Certificate("0" * 64, "x", "2026-01-01T00:00:00+00:00", host, {}, (), {}, {}, 0)
+
+
+def test_a_machine_is_what_it_itself_finds() -> None:
+    assert elsewhere.facts_of(told().files) == dataclasses.replace(host_facts({}), versions={})
+
+
+def test_its_load_is_without_the_labs_processes_and_kernel_threads() -> None:
+    busy = ["sh", "-c", "while :; do :; done", "/run/ewan-shares/loaded"]
+    with subprocess.Popen(busy) as own, subprocess.Popen(busy[:3]) as other:
+        try:
+            files = told("/run/ewan-shares/loaded").files
+        finally:
+            own.kill()
+            other.kill()
+    seen = elsewhere._snapshot(files)
+    here = machine.snapshot("none")
+    numbers = {number for number, _ in seen.processes}
+    assert other.pid in numbers and own.pid not in numbers and os.getpid() in numbers and 2 not in numbers
+    assert seen.clock_source == here.clock_source and 0 < seen.ticks <= here.ticks
+
+
+def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(certificate: Certificate) -> None:
+    taken = {"ok": True, "cpu": 3, "shared": False, "gaps": {"lost_ns": NS_PER_SECOND, "classes": [[10**9, 1]]}}
+    idle = taken | {"gaps": {"lost_ns": 0, "classes": []}}
+    before, after = told(), told()
+    found = elsewhere.measured({"two": before}, {"two": after}, ([idle], [taken]))
+    each, load = found["two"]
+    assert (each.link_cpus, each.host_cpus) == ((3,), (0, 2))
+    assert each.load["disturbed"] == load.words() and "CPU 3 was taken from the links" in load.words()[0]
+    whole = dataclasses.replace(certificate, machines={"two": each})
+    assert to_json(from_json(to_json(whole))) == to_json(whole)
+    lines = report.circumstances(whole)
+    assert f"two: kernel {host_facts({}).kernel}" in lines[1] and "; links on CPU 3, nodes on 0, 2" in lines[1]
+    assert lines[2].startswith("asked from a machine on which nothing is emulated: kernel ")
+
+
+def test_a_certificate_of_one_machine_is_as_it_was(certificate: Certificate) -> None:
+    assert b'"machines"' not in to_json(certificate)
+    assert "machine: kernel " in report.circumstances(certificate)[1]
+    published = (Path(__file__).parents[2] / "docs/certificate.schema.json").read_text()
+    assert '"machines"' in published

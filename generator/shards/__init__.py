@@ -1,0 +1,5 @@
+"""Shards: a study's runs shared out over jobs of any scheduler, and collected into one experiment.
+
+In: a scenario and which part of its runs is meant. Out: results in the store, a record of each shard in the study's
+directory, from which `ewan collect` makes an experiment.
+"""

@@ -1,0 +1,100 @@
+"""What runs need of the machines that they are spread over, and what these lack. Asked before anything is made.
+
+In: programs of runs, where nodes are. Out: of each machine the programs that are to run there, each with why, and the
+congestion controls of flows; which of them it has not got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from labs.cluster.programs import Where, check
+from labs.cluster.talking import ASK_S, all_of, done
+from labs.plan import Plan
+from labs.runtime import machines, own
+from labs.runtime.base import LabError
+from labs.runtime.program import Program
+from labs.runtime.services import OURSELVES
+
+if TYPE_CHECKING:
+    from labs.cluster.ssh import Fleet, Remote
+
+_LOOK = """
+PATH=$1
+shift
+cat /proc/sys/net/ipv4/tcp_available_congestion_control
+for program; do command -v -- "$program" >/dev/null 2>&1 || printf "%s\\n" "$program"; done
+"""
+
+
+def check_possible(plan: Plan) -> None:
+    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
+    for found, what in (
+        (plan.hardware, "a link that is a device"),
+        (plan.cards, "a network card of one machine"),
+        (machines.of(plan), "a host that is a machine of its own"),
+    ):
+        if found:
+            raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")
+    if own.needs_containers(plan):
+        raise LabError(
+            f"lab {plan.lab} needs containers, which `ewan compile --machines` writes files for, one a machine"
+        )
+
+
+@dataclass(slots=True)
+class Needs:
+    """Machine → program → why; machine → congestion controls."""
+
+    programs: dict[str, dict[str, str]] = field(default_factory=dict)
+    congestion: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, program: Program, where: Where) -> None:
+        """One run's. LabError for what cannot be over these machines."""
+        check(program, where)
+        steps = [(each.node, each.argv[0]) for each in program.prepare]
+        steps += [(each.node, each.argv[0]) for each in program.commands]
+        for node, word in steps:
+            if word != OURSELVES:
+                of_machine = self.programs.setdefault(where.machine_of[node], {})
+                of_machine.setdefault(word, f"node {node} is to run")
+        for flow in program.traffic["flows"] if program.traffic else ():
+            name = flow.get("socket", {}).get("congestion")
+            for end in flow["work"].get("ranks") or [flow["from"], flow["to"]] if name else ():
+                self.congestion.setdefault(where.of_end(end), set()).add(name)
+
+    @property
+    def machines(self) -> list[str]:
+        """Those that must have anything."""
+        return list(dict.fromkeys((*self.programs, *self.congestion)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """What a machine has not got: programs, congestion controls; and those of the latter that it has."""
+
+    programs: tuple[str, ...]
+    congestion: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+def lacking(fleet: Fleet, needs: Needs, searched: str) -> dict[str, Lacks]:
+    """Of each machine; `searched`: where programs are looked for, as PATH has it."""
+
+    def ask(remote: Remote) -> Lacks:
+        wanted = list(needs.programs.get(remote.name, {}))
+        told = remote.run(["sh", "-c", _LOOK, "sh", searched, *wanted], longest_s=ASK_S)
+        done(remote.name, told)
+        first, *missing = told.stdout.decode(errors="replace").splitlines()
+        known = tuple(first.split())
+        absent = sorted(needs.congestion.get(remote.name, set()) - set(known))
+        return Lacks(tuple(missing), tuple(absent), known)
+
+    return all_of(fleet, ask, needs.machines)
+
+
+def first(found: Mapping[str, Lacks], names: Iterable[str]) -> tuple[str, Lacks] | None:
+    """The first of these machines that lacks anything."""
+    return next(((name, found[name]) for name in names if found[name].programs or found[name].congestion), None)
