@@ -6,13 +6,14 @@ What is not there is an empty frame; what cannot be read, or asked for, is a Val
     study.metric("utilisation").by("buffer", "congestion")
     study.metric("aggregate goodput of each step").frame
     study.table("flows")
+    study.scan("goodput").filter(pl.col("time_ns") > 10**10).collect()
     study.packets().one_way_delays("left1", "right1")
     study.figure("utilisation by buffer, lines congestion")
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import load, metrics, statistics, summary
+from analysis import load, measured, metrics, statistics, summary
 from analysis.figures import asked
 from analysis.figures.request import FigureError
 from analysis.figures.style import STYLES, Drawing
@@ -96,22 +97,57 @@ class Results:
         """Those that differ between runs."""
         return self._experiment.varied
 
+    @property
+    def so_far(self) -> str:
+        """How much of it is there, which is what all else is about: `900 of 1000 runs complete`."""
+        return self._experiment.so_far
+
+    @property
+    def tables(self) -> pl.DataFrame:
+        """A row a table: table, runs that have it, rows in all, columns; no table is opened. Rows are null where no
+        report has counted them."""
+        known, measured_runs = measured.rows(self._experiment), [run for run in self._experiment.runs if run.measured]
+        rows = []
+        for name, schema in tables.TABLES.items():
+            having = [run.number for run in measured_runs if run.has(name)]
+            counts = [known[number].get(name) for number in having if number in known]
+            told = [count for count in counts if count is not None]
+            total = sum(told) if len(told) == len(having) else None
+            rows.append({"table": name, "runs": len(having), "rows": total, "columns": list(schema)})
+        kinds: dict[str, pl.DataType] = {
+            "table": pl.String(),
+            "runs": pl.Int64(),
+            "rows": pl.Int64(),
+            "columns": pl.List(pl.String),
+        }
+        return pl.DataFrame([row for row in rows if row["runs"]], schema=kinds)
+
     def table(self, name: str) -> pl.DataFrame:
         """A table (docs/metrics.md) of all runs, with run, seed and the parameters before its own columns; ValueError
-        for an unknown one."""
+        for an unknown one, and where one is damaged."""
+        self._known(name)
+        return self._experiment.frame(name).rename(self._shorter(name))
+
+    def scan(self, name: str, runs: Collection[int] | None = None) -> pl.LazyFrame:
+        """The same as a query that reads the files when it is collected, and of them the columns that it asks for:
+        `study.scan("goodput").group_by("run").agg(…).collect()`. `runs`: of the runs of these numbers alone."""
+        self._known(name)
+        return self._experiment.scan(name, runs).rename(self._shorter(name), strict=False)
+
+    def _known(self, name: str) -> None:
         if name not in tables.TABLES:
             raise ValueError(f"unknown table {name!r}: {nearest(name, tables.TABLES)}")
-        found = self._experiment.frame(name)
-        return found.rename({column: column.removeprefix(load.PARAMETER) for column in self._prefixed(found)})
 
     def packets(self) -> Packets:
         """The packets that the scenario captured (docs/experiments.md), of all runs."""
         return Packets(self.table("packets"))
 
-    def _prefixed(self, frame: pl.DataFrame) -> Sequence[str]:
-        """Parameters whose own name is no column of the table."""
-        named = [column for column in frame.columns if column.startswith(load.PARAMETER)]
-        return [column for column in named if column.removeprefix(load.PARAMETER) not in frame.columns]
+    def _shorter(self, table: str) -> dict[str, str]:
+        """The columns of parameters whose own name is no column of the table, and that name."""
+        taken = {"run", "seed", *tables.TABLES[table]}
+        runs = [run for run in self._experiment.runs if run.measured]
+        names = dict.fromkeys(name for run in runs for name in run.parameters)
+        return {load.PARAMETER + name: name for name in names if name not in taken}
 
     def metric(self, words: str) -> Values:
         """A metric of the load, or of whom the words say (`METRIC of WHO`).
@@ -121,12 +157,13 @@ class Results:
         """
         quantity = quantities.parse(words)
         rows: list[dict[str, Any]] = []
+        values = self._values(quantity)
         for runs in self._experiment.points.values():
             for run in summary.usable(runs):
                 own = {"run": run.number, "seed": run.seed, **_words(run.parameters)}
                 rows += [
                     {**own, "quantity": name, _named("value", quantity.metric.unit): value}
-                    for name, value in self._values(run, quantity).items()
+                    for name, value in values(run).items()
                 ]
         frame = pl.DataFrame(rows, infer_schema_length=None)
         confidence = float(self.document.confidence or statistics.CONFIDENCE)
@@ -146,7 +183,19 @@ class Results:
             raise FigureError(drawing)
         return drawing
 
-    def _values(self, run: load.RunResults, quantity: Quantity) -> Mapping[str, float]:
+    def _values(self, quantity: Quantity) -> Callable[[load.RunResults], Mapping[str, float]]:
+        """What a run has of a quantity. Of many runs all metrics of the load are computed at once, and kept."""
+        if sum(run.measured for run in self._experiment.runs) < measured.FEWEST_KEPT:
+            return lambda run: self._value(run, quantity)
+        name = str(quantity)
+        words = measured.LOAD if quantity.selection is None else name
+        found = measured.of_runs(self._experiment, [quantity] if quantity.selection else [])
+        of_load = {number: each.asked[words] for number, each in found.items()}
+        if quantity.selection is not None:
+            return lambda run: of_load[run.number]
+        return lambda run: {name: of_load[run.number][name]} if name in of_load[run.number] else {}
+
+    def _value(self, run: load.RunResults, quantity: Quantity) -> Mapping[str, float]:
         found = dict(metrics.computed([quantity], RunData.read(run)))
         run.forget()
         return found

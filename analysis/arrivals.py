@@ -16,10 +16,12 @@ FLOW = ["flow", "part"]
 ARRIVED, DELIVERED = "arrived", "delivered in order"
 
 
-TOLD = pl.col("arrived_bytes").is_not_null().all().over(FLOW) & (
-    (pl.col("arrived_bytes").sum().over(FLOW) > 0) | (pl.col("delivered_bytes").sum().over(FLOW) == 0)
+TELLS = pl.col("arrived_bytes").is_not_null().all() & (
+    (pl.col("arrived_bytes").sum() > 0) | (pl.col("delivered_bytes").sum() == 0)
 )
-"""Whether a row's flow tells what arrived. What was delivered and never arrived was not counted."""
+"""Whether the rows of a flow tell what arrived. What was delivered and never arrived was not counted."""
+TOLD = TELLS.over(FLOW)
+"""The same of a row's flow."""
 
 
 def shown(goodput: pl.DataFrame) -> pl.DataFrame:
@@ -31,7 +33,7 @@ def shown(goodput: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def distinct(goodput: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+def distinct(goodput: pl.LazyFrame, flows: pl.LazyFrame) -> pl.LazyFrame:
     """With `distinct_bytes`, arrivals without copies, of the flows that tell arrivals.
 
     Until any moment, arrived − delivered is what waits for missing segments plus the copies so far. What waits is never

@@ -6,7 +6,7 @@ In: an experiment, certificates. Out: names with words, and rows of text, for th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from analysis import load
@@ -30,7 +30,7 @@ def facts(experiment: load.ExperimentResults) -> dict[str, str]:
             "tags": ", ".join(document.tags),
             "note": document.note,
             "runs": f"{len(experiment.runs)}: {points} choice{'s' * (points != 1)} of parameters, "
-            f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, sorted(seeds)))}",
+            f"seed{'s' * (len(seeds) != 1)} {_counted(seeds)}",
             "clock": clock[document.clock],
             "scale": document.scale,
             "started": when(document.started),
@@ -85,17 +85,31 @@ def parameters(experiment: load.ExperimentResults) -> list[tuple[str, str]]:
     names = dict.fromkeys(name for run in experiment.runs for name in run.parameters)
     rows = []
     for name in names:
-        values = dict.fromkeys(str(run.parameters[name]) for run in experiment.runs if name in run.parameters)
-        rows.append((name, ", ".join(values)))
+        values = list(dict.fromkeys(str(run.parameters[name]) for run in experiment.runs if name in run.parameters))
+        rows.append((name, _few(values)))
     return rows
 
 
+def _few(values: Sequence[str]) -> str:
+    """All of them, or of many the first and the last."""
+    if len(values) <= MOST_VALUES:
+        return ", ".join(values)
+    return f"{len(values)} values: {', '.join(values[: MOST_VALUES // 2])}, …, {values[-1]}"
+
+
+def _counted(numbers: Collection[int]) -> str:
+    """`1, 2, 3`; many in ranges."""
+    return ", ".join(map(str, sorted(numbers))) if len(numbers) <= MOST_VALUES else _ranges(sorted(numbers))
+
+
+MOST_VALUES = 200
+"""Of a parameter, or seeds, that are written one by one."""
 COUNTED: tuple[Verdict, ...] = ("ok", "outside", "not decidable", "not measured")
 
 
-def certificate(name: str, found: Certificate, experiment: load.ExperimentResults) -> dict[str, Any]:
-    """A certificate in a few rows: of each quantity how often it held, and the measurement closest to its tolerance."""
-    for_runs = [run.number for run in experiment.runs if run.certificate == name]
+def certificate(found: Certificate, runs: Sequence[int]) -> dict[str, Any]:
+    """A certificate in a few rows: of each quantity how often it held, and the measurement closest to its tolerance.
+    `runs`: the numbers of those in its lab."""
     kinds = dict.fromkeys(row.quantity for row in found.rows)
     counts = {verdict: found.count(verdict) for verdict in COUNTED}
     return {
@@ -105,7 +119,7 @@ def certificate(name: str, found: Certificate, experiment: load.ExperimentResult
         "kernel": ", ".join(f"{name}: {each.facts.kernel}" for name, each in found.machines.items())
         or found.host.kernel,
         "counts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
-        "runs": _ranges(for_runs),
+        "runs": _ranges(runs),
         "rows": [_quantity([row for row in found.rows if row.quantity == kind]) for kind in kinds],
     }
 

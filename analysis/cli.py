@@ -67,6 +67,7 @@ def report_command(
         raise unwritable(error, directory) from None
     rundir.give_back(directory)
     context.reporter.console.print(str(page), soft_wrap=True)
+    _so_far(context, load.experiment_once(directory))
     if flent_directory:
         context.reporter.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)
 
@@ -155,6 +156,7 @@ def export_command(
         raise Refused(
             f"{error.filename or directory}: {error.strerror}: name a directory where you may write"
         ) from None
+    _so_far(context, experiment)
     for what, place, paths in written:
         files = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
         context.reporter.console.print(f"{what}: {files} in {place}", soft_wrap=True, markup=False)
@@ -233,6 +235,13 @@ def plot_command(
     rundir.give_back(run)
     context.reporter.console.print(str(path), soft_wrap=True)
     context.reporter.messages.print(drawing.caption, style="dim", soft_wrap=True)
+    _so_far(context, experiment)
+
+
+def _so_far(context: Context, experiment: load.ExperimentResults) -> None:
+    """Of an experiment that still runs, or was interrupted, how much this is about."""
+    if not experiment.complete:
+        context.reporter.messages.print(f"so far: {experiment.so_far}", soft_wrap=True)
 
 
 def wish(line: str, where: str) -> FigureSpec:

@@ -15,7 +15,7 @@ from typing import Any
 
 from analysis import differences
 from analysis.differences import Difference
-from analysis.points import BySeed, Point, meant, names, of_seed, other
+from analysis.points import BySeed, Others, Point, meant, names, of_seed
 from labs.record import quantities
 from labs.record.metrics import METRICS, USUAL
 
@@ -25,12 +25,13 @@ def of(
 ) -> list[dict[str, Any]]:
     """A row for each entry, point and quantity that both points have. `named`: the scenario's own metrics, for entries
     without any."""
+    others = Others(by_seed)
     rows = [
         row
         for entry in entries
-        for point, own in by_seed.items()
+        for point in by_seed
         if str(dict(point).get(entry["by"], entry["to"])) != str(entry["to"])
-        for row in _rows(entry, point, by_seed, entry["metrics"] or usual(named), confidence)
+        for row in _rows(entry, point, by_seed, others, entry["metrics"] or usual(named), confidence)
     ]
     corrected(rows)
     for row in rows:
@@ -45,10 +46,15 @@ def usual(named: Iterable[str]) -> list[str]:
 
 
 def _rows(
-    entry: Mapping[str, Any], point: Point, by_seed: BySeed, wanted: Sequence[str], confidence: float
+    entry: Mapping[str, Any],
+    point: Point,
+    by_seed: BySeed,
+    others: Others,
+    wanted: Sequence[str],
+    confidence: float,
 ) -> list[dict[str, Any]]:
     parameters = dict(point)
-    reference = other(by_seed, parameters, {entry["by"]: entry["to"]})
+    reference = others.of(parameters, {entry["by"]: entry["to"]})
     if reference is None:
         return []
     own, rows = by_seed[point], []

@@ -138,8 +138,9 @@ def hedges_g(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 def cliffs_delta(first: Sequence[float], second: Sequence[float]) -> float:
     """How much more often a value of the first is above one of the second than below: −1 to 1."""
-    above = sum((own > other) - (own < other) for own in first for other in second)
-    return above / (len(first) * len(second))
+    ordered = np.sort(np.asarray(second))
+    below, not_above = (int(np.searchsorted(ordered, first, side).sum()) for side in ("left", "right"))
+    return (below + not_above - len(first) * len(second)) / (len(first) * len(second))
 
 
 def holm(values: Sequence[float]) -> list[float]:

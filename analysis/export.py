@@ -59,8 +59,6 @@ def frames(experiment: load.ExperimentResults) -> Iterator[tuple[str, pl.DataFra
     """Each table that has rows, of all runs together: with the run's number, seed and parameters in each row."""
     for table in COLUMNS:
         frame = experiment.frame(table)
-        for run in experiment.runs:
-            run.forget()
         if not frame.is_empty():
             yield table, frame
 

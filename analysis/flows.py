@@ -82,7 +82,7 @@ class _Stream(NamedTuple):
 
 
 def _streams(flows: pl.DataFrame) -> Iterator[_Stream]:
-    return map(_Stream._make, flows.select(_Stream._fields).iter_rows())
+    return map(_Stream._make, flows[list(_Stream._fields)].iter_rows())
 
 
 def _transfer(streams: Sequence[_Stream]) -> Transfer:
@@ -102,9 +102,15 @@ def _transfer(streams: Sequence[_Stream]) -> Transfer:
     )
 
 
+Times = Iterable[tuple[int | None, int | None]]
+
+
 def active(flows: pl.DataFrame) -> list[tuple[int, int]]:
     """Times in which any of the flows was under way, from T0, as disjoint intervals in order."""
-    times = zip(flows["started_ns"], flows["ended_ns"], strict=True)
+    return _merged(zip(flows["started_ns"], flows["ended_ns"], strict=True))
+
+
+def _merged(times: Times) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted((start, end) for start, end in times if start is not None and end is not None):
         if merged and start <= merged[-1][1]:
@@ -116,25 +122,33 @@ def active(flows: pl.DataFrame) -> list[tuple[int, int]]:
 
 def aggregate_goodput(flows: pl.DataFrame) -> float | None:
     """bit/s while any flow was active."""
-    time = sum(end - start for start, end in active(flows))
-    return int(flows["received_bytes"].sum()) * BYTE_NS / time if time else None
+    return _goodput(zip(flows["started_ns"], flows["ended_ns"], strict=True), int(flows["received_bytes"].sum()))
+
+
+def _goodput(times: Times, size: int) -> float | None:
+    time = sum(end - start for start, end in _merged(times))
+    return size * BYTE_NS / time if time else None
 
 
 def source_fairness(load: pl.DataFrame) -> float | None:
     """Jain's index over sending nodes, whatever number of flows each has; None for less than two of them."""
-    known = load.filter(pl.col("source").is_not_null() & pl.col("received_bytes").is_not_null())
-    each = [aggregate_goodput(flows) for _, flows in known.group_by("source", maintain_order=True)]
+    rows: dict[str, list[tuple[int | None, int | None, int]]] = {}
+    for source, start, end, size in load[["source", "started_ns", "ended_ns", "received_bytes"]].iter_rows():
+        if source is not None and size is not None:
+            rows.setdefault(source, []).append((start, end, size))
+    each = [_goodput((own[:2] for own in of), sum(own[2] for own in of)) for of in rows.values()]
     received = [goodput for goodput in each if goodput is not None]
     return jain(received) if len(received) > 1 else None
 
 
 def retransmissions(flows: pl.DataFrame) -> float | None:
     """The share of retransmitted ones in all segments sent; what was received counts in whole segments."""
-    known = flows.filter(pl.col("retransmitted_segments").is_not_null() & (pl.col("segment_bytes") > 0))
-    if known.is_empty():
-        return None
-    again = int(known["retransmitted_segments"].sum())
-    first = int(known.select((pl.col("received_bytes").fill_null(0) / pl.col("segment_bytes")).ceil().sum()).item())
+    columns = flows[["retransmitted_segments", "segment_bytes", "received_bytes"]]
+    known = [
+        (again, size, received or 0) for again, size, received in columns.iter_rows() if again is not None and size
+    ]
+    again = sum(each[0] for each in known)
+    first = sum(math.ceil(received / size) for _, size, received in known)
     return again / (first + again) if first + again else None
 
 

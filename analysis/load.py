@@ -6,8 +6,10 @@ certificates. Nothing is judged here; what is not there is empty, what cannot be
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -25,8 +27,12 @@ from labs.typed import read_typed
 SCHEDULE = "schedule.json"
 EVENTS = "events.json"
 PLAN = "plan.json"
+_PATH = "path of a file"
 PARAMETER = "parameter_"
 """Before the name of a parameter that becomes a column, since tables have columns of the same names."""
+
+MOST_AT_ONCE = 16 << 20
+"""Bytes of a table that is read and checked in one step; a larger one is read in pieces to be checked, then again."""
 
 NOTHING = (None, "null")
 """Values of parameters that a point does not have."""
@@ -56,26 +62,72 @@ class RunResults:
     """The experiment's directory."""
     files: Mapping[str, str] = field(repr=False, compare=False)
     """The experiment's checksums."""
+    own: Collection[str] = field(default=(), repr=False, compare=False)
+    """Of these files the run's, by their names in the experiment's directory."""
     kept: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    checked: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of labs.record.tables, without rows where the run has none; LoadError where it is damaged."""
         if name not in self.kept:
+            self.kept[name] = self._read(name)
+        return self.kept[name]
+
+    def _read(self, name: str) -> pl.DataFrame:
+        with self._readable(name):
+            if self.size(name) <= MOST_AT_ONCE:
+                content = intact(self.root, self._name(f"{name}.parquet"), self.files)
+                return tables.empty(name) if content is None else tables.parse(content, self.path(name))
             if why := damage(self.root, self._name(f"{name}.parquet"), self.files):
                 raise LoadError(why)
-            try:
-                self.kept[name] = tables.read(self.directory, name)
-            except (OSError, ValueError) as error:
-                reason = str(error).splitlines()[0]
-                raise LoadError(f"{self.directory / name}.parquet: not readable ({reason})") from None
-        return self.kept[name]
+            return tables.read(self.directory, name)
+
+    def check(self, name: str) -> None:
+        """LoadError where the file of a table is damaged, or of another version."""
+        with self._readable(name):
+            if self.size(name) > MOST_AT_ONCE:
+                if why := damage(self.root, self._name(f"{name}.parquet"), self.files):
+                    raise LoadError(why)
+                tables.check(self.path(name), self.path(name))
+                return
+            content = intact(self.root, self._name(f"{name}.parquet"), self.files)
+            if content is not None:
+                tables.check(io.BytesIO(content), self.path(name))
+
+    def check_once(self, name: str) -> None:
+        """The same, not again for what was intact."""
+        if name not in self.checked:
+            self.check(name)
+            self.checked.add(name)
+
+    @contextmanager
+    def _readable(self, name: str) -> Iterator[None]:
+        """What is wrong with a table as a LoadError."""
+        try:
+            yield
+        except (DocumentError, LoadError) as error:
+            raise LoadError(str(error)) from None
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise LoadError(f"{self.path(name)}: not readable ({reason})") from None
+
+    def path(self, name: str) -> Path:
+        """The file of a table, which need not be there."""
+        return self.directory / f"{name}.parquet"
+
+    def size(self, name: str) -> int:
+        """Bytes of that; 0 where it is not there."""
+        try:
+            return self.path(name).stat().st_size
+        except OSError:
+            return 0
 
     def own_tables(self) -> dict[str, OwnTable]:
         """Tables of CSV that programs of the run left, by `<step>.<file>`; LoadError where one is damaged."""
         found = {}
-        for path in sorted(self.files):
-            name = own_tables.name_of(path.removeprefix(f"{self._name('')}/"))
-            if name is None or not path.startswith(f"{self._name('')}/"):
+        for path in sorted(self.own):
+            name = own_tables.name_of(path.removeprefix(self._name("")))
+            if name is None:
                 continue
             if why := damage(self.root, path, self.files):
                 raise LoadError(why)
@@ -87,7 +139,11 @@ class RunResults:
 
     def _name(self, name: str) -> str:
         """A file of the run, as the experiment's checksums have it."""
-        return (self.directory / name).relative_to(self.root).as_posix()
+        return self._first + name
+
+    @cached_property
+    def _first(self) -> str:
+        return f"{self.directory.relative_to(self.root).as_posix()}/"
 
     def forget(self) -> None:
         """Tables of many runs need not be in memory together."""
@@ -138,10 +194,14 @@ class RunResults:
         until_ns = disturbances.watched_ns(frames[-1])
         return None if until_ns is None else (disturbances.judge(*frames), until_ns)
 
+    def has(self, table: str) -> bool:
+        """Whether it left a table of this name."""
+        return self._name(f"{table}.parquet") in self.files
+
     @property
     def measured(self) -> bool:
         """There is something to analyse: its flows' table was written."""
-        return self._name("flows.parquet") in self.files
+        return self.has("flows")
 
     @property
     def point(self) -> tuple[tuple[str, Any], ...]:
@@ -158,6 +218,7 @@ class ExperimentResults:
         self.runs = tuple(self._runs())
 
     def _runs(self) -> Iterator[RunResults]:
+        own = journal.of_runs(self.document.files)
         for each in self.document.runs:
             yield RunResults(
                 number=each.number,
@@ -171,7 +232,13 @@ class ExperimentResults:
                 plan_sha256=each.plan_sha256,
                 root=self.directory,
                 files=self.document.files,
+                own=own.get(each.directory, ()),
             )
+
+    @cached_property
+    def by_number(self) -> dict[int, RunResults]:
+        """Its runs."""
+        return {run.number: run for run in self.runs}
 
     @property
     def status(self) -> State:
@@ -197,31 +264,89 @@ class ExperimentResults:
         there = [name for name in self.varied if parameters.get(name) not in NOTHING]
         return ", ".join(word(name, parameters[name]) for name in there)
 
-    def frame(self, table: str) -> pl.DataFrame:
-        """A table of all runs that were measured, with the columns run, seed and parameter_<name> before its own."""
-        frames = []
-        for run in self.runs:
-            if not run.measured:
-                continue
-            words = [pl.lit(str(value)).alias(PARAMETER + name) for name, value in run.parameters.items()]
-            first = [pl.lit(run.number, pl.Int64).alias("run"), pl.lit(run.seed, pl.Int64).alias("seed"), *words]
-            frames.append(run.table(table).select(*first, pl.all()))
-        return pl.concat(frames, how="diagonal") if frames else tables.empty(table)
+    @property
+    def complete(self) -> bool:
+        """Whether all of its runs came to their end."""
+        return all(run.status == "complete" for run in self.runs)
 
-    def certificates(self) -> dict[str, Certificate]:
-        """By the path relative to the experiment; LoadError for one that cannot be read."""
-        found = {}
-        for path in sorted((self.directory / CERTIFICATES_FOLDER).glob("*.json")):
-            name = str(path.relative_to(self.directory))
-            try:
-                content = intact(self.directory, name, self.document.files)
-                if content is not None:
-                    found[name] = from_json(content)
-            except DocumentError as error:
-                raise LoadError(str(error)) from None
-            except (OSError, ValueError) as error:
-                raise LoadError(f"{path}: {error}") from None
+    @property
+    def so_far(self) -> str:
+        """How much of it is there: `900 of 1000 runs complete`."""
+        complete = sum(run.status == "complete" for run in self.runs)
+        return f"{complete} of {len(self.runs)} runs complete"
+
+    def frame(self, table: str) -> pl.DataFrame:
+        """A table of all runs that were measured, with the columns run, seed and parameter_<name> before its own;
+        LoadError where one is damaged."""
+        try:
+            return self.scan(table).collect()
+        except pl.exceptions.PolarsError as error:
+            raise LoadError(f"{self.directory}: table {table}: not readable ({str(error).splitlines()[0]})") from None
+
+    def scan(self, table: str, wanted: Collection[int] | None = None) -> pl.LazyFrame:
+        """The same, read when it is collected, and then as far as it is asked for; `wanted`: of these runs. Each file
+        is held against its checksum before."""
+        measured = [run for run in self.runs if run.measured and (wanted is None or run.number in wanted)]
+        if not measured:
+            return tables.empty(table).lazy()
+        runs = [run for run in measured if run.has(table)]
+        for run in runs:
+            run.check_once(table)
+        about = pl.DataFrame(
+            {
+                _PATH: [str(run.path(table)) for run in runs],
+                "run": [run.number for run in runs],
+                "seed": [run.seed for run in runs],
+                **{PARAMETER + name: [_text(run, name) for run in runs] for name in _names(measured)},
+            },
+            schema={_PATH: pl.String, "run": pl.Int64, "seed": pl.Int64}
+            | {PARAMETER + name: pl.String for name in _names(measured)},
+        )
+        schema = tables.TABLES[table]
+        # A parameter that the first run does not have comes last.
+        first = ["run", "seed", *(PARAMETER + name for name in measured[0].parameters)]
+        order = [*first, *schema, *(name for name in about.columns if name not in (_PATH, *first))]
+        if not runs:
+            empty = pl.DataFrame(schema=dict(about.schema) | schema)
+            return empty.select(order).lazy()
+        rows = pl.scan_parquet(
+            about[_PATH].to_list(),
+            schema=schema,
+            missing_columns="insert",
+            extra_columns="ignore",
+            include_file_paths=_PATH,
+        )
+        return rows.join(about.lazy(), on=_PATH, how="left", maintain_order="left").select(order)
+
+    @cached_property
+    def by_certificate(self) -> dict[str, list[int]]:
+        """The numbers of the runs in each lab, by the path of its certificate relative to the experiment."""
+        found: dict[str, list[int]] = {
+            path.relative_to(self.directory).as_posix(): []
+            for path in sorted((self.directory / CERTIFICATES_FOLDER).glob("*.json"))
+        }
+        for run in self.runs:
+            if run.certificate in found:
+                found[run.certificate].append(run.number)
         return found
+
+    def certificate(self, name: str) -> Certificate | None:
+        """By its path relative to the experiment; LoadError for one that cannot be read, None where there is none."""
+        try:
+            content = intact(self.directory, name, self.document.files)
+            return None if content is None else from_json(content)
+        except DocumentError as error:
+            raise LoadError(str(error)) from None
+        except (OSError, ValueError) as error:
+            raise LoadError(f"{self.directory / name}: {error}") from None
+
+
+def _names(runs: Collection[RunResults]) -> list[str]:
+    return list(dict.fromkeys(name for run in runs for name in run.parameters))
+
+
+def _text(run: RunResults, name: str) -> str | None:
+    return str(run.parameters[name]) if name in run.parameters else None
 
 
 def word(name: str, value: Any) -> str:

@@ -12,6 +12,7 @@ from statistics import fmean
 import polars as pl
 
 from analysis import devices, flows, network, payload, slowdowns
+from analysis.arrivals import FLOW
 from analysis.rundata import RunData
 from labs.record.metrics import METRICS
 from labs.record.quantities import Quantity, Selection, parse
@@ -61,9 +62,19 @@ _ROLES = {"reverse goodput": "reverse", "background goodput": "background"}
 """Metrics that say themselves whose they are."""
 
 
-def computed(wanted: Iterable[Quantity], run: RunData) -> Iterator[tuple[str, float]]:
-    """The quantities that the run has, by their words; `of each step` and the like as one for each."""
-    seen: dict[Selection | None, RunData] = {None: run}
+Views = dict[Selection | None, RunData]
+"""A run as it is seen from the flows that are selected, each made once."""
+
+
+def views(run: RunData) -> Views:
+    """To begin with: the run as it is."""
+    return {run.selection: run}
+
+
+def computed(wanted: Iterable[Quantity], run: RunData, seen: Views | None = None) -> Iterator[tuple[str, float]]:
+    """The quantities that the run has, by their words; `of each step` and the like as one for each. `seen`: what
+    several calls for the same run share."""
+    seen = views(run) if seen is None else seen
     for quantity in (each for words in wanted for each in run.each(words)):
         chosen = seen.setdefault(quantity.selection, run.of(quantity.selection))
         if quantity.metric.emulated and chosen.plain_bottleneck is not None:
@@ -156,7 +167,7 @@ def _steady_goodput(run: RunData) -> float | None:
 def _arrived_goodput(run: RunData) -> float | None:
     if run.load.is_empty() or not run.arrivals_told:
         return None
-    own = [run.came[key] for key in run.load.select("flow", "part").iter_rows() if key in run.came]
+    own = [run.came[key] for key in run.load[FLOW].iter_rows() if key in run.came]
     time = sum(end - start for start, end in run.active)
     return sum(each.total for each in own) * network.BYTE_NS / time if time else None
 
@@ -165,7 +176,7 @@ def _arrived_goodput(run: RunData) -> float | None:
 def _share(run: RunData) -> float | None:
     if run.bottleneck is None:
         return None
-    own, over = set(run.load.select("flow", "part").iter_rows()), run.crossing(run.bottleneck)
+    own, over = set(run.load[FLOW].iter_rows()), run.crossing(run.bottleneck)
     ours, others = ([run.came[key] for key in run.came if key in over & each] for each in (own, over - own))
     return payload.share(ours, others, run.active)
 
@@ -233,8 +244,8 @@ def _marks(run: RunData) -> float | None:
 @computes("timeouts")
 def _timeouts(run: RunData) -> float | None:
     # Tables of a version that did not count them have no such column.
-    known = run.load["timeouts"].drop_nulls() if "timeouts" in run.load.columns else None
-    return None if known is None or known.is_empty() else int(known.sum())
+    known = run.load["timeouts"] if "timeouts" in run.load.columns else None
+    return None if known is None or known.null_count() == len(known) else int(known.sum())
 
 
 @computes("device difference")
@@ -280,8 +291,9 @@ def _mean_iteration(run: RunData) -> float | None:
 
 @computes("start lateness p99")
 def _start_lateness(run: RunData) -> float | None:
-    late = run.flows.select((pl.col("started_ns") - pl.col("scheduled_ns")).drop_nulls()).to_series()
-    return flows.percentile(late.to_list(), 0.99) if late.len() else None
+    late = run.flows["started_ns"] - run.flows["scheduled_ns"]
+    known = [each for each in late.to_list() if each is not None]
+    return flows.percentile(known, 0.99) if known else None
 
 
 @computes("udp loss")
@@ -309,7 +321,10 @@ def _udp_delay_p99(run: RunData) -> float | None:
 def _ping_mean(run: RunData) -> float | None:
     if run.round_trips:
         return fmean(run.round_trips)
-    told = run.of_commands("readings").filter(pl.col("rtt_mean_ns").is_not_null() & (pl.col("received_packets") > 0))
+    readings = run.of_commands("readings")
+    if readings.is_empty():
+        return None
+    told = readings.filter(pl.col("rtt_mean_ns").is_not_null() & (pl.col("received_packets") > 0))
     answers = int(told["received_packets"].sum())
     return float((told["rtt_mean_ns"] * told["received_packets"]).sum()) / answers if answers else None
 
@@ -331,7 +346,10 @@ def _ping_p99(run: RunData) -> float | None:
 
 @computes("ping loss")
 def _ping_loss(run: RunData) -> float | None:
-    told = run.of_commands("readings").filter(pl.col("tool") == "ping")
+    readings = run.of_commands("readings")
+    if readings.is_empty():
+        return None
+    told = readings.filter(pl.col("tool") == "ping")
     sent = int(told["sent_packets"].sum())
     return 1 - int(told["received_packets"].sum()) / sent if sent else None
 
@@ -381,6 +399,8 @@ def _background_goodput(run: RunData) -> float | None:
 
 
 def _of_role(run: RunData, role: str) -> float | None:
+    if not (run.all_flows["role"] == role).any():
+        return None
     return flows.aggregate_goodput(run.all_flows.filter(pl.col("role") == role)) or None
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from analysis.load import Link
+from analysis.queries import collected, groups
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND
 
 BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
@@ -92,21 +93,31 @@ class Watched:
 COUNTERS = ("sent_bytes", "served_packets", "waited_ns", "dropped_packets", "lost_packets", "marked_packets")
 
 
+_IS_TOLD = "told "
+"""Before the name of a counter: whether a row has it."""
+
+
 def watched(links: pl.DataFrame) -> dict[Link, Watched]:
     """The table of links, by link and direction, forward first."""
     there = [name for name in COUNTERS if name in links.columns]
-    ordered = links.sort("link", pl.col("direction") != "forward", "time_ns")
-    filled = ordered.select(
-        "time_ns",
-        "rate_bps",
-        pl.col("queue_packets", *there).fill_null(0),
-        pl.col("queue_bytes").cast(pl.Float64).fill_null(math.nan),
+    keys = ["link", "direction"]
+    rows = collected(
+        links.lazy()
+        .sort("link", pl.col("direction") != "forward", "time_ns")
+        .select(
+            "time_ns",
+            "rate_bps",
+            pl.col("queue_packets", *there).fill_null(0),
+            pl.col("queue_bytes").cast(pl.Float64).fill_null(math.nan),
+            pl.col(there).is_not_null().name.prefix(_IS_TOLD),
+            *(pl.col(name).rle_id().alias(f"{name} of") for name in keys),
+            *keys,
+        )
     )
-    columns = {name: filled[name].to_numpy() for name in filled.columns}
+    columns = {name: rows[name].to_numpy() for name in rows.columns if name not in keys}
     found: dict[Link, Watched] = {}
-    first = 0
-    for link, direction, count in ordered.group_by("link", "direction", maintain_order=True).len().iter_rows():
-        own = slice(first, first + count)
+    for own in groups(*(columns[f"{name} of"] for name in keys)):
+        link, direction = rows["link"][own.start], rows["direction"][own.start]
         moments = columns["time_ns"][own]
         found[link, direction] = Watched(
             moments_ns=moments,
@@ -115,9 +126,8 @@ def watched(links: pl.DataFrame) -> dict[Link, Watched]:
             queue_packets=columns["queue_packets"][own],
             queue_bytes=columns["queue_bytes"][own],
             grown={name: np.diff(columns[name][own], prepend=0) for name in there},
-            told=frozenset(name for name in there if not ordered[name].slice(first, count).null_count()),
+            told=frozenset(name for name in there if columns[_IS_TOLD + name][own].all()),
         )
-        first += count
     return found
 
 
@@ -226,7 +236,7 @@ def uncounted_bottleneck(
         return None
     counted = {(use.link, use.direction) for use in uses}
     sizes: dict[Link, int] = {}
-    for kind, source, sink, size in load.select("kind", "source", "sink", "received_bytes").iter_rows():
+    for kind, source, sink, size in load[["kind", "source", "sink", "received_bytes"]].iter_rows():
         for link in ways.get(ends_of_payload(kind, source, sink), ()):
             if link not in counted and link in rates_bps:
                 sizes[link] = sizes.get(link, 0) + (size or 0)
@@ -246,7 +256,7 @@ def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> Losses | 
     by_link = {(use.link, use.direction): use for use in uses}
     found: list[Losses] = []
     weights: list[int] = []
-    columns = load.select("kind", "source", "sink", "received_bytes")
+    columns = load[["kind", "source", "sink", "received_bytes"]]
     for kind, source, sink, received in columns.iter_rows():
         way = ways.get(ends_of_payload(kind, source, sink), ())
         known = [by_link[link].losses for link in way if link in by_link]

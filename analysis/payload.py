@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from analysis import arrivals
-from analysis.arrivals import FLOW, STEADY_KINDS, TOLD
+from analysis.arrivals import FLOW, STEADY_KINDS, TELLS, TOLD
 from analysis.network import BYTE_NS
+from analysis.queries import collected, groups
 from analysis.warmup import mser5
 from labs.units import NS_PER_SECOND
 
@@ -59,28 +61,37 @@ class Came:
         return float(self.sums[-1])
 
 
+class Binned(NamedTuple):
+    """Of one flow's bins: whether they tell what arrived, and how long the longest is."""
+
+    told: bool
+    longest_ns: int
+
+
+def bins(goodput: pl.DataFrame) -> dict[Key, Binned]:
+    """By flow and part; without flows that have none."""
+    each = goodput.lazy().group_by(FLOW, maintain_order=True).agg(TELLS.alias("told"), pl.col("bin_ns").max())
+    return {(flow, part): Binned(told, longest) for flow, part, told, longest in collected(each).iter_rows()}
+
+
 def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, Came]:
     """By flow and part; without flows that got nothing."""
-    own = goodput.join(flows.select(FLOW), on=FLOW, how="semi")
-    told = arrivals.distinct(own, flows).select(*FLOW, "time_ns", "bin_ns", size="distinct_bytes")
+    own = goodput.lazy().join(flows.lazy().select(FLOW), on=FLOW, how="semi")
+    told = arrivals.distinct(own, flows.lazy()).select(*FLOW, "time_ns", "bin_ns", size="distinct_bytes")
     others = own.filter(~TOLD).sort(*FLOW, "time_ns").select(*FLOW, "time_ns", "bin_ns", size="delivered_bytes")
-    rows = pl.concat([told, others])
-    columns = {name: rows[name].to_numpy() for name in ("time_ns", "bin_ns")}
-    sizes = rows["size"].fill_null(0).to_numpy()
+    rows = collected(pl.concat([told, others]).with_columns(pl.col("size").fill_null(0)))
+    columns = {name: rows[name].to_numpy() for name in (*FLOW, "time_ns", "bin_ns", "size")}
     found: dict[Key, Came] = {}
-    first = 0
-    for flow, part, count in rows.group_by(*FLOW, maintain_order=True).len().iter_rows():
-        own_rows = slice(first, first + count)
+    for own_rows in groups(*(columns[name] for name in FLOW)):
         ends, widths = columns["time_ns"][own_rows], columns["bin_ns"][own_rows]
-        sums = np.cumsum(sizes[own_rows]).astype(np.float64)
+        sums = np.cumsum(columns["size"][own_rows]).astype(np.float64)
         # What lies between two bins is a time in which nothing came.
         moments = np.stack([ends - widths, ends], axis=1).ravel()
         steps = np.stack([np.concatenate(([0.0], sums[:-1])), sums], axis=1).ravel()
-        found[flow, part] = Came(np.maximum.accumulate(moments), steps)
-        first += count
-    whole = flows.select(*FLOW, "started_ns", "ended_ns", "received_bytes").drop_nulls()
-    for flow, part, begin, end, size in whole.iter_rows():
-        if (flow, part) not in found and size:
+        key = int(columns["flow"][own_rows.start]), int(columns["part"][own_rows.start])
+        found[key] = Came(np.maximum.accumulate(moments), steps)
+    for flow, part, begin, end, size in flows[[*FLOW, "started_ns", "ended_ns", "received_bytes"]].iter_rows():
+        if size and None not in (begin, end) and (flow, part) not in found:
             found[flow, part] = Came(np.array([begin, max(end, begin + 1)]), np.array([0.0, float(size)]))
     return found
 
@@ -104,21 +115,25 @@ class Together:
     bin_ns: int
 
 
-def together(flows: pl.DataFrame, goodput: pl.DataFrame, known: Mapping[Key, Came]) -> Together | None:
+def together(flows: pl.DataFrame, binned: Mapping[Key, Binned], known: Mapping[Key, Came]) -> Together | None:
     """None where there are no such flows or they were never active together, and where one does not tell arrivals.
 
-    `known`: what came to these flows, and perhaps to others (`came`)."""
-    lasting = flows.filter(pl.col("kind").is_in(STEADY_KINDS) & pl.col("received_bytes").is_not_null())
-    own = goodput.join(lasting.select(FLOW), on=FLOW, how="semi")
-    if own.is_empty() or not own.select(TOLD.all()).item():
+    `binned`, `known`: what is known of these flows, and perhaps of others (`bins`, `came`)."""
+    rows = flows[[*FLOW, "kind", "received_bytes", "started_ns", "ended_ns"]].iter_rows()
+    lasting = {
+        (flow, part): (start, end)
+        for flow, part, kind, size, start, end in rows
+        if kind in STEADY_KINDS and size is not None
+    }
+    own = [binned[key] for key in lasting if key in binned]
+    starts = [start for start, _ in lasting.values() if start is not None]
+    ends = [end for _, end in lasting.values() if end is not None]
+    if not own or not all(each.told for each in own) or not starts or not ends or min(ends) <= max(starts):
         return None
-    start, end, width = lasting["started_ns"].max(), lasting["ended_ns"].min(), own["bin_ns"].max()
-    if not isinstance(start, int) or not isinstance(end, int) or not isinstance(width, int) or end <= start:
+    if any(key not in known for key in lasting):
         return None
-    keys = list(lasting.select(FLOW).iter_rows())
-    if any(key not in known for key in keys):
-        return None
-    return Together(tuple(known[key] for key in keys), start, end, width)
+    width = max(each.longest_ns for each in own)
+    return Together(tuple(known[key] for key in lasting), max(starts), min(ends), width)
 
 
 def steady_goodput(found: Together) -> float | None:

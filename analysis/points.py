@@ -6,7 +6,6 @@ In: parameters, names of quantities. Out: the point that another one is compared
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from labs.record import quantities
@@ -18,24 +17,38 @@ Seeds = Mapping[int, Mapping[str, float]]
 BySeed = Mapping[Point, Seeds]
 
 
-def other(by_seed: BySeed, parameters: Mapping[str, Any], changed: Mapping[str, Any]) -> Point | None:
-    """The point that differs from the given one in nothing but what is changed, and what follows from that: a number of
-    sources from a congestion level."""
-    wanted = {name: str(value) for name, value in {**parameters, **changed}.items()}
-    exact = next((point for point in by_seed if {name: str(value) for name, value in point} == wanted), None)
-    if exact is not None:
-        return exact
-    names = (*changed, *_independent(tuple(by_seed), tuple(changed)))
-    return next(
-        (point for point in by_seed if all(str(dict(point).get(name)) == wanted.get(name, "None") for name in names)),
-        None,
-    )
+class Others:
+    """The points of an experiment, to find one beside another; made once for all that is looked up."""
 
+    def __init__(self, points: Iterable[Point]) -> None:
+        self._points = tuple(points)
+        self._independent: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._found: dict[tuple[str, ...], dict[tuple[str, ...], Point]] = {}
+        self._exact: dict[frozenset[tuple[str, str]], Point] = {}
+        for point in self._points:
+            self._exact.setdefault(frozenset((name, str(value)) for name, value in point), point)
 
-@lru_cache(maxsize=16)
-def _independent(points: tuple[Point, ...], changed: tuple[str, ...]) -> tuple[str, ...]:
-    """What varies by itself beside `changed`; of an experiment the same for all its points."""
-    return tuple(independent([dict(point) for point in points], changed))
+    def of(self, parameters: Mapping[str, Any], changed: Mapping[str, Any]) -> Point | None:
+        """The point that differs from the given one in nothing but what is changed, and what follows from that: a
+        number of sources from a congestion level."""
+        wanted = {name: str(value) for name, value in {**parameters, **changed}.items()}
+        exact = self._exact.get(frozenset(wanted.items()))
+        if exact is not None:
+            return exact
+        own = tuple(changed)
+        if own not in self._independent:
+            self._independent[own] = tuple(independent([dict(point) for point in self._points], own))
+        names = (*own, *self._independent[own])
+        return self._by(names).get(tuple(wanted.get(name, "None") for name in names))
+
+    def _by(self, names: tuple[str, ...]) -> Mapping[tuple[str, ...], Point]:
+        """The first point of each choice of these parameters' values."""
+        if names not in self._found:
+            self._found[names] = {}
+            for point in self._points:
+                values = dict(point)
+                self._found[names].setdefault(tuple(str(values.get(name)) for name in names), point)
+        return self._found[names]
 
 
 def names(own: Seeds) -> list[str]:

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from analysis import circumstances, disturbed, figures, grouped, load, summary, tabulated
 from analysis.figures.request import FigureError
 from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
+from analysis.rows import MOST_CERTIFICATES, few, left_out
 from labs import writing
 from labs.record import quantities
 from labs.record.figures import FigureSpec
@@ -31,6 +32,11 @@ STATES = {
     "incomplete": "This experiment is incomplete: it was interrupted, or runs failed. What was measured is below.",
     "refused": "This experiment was refused: the lab did not do what its description says. Nothing was run.",
 }
+POINTS_ARE = "all are in summary.json, and ewan export --csv DIR writes them as points.csv."
+COMPARISONS_ARE = "all are in summary.json."
+RUNS_ARE = (
+    "first of all those that are not complete; all are in summary.json, and ewan export --csv DIR writes runs.csv."
+)
 LONGEST_EMBEDDED = 120_000
 """Bytes of a figure's file up to which the page carries it; of a longer one it names the file."""
 
@@ -79,7 +85,10 @@ def render(
 ) -> str:
     """The page: HTML with all figures in it. `refused`: why figures of the scenario are not."""
     document = experiment.document
-    complete = sum(run.status == "complete" for run in experiment.runs)
+    points = few(found["points"])
+    shown = {**found, "points": points, **{name: few(found.get(name, ())) for name in ("comparisons", "beside")}}
+    certified, every_run = certificates(experiment), runs(experiment, found)
+    run_rows = few(every_run, first=lambda row: row["status"] != "complete" or bool(row["error"]))
     scenario = experiment.directory / "scenario.yaml"
     return (
         environment()
@@ -96,31 +105,34 @@ def render(
                 *(f"A figure of the scenario is not drawn: {why}." for why in refused),
                 *filter(None, [disturbed.warning(found.get("disturbed"))]),
             ],
-            complete=complete,
-            total=len(experiment.runs),
+            so_far=experiment.so_far,
             facts=circumstances.facts(experiment),
             host=circumstances.host(document.host),
             stages=circumstances.stages(document.stages),
             parameters=circumstances.parameters(experiment),
-            certificates=[
-                circumstances.certificate(name, each, experiment) for name, each in experiment.certificates().items()
-            ],
+            certificates=certified,
+            other_certificates=len(experiment.by_certificate) - len(certified),
             confidence=f"{found['confidence']:.0%}".replace("%", " %"),
             several=any(point["seeds"] > 1 for point in found["points"]),
-            tables=tables(experiment, found),
-            ratios=ratios(experiment, found),
-            steps=tabulated.steps(experiment, found),
-            comparisons=tabulated.comparisons(experiment, found),
+            tables=tables(experiment, shown),
+            ratios=ratios(experiment, shown),
+            steps=tabulated.steps(experiment, shown),
+            comparisons=tabulated.comparisons(experiment, shown),
+            few_points=left_out(len(points), len(found["points"]), "points", POINTS_ARE),
+            few_comparisons=left_out(
+                len(shown["comparisons"]), len(found.get("comparisons", ())), "comparisons", COMPARISONS_ARE
+            ),
             kinds=tabulated.kinds(found),
             beyond=tabulated.BEYOND if any(point.get("beyond") for point in found["points"]) else "",
             more_seeds=tabulated.more_seeds(experiment, found),
-            beside=[beside(experiment, entry) for entry in found["beside"]],
+            beside=[beside(experiment, entry) for entry in shown["beside"]],
             watched="disturbed" in found,
             disturbances=disturbed.rows(found["runs"]),
             touched=bool(disturbed.warning(found.get("disturbed"))),
             mark=disturbed.MARK,
             figures=[figure(number, drawing) for number, drawing in enumerate(drawings, 1)],
-            runs=runs(experiment, found),
+            runs=run_rows,
+            few_runs=left_out(len(run_rows), len(every_run), "runs", RUNS_ARE),
             varied=experiment.varied,
             metrics={
                 name: each.meaning
@@ -130,6 +142,15 @@ def render(
             text=scenario.read_text(errors="replace") if scenario.exists() else "",
         )
     )
+
+
+def certificates(experiment: load.ExperimentResults) -> list[dict[str, Any]]:
+    """Those of labs that did not pass first, of so many as a person looks at; LoadError where one is damaged."""
+    numbers = {run.number: run.verified for run in experiment.document.runs}
+    labs = experiment.by_certificate
+    names = few(list(labs), MOST_CERTIFICATES, lambda name: any(numbers[run] is False for run in labs[name]))
+    read = ((name, experiment.certificate(name)) for name in names)
+    return [circumstances.certificate(each, labs[name]) for name, each in read if each is not None]
 
 
 def environment() -> jinja2.Environment:

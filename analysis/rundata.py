@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from analysis import flows, network, payload, slowdowns, wire
-from analysis.arrivals import TOLD
+from analysis.arrivals import FLOW
 from analysis.load import Link, RunResults
 from analysis.network import Ends, LinkUse, Losses, Watched, Ways
-from analysis.payload import Came, Key, Together
+from analysis.payload import Binned, Came, Key, Together
+from analysis.queries import collected
 from analysis.slowdowns import Transfer
 from analysis.wire import Wire
 from labs.record.paths import CrossedPath
@@ -28,6 +30,16 @@ _COLUMNS: Mapping[Kind, str] = {"step": "step", "role": "role", "source": "sourc
 """Of the flows' table, by what flows are selected by."""
 _COLUMNS_OF_COMMANDS: Mapping[Kind, str] = {"step": "step", "source": "node"}
 """The same of tables that commands left, which have no role and are no flow."""
+
+
+class Ready(NamedTuple):
+    """What a run derives of its tables, see the properties of `RunData` of the same names; of its load."""
+
+    load: pl.DataFrame
+    bins: Mapping[Key, Binned]
+    came: Mapping[Key, Came]
+    watched: Mapping[Link, Watched]
+    rtts_ns: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -45,11 +57,13 @@ class RunData:
     selection: Selection | None = None
     whole: RunData | None = None
     """The same run, which keeps what does not depend on whose flows are asked for; None: itself."""
+    ready: Ready | None = None
+    """What was derived of it together with other runs."""
 
     @classmethod
-    def read(cls, run: RunResults) -> RunData:
+    def read(cls, run: RunResults, ready: Ready | None = None) -> RunData:
         """A run of an experiment, with all its flows; its tables are read when they are asked for."""
-        return cls(run.table, run.paths, lambda: run.addresses)
+        return cls(run.table, run.paths, lambda: run.addresses, ready=ready)
 
     def of(self, selection: Selection | None) -> RunData:
         """The same run, seen from other flows."""
@@ -74,7 +88,7 @@ class RunData:
             column = self.table("readings")[_COLUMNS_OF_COMMANDS[chosen.kind]]
         else:
             column = self.all_flows[_COLUMNS[chosen.kind]]
-        yield from (Selection(chosen.kind, name) for name in column.drop_nulls().unique(maintain_order=True))
+        yield from (Selection(chosen.kind, name) for name in dict.fromkeys(column.to_list()) if name is not None)
 
     @cached_property
     def all_flows(self) -> pl.DataFrame:
@@ -100,7 +114,9 @@ class RunData:
     @cached_property
     def load(self) -> pl.DataFrame:
         """The flows that most metrics are about: those selected, else those of role load."""
-        return flows.loaded(self.all_flows) if self.selection is None else self.flows
+        if self.selection is not None:
+            return self.flows
+        return flows.loaded(self.all_flows) if self.ready is None else self.ready.load
 
     def of_commands(self, table: str) -> pl.DataFrame:
         """The rows of a table that commands of steps left: of the step or node that is selected, else all."""
@@ -114,6 +130,8 @@ class RunData:
     def round_trips(self) -> list[int]:
         """RTTs (ns) of echo requests, by their first replies."""
         pings = self.of_commands("pings")
+        if pings.is_empty():
+            return []
         return pings.filter(~pl.col("duplicate"))["rtt_ns"].drop_nulls().to_list()
 
     @cached_property
@@ -123,7 +141,7 @@ class RunData:
             return tuple(path for path in self.paths if path.role == "load")
         wanted = {
             (role, *((None, None) if kind == "messages" else network.ends_of_payload(kind, source, sink)))
-            for role, kind, source, sink in self.load.select("role", "kind", "source", "sink").unique().iter_rows()
+            for role, kind, source, sink in set(self.load[["role", "kind", "source", "sink"]].iter_rows())
         }
         return tuple(path for path in self.paths if (path.role, path.source, path.sink) in wanted)
 
@@ -144,6 +162,8 @@ class RunData:
     @cached_property
     def datagrams(self) -> pl.DataFrame:
         """UDP flows: those selected, else of any role."""
+        if not (self.flows["kind"] == "udp").any():
+            return self.flows.clear()
         return self.flows.filter(pl.col("kind") == "udp")
 
     @cached_property
@@ -159,7 +179,7 @@ class RunData:
     @cached_property
     def goodputs(self) -> list[float]:
         """bit/s of each flow that has one."""
-        return self.load["goodput_bps"].drop_nulls().to_list()
+        return [each for each in self.load["goodput_bps"].to_list() if each is not None]
 
     @cached_property
     def responses(self) -> list[int]:
@@ -179,7 +199,9 @@ class RunData:
     @cached_property
     def watched(self) -> Mapping[Link, Watched]:
         """The samples of each direction of each emulated link."""
-        return network.watched(self.table("links")) if self.whole is None else self.whole.watched
+        if self.whole is not None:
+            return self.whole.watched
+        return network.watched(self.table("links")) if self.ready is None else self.ready.watched
 
     @cached_property
     def slowest(self) -> LinkUse | None:
@@ -235,13 +257,8 @@ class RunData:
     @cached_property
     def arrivals_told(self) -> bool:
         """Whether the receivers of all these flows tell what arrived."""
-        keys = ["flow", "part"]
-        own = self.table("goodput").join(self.load.select(keys), on=keys, how="semi")
-        return (
-            own.height > 0
-            and bool(own.select(TOLD.all()).item())
-            and self.load.join(own, on=keys, how="anti").is_empty()
-        )
+        own = [self.bins.get(key) for key in self.load[FLOW].iter_rows()]
+        return bool(own) and all(each is not None and each.told for each in own)
 
     @cached_property
     def queue_delays_ns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -250,25 +267,34 @@ class RunData:
         return network.queue_delays_ns(self.watched[self.slowest.link, self.slowest.direction], self.active)
 
     @cached_property
-    def came(self) -> dict[Key, Came]:
+    def bins(self) -> Mapping[Key, Binned]:
+        """What is known of the bins of all flows of the run."""
+        if self.whole is not None:
+            return self.whole.bins
+        return self.ready.bins if self.ready is not None else payload.bins(self.table("goodput"))
+
+    @cached_property
+    def came(self) -> Mapping[Key, Came]:
         """What payload came to all flows of the run, until when."""
         if self.whole is not None:
             return self.whole.came
+        if self.ready is not None:
+            return self.ready.came
         return payload.came(self.all_flows, self.table("goodput"))
 
     @cached_property
     def together(self) -> Together | None:
         """The time in which all of these flows that last were active."""
-        return payload.together(self.load, self.table("goodput"), self.came)
+        return payload.together(self.load, self.bins, self.came)
 
     def crossing(self, link: Link) -> set[Key]:
         """Those of all flows whose payload goes over a direction of a link."""
         over = {(path.role, path.source, path.sink) for path in self.paths if _crosses(path, link)}
         return {
             (flow, part)
-            for flow, part, role, kind, source, sink in self.all_flows.select(
-                "flow", "part", "role", "kind", "source", "sink"
-            ).iter_rows()
+            for flow, part, role, kind, source, sink in self.all_flows[
+                [*FLOW, "role", "kind", "source", "sink"]
+            ].iter_rows()
             if (role, *((None, None) if kind == "messages" else network.ends_of_payload(kind, source, sink))) in over
         }
 
@@ -284,10 +310,12 @@ class RunData:
         return slowdowns.slowdowns(self.transfers, rates, slowdowns.base_rtts_ns(self.all_flows))
 
     @cached_property
-    def rtts_ns(self) -> list[int]:
+    def rtts_ns(self) -> Sequence[int]:
         """Samples of the senders' smoothed RTT."""
-        own = self.table("series").join(self.load.select("flow", "part"), on=["flow", "part"], how="semi")
-        return own.filter(pl.col("srtt_ns") > 0)["srtt_ns"].to_list()
+        if self.ready is not None and self.selection is None:
+            return self.ready.rtts_ns
+        own = self.table("series").lazy().join(self.load.lazy().select(FLOW), on=FLOW, how="semi")
+        return collected(own.filter(pl.col("srtt_ns") > 0).select("srtt_ns"))["srtt_ns"].to_list()
 
     @cached_property
     def wire(self) -> Wire | None:

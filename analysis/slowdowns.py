@@ -47,7 +47,9 @@ def bins(found: list[Transfer]) -> dict[str, list[int]]:
 def base_rtts_ns(flows: pl.DataFrame) -> dict[Ends, int]:
     """The least RTT that a sender measured between two nodes, in both orders."""
     found: dict[Ends, int] = {}
-    for source, sink, rtt in flows.select("source", "sink", "min_rtt_ns").drop_nulls().iter_rows():
+    for source, sink, rtt in flows[["source", "sink", "min_rtt_ns"]].iter_rows():
+        if None in (source, sink, rtt):
+            continue
         for ends in ((source, sink), (sink, source)):
             found[ends] = min(found.get(ends, rtt), rtt)
     return found

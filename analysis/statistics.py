@@ -30,6 +30,10 @@ LEAST_BOOTSTRAP = 15
 """Values. Of lognormal ones (σ = 1) BCa is then at least as often right as Student's t (analysis/tests)."""
 NORMALITY = 0.05
 RESAMPLES = 1999
+LEAST_IN_BATCHES = 1000
+"""Values: of more the resamples are made in batches of `MOST_RESAMPLED` values, since all at once they, and the samples
+without one value each, take gigabytes."""
+MOST_RESAMPLED = 1 << 20
 SEED = 1
 """Of the resampling, so that the same values have the same interval."""
 NARROW = 0.05
@@ -108,12 +112,15 @@ def bootstrapped(
     """The same of any statistic of samples, which takes them as arrays with an `axis`."""
     from scipy import stats
 
+    longest = max(map(len, samples))
+    batch = MOST_RESAMPLED // longest if longest > LEAST_IN_BATCHES else None
     with np.errstate(all="ignore"):
         found = stats.bootstrap(
             [np.asarray(values, dtype=np.float64) for values in samples],
             statistic,
             confidence_level=confidence,
             n_resamples=RESAMPLES,
+            batch=batch,
             method="BCa",
             rng=np.random.default_rng(SEED),
         ).confidence_interval

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import stdev
 from typing import Any
 
 import orjson
 
-from analysis import comparisons, disturbed, load, metrics, side_by_side, statistics
-from analysis.points import BySeed, Seeds, names, of_seed, other
-from analysis.rundata import RunData
+from analysis import comparisons, disturbed, load, measured, statistics
+from analysis.measured import Measured
+from analysis.points import BySeed, Others, Seeds, names, of_seed
 from labs import writing
 from labs.record import figures, quantities
 from labs.record.figures import FigureSpec
 from labs.record.metrics import METRICS
-from labs.record.quantities import Quantity, Selection
+from labs.record.quantities import Quantity
 from labs.units import UnitError, parse_published
 
 FORMAT = "ewan-summary/1"
-
-STEP_METRICS = ("aggregate goodput", "share", "mean completion time")
-"""Of each step, where a run has several with flows."""
 
 
 def analyse(directory: Path, also: Iterable[Quantity] = ()) -> dict[str, Any]:
@@ -88,9 +84,10 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
         )
     normalise = experiment.document.normalise
     by_seed = {point: {run.seed: values[run.number] for run in of_point} for point, of_point in chosen.items()}
+    others = Others(by_seed)
     if isinstance(normalise, Mapping) and {"by", "to"} <= normalise.keys():
         for each in points:
-            each["normalised"] = ratios(each["parameters"], normalise, by_seed, confidence)
+            each["normalised"] = ratios(each["parameters"], normalise, by_seed, others, confidence)
     compared = comparisons.of(experiment.document.compare, by_seed, experiment.document.metrics, confidence)
     for run in runs:
         del run["values"], run["by_step"]
@@ -104,14 +101,14 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> dic
         "points": points,
         **({} if total is None else {"disturbed": total}),
         "comparisons": compared,
-        "beside": beside(experiment.document.beside, points, by_seed, confidence),
+        "beside": beside(experiment.document.beside, points, by_seed, others, confidence),
     }
 
 
 def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
     """Of the runs of a point the complete ones; where none is, those that measured something."""
-    measured = [run for run in runs if run.measured]
-    return [run for run in measured if run.status == "complete"] or measured
+    found = [run for run in runs if run.measured]
+    return [run for run in found if run.status == "complete"] or found
 
 
 def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
@@ -135,63 +132,35 @@ def wishes(experiment: load.ExperimentResults) -> list[FigureSpec]:
 
 
 def of_runs(experiment: load.ExperimentResults, also: Sequence[Quantity] = ()) -> list[dict[str, Any]]:
-    """`of_run` of each run that was measured, in order; LoadError where a table is damaged."""
-    numbers = [run.number for run in experiment.runs if run.measured]
-    parts = side_by_side.shares(numbers, len(numbers))
-    if len(parts) < 2:
-        return [of_run(run, also) for run in experiment.runs if run.measured]
-    found = side_by_side.each(partial(_of_part, experiment.directory, also), parts, len(numbers))
-    return sorted((run for part in found for run in part), key=lambda run: numbers.index(run["number"]))
+    """What the summary says of each run that was measured, in order, with `values` and `by_step` as numbers;
+    LoadError where a table is damaged."""
+    found = measured.of_runs(experiment, also)
+    return [of_run(experiment.by_number[number], each, also) for number, each in found.items()]
 
 
-def _of_part(directory: Path, also: Sequence[Quantity], numbers: Collection[int]) -> list[dict[str, Any]]:
-    chosen = set(numbers)
-    return [of_run(run, also) for run in load.experiment_once(directory).runs if run.number in chosen]
-
-
-def of_run(run: load.RunResults, also: Iterable[Quantity] = ()) -> dict[str, Any]:
+def of_run(run: load.RunResults, found: Measured, also: Sequence[Quantity] = ()) -> dict[str, Any]:
     """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
-    data = RunData.read(run)
-    values, at, uses = metrics.of_run(data, also), data.bottleneck, data.uses
-    by_step = steps(data)
-    touched = disturbed.of_run(run, data.ways)
-    run.forget()
+    values, beyond = found.values(also), set(found.beyond)
+    by_step = {step: {name: of_value(name, value) for name, value in own.items()} for step, own in found.steps.items()}
     return {
         "number": run.number,
         "parameters": run.parameters,
         "seed": run.seed,
         "status": run.status,
-        "metrics": {name: measured(name, value) for name, value in values.items()},
-        "beyond": metrics.beyond(data, values),
-        "steps": {step: {name: measured(name, value) for name, value in own.items()} for step, own in by_step.items()},
-        "bottleneck": None if at is None else {"link": at[0], "direction": at[1]},
-        "links": [use._asdict() for use in uses],
-        **({} if touched is None else {"disturbed": touched}),
+        "metrics": {name: of_value(name, value) for name, value in values.items()},
+        "beyond": [name for name in values if name in beyond],
+        "steps": by_step,
+        "bottleneck": found.bottleneck,
+        "links": found.links,
+        **({} if found.disturbed is None else {"disturbed": found.disturbed}),
         "values": values,
-        "by_step": by_step,
+        "by_step": found.steps,
     }
 
 
-def measured(name: str, value: float) -> dict[str, Any]:
+def of_value(name: str, value: float) -> dict[str, Any]:
     """A value of a run."""
     return {"value": value, "unit": unit(name)}
-
-
-def steps(data: RunData) -> dict[str, dict[str, float]]:
-    """Metrics of each step, where a run has more than one with flows."""
-    there = data.all_flows["step"].drop_nulls().unique(maintain_order=True).to_list()
-    if len(there) < 2:
-        return {}
-    wanted = [(step, Quantity(METRICS[name], Selection("step", step))) for step in there for name in STEP_METRICS]
-    found = dict(metrics.computed([quantity for _, quantity in wanted], data))
-    return {
-        step: {
-            quantity.metric.name: found[str(quantity)]
-            for own, quantity in wanted
-            if own == step and str(quantity) in found
-        }
-        for step in there
-    }
 
 
 def intervals(values: Sequence[Mapping[str, float]], confidence: float) -> dict[str, dict[str, Any]]:
@@ -238,10 +207,10 @@ def unit(name: str) -> str:
 
 
 def ratios(
-    parameters: Mapping[str, Any], normalise: Mapping[str, Any], by_seed: BySeed, confidence: float
+    parameters: Mapping[str, Any], normalise: Mapping[str, Any], by_seed: BySeed, others: Others, confidence: float
 ) -> dict[str, dict[str, Any]]:
     """A point's metrics by those of the point that differs in the parameter `by` alone, where it is `to`."""
-    reference = other(by_seed, parameters, {normalise["by"]: normalise["to"]})
+    reference = others.of(parameters, {normalise["by"]: normalise["to"]})
     if normalise["by"] not in parameters or reference is None:
         return {}
     own, found = by_seed[tuple(parameters.items())], {}
@@ -257,7 +226,11 @@ def _paired(own: Seeds, reference: Seeds, name: str, confidence: float) -> stati
 
 
 def beside(
-    wanted: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, Any]], by_seed: BySeed, confidence: float
+    wanted: Sequence[Mapping[str, Any]],
+    points: Sequence[Mapping[str, Any]],
+    by_seed: BySeed,
+    others: Others,
+    confidence: float,
 ) -> list[dict[str, Any]]:
     """Each number of a paper with the measured one of every point that it speaks of; `here` is None without one.
 
@@ -269,7 +242,7 @@ def beside(
         paper, given = number(entry["value"], entry.get("unit") or "")
         chosen = [point for point in points if _at(point["parameters"], entry.get("when") or {})]
         for point in chosen or [{"parameters": {}, "metrics": {}, "normalised": {}}]:
-            measured = _measured(entry, point, by_seed, confidence)
+            measured = _measured(entry, point, by_seed, others, confidence)
             here, than = measured.get("mean"), entry.get("than")
             apart = None if here is None else here - paper if than else here / paper - 1 if paper else None
             found.append(
@@ -297,14 +270,14 @@ def _at(parameters: Mapping[str, Any], when: Mapping[str, Any]) -> bool:
 
 
 def _measured(
-    entry: Mapping[str, Any], point: Mapping[str, Any], by_seed: BySeed, confidence: float
+    entry: Mapping[str, Any], point: Mapping[str, Any], by_seed: BySeed, others: Others, confidence: float
 ) -> Mapping[str, Any]:
     """What stands beside a paper's number: mean, bounds, unit; empty where it was not measured."""
     name, than = entry["metric"], entry.get("than")
     if not than:
         value: Mapping[str, Any] = point["normalised" if entry.get("normalised") else "metrics"].get(name, {})
         return {**value, "mean": value["ratio"], "unit": "ratio"} if "ratio" in value else value
-    reference = other(by_seed, point["parameters"], than)
+    reference = others.of(point["parameters"], than)
     own = by_seed.get(tuple(point["parameters"].items()))
     ratio = None if reference is None or own is None else _paired(own, by_seed[reference], name, confidence)
     if ratio is None:

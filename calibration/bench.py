@@ -21,6 +21,7 @@ from calibration import bench_containers as containers
 from calibration import bench_estimate as estimate
 from calibration import bench_machines as machines
 from calibration import bench_simulators as simulators
+from calibration import bench_sweep as sweep
 from calibration import bench_traffic as traffic
 from calibration import bench_virtual as virtual
 from calibration.bench_compile import measure
@@ -40,7 +41,18 @@ from labs.units import NS_PER_SECOND, about
 RESULTS = Path("results/bench")
 ARMS = 100
 LINK_PARTS = ("packets", "lateness", "rate")
-PARTS = ("compile", "labs", "containers", *LINK_PARTS, "traffic", "virtual", "estimate", "simulators", "machines")
+PARTS = (
+    "compile",
+    "labs",
+    "containers",
+    *LINK_PARTS,
+    "traffic",
+    "virtual",
+    "estimate",
+    "sweep",
+    "simulators",
+    "machines",
+)
 
 
 @click.command("bench")
@@ -56,8 +68,8 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
     ewan bench
     ewan bench lateness rate --quick
     """
-    # These only when they are asked for: they need an engine and the images, simulators, machines.
-    wanted = parts or tuple(part for part in PARTS if part not in ("containers", "simulators", "machines"))
+    # These only when they are asked for: they need minutes, an engine and the images, simulators, machines.
+    wanted = parts or tuple(part for part in PARTS if part not in ("sweep", "containers", "simulators", "machines"))
     if {"labs", "containers", "traffic", "machines", *LINK_PARTS} & set(wanted):
         as_root(context)
     reporter = context.reporter
@@ -78,6 +90,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
         ("traffic", "generator", traffic),
         ("virtual", "virtual clock", virtual),
         ("estimate", "forecasts", estimate),
+        ("sweep", "sweeps", sweep),
         ("simulators", "simulators", simulators),
         ("machines", "labs over machines", machines),
     ):

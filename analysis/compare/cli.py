@@ -154,7 +154,9 @@ def _plain(text: str) -> str:
 
 def lines(found: Compared) -> list[str]:
     """What is no table: the scenarios' differences, and what there is nothing of."""
-    said = list(found.text[:MOST_LINES])
+    sides = {"first": found.first, "second": found.second}
+    said = [f"{name}: {side.so_far} so far" for name, side in sides.items() if not side.complete]
+    said += found.text[:MOST_LINES]
     if len(found.text) > MOST_LINES:
         said.append(f"… {len(found.text) - MOST_LINES} more lines of the scenarios are on the page")
     if not (found.text or found.parameters or found.labs):
@@ -178,6 +180,7 @@ def document(found: Compared, place: Path) -> dict[str, Any]:
         "second": str(found.second.directory),
         "page": str(place),
         "confidence": found.confidence,
+        "so far": [found.first.so_far, found.second.so_far],
         "parameters": [row._asdict() for row in found.parameters],
         "scenarios": list(found.text),
         "labs": [row._asdict() for row in found.labs],

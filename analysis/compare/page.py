@@ -59,12 +59,11 @@ def render(found: Compared) -> str:
 
 def _side(experiment: ExperimentResults) -> dict[str, Any]:
     document = experiment.document
-    complete = sum(run.status == "complete" for run in experiment.runs)
     return {
         "name": experiment.directory.name,
         "title": document.title or document.scenario,
         "scenario": document.scenario,
-        "runs": f"{complete} of {len(experiment.runs)} runs complete",
+        "runs": experiment.so_far,
         "started": circumstances.when(document.started),
         "warnings": report.warnings(experiment),
     }

@@ -7,6 +7,7 @@ Where both points have the same seeds, runs are paired by them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,10 +30,9 @@ def matched(first: BySeed, second: BySeed) -> list[tuple[Point, Point]]:
 
     keys = [[key(point) for point in points] for points in (first, second)]
     found = {key(point): point for point in second}
+    counts = [Counter(each) for each in keys]
     return [
-        (point, found[own])
-        for point, own in zip(first, keys[0], strict=True)
-        if keys[0].count(own) == keys[1].count(own) == 1
+        (point, found[own]) for point, own in zip(first, keys[0], strict=True) if counts[0][own] == counts[1][own] == 1
     ]
 
 

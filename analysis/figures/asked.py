@@ -206,9 +206,8 @@ def _draw_alone(directory: Path, job: Job) -> Drawing | str | None:
 
 def values(experiment: ExperimentResults) -> dict[str, list[Any]]:
     """The parameters of an experiment with their values."""
-    values: dict[str, list[Any]] = {}
+    values: dict[str, dict[Any, None]] = {}
     for run in experiment.runs:
         for name, value in run.parameters.items():
-            if value not in values.setdefault(name, []):
-                values[name].append(value)
-    return values
+            values.setdefault(name, {})[value] = None
+    return {name: list(each) for name, each in values.items()}

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from analysis.figures import style
 from analysis.figures.style import PAGE, Drawing, Style
 from analysis.load import NOTHING, word
+from analysis.rows import spread
 from labs.record.metrics import GROUPS, METRICS, RANKED, Group
 from labs.record.quantities import parse
 
@@ -45,7 +46,7 @@ def normalised(
             label = _label(point, others)
             groups.setdefault(label, []).append(point)
     names = list(dict.fromkeys(str(point["parameters"][by]) for point in points))
-    drawn = [list(groups)[index] for index in style.spread(len(groups), style.MOST_PANELS)]
+    drawn = [list(groups)[index] for index in spread(len(groups), style.MOST_PANELS)]
     shown = names[:MOST_BARS]
     columns = 1 if len(shown) > 3 else 2
     rows = [

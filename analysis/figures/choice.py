@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.figures import scales
 from analysis.load import NOTHING, word
+from analysis.rows import spread
 from labs.record.figures import FigureSpec
 from labs.record.independent import independent
 
@@ -22,6 +23,8 @@ USUAL_LINES = 8
 STROKES = 6
 """Colours, and dashes with markers."""
 MOST_PANELS = 12
+MOST_RUNS = 1000
+"""Runs whose tables a figure is made of."""
 COMPARED = "congestion"
 """The parameter that papers on transport compare, where a scenario names no reference."""
 
@@ -74,6 +77,21 @@ class Layout:
         return number % STROKES, (number + number // STROKES) % STROKES
 
 
+def picked(found: Layout, most: int) -> Layout:
+    """For a figure that is made of the tables of runs: of more than so many runs the points that are drawn alone, and
+    of each of them its first runs, of all points as many."""
+    total = sum(len(place.point["runs"]) for place in found.places)
+    if total <= most:
+        return found
+    drawn = found.drawn()
+    each = max(most // max(len(drawn), 1), 1)
+    places = [replace(place, point={**place.point, "runs": place.point["runs"][:each]}) for place in drawn]
+    runs = sum(len(place.point["runs"]) for place in places)
+    several = f", of each point the first {each}" if any(len(place.point["runs"]) > each for place in drawn) else ""
+    words = f" Made of {runs} of {total} runs{several}: {len(drawn)} of {len(found.places)} points are drawn."
+    return replace(found, places=places, left_out=words)
+
+
 def named(key: Key) -> str:
     """`cubic, rtt = 20ms`."""
     return ", ".join(word(name, value) for name, value in key if value not in NOTHING)
@@ -117,8 +135,8 @@ def layout(spec: FigureSpec, points: Sequence[Mapping[str, Any]], compared: str 
 
     panels = sorted({each.panel for each in places}, key=order)
     lines = sorted({each.line for each in places}, key=order)
-    shown = [panels[at] for at in _spread(len(panels), MOST_PANELS)]
-    kept = [lines[at] for at in _spread(len(lines), MOST_LINES)]
+    shown = [panels[at] for at in spread(len(panels), MOST_PANELS)]
+    kept = [lines[at] for at in spread(len(lines), MOST_LINES)]
     left = [f"{len(kept)} of {len(lines)} lines"] * (len(kept) < len(lines))
     left += [f"{len(shown)} of {len(panels)} panels"] * (len(shown) < len(panels))
     words = f" {' and '.join(left)} drawn, all are in the CSV." if left else ""
@@ -151,7 +169,3 @@ def _chosen(parameters: Mapping[str, Any], spec: FigureSpec) -> bool:
 
 def _key(point: Mapping[str, Any], names: Sequence[str]) -> Key:
     return tuple((name, str(point["parameters"].get(name))) for name in names)
-
-
-def _spread(count: int, most: int) -> list[int]:
-    return list(range(count)) if count <= most else [round(at * (count - 1) / (most - 1)) for at in range(most)]

@@ -156,11 +156,11 @@ class OverTime:
         """The point of a run."""
         return self._numbers[number]
 
-    @property
+    @cached_property
     def numbers(self) -> list[int]:
         """Of the runs that are drawn."""
-        drawn = self.request.layout.drawn()
-        return [number for number, place in self._numbers.items() if any(place is each for each in drawn)]
+        drawn = {id(place) for place in self.request.layout.drawn()}
+        return [number for number, place in self._numbers.items() if id(place) in drawn]
 
 
 def together(lines: Sequence[Line], least: float = 0.5) -> tuple[Line, Floats | None, Floats | None]:

@@ -65,8 +65,7 @@ def draw(request: Request) -> Drawing:
                         looks: list[dict[str, Any]] = [{"fc": colour, "alpha": 0.18}, {"fill": False, "ec": colour}]
                         for look in looks:
                             axis.add_patch(Ellipse((at_x, at_y), width, height, angle=angle, linewidth=0.7, **look))
-                    words = _words(request, place)
-                    if words and len(own) <= MOST_WRITTEN:
+                    if len(own) <= MOST_WRITTEN and (words := _words(request, place)):
                         written.setdefault(axis, []).append((at_x, at_y, words))
             style.title(axis, named(panel), columns)
         for quantity, set_limits, get_limits, per in (

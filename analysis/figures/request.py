@@ -17,6 +17,7 @@ from analysis.figures import choice
 from analysis.figures.choice import Layout
 from analysis.figures.style import PAGE, Style
 from analysis.load import ExperimentResults, RunResults
+from analysis.rows import spread
 from labs.record.figures import FigureSpec
 from labs.record.metrics import Metric
 from labs.record.quantities import Quantity, Selection
@@ -78,11 +79,11 @@ class Request:
             for member in self._members(kind, own)
         ]
 
-    def _members(self, kind: str, points: Iterable[Mapping[str, Any]]) -> list[str]:
+    def _members(self, kind: str, points: Sequence[Mapping[str, Any]]) -> list[str]:
         """The steps, roles, sources or flows that any run has."""
         column = "name" if kind == "flow" else kind
         found: dict[str, None] = {}
-        for point in points:
+        for point in (points[at] for at in spread(len(points), choice.MOST_RUNS)):
             run = self.runs[point["runs"][0]]
             found |= dict.fromkeys(run.table("flows")[column].drop_nulls().unique(maintain_order=True).to_list())
         return list(found)
@@ -94,6 +95,8 @@ class Request:
         # What harm is held against loses nothing of itself.
         own = [each for each in self.points if not (self.spec.harm and self._is_reference(each))]
         found = choice.layout(self.spec, own, normalise.get("by"))
+        if self.spec.of_tables:
+            found = choice.picked(found, choice.MOST_RUNS)
         if not found.places:
             wanted = f"run {self.spec.run}" if self.spec.run is not None else "these parameters"
             numbers = ", ".join(map(str, sorted(self.runs)[:8])) or "none"
@@ -145,15 +148,10 @@ class Request:
         return str(point["parameters"].get(self.reference)) == self.spec.relative_to
 
     def _relative(self, name: str, point: Mapping[str, Any]) -> Value | None:
-        wanted = {**point["parameters"], self.reference: self.spec.relative_to}
-        words = {key: str(value) for key, value in wanted.items()}
-        other = next(
-            (each for each in self.points if {key: str(value) for key, value in each["parameters"].items()} == words),
-            None,
-        )
+        other = self._by_parameters.get(_words({**point["parameters"], self.reference: self.spec.relative_to}))
         if other is None:
             return None
-        seeds = {number: run.seed for number, run in self.runs.items()}
+        seeds = self._seeds
         own, base = self._each(name, point), {seeds[number]: v for number, v in self._each(name, other).items()}
         pairs = {number: (value, base[seeds[number]]) for number, value in own.items() if base.get(seeds[number])}
         if self.spec.harm:
@@ -166,6 +164,18 @@ class Request:
             return None
         mean, low, high, n, kind = statistics.interval(list(each.values()), self.found["confidence"], limits)
         return Value(mean, low, high, n, each, kind or "t")
+
+    @cached_property
+    def _by_parameters(self) -> dict[frozenset[tuple[str, str]], Mapping[str, Any]]:
+        """The first point of each choice of parameters."""
+        found: dict[frozenset[tuple[str, str]], Mapping[str, Any]] = {}
+        for point in self.points:
+            found.setdefault(_words(point["parameters"]), point)
+        return found
+
+    @cached_property
+    def _seeds(self) -> dict[int, int]:
+        return {number: run.seed for number, run in self.runs.items()}
 
     def unit(self, quantity: Quantity) -> str:
         """Of what is drawn of a metric."""
@@ -201,6 +211,11 @@ class Request:
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n from {counts[0]} to {counts[-1]}"
         share = f"{self.found['confidence']:.0%}".replace("%", " %")
         return f"Error bars: {share} confidence intervals of the mean over seeds ({kinds}), {n}."
+
+
+def _words(parameters: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Parameters as they are written, to find equal ones."""
+    return frozenset((name, str(value)) for name, value in parameters.items())
 
 
 def bounds(metric: Metric) -> Bounds:

@@ -19,6 +19,7 @@ from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.style import Drawing
 from analysis.figures.windows import Floats
 from analysis.load import RunResults
+from analysis.rows import spread
 from analysis.rundata import RunData
 from labs.record.quantities import Selection, selection
 from labs.record.series import SAMPLES
@@ -45,10 +46,12 @@ class Spread:
 
     def wants(self, run: RunResults) -> bool:
         """Whether it is made of this run."""
-        spec = self.request.spec
-        return any(run.number in place.point["runs"] for place in self.request.layout.places) and (
-            spec.run is None or run.number == spec.run
-        )
+        return run.number in self._numbers
+
+    @cached_property
+    def _numbers(self) -> frozenset[int]:
+        every = (number for place in self.request.layout.places for number in place.point["runs"])
+        return frozenset(number for number in every if self.request.spec.run in (None, number))
 
     def gather(self, run: RunResults, data: RunData) -> dict[str, Floats]:
         """The samples of a run, by label."""
@@ -223,6 +226,6 @@ def _box(axis: Axes, values: Floats, centre: float, width: float, stroke: tuple[
 def steps(ordered: Floats) -> tuple[Floats, Floats]:
     """Of sorted values: each with the share that is no larger; of many only so many steps as can be seen."""
     shares = np.arange(1, len(ordered) + 1) / len(ordered)
-    kept = style.spread(len(ordered), MOST_STEPS)
+    kept = spread(len(ordered), MOST_STEPS)
     # From zero, so that the first step is seen.
     return np.concatenate(([ordered[0]], ordered[kept])), np.concatenate(([0.0], shares[kept]))

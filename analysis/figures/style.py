@@ -315,10 +315,3 @@ def csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _cell(value: Any) -> Any:
     return f"{value:.9g}" if isinstance(value, float) else value
-
-
-def spread(count: int, most: int) -> list[int]:
-    """At most `most` indices of 0 … count − 1, evenly apart, with the first and the last."""
-    if count <= most:
-        return list(range(count))
-    return [round(index * (count - 1) / (most - 1)) for index in range(most)]

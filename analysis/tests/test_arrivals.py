@@ -37,7 +37,9 @@ def load(ends: float, *starts: float) -> pl.DataFrame:
 
 def distinct(arrived: Sequence[int], delivered: Sequence[int], copied: int | None = None) -> list[int]:
     flows = frame("flows", [flow(0, copied_segments=copied, segment_bytes=1)])
-    found: list[int] = arrivals.distinct(table(bins(arrived, delivered)), flows)["distinct_bytes"].to_list()
+    found: list[int] = (
+        arrivals.distinct(table(bins(arrived, delivered)).lazy(), flows.lazy()).collect()["distinct_bytes"].to_list()
+    )
     return found
 
 
@@ -66,7 +68,7 @@ def test_what_waits_when_a_flow_is_ended_counts_as_far_as_it_is_no_copy() -> Non
 
 def steady_goodput(flows: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
     """Of these flows alone."""
-    found = payload.together(flows, goodput, payload.came(flows, goodput))
+    found = payload.together(flows, payload.bins(goodput), payload.came(flows, goodput))
     return None if found is None else payload.steady_goodput(found)
 
 

@@ -402,3 +402,24 @@ def test_a_figure_of_tables_takes_the_summary_that_is_there(tmp_path: Path, monk
     assert summary.for_figure(experiment, figures.parse("goodput by buffer").quantities) == {"made": "again"}
     (place / "summary.json").write_text("{}")
     assert summary.for_figure(experiment, []) == {"made": "again"}
+
+
+def test_of_more_runs_than_are_read_the_points_that_are_drawn_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [{"congestion": cc, "buffer": f"{n}BDP"} for cc in ("reno", "cubic") for n in range(1, 8)]
+    place = synthetic.experiment(tmp_path, points, pairs=1, seconds=2)
+    experiment = load.experiment(place)
+    found = summary.of(experiment)
+    lines = ["cwnd over time, where congestion=reno", "cdf of rtt, lines congestion, where buffer=1BDP"]
+    specs = [figures.parse(line) for line in lines]
+    whole = asked.draw(experiment, found, specs)
+    monkeypatch.setattr(choice, "MOST_RUNS", 21)
+    assert asked.draw(experiment, found, specs) == whole, "no more than 21 runs"
+    monkeypatch.setattr(choice, "MOST_RUNS", 8)
+    first, second = asked.draw(experiment, found, specs)
+    assert isinstance(first, Drawing) and isinstance(second, Drawing)
+    assert "Made of 7 of 21 runs, of each point the first 1: 7 of 7 points are drawn." in first.caption
+    assert "seed 1" in first.caption and second == whole[1]
+    (one,) = asked.draw(experiment, found, [figures.parse("cwnd over time, run 6")])
+    assert isinstance(one, Drawing) and "run 6" in one.caption, "a run that is named is read"

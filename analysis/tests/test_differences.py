@@ -86,3 +86,11 @@ def test_nothing_is_found_more_often_than_it_may_be() -> None:
         tests = [differences.unpaired(list(draw.normal(0, 1, 5)), list(draw.normal(0, 1, 5))).p for _ in range(10)]
         wrong += min(differences.holm([p for p in tests if p is not None])) < 0.05
     assert wrong / 200 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+
+
+def test_cliffs_delta_is_that_of_all_pairs() -> None:
+    draw = np.random.default_rng(2)
+    for _ in range(20):
+        first, second = (draw.integers(0, 6, size).tolist() for size in draw.integers(1, 9, 2))
+        pairs = [(own > other) - (own < other) for own in first for other in second]
+        assert differences.cliffs_delta(first, second) == sum(pairs) / len(pairs)

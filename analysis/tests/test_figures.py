@@ -16,6 +16,7 @@ import pytest
 from analysis import arrivals, figures, load, summary
 from analysis.figures import spreads, style, windows
 from analysis.figures.style import Drawing
+from analysis.rows import spread
 from analysis.tests import synthetic
 from analysis.tests.synthetic import SECOND, frame
 
@@ -162,8 +163,8 @@ def test_a_distribution_begins_at_zero_and_ends_at_one() -> None:
 
 
 def test_spread_keeps_first_and_last() -> None:
-    assert style.spread(3, 6) == [0, 1, 2]
-    assert style.spread(11, 6) == [0, 2, 4, 6, 8, 10]
+    assert spread(3, 6) == [0, 1, 2]
+    assert spread(11, 6) == [0, 2, 4, 6, 8, 10]
 
 
 def bands(drawing: Drawing) -> list[tuple[float, float]]:

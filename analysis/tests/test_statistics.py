@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -95,3 +96,14 @@ def test_intervals_hold_the_mean_as_often_as_they_say(law: str, mean: float, n: 
         held += found.low <= mean <= found.high
         by_t += abs(middle - mean) <= half
     assert held / trials >= least and held >= by_t
+
+
+def test_thousands_of_values_are_resampled_in_little_memory() -> None:
+    """At once the samples without one of 6,000 values each would take 600 MB."""
+    values = np.random.default_rng(1).lognormal(0, 1, 6_000)
+    tracemalloc.start()
+    low, high = statistics.bca(values.tolist()) or (0, 0)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert low < values.mean() < high < values.mean() * 1.06
+    assert most < 100 << 20

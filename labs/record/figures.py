@@ -98,6 +98,11 @@ class FigureSpec:
         return SAMPLES.get(self.what) if self.kind in ("cdf", "ccdf", "box") else SERIES.get(self.what)
 
     @property
+    def of_tables(self) -> bool:
+        """Whether it is made of the tables of all runs, not of their metrics or of one run."""
+        return self.kind in ("time", "flow chart", "cdf", "ccdf", "box") and self.run is None
+
+    @property
     def captured(self) -> bool:
         """Whether it is of packets that the scenario captures."""
         of_packets = self._entry is not None and self._entry.table == "packets"

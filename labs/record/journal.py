@@ -18,7 +18,17 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_
 
 from labs.reading import read_bytes
 from labs.record import MachineFacts
-from labs.record.experiment import DOCUMENT, Deployed, Document, DocumentError, Entry, from_json, inside, to_plain
+from labs.record.experiment import (
+    DOCUMENT,
+    MOST_BYTES,
+    Deployed,
+    Document,
+    DocumentError,
+    Entry,
+    from_json,
+    inside,
+    to_plain,
+)
 
 JOURNAL = "experiment.journal"
 FORMAT = "ewan-journal/1"
@@ -93,9 +103,9 @@ def load(directory: Path, shown: Path | None = None) -> Document:
     path, place = directory / DOCUMENT, shown or directory
     for _ in range(MOST_TRIES):
         before = path.stat()
-        text = read_bytes(path)
+        text = read_bytes(path, MOST_BYTES)
         try:
-            lines = read_bytes(directory / JOURNAL).split(b"\n")[:-1]
+            lines = read_bytes(directory / JOURNAL, MOST_BYTES).split(b"\n")[:-1]
         except FileNotFoundError:
             lines = []
         after = path.stat()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -66,13 +68,36 @@ def save(path: Path, frame: pl.DataFrame, metadata: dict[str, str] | None = None
 def read(directory: Path, table: str) -> pl.DataFrame:
     """The table of a run; without rows where the run has none. ValueError for another format and for damage."""
     path = directory / f"{table}.parquet"
-    if not path.exists():
-        return empty(table)
+    return _parsed(path, path) if path.exists() else empty(table)
+
+
+def parse(content: bytes, path: Path) -> pl.DataFrame:
+    """The table whose file has these bytes; `path` names it in errors, which are those of `read`."""
+    return _parsed(io.BytesIO(content), path)
+
+
+def check(source: Path | io.BytesIO, path: Path) -> None:
+    """ValueError, as by `parse`, where a file does not say that it is a table of this version."""
+    with _whole(path):
+        _check_format(source, path)
+
+
+def _parsed(source: Path | io.BytesIO, path: Path) -> pl.DataFrame:
+    with _whole(path):
+        _check_format(source, path)
+        return pl.read_parquet(source)
+
+
+def _check_format(source: Path | io.BytesIO, path: Path) -> None:
+    found = pl.read_parquet_metadata(source).get("format")
+    if found != FORMAT:
+        raise ValueError(f"{path}: format is {found!r}, this version reads {FORMAT!r}")
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
     try:
-        found = pl.read_parquet_metadata(path).get("format")
-        if found != FORMAT:
-            raise ValueError(f"{path}: format is {found!r}, this version reads {FORMAT!r}")
-        return pl.read_parquet(path)
+        yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         # A panic of polars is no Exception of Python's.
         raise ValueError(f"{path}: is no whole table ({str(error).splitlines()[0]})") from None
