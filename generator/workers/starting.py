@@ -65,7 +65,8 @@ def started(workers: Workers, directory: Path) -> Iterator[Started]:
         if workers.engine == "dask":
             client = _connected(workers)
             stack.callback(_closed, client.close)
-            yield Started(client, client.dashboard_link or "", max(len(client.nthreads()), 1))
+            served = client.scheduler_info()["services"].get("dashboard")
+            yield Started(client, (served and client.dashboard_link) or "", max(len(client.nthreads()), 1))
             return
         security = credentials.new(directory / "keys")
         cluster = _cluster(workers, security, directory)

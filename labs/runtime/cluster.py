@@ -109,8 +109,7 @@ class ClusterRuntime(NetnsRuntime):
         where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
         used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
-        self._show("sending the node binary")
-        sent = making.send(fleet, used, binary)
+        sent = making.send(fleet, used, binary, self._show)
         crossing = shares.stretched(plan, where)
         measured = making.measure(fleet, sent, found, plan, crossing, self._show)
         warnings = tunnels.check(plan, crossing, measured)
