@@ -267,8 +267,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """Each machine runs its part, in step with the others; when one dies, the others end."""
-        record, plan = self.record(name), self.load(name).plan
-        Runs(self._fleet(record.machines, record.config), record, plan).run(program, directory, self.converge)
+        Runs(self._routes_of(self.load(name).plan)).run(program, directory)
 
     def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
         """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
