@@ -6,7 +6,7 @@ In: an experiment, certificates. Out: names with words, and rows of text, for th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis import load
@@ -41,6 +41,18 @@ def facts(experiment: load.ExperimentResults) -> dict[str, str]:
             "node binary": document.binary_sha256,
         }
     )
+
+
+def hosts(facts: MachineFacts, certificates: Iterable[Certificate]) -> dict[str, str]:
+    """What emulated: this machine, of `facts`, or those over which labs stretched; then nothing was on this one."""
+    machines = {name: each for certificate in certificates for name, each in certificate.machines.items()}
+    if not machines:
+        return host(facts)
+    found = {}
+    for name, each in machines.items():
+        links, nodes = (", ".join(map(str, cpus)) or "none" for cpus in (each.link_cpus, each.host_cpus))
+        found[f"machine {name}"] = "; ".join([*host(each.facts).values(), f"links on CPU {links}", f"nodes on {nodes}"])
+    return found | {"started from, where nothing was emulated": "; ".join(host(facts).values())}
 
 
 def host(facts: MachineFacts) -> dict[str, str]:

@@ -21,7 +21,7 @@ from analysis.figures.request import FigureError
 from analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
 from analysis.rows import MOST_CERTIFICATES, few, left_out
 from labs import writing
-from labs.record import quantities
+from labs.record import Certificate, quantities
 from labs.record.figures import FigureSpec
 from labs.units.shown import NONE, interval_in, percent, typographic, with_interval, written
 
@@ -107,10 +107,12 @@ def render(
             ],
             so_far=experiment.so_far,
             facts=circumstances.facts(experiment),
-            host=circumstances.host(document.host),
+            host=circumstances.hosts(document.host, certified.values()),
             stages=circumstances.stages(document.stages),
             parameters=circumstances.parameters(experiment),
-            certificates=certified,
+            certificates=[
+                circumstances.certificate(each, experiment.by_certificate[name]) for name, each in certified.items()
+            ],
             other_certificates=len(experiment.by_certificate) - len(certified),
             confidence=f"{found['confidence']:.0%}".replace("%", " %"),
             several=any(point["seeds"] > 1 for point in found["points"]),
@@ -144,13 +146,13 @@ def render(
     )
 
 
-def certificates(experiment: load.ExperimentResults) -> list[dict[str, Any]]:
-    """Those of labs that did not pass first, of so many as a person looks at; LoadError where one is damaged."""
+def certificates(experiment: load.ExperimentResults) -> dict[str, Certificate]:
+    """Of so many labs as a person looks at, those that did not pass first, by path. LoadError where one is damaged."""
     numbers = {run.number: run.verified for run in experiment.document.runs}
     labs = experiment.by_certificate
     names = few(list(labs), MOST_CERTIFICATES, lambda name: any(numbers[run] is False for run in labs[name]))
-    read = ((name, experiment.certificate(name)) for name in names)
-    return [circumstances.certificate(each, labs[name]) for name, each in read if each is not None]
+    read = {name: experiment.certificate(name) for name in names}
+    return {name: each for name, each in read.items() if each is not None}
 
 
 def environment() -> jinja2.Environment:

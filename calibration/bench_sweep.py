@@ -1,9 +1,9 @@
-"""What it takes to begin a sweep of a hundred thousand runs, and to read one of ten thousand beside one of a hundred:
-wall time and memory.
+"""What a sweep takes beyond its runs: until the first one begins, of each run, here and by Dask's workers, and of a
+report over ten thousand runs.
 
 In: a context that can run the virtual kernel, whose two runs the sweeps that are read are copies of
-(calibration/many_runs.py). Out: seconds and bytes by number of runs; tables of them for
-`bench.py`. The commands are processes of their own, so that their start counts and their memory is all that it takes.
+(calibration/many_runs.py). Out: seconds and bytes by number of runs; tables of them for `bench.py`. The commands are processes of their own,
+so that their start counts and their memory is all that it takes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import psutil
 
 from calibration import many_runs
 from labs.context import Context
+from labs.runtime import cpu
 from labs.runtime.base import LabError
 from labs.units import NS_PER_SECOND, about
 
@@ -46,6 +48,17 @@ figures: ["utilisation by buffer, lines congestion", "rtt over time, where rtt=2
 steps:
   - {name: load, from: "left[1-2]", to: "right[1-2]", offset: 100ms, congestion: "${congestion}", for: 3s, bulk: {}}
 """
+EXECUTED = """
+name: bench-runs
+title: A transfer
+about: One short transfer, many times.
+lab: {topology: {dumbbell: {pairs: 1}}, rtt: 20ms, wan: {rate: 10Mbit/s}}
+parameters: {congestion: reno}
+steps:
+  - {name: load, from: left1, to: right1, congestion: "${congestion}", for: 1s, bulk: {}}
+"""
+EXECUTED_RUNS, QUICK_EXECUTED_RUNS = 2000, 100
+WORKERS = {"this machine": ["--runtime", "virtual"], "Dask, local": ["--cluster", "workers.yaml"]}
 CONTROLS = ("reno", "cubic", "bbr", "htcp", "bic")
 SEEDS = 10
 RUNS, QUICK_RUNS = (100, 10_000), (100, 1000)
@@ -90,15 +103,50 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
                 say(f"report over {runs} runs, {what}")
                 seconds, peak = spent(["report", str(copies)], place)
                 rows.append({"runs": runs, "what": what, "seconds": seconds, "peak_bytes": peak})
-        planned = []
-        (place / "planning.scenario.yaml").write_text(PLANNED)
-        say("the first runs and the lab of a long sweep")
-        spent([*PLANNING, "--seeds", "1"], place)
-        for runs in QUICK_PLANNED_RUNS if quick else PLANNED_RUNS:
-            say(f"planning of {runs} runs")
-            seconds, peak = until_the_first(place, runs)
-            planned.append({"runs": runs, "seconds": seconds, "peak_bytes": peak})
-        return {"planning": planned, "report": rows}
+        begun = planned(place, QUICK_PLANNED_RUNS if quick else PLANNED_RUNS, say)
+        done = executed(place, QUICK_EXECUTED_RUNS if quick else EXECUTED_RUNS, say)
+        return {"planning": begun, "executed": done, "report": rows}
+
+
+def planned(place: Path, sizes: Sequence[int], say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Seconds until the first of so many runs executes, and the command's memory until then."""
+    (place / "planning.scenario.yaml").write_text(PLANNED)
+    say("the first runs and the lab of a long sweep")
+    spent([*PLANNING, "--seeds", "1"], place)
+    rows = []
+    for runs in sizes:
+        say(f"planning of {runs} runs")
+        seconds, peak = until_the_first(place, runs)
+        rows.append({"runs": runs, "seconds": seconds, "peak_bytes": peak})
+    return rows
+
+
+def executed(place: Path, runs: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Of so many short runs by each executor: seconds of the stage, of the runs' own processes, and how many at once.
+
+    All are executed, none is taken from the store; what they left is kept there, as always.
+    """
+    (place / "runs.scenario.yaml").write_text(EXECUTED)
+    at_once = len(cpu.free())
+    (place / "workers.yaml").write_text(f"engine: local\ncores: {at_once}\n")
+    rows = []
+    for where, words in WORKERS.items():
+        say(f"{runs} runs, {where}")
+        there = place / where.replace(" ", "-")
+        there.mkdir()
+        spent(["run", "../runs.scenario.yaml", "--seeds", str(runs), "--fresh", *_beside(words)], there)
+        (found,) = (there / "results").glob("*-bench-runs")
+        stages = orjson.loads((found / "experiment.json").read_bytes())["stages"]
+        own_ns = sum(orjson.loads(path.read_bytes())["wall_ns"] for path in found.glob("runs/*/wall.json"))
+        seconds = stages["execution"]["seconds"] + stages["logs"]["seconds"]
+        rows.append(
+            {"where": where, "runs": runs, "at_once": at_once, "seconds": seconds, "own_s": own_ns / NS_PER_SECOND}
+        )
+    return rows
+
+
+def _beside(words: Sequence[str]) -> list[str]:
+    return [f"../{word}" if word.endswith(".yaml") else word for word in words]
 
 
 def until_the_first(place: Path, runs: int) -> tuple[float, int]:
@@ -172,11 +220,22 @@ def tables(found: dict[str, Any]) -> list[Sheet]:
         ]
         for row in found["report"]
     ]
-    planned = [
+    runs = [
+        [
+            row["where"],
+            f"{row['runs']:,}",
+            f"{row['seconds']:.1f} s",
+            f"{1000 * row['own_s'] / row['runs']:.1f} ms",
+            f"{1000 * (row['at_once'] * row['seconds'] - row['own_s']) / row['runs']:.1f} ms",
+            f"{row['own_s'] / (row['at_once'] * row['seconds']):.3f}",
+        ]
+        for row in found["executed"]
+    ]
+    columns = ["executed by", "runs", "wall time", "a run's own process", "beyond it", "efficiency"]
+    sheets = [(f"Sweeps: short runs, {found['executed'][0]['at_once']} at once", columns, runs)]
+    begun = [
         [f"{row['runs']:,}", f"{row['seconds']:.1f} s", about(row["peak_bytes"], "size", 3)]
         for row in found["planning"]
     ]
-    return [
-        ("Sweeps: until the first run executes", ["runs", "wall time", "peak memory"], planned),
-        ("Sweeps: the report", ["runs", "made", "wall time", "peak memory"], rows),
-    ]
+    sheets.append(("Sweeps: until the first run executes", ["runs", "wall time", "peak memory"], begun))
+    return [*sheets, ("Sweeps: the report", ["runs", "made", "wall time", "peak memory"], rows)]

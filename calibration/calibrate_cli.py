@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from calibration import reference as reference_readings
 from calibration.host import cli as host_cli
 from calibration.host import kept, measurement
 from calibration.host.kept import PROFILES, Profile
+from calibration.uncertainty import Instrument
 from generator import traffic_request
 from labs import descriptions, rundir
 from labs.commands import live
 from labs.commands.errors import Refused, guarded
 from labs.commands.options import (
     json_option,
+    machines_option,
     only_live,
     optional_description,
     pass_context,
@@ -40,6 +43,7 @@ from labs.units.shown import written
 
 
 @click.command("calibrate")
+@machines_option
 @optional_description
 @click.option("--profile", type=click.Choice(PROFILES), help="of this host  [default: default]")
 @click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
@@ -85,7 +89,8 @@ def calibrate_command(
             option = "--profile" if profile else "--nic"
             raise Refused(f"{option} is of the host: leave it out where a lab is named")
         only_live(click.get_current_context(), None, context.runtime)
-        plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False)
+        facts = live.host_facts(context)
+        plan = descriptions.plan_of(topology, options, context.reporter.note, virtual=False, facts=facts)
         sys.exit(0 if calibrate_lab(context, plan, policy, as_json, reference).passed else 1)
     if given := [name for name, value in options.items() if value is not None]:
         raise Refused(f"--{given[0].replace('_', '-')} is of a lab: name its topology, like ewan calibrate dumbbell")
@@ -124,12 +129,17 @@ def calibrate_lab(
     readings = None if reference is None else reference_readings.read(reference)
     labs = context.live()
     there = plan.lab in labs.names()
-    if there and digest(labs.load(plan.lab).plan) != digest(plan):
+    if there:
+        # Over several machines the plan that is up has the spinners of all of them.
+        up = labs.load(plan.lab).plan
+        if labs.runtime_of(plan.lab) == "cluster":
+            plan = replace(plan, spinners=up.spinners, host_cpus=up.host_cpus)
+    if there and digest(up) != digest(plan):
         raise Refused(f"lab {plan.lab} is up, and of another plan: ewan down {plan.lab}, or give this one another name")
     directory = rundir.make(plan.lab)
     try:
         if not there:
-            live.bring_up(context, plan)
+            plan = live.bring_up(context, plan)
         try:
             certificate = cli.certify(context, plan, policy, thorough=True)
             if readings is not None and reference is not None:
@@ -141,7 +151,7 @@ def calibrate_lab(
         rundir.drop(directory)
         raise
     cli.show(context, certificate, directory, plan, as_json)
-    made = page.write(directory, *page.of_lab(certificate, plan, kept.load(context)))
+    made = page.write(directory, *page.of_lab(certificate, plan, None if certificate.machines else kept.load(context)))
     rundir.give_back(directory)
     if not as_json:
         context.reporter.console.print(f"report: {made}", soft_wrap=True)
@@ -154,11 +164,16 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
     as_root(context)
     labs = context.live()
     nodes: dict[str, tuple[str, str]] = {}
+    lab_of: dict[str, str] = {}
     for name in labs.names():
         plan = labs.load(name).plan
         for node, address in traffic_request.addresses_of(plan).items():
             nodes[node] = traffic_request.end(name, node, address)["netns"], address
+            lab_of[node] = name
     a, b = (path.end_of(text, nodes) for text in ends)
+    stretched = next((lab_of[each] for each in ends if each in lab_of and labs.elsewhere(lab_of[each])), None)
+    if stretched is not None and {lab_of.get(each) for each in ends} != {stretched}:
+        raise Refused(f"lab {stretched} stretches over several machines: a path from one of its nodes ends at another")
     usable = sorted(os.sched_getaffinity(0))
     what = f"measuring the path from {a.name} to {b.name}"
     with context.reporter.progress(what) as progress:
@@ -166,12 +181,21 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
         def send(probes: list[dict[str, Any]]) -> list[dict[str, Any]]:
             # The last CPU is that of links that spin.
             cpus = usable[:-1] or usable
-            found = send_probes(probes, cpus, context.binary, lambda text: progress.step(f"{what}: {text}"))
+
+            def tell(text: str) -> None:
+                progress.step(f"{what}: {text}")
+
+            if stretched is not None:
+                found = labs.probe(stretched, probes, tell)
+            else:
+                found = send_probes(probes, cpus, context.binary, tell)
             results: list[dict[str, Any]] = found["results"]
             return results
 
         try:
-            rows = path.measure(a, b, send, kept.instrument(context))
+            # What was measured of this machine is not of others.
+            instrument = kept.instrument(context) if stretched is None else Instrument()
+            rows = path.measure(a, b, send, instrument)
         except RuntimeError as error:
             raise Refused(str(error)) from None
     if as_json:

@@ -100,14 +100,24 @@ class MachineLoad:
 def snapshot(lab: str, proc: Path = Path("/proc")) -> Snapshot:
     """The machine now; without this process, kernel threads and the processes of `lab`."""
     texts = (proc / "stat").read_text(), (proc / "loadavg").read_text()
-    return of_texts(*texts, dict(_processes(lab, proc)), clock_source())
+    return of_texts(*texts, dict(_processes(lab, proc)), clock_source(), time.monotonic_ns())
 
 
-def of_texts(stat: str, loadavg: str, processes: Mapping[tuple[int, int], Process], source: str) -> Snapshot:
-    """A machine of which the texts of /proc/stat and /proc/loadavg came here just now."""
-    fields = [int(word) for word in stat.splitlines()[0].split()[1:9]]
-    load = float(loadavg.split()[0])
-    return Snapshot(time.monotonic_ns(), sum(fields), fields[7], load, processes, source)
+def of_texts(
+    stat: str,
+    loadavg: str,
+    processes: Mapping[tuple[int, int], Process],
+    source: str,
+    time_ns: int | None = None,
+) -> Snapshot:
+    """A machine of which these are the texts of /proc/stat and /proc/loadavg. Without a time it is that of its CPUs'
+    ticks, of which each has SC_CLK_TCK a second: idle ones too."""
+    first, *others = stat.splitlines()
+    fields = [int(word) for word in first.split()[1:9]]
+    cpus = sum(line.startswith("cpu") for line in others) or 1
+    if time_ns is None:
+        time_ns = sum(fields) * NS_PER_SECOND // (os.sysconf("SC_CLK_TCK") * cpus)
+    return Snapshot(time_ns, sum(fields), fields[7], float(loadavg.split()[0]), processes, source)
 
 
 def between(

@@ -2,7 +2,8 @@
 
 In: two ends: nodes of the lab that is up, or network namespaces with an address of ours in each. Out: rows of a path
 MTU, of one-way delays both ways, losses, round trips, and what TCP and UDP get through. Nothing is configured, so
-nothing is judged: each value comes with its uncertainty. One-way delays need both ends on this machine's clock.
+nothing is judged: each value comes with its uncertainty. One-way delays need both ends on one clock, or clocks that are
+compared (`clocks_ns` of a stream).
 """
 
 from __future__ import annotations
@@ -145,7 +146,8 @@ def _one_way(judge: Judge, stream: Mapping[str, Any], instrument: Instrument) ->
     ordered = sorted(stream["delays_ns"] or ())
     for share in (0.5, 0.99):
         name = f"delay p{round(100 * share)}"
-        known = budget.delay_quantile(ordered, share, instrument) if ordered else None
+        clocks_ns = stream.get("clocks_ns", 0)
+        known = budget.delay_quantile(ordered, share, instrument, clocks_ns=clocks_ns) if ordered else None
         if known is None:
             yield judge.missing(name, "ns", None, f"{len(ordered)} packets arrived, too few")
             continue

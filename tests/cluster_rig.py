@@ -17,11 +17,12 @@ import ipaddress
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from labs.cluster.file import Cluster, Machine
@@ -184,6 +185,22 @@ class Rig:
         self._running[name] = running = _Running(name, self.directory / name)
         self._plug(name, running.process.pid)
         running.serve()
+
+    def hang(self, name: str) -> None:
+        """Nothing runs on the machine any more; its kernel still answers."""
+        self._all(name, signal.SIGSTOP)
+
+    def wake(self, name: str) -> None:
+        """It goes on."""
+        self._all(name, signal.SIGCONT)
+
+    def _all(self, name: str, number: signal.Signals) -> None:
+        inside = Path(f"/proc/{self.first(name)}/ns/pid").readlink()
+        for process in Path("/proc").glob("[0-9]*"):
+            # It may end meanwhile.
+            with suppress(OSError):
+                if (process / "ns/pid").readlink() == inside:
+                    os.kill(int(process.name), number)
 
     def pull(self, name: str) -> None:
         """Pulls the machine's cable."""

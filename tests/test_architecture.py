@@ -145,7 +145,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
             "labs.runtime.services",
             "labs.cluster",
         )
-        for name in ("programs", "needs", "merging", "running")
+        for name in ("programs", "needs", "following", "merging", "running")
     },
     "labs.cluster.capturing": ("labs.capture", "labs.runtime.base", "labs.cluster"),
     "labs.cluster.probing": ("labs.units", "labs.runtime.base", "labs.runtime.probes", "labs.cluster"),

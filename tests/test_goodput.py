@@ -32,7 +32,7 @@ def rates(goodput: pl.DataFrame, column: str) -> list[float]:
 
 def steady_goodput(flows: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
     """Of these flows alone."""
-    found = payload.together(flows, goodput, payload.came(flows, goodput))
+    found = payload.together(flows, payload.bins(goodput), payload.came(flows, goodput))
     return None if found is None else payload.steady_goodput(found)
 
 

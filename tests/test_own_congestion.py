@@ -201,3 +201,16 @@ def test_refined_ghstcp_is_hstcp_below_the_bdp_and_reno_above_it(tmp_path: Path)
         # One packet a round trip, which takes w / pps: w² grows by 2 pps a second.
         low, high, passed_s = change(cycle.filter(pl.col("w") > bdp + 10))
         assert (high**2 - low**2) / passed_s == pytest.approx(2 * pps, rel=0.08)
+
+
+@pytest.mark.parametrize(("counted", "each_round"), [(0, 1), (1, 0.5)])
+def test_a_window_grows_by_packets_or_as_until_2013_by_acks(tmp_path: Path, counted: int, each_round: float) -> None:
+    """Reno, to a receiver that acknowledges every second packet."""
+    order = f'- {{name: acks, on: left1, run: "echo {counted} >/proc/sys/net/ipv4/tcp_count_acks"}}'
+    wan = f"rate: 1Gbit/s, buffer: 2000pkt, loss: {{every: {LOST_EVERY}}}"
+    samples = windows(run(tmp_path, "20ms", wan, "reno", "4s", before=order))
+    found = losses(samples, 0.5)
+    assert len(found) >= 3
+    for (begin_s, *_), (end_s, *_) in itertools.pairwise(found):
+        low, high, passed_s = change(between(samples, begin_s + 2 * OPEN_RTT_S, end_s - 0.005))
+        assert (high - low) / passed_s == pytest.approx(each_round / OPEN_RTT_S, rel=0.1)

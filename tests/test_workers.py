@@ -5,8 +5,12 @@ Whatever becomes of workers, the tables are those of an experiment whose runs we
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
+import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -28,16 +32,12 @@ WORKER = "spawn_main"
 """In the command of Dask's worker on this machine."""
 
 
+def ewan_command() -> list[str]:
+    return [sys.executable, str(ROOT / "ewan.py")]
+
+
 def command(place: Path, *words: str) -> list[str]:
-    return [
-        sys.executable,
-        str(ROOT / "ewan.py"),
-        "run",
-        str(place / "two.scenario.yaml"),
-        "--set",
-        f"length={LENGTH}",
-        *words,
-    ]
+    return [*ewan_command(), "run", str(place / "two.scenario.yaml"), "--set", f"length={LENGTH}", *words]
 
 
 def surroundings(place: Path, **more: str) -> dict[str, str]:
@@ -146,19 +146,72 @@ def test_what_cannot_be_is_said_in_a_line(text: str, why: str, tmp_path: Path, m
     assert result.returncode == 2 and why in last, result.stderr
 
 
+@contextlib.contextmanager
+def scheduler(place: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Dask's own, with two workers, as somebody may have them; killed at the end."""
+    address = f"127.0.0.1:{port}"
+    words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    with (place / "dask.log").open("ab") as log:
+        first = subprocess.Popen([*words, "--no-dashboard"], stdout=log, stderr=log)
+        words = [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://{address}", "--nworkers", "2"]
+        second = subprocess.Popen([*words, "--nthreads", "1", "--no-dashboard"], cwd=place, stdout=log, stderr=log)
+    try:
+        yield first
+    finally:
+        first.kill()
+        second.terminate()
+        for each in (first, second):
+            each.wait()
+
+
+@pytest.mark.virtual
+def test_a_scheduler_that_is_killed_and_comes_back_changes_nothing(here: dict[str, bytes], tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    file = prepare(tmp_path, f"engine: dask\naddress: tcp://127.0.0.1:{port}\n")
+    words = command(tmp_path, "--cluster", str(file))
+    with contextlib.ExitStack() as stack:
+        with scheduler(tmp_path, port):
+            process = stack.enter_context(
+                subprocess.Popen(words, cwd=tmp_path, env=surroundings(tmp_path), stderr=subprocess.PIPE, text=True)
+            )
+            stack.callback(process.kill)
+            end = time.monotonic() + 90
+            while not list(tmp_path.glob("results/*/runs/*/flows.parquet")):
+                assert process.poll() is None and time.monotonic() < end, "no run has ended"
+                time.sleep(0.02)
+        with scheduler(tmp_path, port):
+            said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert tables(tmp_path) == here
+
+
 @pytest.mark.untimed
 def test_slurm_executes_the_same_study_by_its_example(here: dict[str, bytes], tmp_path: Path) -> None:
-    """Debian's Slurm and munge, by dask-jobqueue; nothing is in its queue afterwards."""
+    """Debian's Slurm and munge: by dask-jobqueue, with nothing in its queue afterwards; then as an array of shards."""
     file = prepare(tmp_path, (ROOT / "docs/clusters/slurm.yaml").read_text())
-    shell = 'cd "$1"; shift; "$@"; status=$?; squeue --noheader --states=R,PD,CG >queue; exit $status'
+    shell = """
+        cd "$1"; shift; "$@" || exit 1
+        squeue --noheader --states=R,PD >queue
+        mkdir array; cd array; export EWAN_STORE=$PWD/results/store
+        sbatch --quiet --wait --array=1-3 --wrap "$SHARD --shard \\$SLURM_ARRAY_TASK_ID/3" || exit 1
+        $COLLECT results/two-*
+    """
     words = ["sh", "-c", shell, "sh", str(tmp_path), *command(tmp_path, "--cluster", str(file))]
+    more = {"SHARD": shlex.join(command(tmp_path)), "COLLECT": shlex.join([*ewan_command(), "collect"])}
     result = subprocess.run(
-        slurm_rig.command(words), cwd=ROOT, env=surroundings(tmp_path), capture_output=True, text=True, timeout=200
+        slurm_rig.command(words),
+        cwd=ROOT,
+        env=surroundings(tmp_path) | more,
+        capture_output=True,
+        text=True,
+        timeout=250,
     )
     assert result.returncode == 0, result.stderr
-    assert tables(tmp_path) == here
-    end = time.monotonic() + 5
-    assert (tmp_path / "queue").read_text().split() == [] or time.monotonic() < end
+    assert tables(tmp_path) == here and (tmp_path / "queue").read_text().split() == []
+    shutil.rmtree(next((tmp_path / "array/results").glob("two-*")))
+    assert tables(tmp_path / "array") == here
     assert "workers by w.yaml, 2 at once" in result.stderr
 
 

@@ -249,8 +249,7 @@ def _upright(axis: Axes, shown: _Shown, zero: bool) -> None:
     low, high = axis.get_ylim()
     most = shown.limits[1]
     if zero or low < 0:
-        # The margin that values so close together have is none beside their distance from zero.
-        low, high = 0, max(high, 1.05 * axis.dataLim.ymax)
+        low, high = 0, scales.top([axis])
     axis.set_ylim(low, high if most is None else min(high, 1.03 * most / shown.per))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from analysis.figures import series, style, windows
+from analysis.figures import scales, series, style, windows
 from analysis.figures.choice import MOST_LINES, Key, Place, named
 from analysis.figures.request import FigureError, Request, needs
 from analysis.figures.series import Wanted
@@ -229,7 +229,9 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, Line]]) -> Drawi
             style.title(axis, named(panel), columns)
             circumstances(axis, figure, panel)
         low, high = axes[0].get_ylim()
-        least = 0 if entry.zero else max(low, 0)
+        if entry.zero:
+            low, high = 0, scales.top(axes)
+        least = max(low, 0)
         axes[0].set_ylim(least, min(high, 1.02 / per) if entry.of_one else high)
         begin = (spec.from_ns or 0) / NS_PER_SECOND
         axes[0].set_xlim(begin, spec.to_ns / NS_PER_SECOND if spec.to_ns is not None else None)

@@ -82,6 +82,15 @@ def tick_by_ratio(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
+def top(axes: Sequence[Axes]) -> float:
+    """The upper end of panels that begin at zero, a twentieth above their highest value at least.
+
+    The margin that matplotlib leaves is of the values' distance from each other: of values that are close together it
+    is none beside their distance from zero.
+    """
+    return max(axes[0].get_ylim()[1], 1.05 * max(float(axis.dataLim.ymax) for axis in axes))
+
+
 def _far_apart(places: Sequence[float]) -> bool:
     """Labels of ticks there do not touch."""
     span = places[-1] - places[0]

@@ -297,6 +297,15 @@ def test_intervals_end_where_the_impossible_begins(tmp_path: Path) -> None:
     assert "Crosses: more than the link carries (1)." in draw(experiment, found, "goodput by buffer").caption
 
 
+def test_values_close_together_stay_below_the_top_of_an_axis_from_zero() -> None:
+    upper, lower = Figure().subplots(2, sharey=True)
+    upper.plot([941.0, 943.0])
+    lower.plot([955.0, 957.0])
+    assert upper.get_ylim()[1] < 1.01 * 957 and scales.top([upper, lower]) == pytest.approx(1.05 * 957)
+    upper.plot([0.0, 2000.0])
+    assert scales.top([upper, lower]) == upper.get_ylim()[1] == pytest.approx(2100)
+
+
 def test_losses_that_span_decades_have_a_logarithmic_axis(tmp_path: Path) -> None:
     experiment = load.experiment(synthetic.experiment(tmp_path, POINTS[:3], seeds=(1, 2), pairs=2, seconds=4))
     found = summary.of(experiment)

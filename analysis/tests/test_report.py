@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from analysis import circumstances, grouped, load, report
 from analysis.tests import synthetic
+from labs.record import Certificate, Emulating
 from labs.units.shown import written
 
 VARIANTS = [{"congestion": name, "reverse": 1} for name in ("reno", "cubic", "bic")]
@@ -209,3 +211,14 @@ def test_of_an_experiment_that_nobody_watched_it_says_nothing(tmp_path: Path) ->
     page = made(tmp_path)
     assert "tolerance" not in page.partition('<section id="runs">')[2].partition("</section>")[0]
     assert "While the runs went" not in page and "†" not in page
+
+
+def test_a_report_names_the_machines_that_emulated_and_not_the_one_that_asked() -> None:
+    here, there = synthetic.HOST, replace(synthetic.HOST, kernel="6.1.0", cpu_model="another CPU")
+    alone = Certificate("0" * 64, "x", "", here, {}, (), {}, {}, 0)
+    over = replace(alone, machines={"two": Emulating(there, (1,), (0, 2), {})})
+    assert circumstances.hosts(here, [alone]) == circumstances.host(here)
+    said = circumstances.hosts(here, [alone, over])
+    assert list(said) == ["machine two", "started from, where nothing was emulated"]
+    assert said["machine two"].startswith("6.1.0; ") and said["machine two"].endswith("links on CPU 1; nodes on 0, 2")
+    assert "6.1.0" not in said["started from, where nothing was emulated"]

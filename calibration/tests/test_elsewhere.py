@@ -47,6 +47,20 @@ def test_its_load_is_without_the_labs_processes_and_kernel_threads() -> None:
     assert seen.clock_source == here.clock_source and 0 < seen.ticks <= here.ticks
 
 
+def test_shares_of_a_cpu_are_of_the_time_that_passed_there() -> None:
+    """However soon after one another both come here: one CPU of two was taken for 5 s of 10."""
+    program = "7 (tcpdump) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100 0"
+    each = {"loadavg": "1.0 0 0 1/1 1", "clocksource": "tsc", "lab": "", "uname": "6.1 x86_64", "cpuinfo": ""}
+
+    def then(ticks: int, idle: int) -> Elsewhere:
+        stat = f"cpu  {ticks} 0 0 {idle} 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n"
+        return Elsewhere((), (), each | {"stat": stat, "processes": program.format(ticks=ticks)})
+
+    hz = os.sysconf("SC_CLK_TCK")
+    _, load = elsewhere.measured({"two": then(0, 0)}, {"two": then(5 * hz, 15 * hz)}, ([], []))["two"]
+    assert load.programs == (("tcpdump", 0.5),)
+
+
 def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(certificate: Certificate) -> None:
     taken = {"ok": True, "cpu": 3, "shared": False, "gaps": {"lost_ns": NS_PER_SECOND, "classes": [[10**9, 1]]}}
     idle = taken | {"gaps": {"lost_ns": 0, "classes": []}}

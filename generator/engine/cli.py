@@ -28,6 +28,7 @@ from generator.engine.parts import Facts, Parts
 from generator.engine.source import SCENARIO, SETTINGS
 from generator.scenario import Scenario, Stop
 from generator.workers import reading as workers
+from generator.workers import starting
 from generator.workers.file import Workers
 from labs import rundir
 from labs.commands.errors import Refused, guarded
@@ -124,6 +125,7 @@ def run_command(
     if cluster_file is not None:
         if context.runtime not in ("auto", "virtual"):
             raise Refused(f"--cluster executes runs of the virtual clock: leave --runtime {context.runtime} out")
+        starting.check()
         context, cluster = replace(context, runtime="virtual"), workers.load(cluster_file)
     if resumed is not None:
         if name is not None or scale or settings or seeds or unverified or shard or only_shown or label or tags or note:

@@ -41,7 +41,6 @@ class Elsewhere:
     here = True
 
     def __init__(self, workers: Workers, context: Context) -> None:
-        starting.check()
         self._workers, self._context = workers, context
         self._this = ThisMachine(context)
         self._fleet: Started | None = None

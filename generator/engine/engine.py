@@ -8,7 +8,6 @@ Experimentation").
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import time
 from collections.abc import Callable, Sequence
@@ -186,7 +185,7 @@ class Engine:
     def _reserve(self) -> str:
         experiment = self._experiment
         if self._reserved is None:
-            wanted = self._needs()
+            wanted = reservation.of_stored(experiment, self._over())
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
         self._hold_against_the_host()
         kinds = len(verification.kinds(self._experiment.runs))
@@ -194,17 +193,6 @@ class Engine:
             self._tell(f"warning: {line}")
         several = f", {self._workers} at once" if self._workers > 1 else ""
         return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
-
-    def _needs(self) -> reservation.Needs:
-        """What all runs need, as they are stored; one that is not written yet needs what others of its point do."""
-        experiment, result = self._experiment, reservation.Needs(self._over())
-        points = (stopping.point_of(entry.parameters) for entry in experiment.runs if not entry.written)
-        unwritten = collections.Counter(points)
-        for entry in experiment.runs:
-            if entry.written:
-                times = 1 + unwritten.pop(stopping.point_of(entry.parameters), 0)
-                result.add(experiment.job(entry), experiment.virtual, times)
-        return result
 
     def _hold_against_the_host(self) -> None:
         """Nothing is made of what this host does not carry, in the live clock; of other machines nobody knows."""

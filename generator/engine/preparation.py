@@ -21,6 +21,7 @@ from labs.compile import compile as compile_spec
 from labs.plan import Plan, digest
 from labs.record.demand import Demand
 from labs.record.experiment import Clock, Entry
+from labs.runtime import own
 from labs.runtime.base import LabError
 from labs.runtime.cluster import ClusterRuntime
 
@@ -99,7 +100,10 @@ def _directory(number: int) -> str:
 
 
 def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None = None) -> Job:
-    """A run with its plan and its schedule as it is executed."""
+    """A run with its plan and its schedule as it is executed: in the virtual clock its program has the nodes' commands
+    too, as its lab is there for the program alone."""
+    virtual = schedule.document["clock"] == "virtual"
+    program = own.prepared(plan, schedule.program) if virtual else schedule.program
     entry = Entry(
         number=run.number,
         name=run.name,
@@ -111,7 +115,7 @@ def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None 
         expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
         demand=demand,
     )
-    return Job(entry, plan, schedule.program, schedule.document)
+    return Job(entry, plan, program, schedule.document)
 
 
 def repeated(run: ScenarioRun, virtual: bool, demand: Demand | None = None, over: ClusterRuntime | None = None) -> Job:

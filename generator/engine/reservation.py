@@ -6,13 +6,15 @@ for the first thing that is missing: congestion controls, programs, CPUs, memory
 
 from __future__ import annotations
 
+import collections
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator import congestion, external
-from generator.engine.experiment import Job
+from generator.engine.experiment import Experiment, Job
+from generator.engine.stopping import point_of
 from generator.scenario import captures
 from labs.cluster import needs as cluster_needs
 from labs.plan import Spinner
@@ -103,6 +105,18 @@ def needs(jobs: Iterable[Job], virtual: bool, over: ClusterRuntime | None = None
     result = Needs(over)
     for job in jobs:
         result.add(job, virtual)
+    return result
+
+
+def of_stored(experiment: Experiment, over: ClusterRuntime | None = None) -> Needs:
+    """What an experiment's runs need, as they are stored; one that is not written yet needs what others of its point
+    do."""
+    result = Needs(over)
+    unwritten = collections.Counter(point_of(entry.parameters) for entry in experiment.runs if not entry.written)
+    for entry in experiment.runs:
+        if entry.written:
+            times = 1 + unwritten.pop(point_of(entry.parameters), 0)
+            result.add(experiment.job(entry), experiment.virtual, times)
     return result
 
 

@@ -28,7 +28,7 @@ from labs import plan as plans
 from labs.plan import Plan
 from labs.record.disturbances import TABLES as DISTURBANCES
 from labs.record.experiment import INPUTS, Status, checksum_once
-from labs.runtime import memory, own
+from labs.runtime import memory
 from labs.runtime.base import LabError
 from labs.runtime.occupied import occupied
 from labs.runtime.program import Program
@@ -186,11 +186,7 @@ def run(
     LabError and OSError where it could not be executed.
     """
     started = now()
-    try:
-        result = VirtualRuntime(tools.binary, tools.kernel, show=show).run(plan, program, place, stop)
-    finally:
-        if own.prepared(plan, program) != program:  # the runtime wrote down what it executed: nodes' commands too
-            (place / "program.json").write_bytes(program.to_json())
+    result = VirtualRuntime(tools.binary, tools.kernel, show=show).run(plan, program, place, stop)
     clock.write_wall(place, started, clock.cost_of(result))
     if result.interrupted:
         return Ended("incomplete", outcome.INTERRUPTED, started, result.cost)

@@ -121,7 +121,7 @@ def test_what_is_needed_counts_runs_that_are_not_written(tmp_path: Path, monkeyp
     monkeypatch.setattr(memory, "available", lambda place: most - 1)
     with pytest.raises(LabError, match="of records would be written"):
         prepared(tmp_path / "y", text)
-    again = engine.Engine(experiment, parts("ok"), CONTEXT)._needs()
+    again = reservation.of_stored(experiment)
     assert (again.runs, again.records_bytes) == (1000, 500 * wanted.records_bytes), "as who resumes it asks"
 
 

@@ -219,3 +219,5 @@ def test_commands_of_nodes_are_executed_and_what_a_run_executes_stays(tmp_path: 
     context = with_store(tmp_path / "store")
     assert engine.resume(tmp_path / "second", parts=parts("ok"), context=context, start="execution") == 0
     assert contents(tmp_path / "second").keys() == contents(tmp_path / "first").keys()
+    (job,) = jobs(text)
+    assert [step.argv[:2] for step in job.program.prepare] == [("ip", "link")], "once, though the runtime adds them too"

@@ -64,6 +64,7 @@ class Sharing:
         self, workers: Workers, fleet: Started, tools: Tools, store: str | None, tell: Tell, *, fresh: bool = False
     ) -> None:
         self._workers, self._client, self._tools, self._tell = workers, fleet.client, tools, tell
+        self._memory_bytes = fleet.memory_bytes
         self._store, self._fresh = store if workers.shared else None, fresh
         self._study = secrets.token_hex(8)
         self._at_work: dict[Future, Bundle] = {}
@@ -129,7 +130,7 @@ class Sharing:
     def _refuse(self, bundle: Bundle, needed: int) -> None:
         """LabError for what no worker could do."""
         workers, name = self._workers, described(bundle)
-        most = workers.memory_of_a_worker
+        most = self._memory_bytes
         if most is not None and needed > most:
             raise LabError(
                 f"{workers.file}: {name} needs {about(needed, 'size', 2)} of memory and a worker has "

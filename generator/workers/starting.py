@@ -38,11 +38,12 @@ _LOCAL = "${TMPDIR:-/tmp}"
 @dataclass(frozen=True, slots=True)
 class Started:
     """Dask's client; `dashboard`: an address for a browser, empty where there is none; `at_once`: so many runs, where
-    all workers are there."""
+    all workers are there; `memory_bytes`: what the worker with most has, None: nobody knows."""
 
     client: Client
     dashboard: str
     at_once: int
+    memory_bytes: int | None
 
 
 def check() -> None:
@@ -65,18 +66,20 @@ def started(workers: Workers, directory: Path) -> Iterator[Started]:
         if workers.engine == "dask":
             client = _connected(workers)
             stack.callback(_closed, client.close)
-            yield Started(client, client.dashboard_link or "", max(len(client.nthreads()), 1))
+            served = client.scheduler_info()["services"].get("dashboard")
+            yield Started(client, (served and client.dashboard_link) or "", max(len(client.nthreads()), 1), None)
             return
         security = credentials.new(directory / "keys")
         cluster = _cluster(workers, security, directory)
         stack.callback(_closed, cluster.close)
         client = stack.enter_context(Client(cluster, security=security, set_as_default=False))
-        at_once = workers.jobs * workers.cores
+        at_once, memory_bytes = workers.jobs * workers.cores, _memory(workers)
         if workers.engine in BATCH:
             _submit(workers, cluster)
         if workers.engine == "ssh":
-            at_once = stack.enter_context(_by_ssh(workers, cluster.scheduler_address, directory / "keys"))
-        yield Started(client, cluster.dashboard_link or "", at_once)
+            at_once *= len(workers.hosts)
+            memory_bytes = stack.enter_context(_by_ssh(workers, cluster.scheduler_address, directory / "keys"))
+        yield Started(client, cluster.dashboard_link or "", at_once, memory_bytes)
 
 
 def script(workers: Workers, directory: Path) -> str:
@@ -189,7 +192,7 @@ def _memory(workers: Workers) -> int:
 
 @contextlib.contextmanager
 def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
-    """A worker for each core of each host, which ends with the connection; how many."""
+    """A worker for each core of each host, which ends with the connection; the most memory that one has, in bytes."""
     from labs.cluster.file import Machine
     from labs.cluster.ssh import Fleet
 
@@ -197,24 +200,28 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
     with Fleet(machines, workers.ssh_config) as fleet:
         place = f"~/.cache/ewan/workers/{keys.parent.parent.name}"
 
-        def begin(remote: Remote) -> None:
+        def begin(remote: Remote) -> int:
+            memory_bytes = _memory_there(workers, remote)
             sent = {
                 key: remote.put((keys / name).read_bytes(), f"{place}/{name}")
                 for key, name in credentials.NAMES.items()
             }
             words = [workers.python, "-m", "distributed.cli.dask_worker", scheduler, "--no-dashboard"]
             words += ["--nworkers", str(workers.cores), "--nthreads", "1", "--death-timeout", str(DEATH_S)]
-            words += ["--memory-limit", "0", "--resources", f"{MEMORY}={_memory_there(workers, remote)}"]
+            words += ["--memory-limit", "0", "--resources", f"{MEMORY}={memory_bytes}"]
             words += [word for key, option in _TLS.items() for word in (option, sent[key])]
             if workers.interface:
                 words += ["--interface", workers.interface]
             remote.start(words)
+            return memory_bytes
 
+        most_bytes = 0
         for name, result in fleet.each(begin, list(fleet.machines)).items():
             if isinstance(result, LabError):
                 raise LabError(f"{fleet.machines[name].ssh}: {result}")
+            most_bytes = max(most_bytes, result)
         try:
-            yield len(machines) * workers.cores
+            yield most_bytes
         finally:
             fleet.each(lambda remote: remote.run(["rm", "-rf", _home(remote, place)], sudo=False), list(fleet.machines))
 

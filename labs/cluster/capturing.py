@@ -36,7 +36,7 @@ OPENS_S = 15.0
 """A machine's sockets are open when the head of its stream comes."""
 ENDS_S = 3.0
 """A machine that has not sent its end so long after it was asked to is lost."""
-CLOSES_S = 3.0
+CLOSES_S = 1.5
 """For programs that are ended by force."""
 POLL_S = 0.5
 MOST_HELD_BYTES = 128 << 20
@@ -94,6 +94,7 @@ class JointCapture:
         self._end, self._ends = "", dict.fromkeys(taps, "")
         self._lost: dict[str, str] = {}
         self._error: LabError | None = None
+        self._over = False
         self._processes: dict[str, Process] = {}
         try:
             for machine, of in taps.items():
@@ -132,7 +133,7 @@ class JointCapture:
         counted = self._merger.counted
         ends = [self._end, *self._ends.values()]
         counts = Counts(
-            seen=sum(each.seen for each in counted),
+            seen=sum(max(each.seen, each.written) for each in counted),
             kept=sum(each.written for each in counted),
             dropped=sum(each.dropped for each in counted),
             end=next(filter(None, ends), "signal"),
@@ -164,6 +165,8 @@ class JointCapture:
                 with self._changed:
                     while not self._has_room(machine):
                         self._changed.wait(POLL_S)
+                    if self._over:
+                        return
                     self._merger.add(machine, piece)
                     self._go_on()
             done = process.wait(ENDS_S)
@@ -178,6 +181,8 @@ class JointCapture:
             self._stop("lost")
         self._opened[machine].set()
         with self._changed:
+            if self._over:
+                return
             self._merger.finished(machine)
             self._go_on()
             if all(self._ends.values()):
@@ -212,15 +217,22 @@ class JointCapture:
             with contextlib.suppress(LabError):
                 self._note(self._clocks())
         self._end_all()
-        if any(reader.is_alive() for reader in self._readers):
-            self._error = LabError("the capture had to be ended: whoever reads it did not take what it had")
+        clocks: Mapping[str, Clock] = {}
+        if not self._lost and self._error is None:
+            with contextlib.suppress(LabError):
+                clocks = self._clocks()
+        if self._changed.acquire(timeout=POLL_S):
+            try:
+                # One of them may still wait for a machine that is lost; what comes now comes too late.
+                for machine in self._machines:
+                    self._merger.finished(machine)
+                self._over = True
+                self._write(self._merger.close(clocks))
+                self._sink.close()
+            finally:
+                self._changed.release()
         else:
-            clocks: Mapping[str, Clock] = {}
-            if not self._lost and self._error is None:
-                with contextlib.suppress(LabError):
-                    clocks = self._clocks()
-            self._write(self._merger.close(clocks))
-            self._sink.close()
+            self._error = LabError("the capture had to be ended: whoever reads it did not take what it had")
         self._done.set()
 
     def _note(self, clocks: Mapping[str, Clock]) -> None:
@@ -238,12 +250,12 @@ class JointCapture:
         asking = [_begun(_ask_to_end, process) for process in self._processes.values()]
         for thread in [*asking, *self._readers]:
             thread.join(max(until - time.monotonic(), 0))
-        for machine, process in self._processes.items():
+        for machine in self._machines:
             if not self._ends[machine]:
                 self._lost.setdefault(machine, f"machine {machine} did not end its capture in {ENDS_S:g} s")
-            process.close()
         until = time.monotonic() + CLOSES_S
-        for thread in self._readers:
+        closing = [_begun(_close, process) for process in self._processes.values()]
+        for thread in [*closing, *self._readers]:
             thread.join(max(until - time.monotonic(), 0))
 
 
@@ -293,6 +305,11 @@ def _begun(function: Callable[..., None], *arguments: object) -> threading.Threa
 def _ask_to_end(process: Process) -> None:
     with contextlib.suppress(LabError):
         process.send_signal(signal.SIGINT)
+
+
+def _close(process: Process) -> None:
+    with contextlib.suppress(LabError):
+        process.close()
 
 
 def _words(lab: str, taps: Sequence[Tap], wanted: Wanted, cpus: Sequence[int]) -> list[str]:

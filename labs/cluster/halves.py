@@ -6,7 +6,8 @@ gives which has both ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labs.units import NS_PER_SECOND
@@ -27,6 +28,8 @@ def whole(source: Row | None, sink: Row | None, missing: str, drift_ns: int) -> 
         there = source or sink
         assert there is not None
         return {**there, "error": missing}
+    if source["kind"] == "requests":
+        return _session(source, sink)
     backward = source["part"] % 2 == 1 and source["kind"] == "bulk"
     sends, gets = (sink, source) if backward else (source, sink)
     row = {
@@ -36,6 +39,63 @@ def whole(source: Row | None, sink: Row | None, missing: str, drift_ns: int) -> 
         "error": _error(source, sends, gets),
     }
     return _datagrams(row, source, drift_ns) if "sent_packets" in gets else row
+
+
+def arrivals(sources: Sequence[Row], sinks: Sequence[Row], missing: str) -> tuple[list[Row], dict[int, int]]:
+    """One flow's connections that came one after the other, and part at the sink, which counts them as they come, →
+    part. One is told from the others by the source's port; of several that had one, the first came first."""
+    by_port: dict[int, deque[Row]] = {}
+    for sink in sorted(sinks, key=lambda row: row["part"]):
+        if sink.get("port") is not None:
+            by_port.setdefault(sink["port"], deque()).append(sink)
+    found, part_of = {}, {}
+    for source in sorted(sources, key=lambda row: (row["connected_ns"] or 0, row["part"])):
+        there = by_port.get(source.get("port") or 0)
+        if not there:
+            why = source["error"] or missing
+            found[source["part"]] = {**source, "received_bytes": 0, "completion_ns": None, "error": why}
+            continue
+        sink = there.popleft()
+        part_of[sink["part"]] = source["part"]
+        found[source["part"]] = _arrival(source, sink)
+    return [found[part] for part in sorted(found)], part_of
+
+
+def _arrival(source: Mapping[str, Any], sink: Mapping[str, Any]) -> Row:
+    complete = sink["received_bytes"] >= source["volume_bytes"]
+    took = None if sink["ended_ns"] is None else max(sink["ended_ns"] - source["scheduled_ns"], 0)
+    return {
+        **source,
+        "ended_ns": sink["ended_ns"],
+        "received_bytes": sink["received_bytes"],
+        "completion_ns": took if complete else None,
+        "goodput_bps": _goodput(sink["received_bytes"], took),
+        "error": None if complete else source["error"],
+    }
+
+
+def _session(source: Mapping[str, Any], sink: Mapping[str, Any]) -> Row:
+    """Requests came at the sink, responses at the source, which knows how it went."""
+    received = source["received_bytes"] + sink["received_bytes"]
+    if source["volume_bytes"] is not None:
+        received = min(received, source["volume_bytes"])  # the sink's kernel counts the connection's end too
+    took = None if source["ended_ns"] is None else source["ended_ns"] - source["scheduled_ns"]
+
+    def both(key: str) -> list[int]:
+        return [each[key] for each in (source, sink) if each[key] is not None]
+
+    return {
+        **source,
+        "received_bytes": received,
+        "goodput_bps": _goodput(received, took),
+        "segment_bytes": next(iter(both("segment_bytes")), None),
+        "min_rtt_ns": min(both("min_rtt_ns"), default=None),
+        "retransmitted_segments": sum(sent) if (sent := both("retransmitted_segments")) else None,
+    }
+
+
+def _goodput(received_bytes: int, took_ns: int | None) -> float | None:
+    return received_bytes * _BITS * NS_PER_SECOND / took_ns if took_ns is not None and took_ns > 0 else None
 
 
 def _error(source: Mapping[str, Any], sends: Mapping[str, Any], gets: Mapping[str, Any]) -> str | None:
@@ -57,6 +117,5 @@ def _datagrams(row: Row, source: Mapping[str, Any], drift_ns: int) -> Row:
     ends = [each for each in (row["ended_ns"], source["ended_ns"]) if each is not None]
     if ends and row["ended_ns"] is not None:
         row["ended_ns"] = ended = max(ends)
-        took = ended - row["scheduled_ns"]
-        row["goodput_bps"] = row["received_bytes"] * _BITS * NS_PER_SECOND / took if took > 0 else None
+        row["goodput_bps"] = _goodput(row["received_bytes"], ended - row["scheduled_ns"])
     return row

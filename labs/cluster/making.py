@@ -63,11 +63,21 @@ def facts(fleet: Fleet, cluster: Cluster) -> dict[str, Facts]:
     return found
 
 
-def send(fleet: Fleet, names: Sequence[str], binary: Path) -> dict[str, str]:
+def send(fleet: Fleet, names: Sequence[str], binary: Path, show: Show) -> dict[str, str]:
     """The node binary, to machines that have not got it yet; its path on each."""
     data = binary.read_bytes()
     name = SENT + hashlib.sha256(data).hexdigest()
-    return all_of(fleet, lambda remote: remote.put(data, name, 0o755, named_by_content=True, longest_s=WORK_S), names)
+    gone: dict[str, float] = {}
+
+    def put(remote: Remote) -> str:
+        def fed(share: float) -> None:
+            gone[remote.name] = share
+            show(f"sending the node binary: {min(gone.values()):.0%} to {', '.join(gone)}")
+
+        return remote.put(data, name, 0o755, named_by_content=True, longest_s=WORK_S, fed=fed)
+
+    show("looking for the node binary")
+    return all_of(fleet, put, names)
 
 
 def measure(

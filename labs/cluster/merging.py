@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,6 +27,7 @@ CLOCKS_FORMAT = "ewan-clocks/1"
 LOST_FORMAT = "ewan-lost/1"
 TABLES = ("links.csv", "classes.csv", "releases.csv", "spinners.csv", "machine.csv")
 FLOWS = tuple(f"traffic/{name}.csv" for name in ("series", "goodput", "exchanges"))
+GOODPUT = "traffic/goodput.csv"
 DOCUMENTS = ("commands.json", "events.json", "links.json", "traffic/traffic.json")
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 _NOTHING = Offset(0, 0)
@@ -79,35 +80,53 @@ class Clocks:
         return {"format": CLOCKS_FORMAT, "reference": self.reference, "machines": machines}
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is after a run. `places`: machine → its directory; `recovered_ns`: of events (by number) that took a
+    link's carrier or gave it back, when routes carried every pair again, from T0."""
+
+    places: Mapping[str, Path]
+    clocks: Clocks
+    lost: Lost | None = None
+    recovered_ns: Mapping[int, int] = field(default_factory=dict)
+
+
 def merge(
     program: Program,
     split: Split,
     where: Where,
     first_spinner: Mapping[str, int],
-    places: Mapping[str, Path],
-    clocks: Clocks,
-    lost: Lost | None,
+    found: Found,
     directory: Path,
 ) -> None:
-    """`places`: machine → its directory; `first_spinner`: machine → its first spinner's number in the whole plan."""
+    """`first_spinner`: machine → its first spinner's number in the whole plan."""
+    places, clocks, lost = found.places, found.clocks, found.lost
     missing = f"machine {lost.machine} was lost" if lost is not None else "its machine left no record"
     for place in places.values():
         _copy(place, directory)
     for name in (*TABLES, *FLOWS):
-        parts = [(place / name, first_spinner.get(machine, 0)) for machine, place in places.items()]
-        _table([(path, first) for path, first in parts if path.exists()], directory / name)
+        if name != GOODPUT:
+            _table(places, name, directory / name, _counted_from(first_spinner) if name in TABLES else _as_it_is)
     _write(directory / "clocks.json", clocks.to_data())
     told = {name: {machine: _read(place / name) for machine, place in places.items()} for name in DOCUMENTS}
     if program.commands:
         _write(directory / "commands.json", _commands(program, split, told["commands.json"], missing))
     if program.events:
-        _write(directory / "events.json", _events(program, split, where, told["events.json"], missing))
+        events = _events(program, split, where, told["events.json"], missing)
+        for number, at_ns in found.recovered_ns.items():
+            events[number]["recovered_ns"] = at_ns
+        order = sorted(events, key=lambda number: program.events[number].at_ns)
+        document = {"format": "ewan-events/1", "events": [events[number] for number in order]}
+        _write(directory / "events.json", document)
     _write(directory / "links.json", _links(told["links.json"], first_spinner))
     if program.traffic is not None:
         request = directory / "traffic/request.json"
         request.parent.mkdir(exist_ok=True)
         _write(request, dict(program.traffic))
-        _write(directory / "traffic/traffic.json", _flows(split, told["traffic/traffic.json"], clocks, missing))
+        flows = _Flows(split, told["traffic/traffic.json"], clocks, missing)
+        _write(directory / "traffic/traffic.json", flows.document())
+        _table(places, GOODPUT, directory / GOODPUT, flows.of_whole)
+        flows.add_sums(directory / GOODPUT)
     if lost is not None:
         data = {"format": LOST_FORMAT, "machine": lost.machine, "at_ns": lost.at_ns, "until_ns": program.expected_ns}
         _write(directory / "lost.json", data)
@@ -140,11 +159,32 @@ def _copy(place: Path, directory: Path) -> None:
             path.replace(target)
 
 
-def _table(parts: Iterable[tuple[Path, int]], target: Path) -> None:
-    """Rows of all parts below one header; spinners counted from each part's first number."""
+Cells = list[bytes]
+Change = Callable[[str, Sequence[str], Cells], Cells | None]
+"""Machine, names of columns, a row's cells → its cells in the whole run's table; None: it has no row there."""
+
+
+def _as_it_is(machine: str, names: Sequence[str], cells: Cells) -> Cells:
+    return cells
+
+
+def _counted_from(first_spinner: Mapping[str, int]) -> Change:
+    def change(machine: str, names: Sequence[str], cells: Cells) -> Cells:
+        if "spinner" in names:
+            column = names.index("spinner")
+            cells[column] = str(int(cells[column]) + first_spinner.get(machine, 0)).encode()
+        return cells
+
+    return change
+
+
+def _table(places: Mapping[str, Path], name: str, target: Path, change: Change) -> None:
+    """Rows of all machines below one header."""
     heading = b""
-    for path, first in parts:
-        with path.open("rb") as source:
+    for machine, place in places.items():
+        if not (place / name).exists():
+            continue
+        with (place / name).open("rb") as source:
             own = source.readline()
             if not own.endswith(b"\n"):
                 continue
@@ -153,16 +193,10 @@ def _table(parts: Iterable[tuple[Path, int]], target: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(own)
             names = own.decode().strip().split(",")
-            column = names.index("spinner") if "spinner" in names and first else None
             with target.open("ab") as file:
                 for line in source:
-                    if not line.endswith(b"\n"):
-                        break
-                    if column is not None:
-                        cells = line.split(b",")
-                        cells[column] = str(int(cells[column]) + first).encode()
-                        line = b",".join(cells)
-                    file.write(line)
+                    if line.endswith(b"\n") and (cells := change(machine, names, line[:-1].split(b","))) is not None:
+                        file.write(b",".join(cells) + b"\n")
 
 
 Documents = Mapping[str, dict[str, Any] | None]
@@ -195,8 +229,8 @@ def _absent(number: int, node: str, argv: Sequence[str], at_ns: int, service: bo
     return {**told, **nothing, "stopped": False, "error": why, **files}
 
 
-def _events(program: Program, split: Split, where: Where, told: Documents, missing: str) -> dict[str, Any]:
-    """What the machine of the link's emulator says; an error of the other one too."""
+def _events(program: Program, split: Split, where: Where, told: Documents, missing: str) -> dict[int, dict[str, Any]]:
+    """By number, what the machine of the link's emulator says; an error of the other one too."""
     made: dict[int, dict[str, Any]] = {}
     for number, event in enumerate(program.events):
         of_machines = list(where.of_event(event))
@@ -210,8 +244,7 @@ def _events(program: Program, split: Split, where: Where, told: Documents, missi
             first = made.setdefault(number, entry)
             first["error"] = first["error"] or entry["error"]
         made.setdefault(number, {**event.to_data(), "applied_ns": None, "error": missing})
-    order = sorted(made, key=lambda number: program.events[number].at_ns)
-    return {"format": "ewan-events/1", "events": [made[number] for number in order]}
+    return made
 
 
 def _links(told: Documents, first_spinner: Mapping[str, int]) -> dict[str, Any]:
@@ -227,29 +260,68 @@ def _links(told: Documents, first_spinner: Mapping[str, int]) -> dict[str, Any]:
     return result
 
 
-def _flows(split: Split, told: Documents, clocks: Clocks, missing: str) -> dict[str, Any]:
-    """Records in the order of flows and parts."""
-    records: dict[tuple[int, int], dict[str, Any]] = {}
-    sides: dict[tuple[int, int], dict[str, tuple[str, dict[str, Any]]]] = {}
-    machines: dict[int, dict[str, str]] = {}
-    for machine, part in split.parts.items():
-        for flow, side in part.halves.items():
-            machines.setdefault(flow, {})[side] = machine
-        for record in (told.get(machine) or {}).get("flows", ()):
-            key = record["flow"], record["part"]
-            if (half := part.halves.get(record["flow"])) is None:
-                records[key] = record
-            else:
-                sides.setdefault(key, {})[half] = machine, record
-    for key, ends in sides.items():
-        drift_ns = clocks.drift_ns(machines[key[0]][SINK]) - clocks.drift_ns(machines[key[0]][SOURCE])
-        source, sink = (ends[side][1] if side in ends else None for side in (SOURCE, SINK))
-        records[key] = halves.whole(source, sink, missing, drift_ns)
-    return {
-        "format": "ewan-traffic-result/1",
-        "interrupted": any(document is not None and document["interrupted"] for document in told.values()),
-        "flows": [records[key] for key in sorted(records)],
-    }
+class _Flows:
+    """Records of flows, and rows of goodput, with the flows' parts as they are in the whole run."""
+
+    def __init__(self, split: Split, told: Documents, clocks: Clocks, missing: str) -> None:
+        self._split, self._told = split, told
+        self._sides: dict[int, dict[str, list[halves.Row]]] = {}
+        """Of flows between machines: flow → end → records."""
+        self._part_of: dict[int, dict[int, int]] = {}
+        """Flow of arrivals → part at its sink → part."""
+        self._sums: dict[tuple[int, ...], int] = {}
+        """Flow, part, end and width of a bin → bytes: of flows whose both ends receive."""
+        machines: dict[int, dict[str, str]] = {}
+        self.records: list[halves.Row] = []
+        for machine, part in split.parts.items():
+            for flow, side in part.halves.items():
+                machines.setdefault(flow, {})[side] = machine
+            for record in (told.get(machine) or {}).get("flows", ()):
+                if (half := part.halves.get(record["flow"])) is None:
+                    self.records.append(record)
+                else:
+                    self._sides.setdefault(record["flow"], {SOURCE: [], SINK: []})[half].append(record)
+        for flow, sides in self._sides.items():
+            drift_ns = clocks.drift_ns(machines[flow][SINK]) - clocks.drift_ns(machines[flow][SOURCE])
+            self.records += self._whole(flow, sides, missing, drift_ns)
+
+    def _whole(
+        self, flow: int, sides: Mapping[str, Sequence[halves.Row]], missing: str, drift_ns: int
+    ) -> list[halves.Row]:
+        sources, sinks = sides[SOURCE], sides[SINK]
+        if any(row["kind"] == "arrivals" for row in (*sources, *sinks)):
+            rows, self._part_of[flow] = halves.arrivals(sources, sinks, missing)
+            return rows
+        source, sink = ({row["part"]: row for row in those} for those in (sources, sinks))
+        return [halves.whole(source.get(part), sink.get(part), missing, drift_ns) for part in sorted({*source, *sink})]
+
+    def document(self) -> dict[str, Any]:
+        """In the order of flows and parts."""
+        ordered = sorted(self.records, key=lambda row: (row["flow"], row["part"]))
+        return {
+            "format": "ewan-traffic-result/1",
+            "interrupted": any(each is not None and each["interrupted"] for each in self._told.values()),
+            "flows": [{key: value for key, value in row.items() if key != "port"} for row in ordered],
+        }
+
+    def of_whole(self, machine: str, names: Sequence[str], cells: Cells) -> Cells | None:
+        """A row of what a receiver got in a bin."""
+        flow, part, time_ns, bin_ns = (int(cells[names.index(key)]) for key in ("flow", "part", "time_ns", "bin_ns"))
+        if (parts := self._part_of.get(flow)) is not None:
+            if part not in parts:
+                return None
+            cells[names.index("part")] = str(parts[part]).encode()
+        elif flow in self._sides and any(row["kind"] == "requests" for row in self._sides[flow][SOURCE]):
+            key = flow, part, time_ns, bin_ns
+            self._sums[key] = self._sums.get(key, 0) + int(cells[names.index("delivered_bytes")])
+            return None
+        return cells
+
+    def add_sums(self, target: Path) -> None:
+        """Rows of flows whose both ends receive."""
+        if self._sums:
+            with target.open("a") as file:
+                file.writelines(f"{','.join(map(str, key))},{many},\n" for key, many in sorted(self._sums.items()))
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import re
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from signal import SIGTERM
 from typing import Any, BinaryIO
@@ -24,6 +24,8 @@ KEPT_BYTES = 1 << 16
 """Of the standard error of a program that runs long: the end of it."""
 SIGNAL_S = 2.0
 _CHUNK = 1 << 16
+Fed = Callable[[float], None]
+"""Gets the share of what a program is given that has gone, from 0 to 1; in the thread of the connections."""
 NUMBER = re.compile(rb"^ewan:pid:(\d+)\n", re.MULTILINE)
 _NUMBERED = 'echo "ewan:pid:$$" >&2; exec "$@"'
 
@@ -248,15 +250,20 @@ async def started(who: str, connection: asyncssh.SSHClientConnection, command: C
 
 
 async def run(
-    who: str, connection: asyncssh.SSHClientConnection, command: Command, given: bytes, longest_s: float | None
+    who: str,
+    connection: asyncssh.SSHClientConnection,
+    command: Command,
+    given: bytes,
+    longest_s: float | None,
+    fed: Fed = lambda share: None,
 ) -> Completed:
-    """Runs a program to its end, with this on its standard input."""
+    """Runs a program to its end, with this on its standard input; `fed` is told how much of it has gone."""
     running: Running | None = None
     feeding: asyncio.Task[None] | None = None
     try:
         async with within(longest_s, f"{who}: {command} did not end"):
             running = await started(who, connection, command)
-            feeding = asyncio.create_task(_feed(running, given))
+            feeding = asyncio.create_task(_feed(running, given, fed))
             return await running.wait()
     finally:
         if feeding is not None:
@@ -279,9 +286,10 @@ async def save(who: str, connection: asyncssh.SSHClientConnection, command: Comm
         await running.close()
 
 
-async def _feed(running: Running, given: bytes) -> None:
+async def _feed(running: Running, given: bytes, fed: Fed) -> None:
     # A program may end without reading it.
     with contextlib.suppress(LabError):
         for begin in range(0, len(given), _CHUNK):
             await running.write(given[begin : begin + _CHUNK])
+            fed(min(begin + _CHUNK, len(given)) / len(given))
     await running.end_input()

@@ -19,7 +19,7 @@ from labs.runtime.base import LabError
 from labs.runtime.namespaces import NAMESPACES
 from labs.runtime.program import Event, Program
 
-HALVED = ("bulk", "udp")
+HALVED = ("bulk", "udp", "arrivals", "requests")
 """Kinds of flows whose ends may be on two machines."""
 PORTS = (*range(61000, 65536), *range(20000, 32768))
 """Of sinks: outside what the kernel gives to those that ask for any port, and what servers usually have."""
@@ -88,11 +88,6 @@ def split(program: Program, where: Where, run: int, ahead_ns: Mapping[str, int])
     """
     if program.probe is not None:
         raise LabError("probes of a program are of one machine")
-    if where.plan.routing != "static" and any(event.down is not None for event in program.events):
-        raise LabError(
-            f"lab {where.plan.lab}: events that take a link down where {where.plan.routing} finds the routes are not "
-            'there over several machines yet: write "routing: static", or take it down by hand: ewan set LINK down'
-        )
     flows = _flows(program, where, run, ahead_ns)
     carried, waiting = _steps(program, where, flows)
     shared = {

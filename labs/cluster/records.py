@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,8 +15,8 @@ from labs.cluster.tunnels import Measured
 from labs.runtime.base import LabError
 from labs.typed import read_typed
 
-_HEAD = {"format": MANIFEST, "id": ""}
-"""No process here belongs to it."""
+_HEAD = ("format", "id", "lab")
+"""Of the manifest, beside the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +45,15 @@ class Record:
         return machine_of_spinner(self.first_spinner, number)
 
     def manifest(self, lab: str) -> dict[str, Any]:
-        """As JSON has it: what the lab owns, which are its shares on these machines."""
-        return {**_HEAD, "lab": lab, **asdict(self)}
+        """As JSON has it: what the lab owns, which are its shares on these machines. By `id` it is told from a later
+        lab of its name; no process here belongs to it."""
+        return {"format": MANIFEST, "id": secrets.token_hex(16), "lab": lab, **asdict(self)}
 
     @classmethod
     def from_manifest(cls, data: Mapping[str, Any]) -> Record:
         """What `manifest` gave; LabError for what is none."""
         try:
-            found = read_typed(
-                cls, {key: value for key, value in data.items() if key not in ("lab", *_HEAD)}, "cluster"
-            )
+            found = read_typed(cls, {key: value for key, value in data.items() if key not in _HEAD}, "cluster")
         except ValueError as error:
             raise LabError(f"the record of its machines is damaged: {error}") from None
         assert isinstance(found, cls)

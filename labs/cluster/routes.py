@@ -42,7 +42,7 @@ class Routes:
         begun = time.monotonic()
         started: float | None = None
         while True:
-            reach, ages_ns = self._look()
+            reach, ages_ns = self.look()
             now = time.monotonic()
             started = min(started or now, now - max(ages_ns, default=0) / NS_PER_SECOND)
             settled = not reach["unreachable"] and not reach["astray"]
@@ -74,7 +74,7 @@ class Routes:
         all_of(self.fleet, change, [self.record.machine_of[link.node], *far])
         changed()
         while True:
-            reach, _ = self._look()
+            reach, _ = self.look()
             now = time.monotonic()
             settled = not reach["unreachable"]
             if settled or self.plan.routing == "static" or now - begun > longest_s:
@@ -86,7 +86,7 @@ class Routes:
                 }
             time.sleep(BETWEEN_S)
 
-    def _look(self) -> tuple[dict[str, Any], list[int]]:
+    def look(self) -> tuple[dict[str, Any], list[int]]:
         """What the routes of all machines make of the pairs, and for how long routers run on each."""
 
         def ask(remote: Remote) -> dict[str, Any]:

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from labs.cluster import making, merging, programs, tunnels
+from labs.cluster.following import Followed
 from labs.cluster.merging import Clocks, Lost
 from labs.cluster.probing import Offset
 from labs.cluster.programs import PART, Split, Where
 from labs.cluster.records import Record
 from labs.cluster.results import Completed
+from labs.cluster.routes import Routes
 from labs.cluster.talking import ASK_S, SHARES, WORK_S, all_of, done
 from labs.plan import Plan
 from labs.runtime.base import LabError
@@ -64,27 +66,38 @@ cat >program.json
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Programs of one lab that is up."""
+    """Programs of one lab that is up; its routes are looked at where a protocol finds them."""
 
-    fleet: Fleet
-    record: Record
-    plan: Plan
+    routes: Routes
+
+    @property
+    def fleet(self) -> Fleet:
+        """Connections to its machines."""
+        return self.routes.fleet
+
+    @property
+    def record(self) -> Record:
+        """What is known of them."""
+        return self.routes.record
+
+    @property
+    def plan(self) -> Plan:
+        """Of the whole lab."""
+        return self.routes.plan
 
     @property
     def where(self) -> Where:
         """The lab's nodes on its machines."""
         return Where(self.plan, self.record.machine_of, self.record.stretched, self.record.host_cpus)
 
-    def run(self, program: Program, directory: Path, converge: Callable[[str, float], dict[str, Any]]) -> None:
-        """All of it; Ctrl-C ends it early. LabError when a machine failed or was lost; what was measured is kept.
-
-        `converge` waits for the routes (labs.runtime.base.Converging).
-        """
+    def run(self, program: Program, directory: Path) -> None:
+        """All of it; Ctrl-C ends it early. LabError when a machine failed or was lost; what was measured is kept."""
         where = self.where
         programs.check(program, where)
         self._check_events(program)
         (directory / "program.json").write_bytes(program.to_json())
-        if routing := converge(self.plan.lab, CONVERGES_S):
+        if self.plan.routing != "static":
+            routing = self.routes.settle(CONVERGES_S)
             (directory / "routing.json").write_bytes(orjson.dumps(routing, option=orjson.OPT_INDENT_2))
             if not routing["converged"]:
                 raise LabError(f"{routing['protocol']} did not find all routes in {CONVERGES_S:g} s")
@@ -92,7 +105,7 @@ class Runs:
         ahead_ns = {machine: offset.ns for machine, offset in before.items()}
         split = programs.split(program, where, secrets.randbits(32), ahead_ns)
         with self._folders(program, split) as trip_ns, deferred() as check:
-            course = _Course(self, split, ahead_ns, trip_ns, check)
+            course = _Course(self, program, split, ahead_ns, trip_ns, check)
             try:
                 course.follow()
             finally:
@@ -102,7 +115,8 @@ class Runs:
             after = before if lost is not None else self._offsets(before)
             with self._fetched(there, directory) as places:
                 clocks = Clocks(self.record.machines[0].name, before, after)
-                merging.merge(program, split, where, self.record.first_spinner, places, clocks, lost, directory)
+                found = merging.Found(places, clocks, lost, course.followed.recovered_ns)
+                merging.merge(program, split, where, self.record.first_spinner, found, directory)
         if lost is not None:
             raise LabError(lost.words)
         if course.failures:
@@ -172,12 +186,14 @@ class _Course:
     """One run, from the start of the machines' programs to their end. `check` raises when the user asked to end."""
 
     of: Runs
+    program: Program
     split: Split
     ahead_ns: Mapping[str, int]
     trip_ns: int
     check: Callable[[], None]
     lost: Lost | None = None
     failures: list[str] = field(default_factory=list)
+    followed: Followed = field(init=False)
     _processes: dict[str, Process] = field(default_factory=dict)
     _came: queue.SimpleQueue[tuple[str, bytes | Completed | LabError]] = field(default_factory=queue.SimpleQueue)
     _ready: dict[str, tuple[int, int, int]] = field(default_factory=dict)
@@ -192,16 +208,21 @@ class _Course:
     _steps: dict[int, dict[str, int]] = field(default_factory=dict)
     _interrupted: bool = False
 
+    def __post_init__(self) -> None:
+        self.followed = Followed(self.of.routes, self.program, self.split, self.of.where)
+
     def follow(self) -> None:
         """Until all machines' programs have ended."""
         names = list(self.split.parts)
-        with ThreadPoolExecutor(len(names), "ewan-run") as pool:
+        with ThreadPoolExecutor(len(names) + 1, "ewan-run") as pool:
             try:
                 for name, process in all_of(self.of.fleet, self._start, names).items():
                     self._processes[name] = process
                     pool.submit(self._read, name, process)
                 while self._processes:
                     self._look()
+                    if self._begin_ns is not None:
+                        self.followed.look(pool, self._begin_ns)
             finally:
                 self.close()
         if self._interrupted and self._begin_ns is None:
@@ -269,6 +290,8 @@ class _Course:
         self._heard[name] = time.monotonic(), max(told["at_ns"], 0)
         if kind == "step":
             self._step_ended(name, told["step"], told["at_ns"])
+        elif kind == "carriers":
+            self.followed.moved(name, told["made"])
         elif kind == "over":
             self._over.add(name)
             if self._over >= self._processes.keys():

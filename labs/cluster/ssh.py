@@ -7,6 +7,7 @@ machine alone. A server allows ten programs at once on one connection (MaxSessio
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientConnection
 
     from labs.cluster.loop import Loop
-    from labs.cluster.processes import Command, Running
+    from labs.cluster.processes import Command, Fed, Running
 
 __all__ = ["Completed", "Fleet", "Process", "Remote"]
 
@@ -33,6 +34,7 @@ KEEPALIVE_S = 5.0
 KEEPALIVES = 3
 """A machine that no longer answers is dead after four times KEEPALIVE_S."""
 LONGEST_S = 60.0
+PACKED_BYTES = 1 << 20
 
 _PUT = """
 set -e
@@ -48,7 +50,7 @@ mkdir -p -- "${path%/*}"
 new=$path.new.$$
 trap 'rm -f -- "$new"' EXIT
 trap 'exit 1' HUP INT TERM
-cat >"$new"
+if [ "$4" = unpack ]; then gzip -dc >"$new"; else cat >"$new"; fi
 if [ "$(wc -c <"$new")" -ne "$size" ]; then echo "only a part of $path arrived" >&2; exit 1; fi
 chmod "$mode" "$new"
 sync -- "$new" 2>/dev/null || sync
@@ -125,12 +127,18 @@ class Remote:
         return self.machine.sudo and self.user != "root"
 
     def run(
-        self, argv: Sequence[str], input: bytes = b"", longest_s: float | None = LONGEST_S, sudo: bool | None = None
+        self,
+        argv: Sequence[str],
+        input: bytes = b"",
+        longest_s: float | None = LONGEST_S,
+        sudo: bool | None = None,
+        fed: Fed = lambda share: None,
     ) -> Completed:
-        """Runs a program to its end; its exit status is the caller's matter. `sudo` False: as the user there."""
+        """Runs a program to its end; its exit status is the caller's matter. `sudo` False: as the user there. `fed` is
+        told how much of the input has gone, in another thread."""
         from labs.cluster.processes import run
 
-        return self._loop.call(run(self._who, self._connection, self._command(argv, sudo), input, longest_s))
+        return self._loop.call(run(self._who, self._connection, self._command(argv, sudo), input, longest_s, fed))
 
     def start(self, argv: Sequence[str]) -> Process:
         """Starts a program that runs on, until the fleet ends. One whose machine is lost ends when its input does."""
@@ -152,9 +160,15 @@ class Remote:
         self._loop.soon(self._connection.abort)
 
     def put(
-        self, data: bytes, path: str, mode: int = 0o600, named_by_content: bool = False, longest_s: float = LONGEST_S
+        self,
+        data: bytes,
+        path: str,
+        mode: int = 0o600,
+        named_by_content: bool = False,
+        longest_s: float = LONGEST_S,
+        fed: Fed = lambda share: None,
     ) -> str:
-        """Writes a file, whole or not at all, with its directories; gives its absolute path.
+        """Writes a file, whole or not at all, with its directories; gives its absolute path. A large one goes packed.
 
         `path` is absolute, or begins with `~/`: in the user's home, and then the user's own. `named_by_content`: a file
         of this name and size is the same, and nothing is sent.
@@ -163,15 +177,17 @@ class Remote:
         if not path.startswith(("~/", "/")):
             raise ValueError(f"{path}: an absolute path, or ~/…")
 
-        def script(what: str, data: bytes) -> str:
+        def script(what: str, packed: bytes = b"") -> str:
             words = ["sh", "-c", _PUT, "put", path, f"{mode:o}", str(len(data)), what]
-            done = self.run(words, b"" if what == "look" else data, longest_s, sudo)
+            done = self.run(words, packed, longest_s, sudo, fed)
             if done.returncode != 0:
                 raise LabError(f"{self._who}: {path} could not be written: {done.said}")
             # The shell there may say something of its own before.
             return done.stdout.decode(errors="replace").partition("ewan:path:")[2].removesuffix("\n")
 
-        return (named_by_content and script("look", data)) or script("write", data)
+        if named_by_content and (there := script("look")):
+            return there
+        return script("unpack", gzip.compress(data, 1)) if len(data) > PACKED_BYTES else script("write", data)
 
     def terminal(self, argv: Sequence[str]) -> int:
         """Runs a program on this terminal, or on what our standard streams are; its exit status, 128 + signal."""

@@ -74,7 +74,7 @@ def written_for_machines(
         files = _described(plan, output, sheet, machine_of)
         for machine, share in shares.items():
             (output / machine).mkdir(exist_ok=True)
-            made = _for_containerlab(share, output / machine, version, ports, binary)
+            made = _for_containerlab(share, output / machine, version, ports, binary, hosts(plan))
             files[f"clab {machine}"] = made["clab"]
         return files
 
@@ -105,11 +105,11 @@ def _described(plan: Plan, output: Path, sheet: str, machine_of: Mapping[str, st
 
 
 def _for_containerlab(
-    plan: Plan, output: Path, version: str, ports: dashboards.Ports, binary: Path | None
+    plan: Plan, output: Path, version: str, ports: dashboards.Ports, binary: Path | None, names: str | None = None
 ) -> dict[str, Path]:
     files = {"clab": output / f"{plan.lab}.clab.yml", "directory": output / plan.lab}
     _clear(files["directory"])
-    lay_out(plan, files["directory"])
+    lay_out(plan, files["directory"], names)
     beside = f"{plan.lab}/{BINARY}" if binary is not None and containerlab.needs_binary(plan) else ""
     if binary is not None and beside:
         shutil.copyfile(binary, output / beside)
@@ -118,11 +118,14 @@ def _for_containerlab(
     return files
 
 
-def lay_out(plan: Plan, directory: Path) -> None:
-    """The lab's directory as containers expect it at /lab: plan.json last, for it says that the rest is there."""
+def lay_out(plan: Plan, directory: Path, names: str | None = None) -> None:
+    """The lab's directory as containers expect it at /lab: plan.json last, for it says that the rest is there.
+
+    names: the file of names, where the plan is a machine's share of a larger one.
+    """
     for node in containers(plan):
         (directory / "nodes" / node.name).mkdir(parents=True, exist_ok=True)
-    for name, text in of_lab(plan).items():
+    for name, text in (of_lab(plan) | ({} if names is None else {"hosts": names})).items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -109,8 +109,7 @@ class ClusterRuntime(NetnsRuntime):
         where = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         fleet = self._fleet(cluster.machines, cluster.ssh_config)
         used = [machine.name for machine in cluster.machines if where.nodes_on(machine.name)]
-        self._show("sending the node binary")
-        sent = making.send(fleet, used, binary)
+        sent = making.send(fleet, used, binary, self._show)
         crossing = shares.stretched(plan, where)
         measured = making.measure(fleet, sent, found, plan, crossing, self._show)
         warnings = tunnels.check(plan, crossing, measured)
@@ -268,8 +267,7 @@ class ClusterRuntime(NetnsRuntime):
 
     def batch(self, name: str, program: Program, directory: Path) -> None:
         """Each machine runs its part, in step with the others; when one dies, the others end."""
-        record, plan = self.record(name), self.load(name).plan
-        Runs(self._fleet(record.machines, record.config), record, plan).run(program, directory, self.converge)
+        Runs(self._routes_of(self.load(name).plan)).run(program, directory)
 
     def capture(self, name: str, wanted: Wanted, piped: bool = False) -> Capture:
         """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""

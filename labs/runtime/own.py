@@ -65,9 +65,11 @@ def outside(plan: Plan) -> list[str]:
 
 
 def prepared(plan: Plan, program: Program) -> Program:
-    """The program with the nodes' commands before all else, for a lab that is there for the program alone."""
+    """The program with the nodes' commands before all else, for a lab that is there for the program alone; the same
+    where they are there already."""
     steps = tuple(Preparation(node, argv) for node, own in of(plan) for argv in own.exec)
-    return replace(program, prepare=(*steps, *program.prepare)) if steps else program
+    there = program.prepare[: len(steps)] == steps
+    return program if there else replace(program, prepare=(*steps, *program.prepare))
 
 
 def run(

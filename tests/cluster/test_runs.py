@@ -38,6 +38,16 @@ steps:
   - {name: tcp, from: "host[1-4]", to: "host[21-24]", congestion: reno, bulk: {volume: 400kB}}
   - {name: both, from: host30, to: host9, congestion: reno, bidirectional: {volume: 200kB}}
   - {name: near, from: host5, to: host6, congestion: reno, bulk: {volume: 200kB}}
+  - name: short
+    from: host4
+    to: host24
+    congestion: reno
+    arrivals: {count: 12, interval: {exponential: {mean: 40ms}}, size: {uniform: {low: 1kB, high: 20kB}}}
+  - name: pages
+    from: host3
+    to: host23
+    congestion: reno
+    requests: {count: 6, request: 300B, response: {uniform: {low: 1kB, high: 20kB}}, think: 10ms}
   - {name: udp, from: "host[11-14]", to: "host[7,8,25,26]", for: 1500ms, udp: {size: 500B, rate: 400kbit/s}}
   - {name: perf, from: host29, to: host10, generator: iperf3, congestion: reno, for: 1s, bulk: {}}
   - {name: later, from: host1, to: host21, after: [near], congestion: reno, bulk: {volume: 50kB}}
@@ -78,7 +88,7 @@ def measured(labs: Live, facts: HostFacts, directory: Path) -> dict[str, Any]:
         labs.down(schedule.plan.lab)
     wrong = records.collect(directory, schedule.document, schedule.program.traffic)
     assert wrong is None, wrong
-    names = ("flows", "goodput", "series", "links", "releases", "spinners", "pings")
+    names = ("flows", "goodput", "series", "links", "releases", "spinners", "pings", "exchanges")
     tables = {name: pl.read_parquet(directory / f"{name}.parquet") for name in names}
     documents = {name: orjson.loads((directory / f"{name}.json").read_bytes()) for name in ("commands", "events")}
     return tables | documents
@@ -93,7 +103,8 @@ def over(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         facts = runtime.host_facts()
         found = measured(runtime, facts, place / "run")
         _, schedule = scheduled(WIDE, facts)
-        found["stretched"] = {each.link for each in runtime.where(schedule.plan).stretched}
+        where = runtime.where(schedule.plan)
+        found["stretched"], found["machine_of"] = {each.link for each in where.stretched}, where.machine_of
     assert not (place / "run/.machines").exists()
     return found | {"clocks": orjson.loads((place / "run/clocks.json").read_bytes())}
 
@@ -107,6 +118,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_the_tables_of_a_run_over_machines_are_those_of_one_machine(over: dict[str, Any], here: dict[str, Any]) -> None:
     same = ["flow", "part", "name", "step", "source", "sink", "kind", "scheduled_ns", "volume_bytes"]
+    machine_of = over["machine_of"]
+    crossing = {row["step"] for row in over["flows"].to_dicts() if machine_of[row["source"]] != machine_of[row["sink"]]}
+    assert crossing >= {"tcp", "both", "short", "pages", "udp", "perf", "later"}
     flows, beside = (each["flows"].filter(pl.col("step") != "later") for each in (over, here))
     assert flows.select(same).equals(beside.select(same))
     for name in ("goodput", "series"):
@@ -123,12 +137,20 @@ def test_the_tables_of_a_run_over_machines_are_those_of_one_machine(over: dict[s
         elif row["step"] != "perf":
             assert row["received_bytes"] == other["received_bytes"] == row["volume_bytes"]
             assert row["segment_bytes"] == other["segment_bytes"] and row["min_rtt_ns"] > 39.5e6
-            # 400 kB take 0.33 s of the link and some round trips; a busy machine makes it longer.
-            assert 0.5 < row["completion_ns"] / other["completion_ns"] < 3, row["name"]
+            # One and a half round trips, and the link's time for so much; a busy machine makes it longer.
+            least_ns = 1.5 * 39.5e6 + row["volume_bytes"] * 800 * (row["kind"] != "requests")
+            assert least_ns < row["completion_ns"] < 5 * NS_PER_SECOND, row["name"]
             got = over["goodput"].filter(pl.col("flow") == row["flow"], pl.col("part") == row["part"])
-            assert sum(got["delivered_bytes"].to_list()) == row["volume_bytes"]
-            arrived = sum(got["arrived_bytes"].to_list())
-            assert row["volume_bytes"] <= arrived <= 1.2 * row["volume_bytes"] + row["segment_bytes"]
+            # The kernel counts the end of a connection as one byte, which is seen where the program wakes late.
+            assert sum(got["delivered_bytes"].to_list()) - row["volume_bytes"] in (0, 1)
+            if row["kind"] != "requests":
+                arrived = sum(got["arrived_bytes"].to_list())
+                assert row["volume_bytes"] <= arrived <= 1.2 * row["volume_bytes"] + 2 * row["segment_bytes"]
+    # In a mean of few flows, with the packets that each loses: within a factor of three.
+    took = [each.filter(pl.col("step") == "tcp")["completion_ns"].to_list() for each in (flows, beside)]
+    assert 1 / 3 < sum(took[0]) / sum(took[1]) < 3
+    exchanges = [each["exchanges"].select("number", "sent_bytes", "received_bytes") for each in (over, here)]
+    assert exchanges[0].height == 6 and exchanges[0].equals(exchanges[1])
     assert over["links"]["link"].unique().sort().equals(here["links"]["link"].unique().sort())
     assert over["releases"]["link"].unique().sort().equals(over["links"]["link"].unique().sort())
     assert over["spinners"]["spinner"].unique().sort().to_list() == [0, 1, 2], "numbers are those of the whole"

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from labs.cluster.file import Machine
-from labs.cluster.ssh import Fleet, Remote
+from labs.cluster.ssh import PACKED_BYTES, Fleet, Remote
 from labs.runtime.base import LabError
 from tests.cluster_rig import GUEST, WORKER, Rig
 from tests.conftest import ROOT
@@ -125,8 +125,10 @@ def test_a_program_is_sent_signals_and_is_ended(one: Remote) -> None:
 
 
 def test_a_file_is_there_whole_and_with_its_mode(one: Remote) -> None:
-    data = os.urandom(1_000_000)
-    path = one.put(data, "~/.cache/ewan/a file", 0o755)
+    data = os.urandom(2 * PACKED_BYTES)
+    gone: list[float] = []
+    path = one.put(data, "~/.cache/ewan/a file", 0o755, fed=gone.append)
+    assert len(gone) > 10 and gone == sorted(gone) and gone[-1] == 1.0
     assert path == "/run/machine/home/root/.cache/ewan/a file"
     assert one.run(["cat", path]).stdout == data
     assert one.run(["stat", "-c", "%a", path]).stdout == b"755\n"
@@ -295,7 +297,7 @@ TERMINAL = """
 import sys
 from pathlib import Path
 from labs.cluster.file import Machine
-from labs.cluster.ssh import Fleet
+from labs.cluster.ssh import Fleet, Remote
 with Fleet([Machine("one", "one", "eth1", None, None, False)], Path(sys.argv[1])) as fleet:
     sys.exit(fleet["one"].terminal(sys.argv[2:]))
 """
@@ -379,6 +381,18 @@ def test_a_machine_that_dies_is_an_error_of_that_machine_alone(rig: Rig) -> None
         assert again["two"].run(["ls", "/run/machine/home/worker/own", "/run/roots"]).stdout == (
             b"/run/machine/home/worker/own\n"
         )
+
+
+def test_a_machine_that_hangs_is_lost_while_its_kernel_still_answers(rig: Rig) -> None:
+    with Fleet([rig.machine("three")], rig.ssh_config, keepalive_s=0.3) as fleet:
+        process = fleet["three"].start(["sleep", "60"])
+        rig.hang("three")
+        try:
+            with pytest.raises(LabError, match="machine three: the connection was lost"):
+                process.readline(10)
+            assert fleet["three"].dead
+        finally:
+            rig.wake("three")
 
 
 def test_what_a_machine_that_does_not_answer_is_asked_has_its_time_limit(rig: Rig) -> None:

@@ -2,10 +2,13 @@
 //! another, and end. One thread launches each shortly before its arrival, so that only those are there that are active.
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use serde::Deserialize;
 
+use super::half::Side;
 use super::law::{Law, Sum};
 use super::transfer::{Load, Transfer};
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, World, LEAD_NS};
@@ -51,6 +54,8 @@ struct State {
     /// They ended since somebody looked at what was received.
     unseen: Vec<Arc<Transfer>>,
     records: Vec<Record>,
+    /// Where the source is elsewhere.
+    listener: Option<Arc<TcpListener>>,
     /// Nothing arrives any more.
     over: bool,
     ended: bool,
@@ -89,22 +94,26 @@ impl ArrivalsFlow {
         self.end_if_all(world, state);
     }
 
-    fn launch_one(self: &Arc<Self>, world: &Arc<World>, part: u32, start_ns: u64, bytes: u64) {
-        let load = Load { kind: "arrivals", part, start_ns, bytes: Some(bytes), bidirectional: false };
-        let flow: Weak<Self> = Arc::downgrade(self);
-        let done = move |world: &World| {
-            if let Some(flow) = flow.upgrade() {
-                flow.one_done(world, part);
+    /// The source is elsewhere: what comes, in the order in which it comes. Which part each is, and how much it was to
+    /// be, the source knows.
+    fn hear(self: &Arc<Self>, world: &Arc<World>, listener: &TcpListener) {
+        let most = self.work.count.unwrap_or(MOST_ARRIVALS) as u32;
+        for part in 0..most {
+            let Ok((server, from)) = listener.accept() else { break };
+            let Some(transfer) = self.begin(part, world.now_ns().max(0) as u64, None) else { break };
+            let there = world.clone();
+            let taking = transfer.clone();
+            if let Err(why) = world.spawn("receiver", move || taking.take_over(&there, server, from)) {
+                transfer.end(world, Ending::Failed(why), world.now_ns());
             }
-        };
-        let transfer = Transfer::new(self.common.clone(), self.ends.clone(), load, done);
-        {
-            let mut state = self.lock();
-            if state.over {
-                return;
-            }
-            state.active.insert(part, transfer.clone());
         }
+        let mut state = self.lock();
+        state.over = true;
+        self.end_if_all(world, state);
+    }
+
+    fn launch_one(self: &Arc<Self>, world: &Arc<World>, part: u32, start_ns: u64, bytes: u64) {
+        let Some(transfer) = self.begin(part, start_ns, Some(bytes)) else { return };
         if let Err(why) = transfer.launch(world) {
             transfer.end(world, Ending::Failed(why), world.now_ns());
         }
@@ -113,6 +122,24 @@ impl ArrivalsFlow {
         if let Some(ending) = ending {
             transfer.end(world, ending, world.now_ns());
         }
+    }
+
+    /// One of those that are active; none: the flow is over.
+    fn begin(self: &Arc<Self>, part: u32, start_ns: u64, bytes: Option<u64>) -> Option<Arc<Transfer>> {
+        let load = Load { kind: "arrivals", part, start_ns, bytes, bidirectional: false };
+        let flow: Weak<Self> = Arc::downgrade(self);
+        let done = move |world: &World| {
+            if let Some(flow) = flow.upgrade() {
+                flow.one_done(world, part);
+            }
+        };
+        let transfer = Transfer::new(self.common.clone(), self.ends.clone(), load, done);
+        let mut state = self.lock();
+        if state.over {
+            return None;
+        }
+        state.active.insert(part, transfer.clone());
+        Some(transfer)
     }
 
     fn one_done(&self, world: &World, part: u32) {
@@ -142,6 +169,12 @@ impl ArrivalsFlow {
 impl Flow for ArrivalsFlow {
     fn launch(self: Arc<Self>, world: &Arc<World>) -> Result<(), String> {
         let there = world.clone();
+        if let Some(half) = self.common.half.as_ref().filter(|half| half.side == Side::Sink) {
+            let listener = world.namespaces.listen_at(&self.ends.to, half.port, &self.common.socket)?;
+            let listener = Arc::new(listener);
+            self.lock().listener = Some(listener.clone());
+            return world.spawn("arrivals", move || self.hear(&there, &listener));
+        }
         world.spawn("arrivals", move || self.arrive(&there))
     }
 
@@ -150,6 +183,10 @@ impl Flow for ArrivalsFlow {
             let mut state = self.lock();
             state.ending.get_or_insert(ending.clone());
             state.over = true;
+            if let Some(listener) = state.listener.take() {
+                // Wakes a thread in accept(2).
+                let _ = nix::sys::socket::shutdown(listener.as_raw_fd(), nix::sys::socket::Shutdown::Both);
+            }
             state.active.values().cloned().collect()
         };
         self.gate.close();

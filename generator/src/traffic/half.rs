@@ -40,3 +40,36 @@ impl Half {
 pub fn here(half: Option<&Half>, side: Side) -> bool {
     half.is_none_or(|half| half.side == side)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Request;
+
+    fn refusal(work: &str, half: &str, numbers: [u32; 2]) -> String {
+        let end = r#"{"netns": "/run/netns/a", "address": "10.0.0.1"}"#;
+        let flow = |number: u32| {
+            format!(
+                r#"{{"name": "f{number}", "from": {end}, "to": {end}, "number": {number}, "half": {half},
+                     "socket": {{"congestion": "reno"}}, "work": {work}}}"#
+            )
+        };
+        let flows = numbers.map(flow).join(",");
+        let text = format!(r#"{{"format": "ewan-traffic/1", "longest_ns": 1000000000, "flows": [{flows}]}}"#);
+        Request::parse(&text).err().unwrap_or_default()
+    }
+
+    const BULK: &str = r#"{"kind": "bulk", "bytes": 1}"#;
+    const SINK: &str = r#"{"side": "sink", "port": 61000, "run": 7, "clock_ns": -5}"#;
+
+    #[test]
+    fn an_end_says_which_it_is_and_where_the_sink_listens() {
+        assert_eq!(refusal(BULK, SINK, [4, 9]), "");
+        assert!(refusal(BULK, r#"{"side": "sink", "port": 0}"#, [4, 9]).contains("half.port 0"));
+        assert!(refusal(BULK, r#"{"side": "middle", "port": 1}"#, [4, 9]).contains("middle"));
+    }
+
+    #[test]
+    fn two_flows_of_one_number_are_refused() {
+        assert!(refusal(BULK, SINK, [4, 4]).contains("another flow has number 4"));
+    }
+}

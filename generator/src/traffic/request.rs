@@ -105,8 +105,8 @@ impl Work {
     /// Whether its two ends may be in two processes.
     fn may_be_halved(&self) -> bool {
         match self {
-            Self::Bulk(_) | Self::Udp(_) => true,
-            Self::Arrivals(_) | Self::Requests(_) | Self::Messages(_) => false,
+            Self::Bulk(_) | Self::Udp(_) | Self::Arrivals(_) | Self::Requests(_) => true,
+            Self::Messages(_) => false,
         }
     }
 

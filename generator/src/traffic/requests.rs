@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
 
+use super::half;
 use super::law::{stream, Law, Stream};
 use super::{take, Common, Ending, Ends, Exchange, Flow, Gate, Received, Record, World};
 use crate::socket::Options;
@@ -100,13 +101,23 @@ pub fn new(common: Common, ends: Ends, work: &Requests) -> Arc<dyn Flow> {
 
 impl Flow for Session {
     fn launch(self: Arc<Self>, world: &Arc<World>) -> Result<(), String> {
-        let listener = Arc::new(world.namespaces.listen(&self.ends.to, &self.socket)?);
-        let to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
-        let first = world.namespaces.tcp(&self.ends.from, &self.socket)?;
-        self.lock().listener = Some(listener.clone());
-        let (asking, answering) = (self.clone(), self);
-        let (here, there) = (world.clone(), world.clone());
-        world.spawn("server", move || answering.answer(&there, &listener))?;
+        let mut to = SocketAddr::new(self.ends.to.address, self.common.half.as_ref().map_or(0, |half| half.port));
+        let asks = self.common.here(half::Side::Source);
+        let first = asks.then(|| world.namespaces.tcp(&self.ends.from, &self.socket)).transpose()?;
+        if self.common.here(half::Side::Sink) {
+            let listener = Arc::new(world.namespaces.listen_at(&self.ends.to, to.port(), &self.socket)?);
+            to = listener.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+            {
+                let mut state = self.lock();
+                state.listener = Some(listener.clone());
+                // Nobody here asks.
+                state.started_ns = first.is_none().then_some(self.common.start_ns as i64);
+            }
+            let (answering, there) = (self.clone(), world.clone());
+            world.spawn("server", move || answering.serve(&there, &listener))?;
+        }
+        let Some(first) = first else { return Ok(()) };
+        let (asking, here) = (self, world.clone());
         world.spawn("client", move || asking.ask(&here, first, to))
     }
 
@@ -270,6 +281,17 @@ impl Session {
         let now = world.now_ns();
         self.lock().connected_ns.get_or_insert(now);
         Ok(self.client.hold(TcpStream::from(socket), expected_bytes))
+    }
+
+    /// The client ends the flow; where it is elsewhere, its connection that ends does.
+    fn serve(&self, world: &World, listener: &TcpListener) {
+        self.answer(world, listener);
+        if self.common.half.is_some() {
+            if let Some(connection) = self.server.stream() {
+                take(&connection, u64::MAX);
+            }
+            self.end(world, Ending::Completed, world.now_ns());
+        }
     }
 
     fn answer(&self, world: &World, listener: &TcpListener) {

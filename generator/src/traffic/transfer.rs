@@ -39,6 +39,8 @@ struct State {
     server: Option<Arc<TcpStream>>,
     started_ns: Option<i64>,
     connected_ns: Option<i64>,
+    /// The source's, of a half.
+    port: Option<u16>,
     ways: Vec<Way>,
     ended: bool,
     /// Something was cut short: nothing more of this connection shall be on its way.
@@ -134,6 +136,7 @@ impl Transfer {
                 return;
             }
             state.connected_ns = Some(world.now_ns());
+            state.port = state.half.and_then(|_| Some(client.local_addr().ok()?.port()));
             state.client = Some(client.clone());
         }
         if self.load.bidirectional {
@@ -143,8 +146,13 @@ impl Transfer {
     }
 
     fn accept(self: &Arc<Self>, world: &Arc<World>, listener: Arc<TcpListener>) {
-        let Ok((server, _)) = listener.accept() else { return };
+        let Ok((server, from)) = listener.accept() else { return };
         drop(listener);
+        self.take_over(world, server, from);
+    }
+
+    /// A connection that was accepted, until what comes on it has come.
+    pub fn take_over(self: &Arc<Self>, world: &Arc<World>, server: TcpStream, from: SocketAddr) {
         let server = Arc::new(server);
         {
             let mut state = self.lock();
@@ -154,7 +162,9 @@ impl Transfer {
             state.server = Some(server.clone());
             state.listener = None;
             if state.half.is_some() {
+                state.started_ns.get_or_insert(self.load.start_ns as i64);
                 state.connected_ns = Some(world.now_ns());
+                state.port = Some(from.port());
             }
         }
         if self.load.bidirectional {
@@ -303,6 +313,7 @@ impl Transfer {
                 retransmitted_segments: way.retransmitted_segments,
                 copied_segments: way.copied_segments,
                 timeouts: way.timeouts,
+                port: state.port,
                 error: way.error.clone(),
                 ..Record::default()
             };

@@ -12,7 +12,7 @@ import pytest
 
 from labs import spec
 from labs.cluster import halves, merging, programs
-from labs.cluster.merging import Clocks, Lost
+from labs.cluster.merging import Clocks, Found, Lost
 from labs.cluster.placement import place
 from labs.cluster.probing import Offset
 from labs.cluster.programs import PART, Where
@@ -102,14 +102,16 @@ def test_events_go_to_the_emulator_and_a_carrier_to_both_machines(where: Where) 
 
 
 def test_what_cannot_be_between_machines_is_named(where: Where) -> None:
-    program = Program(traffic=traffic(flow("left1", "right1", "requests")), longest_ns=SECOND)
-    with pytest.raises(LabError, match="left1 to right1: its ends are on the machines one and two, and requests"):
+    ranks = {"name": "solver", "work": {"kind": "messages", "ranks": [end("left1"), end("left2"), end("right1")]}}
+    program = Program(traffic=traffic(ranks), longest_ns=SECOND)
+    with pytest.raises(LabError, match="solver: its ends are on the machines one and two, and messages"):
         programs.check(program, where)
 
 
 def record(**more: Any) -> dict[str, Any]:
     known = ("connected_ns", "started_ns", "ended_ns", "error", *halves.SENDERS)
     base = {"flow": 0, "part": 0, "kind": "bulk", "scheduled_ns": 0, "received_bytes": 0, **dict.fromkeys(known)}
+    base |= {"volume_bytes": None}
     return base | more
 
 
@@ -133,6 +135,65 @@ def test_datagrams_are_counted_by_who_sent_them_and_delays_lose_what_the_clocks_
     found = halves.whole(sent, got, "", 300)
     assert (found["sent_packets"], found["lost_packets"], found["delay_p50_ns"]) == (10, 1, 4_700)
     assert (found["ended_ns"], found["goodput_bps"]) == (SECOND, 1000.0)
+
+
+def test_arrivals_are_told_apart_by_the_sources_port_and_the_order_of_those_that_had_it_twice() -> None:
+    def came(part: int, port: int | None, **more: Any) -> dict[str, Any]:
+        return record(kind="arrivals", part=part, port=port, **more)
+
+    sources = [
+        came(0, 40, connected_ns=10, volume_bytes=100),
+        came(1, 41, connected_ns=11, volume_bytes=50),
+        came(2, None, volume_bytes=5, error="connect: refused"),
+        came(3, 40, connected_ns=90, volume_bytes=70),
+    ]
+    sinks = [
+        came(0, 41, ended_ns=60, received_bytes=50),
+        came(1, 40, ended_ns=70, received_bytes=100),
+        came(2, 40, ended_ns=99, received_bytes=30),
+    ]
+    rows, part_of = halves.arrivals(sources, sinks, "not seen")
+    assert part_of == {0: 1, 1: 0, 2: 3}
+    assert [row["received_bytes"] for row in rows] == [100, 50, 0, 30]
+    assert [row["completion_ns"] for row in rows] == [70, 60, None, None]
+    assert [row["error"] for row in rows] == [None, None, "connect: refused", None]
+    rows, _ = halves.arrivals(sources[:1], [], "machine two was lost")
+    assert rows[0]["error"] == "machine two was lost"
+
+
+def test_a_session_is_the_sources_and_counts_what_came_at_both_ends() -> None:
+    source = record(kind="requests", ended_ns=SECOND, received_bytes=1000, retransmitted_segments=1, min_rtt_ns=9)
+    sink = record(kind="requests", ended_ns=5, received_bytes=250, retransmitted_segments=2, error="x", segment_bytes=7)
+    found = halves.whole(source, sink, "", 0)
+    assert (found["received_bytes"], found["goodput_bps"], found["error"]) == (1250, 10_000.0, None)
+    assert (found["retransmitted_segments"], found["min_rtt_ns"], found["segment_bytes"]) == (3, 9, 7)
+
+
+def test_goodput_of_arrivals_has_their_parts_and_that_of_sessions_the_sum_of_both_ends(
+    where: Where, tmp_path: Path
+) -> None:
+    flows = (flow("left1", "right1", "arrivals"), flow("left2", "right2", "requests"))
+    program = Program(traffic=traffic(*flows), longest_ns=SECOND)
+    split = programs.split(program, where, 1, {})
+    heading = "flow,part,time_ns,bin_ns,delivered_bytes,arrived_bytes\n"
+    session = {"flow": 1, "kind": "requests", "port": 9}
+    told = {
+        "one": [record(kind="arrivals", part=4, port=40, connected_ns=1, volume_bytes=9), record(**session)],
+        "two": [record(kind="arrivals", part=0, port=40, ended_ns=7, received_bytes=9), record(**session)],
+    }
+    bins = {"one": "1,0,100,100,10,\n", "two": "0,0,100,100,9,9\n1,0,100,100,5,\n1,0,200,100,1,\n"}
+    for name in told:
+        (tmp_path / name / "traffic").mkdir(parents=True)
+        document = {"format": "ewan-traffic-result/1", "interrupted": False, "flows": told[name]}
+        (tmp_path / name / "traffic/traffic.json").write_bytes(orjson.dumps(document))
+        (tmp_path / name / "traffic/goodput.csv").write_text(heading + bins[name])
+    (tmp_path / "whole").mkdir()
+    places = {name: tmp_path / name for name in told}
+    merging.merge(program, split, where, {}, Found(places, Clocks("one", {}, {})), tmp_path / "whole")
+    said = (tmp_path / "whole/traffic/goodput.csv").read_text()
+    assert said == heading + "0,4,100,100,9,9\n1,0,100,100,15,\n1,0,200,100,1,\n"
+    rows = orjson.loads((tmp_path / "whole/traffic/traffic.json").read_bytes())["flows"]
+    assert [(row["flow"], row["part"]) for row in rows] == [(0, 4), (1, 0)] and "port" not in rows[0]
 
 
 def test_a_machine_that_was_lost_leaves_whole_seconds_that_count() -> None:
@@ -160,18 +221,17 @@ def test_results_become_one_runs(where: Where, tmp_path: Path) -> None:
     (one / "commands/2-left1.out").write_text("said")
     (one / "spinners.csv").write_text("spinner,cpu\n0,1\n")
     (two / "spinners.csv").write_text("spinner,cpu\n0,1\n1,2\n0,")
-    merging.merge(
-        program, split, where, {"one": 0, "two": 3}, {"one": one, "two": two}, Clocks("one", {}, {}), None, whole
-    )
+    found = Found({"one": one, "two": two}, Clocks("one", {}, {}))
+    merging.merge(program, split, where, {"one": 0, "two": 3}, found, whole)
     assert (whole / "spinners.csv").read_text() == "spinner,cpu\n0,1\n3,1\n4,2\n", "an unfinished line is left out"
     assert (whole / "commands/2-left1.out").read_text() == "said"
-    found = orjson.loads((whole / "commands.json").read_bytes())
-    assert [each["error"] for each in found["commands"]] == [
+    document = orjson.loads((whole / "commands.json").read_bytes())
+    assert [each["error"] for each in document["commands"]] == [
         "its machine left no record",
         None,
         "its machine left no record",
     ]
-    assert (found["commands"][1]["t0_unix_ns"], found["commands"][2]["out"]) == (100, "commands/3-right2.out")
+    assert (document["commands"][1]["t0_unix_ns"], document["commands"][2]["out"]) == (100, "commands/3-right2.out")
 
 
 def test_results_of_a_machine_stay_in_their_directory(tmp_path: Path) -> None:

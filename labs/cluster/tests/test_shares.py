@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from labs import spec
 from labs.cluster import shares, tunnels
@@ -14,6 +16,7 @@ from labs.cluster.placement import Placement, PlacementError, place
 from labs.cluster.shares import Host, machine_of_spinner, split, stretched
 from labs.compile import HostFacts, compile
 from labs.plan import Plan, from_json, to_json
+from labs.render import files
 from labs.runtime.base import LabError
 from labs.stages import Change, ConstantDelay, UniformDelay
 from labs.stages.delay import least_ns
@@ -216,3 +219,17 @@ def test_the_least_delay_of_a_link_counts() -> None:
     with pytest.raises(LabError, match="link core delays 100us forward"):
         tunnels.check(changed, stretched(changed, where), [tunnels.read("one", "two", told())])
     assert shares.PORT != 4789
+
+
+def test_containers_of_each_machine_know_the_names_of_all_and_reach_the_others_by_vxlan(tmp_path: Path) -> None:
+    plan, where = placed("dumbbell")
+    made = split(plan, where, HOSTS, 7, TAKEN)
+    written = files.written_for_machines(made.whole, made.of, where.machine_of, tmp_path, sheet="", version="1")
+    assert len(made.of) == 2
+    for name, share in made.of.items():
+        assert (tmp_path / name / plan.lab / "hosts").read_text() == files.hosts(plan)
+        topology = yaml.safe_load(written[f"clab {name}"].read_text())["topology"]
+        assert topology["nodes"].keys() == {node.name for node in share.nodes}
+        (tunnel,) = [link for link in topology["links"] if link.get("type") == "vxlan"]
+        other = next(host for host in HOSTS if host.name in made.of and host.name != name)
+        assert (tunnel["remote"], tunnel["vni"], tunnel["udp-port"]) == (other.address, 8, shares.PORT)

@@ -91,6 +91,11 @@ impl Side {
         }
     }
 
+    /// The connection that is open.
+    pub fn stream(&self) -> Option<Arc<TcpStream>> {
+        self.lock().stream.clone()
+    }
+
     /// While a connection is open.
     pub fn info(&self) -> Option<Info> {
         self.lock().stream.as_ref().and_then(|stream| Info::of(&**stream).ok())

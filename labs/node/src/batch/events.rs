@@ -186,6 +186,11 @@ impl<'a> Events<'a> {
         moved.map(|made| made.event.link.as_str()).collect()
     }
 
+    /// How many carriers were changed by now.
+    pub fn carriers(&self) -> usize {
+        self.all.iter().filter(|made| made.event.down.is_some() && made.applied_ns.is_some()).count()
+    }
+
     /// Takes all back, the last one first.
     pub fn undo(&self, links: &mut Links) -> Result<(), String> {
         let mut undone = Ok(());

@@ -54,6 +54,11 @@ enum Answer {
         step: u32,
         at_ns: i64,
     },
+    /// So many changes of carriers were made here by now.
+    Carriers {
+        made: usize,
+        at_ns: i64,
+    },
     /// Nothing is left to do here.
     Over {
         at_ns: i64,
@@ -69,6 +74,7 @@ pub struct Joint {
     begun: Vec<u8>,
     ended: bool,
     over: bool,
+    carriers: usize,
     alive_ns: i64,
 }
 
@@ -86,7 +92,7 @@ impl Joint {
         let flags = fcntl(&input, FcntlArg::F_GETFL).map_err(|error| say(&error))?;
         let flags = OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK | OFlag::O_ASYNC;
         fcntl(&input, FcntlArg::F_SETFL(flags)).map_err(|error| say(&error))?;
-        Ok(Joint { begun: Vec::new(), ended: false, over: false, alive_ns: 0 })
+        Ok(Joint { begun: Vec::new(), ended: false, over: false, carriers: 0, alive_ns: 0 })
     }
 
     /// Says that all is ready, and waits for T0, on CLOCK_MONOTONIC.
@@ -159,6 +165,15 @@ impl Joint {
     /// Part of a step ended here.
     pub fn step(&mut self, step: u32, at_ns: i64) -> Result<(), String> {
         self.say(&Answer::Step { step, at_ns })
+    }
+
+    /// So many carriers were changed here: told when there are more than before.
+    pub fn carriers(&mut self, made: usize, at_ns: i64) -> Result<(), String> {
+        if made <= self.carriers {
+            return Ok(());
+        }
+        self.carriers = made;
+        self.say(&Answer::Carriers { made, at_ns })
     }
 
     /// Tells that this machine is there, when it is time to.

@@ -238,6 +238,7 @@ impl<'a> Timetable<'a> {
             if let Some(events) = &mut self.events {
                 events.make(links, now)?;
                 events.follow(now)?;
+                self.joint.iter_mut().try_for_each(|joint| joint.carriers(events.carriers(), now()))?;
             }
         }
         for entry in &mut self.entries {

@@ -39,7 +39,7 @@ pub fn boot(lab: &Path, plan: &Plan, name: &str, program: &Program) -> Result<Ve
     fill::keep_quiet();
     fill::set_sysctls(placed, &notes, false)?;
     shape(placed, plan, &notes)?;
-    add_names(plan).unwrap_or_else(|error| notes.warn(format!("names of nodes do not resolve: {HOSTS}: {error}")));
+    add_names(lab, plan).unwrap_or_else(|error| notes.warn(format!("names of nodes do not resolve: {HOSTS}: {error}")));
     let own = services::directory(lab, name);
     tools::link(placed.node, &own, Path::new("/"))
         .unwrap_or_else(|error| notes.warn(format!("tools of services do not find them by themselves: {error}")));
@@ -121,9 +121,11 @@ fn inherit(placed: &PlacedNode) {
 
 /// The lab's names before those that the engine gave, once: a node's own name is its address in the lab, not that in the
 /// engine's network. The file is mounted, so it is written in place.
-fn add_names(plan: &Plan) -> std::io::Result<()> {
+///
+/// The lab's own file of names has those of other machines too, where it stretches over several.
+fn add_names(lab: &Path, plan: &Plan) -> std::io::Result<()> {
     let there = std::fs::read_to_string(HOSTS).unwrap_or_default();
-    let names = hosts::file(plan);
+    let names = std::fs::read_to_string(lab.join("hosts")).unwrap_or_else(|_| hosts::file(plan));
     let of_nodes = names.lines().filter(|line| !line.ends_with("localhost") && !line.ends_with("loopback"));
     let missing = of_nodes.filter(|line| !there.lines().any(|known| known == *line));
     let missing: String = missing.map(|line| format!("{line}\n")).collect();
