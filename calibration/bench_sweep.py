@@ -2,8 +2,8 @@
 report over ten thousand runs.
 
 In: a context that can run the virtual kernel, whose two runs the sweeps that are read are copies of
-(calibration/many_runs.py). Out: seconds and bytes by number of runs; tables of them for `bench.py`. The commands are processes of their own,
-so that their start counts and their memory is all that it takes.
+(calibration/many_runs.py). Out: seconds and bytes by number of runs; tables of them for `bench.py`. The commands are
+processes of their own, so that their start counts and their memory is all that it takes.
 """
 
 from __future__ import annotations
