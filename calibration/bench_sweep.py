@@ -1,13 +1,15 @@
-"""What a sweep takes beyond its runs: of each run, here and by Dask's workers; and of a report over ten thousand runs.
+"""What a sweep takes beyond its runs: until the first one begins, of each run, here and by Dask's workers, and of a
+report over ten thousand runs.
 
-In: a context that can run the virtual kernel, whose two runs the sweeps are copies of (calibration/many_runs.py). Out:
-seconds and bytes by number of runs; tables of them for `bench.py`. The commands are processes of their own, so that
-their start counts and their memory is all that it takes.
+In: a context that can run the virtual kernel, whose two runs the sweeps that are read are copies of
+(calibration/many_runs.py). Out: seconds and bytes by number of runs; tables of them for `bench.py`. The commands are
+processes of their own, so that their start counts and their memory is all that it takes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,8 @@ from labs.units import NS_PER_SECOND, about
 EWAN = Path(__file__).parent.parent / "ewan.py"
 LOOKED_S = 0.05
 """Between two looks at what memory the processes have."""
+ENDS_S = 60
+"""Until a command that is interrupted has ended."""
 SCENARIO = """
 name: bench-sweep
 title: Two flows on one link
@@ -58,6 +62,16 @@ WORKERS = {"this machine": ["--runtime", "virtual"], "Dask, local": ["--cluster"
 CONTROLS = ("reno", "cubic", "bbr", "htcp", "bic")
 SEEDS = 10
 RUNS, QUICK_RUNS = (100, 10_000), (100, 1000)
+PLANNED = """
+name: bench-planning
+lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
+sweep: {volume: [10kB, 20kB, 30kB, 40kB, 50kB, 60kB, 70kB, 80kB, 90kB, 100kB]}
+steps:
+  - {name: load, from: left1, to: right1, congestion: reno, bulk: {volume: "${volume}"}}
+"""
+PLANNED_POINTS = 10
+PLANNED_RUNS, QUICK_PLANNED_RUNS = (1000, 10_000, 100_000), (1000, 2000)
+PLANNING = ("run", "planning.scenario.yaml", "--runtime", "virtual")
 
 
 def points(runs: int) -> list[dict[str, str | int]]:
@@ -89,7 +103,22 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
                 say(f"report over {runs} runs, {what}")
                 seconds, peak = spent(["report", str(copies)], place)
                 rows.append({"runs": runs, "what": what, "seconds": seconds, "peak_bytes": peak})
-        return {"executed": executed(place, QUICK_EXECUTED_RUNS if quick else EXECUTED_RUNS, say), "report": rows}
+        begun = planned(place, QUICK_PLANNED_RUNS if quick else PLANNED_RUNS, say)
+        done = executed(place, QUICK_EXECUTED_RUNS if quick else EXECUTED_RUNS, say)
+        return {"planning": begun, "executed": done, "report": rows}
+
+
+def planned(place: Path, sizes: Sequence[int], say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Seconds until the first of so many runs executes, and the command's memory until then."""
+    (place / "planning.scenario.yaml").write_text(PLANNED)
+    say("the first runs and the lab of a long sweep")
+    spent([*PLANNING, "--seeds", "1"], place)
+    rows = []
+    for runs in sizes:
+        say(f"planning of {runs} runs")
+        seconds, peak = until_the_first(place, runs)
+        rows.append({"runs": runs, "seconds": seconds, "peak_bytes": peak})
+    return rows
 
 
 def executed(place: Path, runs: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -118,6 +147,31 @@ def executed(place: Path, runs: int, say: Callable[[str], None]) -> list[dict[st
 
 def _beside(words: Sequence[str]) -> list[str]:
     return [f"../{word}" if word.endswith(".yaml") else word for word in words]
+
+
+def until_the_first(place: Path, runs: int) -> tuple[float, int]:
+    """Seconds until the first of so many runs executes, and the most memory of the command until then. Its lab's
+    certificate and the first run of each point are in the store; it is ended then."""
+    known = set((place / "results").iterdir())
+    begun_ns, peak = time.perf_counter_ns(), 0
+    command = [sys.executable, str(EWAN), *PLANNING, "--seeds", str(runs // PLANNED_POINTS)]
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=said)
+        try:
+            while process.poll() is None:
+                made = [each for each in (place / "results").iterdir() if each not in known]
+                if any(True for each in made for _ in each.glob("runs/*/root")):
+                    return (time.perf_counter_ns() - begun_ns) / NS_PER_SECOND, peak
+                peak = max(peak, memory_bytes(process.pid))
+                time.sleep(LOOKED_S)
+        finally:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_S)
+            process.kill()
+            process.wait()
+        said.seek(0)
+        raise LabError(f"planning of {runs} runs: {said.read().decode(errors='replace').strip()}")
 
 
 def spent(arguments: Sequence[str], place: Path) -> tuple[float, int]:
@@ -179,4 +233,9 @@ def tables(found: dict[str, Any]) -> list[Sheet]:
     ]
     columns = ["executed by", "runs", "wall time", "a run's own process", "beyond it", "efficiency"]
     sheets = [(f"Sweeps: short runs, {found['executed'][0]['at_once']} at once", columns, runs)]
+    begun = [
+        [f"{row['runs']:,}", f"{row['seconds']:.1f} s", about(row["peak_bytes"], "size", 3)]
+        for row in found["planning"]
+    ]
+    sheets.append(("Sweeps: until the first run executes", ["runs", "wall time", "peak memory"], begun))
     return [*sheets, ("Sweeps: the report", ["runs", "made", "wall time", "peak memory"], rows)]

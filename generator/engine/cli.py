@@ -196,7 +196,7 @@ def experiment(
 
     def work() -> int:
         prepared = preparation.prepare(
-            preparation.jobs(runs, virtual, over=over),
+            preparation.in_time(runs, virtual, over),
             facts,
             virtual=virtual,
             directory=directory,

@@ -75,6 +75,8 @@ class Elsewhere:
 
         def runs() -> Iterator[Run]:
             for entry in entries:
+                if not execution.starts(experiment, entry, board, keeping):
+                    continue
                 experiment.forget(entry)
                 yield Run(entry.number, self._unit(experiment, entry), forecast_ns[entry.number])
 

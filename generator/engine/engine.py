@@ -20,7 +20,7 @@ from generator.engine.executor import Executor, ThisMachine
 from generator.engine.experiment import Experiment
 from generator.engine.keeping import Keeping
 from generator.engine.parts import Parts
-from generator.engine.preparation import Prepared, repeated
+from generator.engine.preparation import Prepared, made_again, repeated
 from generator.engine.unit import now
 from generator.engine.verification import UnverifiedLabError
 from generator.scenario import ScenarioRun, Stop
@@ -85,6 +85,8 @@ def resume(
             if (first := start or unfinished) is None:
                 context.reporter.tell(f"{directory}: nothing is left to do: --from STAGE repeats from one on")
                 return 0
+            if not all(entry.written for entry in experiment.runs):
+                experiment.make = made_again(directory)
             experiment.document.status, experiment.document.ended = "running", None
             again = start is not None and ORDER.index(start) <= ORDER.index("execution")
             fresh = fresh or again or experiment.document.rerun_of is not None
@@ -183,8 +185,7 @@ class Engine:
     def _reserve(self) -> str:
         experiment = self._experiment
         if self._reserved is None:
-            stored = (experiment.job(entry) for entry in experiment.runs)
-            wanted = reservation.needs(stored, experiment.virtual, self._over())
+            wanted = reservation.of_stored(experiment, self._over())
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
         self._hold_against_the_host()
         kinds = len(verification.kinds(self._experiment.runs))
@@ -221,7 +222,7 @@ class Engine:
             self._experiment.document.binary_sha256 = versions.binary
             store = None if self._context.store is None else Store(self._context.store, self._context.environment)
             self._keeping = Keeping(self._experiment, store, versions, self._tell, fresh=self._fresh)
-            self._keeping.name(self._experiment.wanting())
+            self._keeping.name(entry for entry in self._experiment.wanting() if entry.written)
             return f"{words}{self._forecast()}"
         self._experiment.document.binary_sha256 = checksum(node_binary(self._context.binary))
         waiting = self._experiment.wanting()
@@ -305,6 +306,8 @@ class Engine:
             execution.from_store(*around, executes=self._executor.here)
             if left := [entry for entry in entries if entry.status != "complete"]:
                 self._executor.execute(self._experiment, left, self._keeping, self._workers, self._wall)
+                if known := self._keeping.met():
+                    self._tell(f"{known} more runs were in the store ({self._keeping.place})")
         else:
             execution.in_live(self._context, self._experiment, entries, self._deployment)
 
@@ -352,7 +355,7 @@ class Engine:
         kept = 0
         problems: dict[str, list[int]] = {}
         for entry in entries:
-            if entry.status == "waiting":
+            if entry.status == "waiting" or not entry.written:
                 continue
             self._experiment.check_results(entry)  # what is not made anew here must be what it was
             if (again or not self._has_tables(entry)) and not self._make_tables(entry):

@@ -52,13 +52,34 @@ def in_virtual(
 
     def job(entry: Entry) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
-            if not stop.is_set():
+            if not stop.is_set() and starts(experiment, entry, board, keeping):
                 attempt(experiment, entry, board, lambda job: _virtual(experiment, job, board, keeping, tools, stop))
 
         return run
 
     with board.shown(context.reporter, held_up=cpu.crowded):
-        sweep([job(entry) for entry in entries], workers)
+        sweep((job(entry) for entry in entries), workers)
+
+
+def starts(experiment: Experiment, entry: Entry, board: Board, keeping: Keeping) -> bool:
+    """Whether a run that is its turn is to be executed. One that was not written yet is written now, and completed by
+    what the store has of it, if there is anything. Raises DiskFullError."""
+    if entry.written:
+        return True
+    try:
+        experiment.write(entry)
+        if not keeping.meet(entry):
+            return True
+    except LabError as error:
+        entry.status, entry.error = "failed", str(error)
+    except OSError as error:
+        if is_full(str(error)):
+            raise _full(experiment) from None
+        raise
+    board.begin(entry.number, 0)
+    board.end(entry.number)
+    experiment.save_run(entry)
+    return False
 
 
 def from_store(
@@ -100,7 +121,7 @@ def from_store(
         return run
 
     with board.shown(context.reporter):
-        sweep([job(entry) for entry in known], workers)
+        sweep((job(entry) for entry in known), workers)
     if not saved["runs"]:
         return
     work = about(saved["wall_ns"], "time", 3)

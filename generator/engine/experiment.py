@@ -1,7 +1,8 @@
 """An experiment's directory and its document, experiment.json: what is to be run, how far it has come, on what.
 
 In: runs with their plans and schedules. Out: DIR/experiment.json, DIR/runs/NNN/{plan,program,schedule}.json, which are
-all that execution needs: whoever resumes or repeats an experiment reads no scenario. The document is replaced in one
+all that execution needs: whoever resumes or repeats an experiment reads no scenario, unless it has so many runs that
+these files are written as each run is about to start. The document is replaced in one
 step at each stage, and what becomes of a run meanwhile is added to a journal beside it, so that a reader, and whoever
 goes on after a crash, finds all of it whole. It is there when all runs are in it, and holds the SHA-256 of every file
 that is read again: of what a run executes from the start, of its results when its tables are made.
@@ -26,6 +27,7 @@ from generator.engine import stored
 from generator.engine.unit import now, results
 from labs import plan as plans
 from labs import rundir
+from labs.errors import UserError
 from labs.plan import Plan
 from labs.record import experiment as records
 from labs.record import journal
@@ -64,16 +66,21 @@ class Job:
         return dict(zip(INPUTS, (plans.to_json(self.plan), self.program.to_json(), of_schedule), strict=True))
 
 
+Make = Callable[[Entry], Job]
+"""What a run executes that was not written yet, by its entry."""
+
+
 class Experiment:
     """The document and its runs. Several threads may change different entries.
 
     After a change of one run `save_run`, of the lab that is up `save_lab`, of anything else `save`, which takes as long
-    as there are runs.
+    as there are runs. `make`: where it has runs that are not written yet.
     """
 
     def __init__(self, directory: Path, document: Document) -> None:
         self.directory = directory
         self.document = document
+        self.make: Make | None = None
         self._journal = journal.Journal(directory)
         self._of_runs = journal.of_runs(document.files)
         self._lock = threading.Lock()
@@ -165,12 +172,42 @@ class Experiment:
 
     def add(self, job: Job) -> None:
         """A run that is to be executed; saved with the next `save`, or `save_run`."""
+        self._write(job)
+        self.runs.append(job.entry)
+
+    def write(self, entry: Entry) -> None:
+        """Makes and writes what a run executes that was not written yet; saved with the next `save`, or `save_run`.
+
+        LabError where it cannot be made, or is not what was checked before the first run started. Raises OSError.
+        """
+        if self.make is None:
+            raise LabError(self._unwritten(entry))
+        try:
+            job = self.make(entry)
+        except UserError as error:
+            raise LabError(str(error)) from None
+        made = job.entry
+        same = (made.name, made.parameters, made.family) == (entry.name, entry.parameters, entry.family)
+        if not same:
+            raise LabError(
+                f"run {entry.number}: its lab is not the one that was checked when the experiment began: its scenario, "
+                "a file that it reads or ewan has changed since: run the scenario once more"
+            )
+        self._write(job)
+        entry.expected_ns, entry.plan_sha256 = made.expected_ns, made.plan_sha256
+
+    def _write(self, job: Job) -> None:
         place = self.place(job.entry)
         place.mkdir(parents=True, exist_ok=True)
         for name, content in job.contents.items():
             (place / name).write_bytes(content)
             self._vouch(f"{job.entry.directory}/{name}", hashlib.sha256(content).hexdigest())
-        self.runs.append(job.entry)
+
+    def _unwritten(self, entry: Entry) -> str:
+        return (
+            f"run {entry.number}: it had not been written when {self.directory} was left: "
+            f"`ewan run --resume {self.directory}` goes on with it"
+        )
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -232,6 +269,8 @@ class Experiment:
 
     def contents(self, entry: Entry) -> dict[str, bytes]:
         """The bytes of what a run executes, by the names of their files; LabError as `job`."""
+        if not entry.written:
+            raise LabError(self._unwritten(entry))
         return {name: self._input(entry, name) for name in INPUTS}
 
     def _input(self, entry: Entry, name: str) -> bytes:

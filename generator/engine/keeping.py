@@ -42,6 +42,7 @@ class Keeping:
         self._fresh = fresh
         self._said = threading.Lock()
         self._full = False
+        self._met = 0
 
     @property
     def fresh(self) -> bool:
@@ -66,6 +67,24 @@ class Keeping:
         if store is None or self._fresh:
             return []
         return [entry for entry in entries if entry.key is not None and store.has(entry.key)]
+
+    def meet(self, entry: Entry) -> bool:
+        """Names a run that has just been written, and completes it by what the store has of it; whether it has it.
+
+        OSError where it cannot be written into the experiment.
+        """
+        self.name([entry])
+        if not self.known([entry]) or self.take(entry) is None:
+            return False
+        with self._said:
+            self._met += 1
+        return True
+
+    def met(self) -> int:
+        """How many runs were so completed since the last call."""
+        with self._said:
+            number, self._met = self._met, 0
+        return number
 
     def take(self, entry: Entry) -> Manifest | None:
         """Completes a run by what the store has of it; None where there is nothing that is whole.

@@ -8,11 +8,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from generator.engine import reservation, stopping
-from generator.engine.experiment import Experiment, Job, family
+from generator.engine import reservation, source, stopping
+from generator.engine.experiment import Experiment, Job, Make, family
 from generator.engine.parts import Facts
 from generator.scenario import Runs, ScenarioRun, Schedule
 from labs import host, rundir
@@ -22,8 +22,12 @@ from labs.plan import Plan, digest
 from labs.record.demand import Demand
 from labs.record.experiment import Clock, Entry
 from labs.runtime import own
+from labs.runtime.base import LabError
 from labs.runtime.cluster import ClusterRuntime
 
+MOST_AT_ONCE = 1000
+"""Runs of an experiment all of which are made, checked and written before the first one starts: seconds. Of more runs
+it is the first one of each point; the others are written as each is about to start."""
 MOST_COUNTED = 200
 """Points whose demand is counted, each of which takes up to a tenth of a second."""
 
@@ -45,6 +49,56 @@ def jobs(
         yield job(run, plan, schedule, counted.get(point))
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The other runs of a point, which share all but the seed with `like`, its first one; `make` makes each."""
+
+    like: Job
+    entries: tuple[Entry, ...]
+    make: Make
+
+
+def in_time(runs: Runs, virtual: bool, over: ClusterRuntime | None = None) -> Iterator[Job | Others]:
+    """The same as `jobs`. Where there are many runs of the virtual clock, those whose lab and steps have been checked
+    with the first one of their point are left to be made later."""
+    if not virtual or len(runs) <= MOST_AT_ONCE or not runs.alike:
+        yield from jobs(runs, virtual, over=over)
+        return
+    make = maker(runs)
+    for first in jobs(runs, virtual, runs.firsts):
+        yield first
+        yield Others(first, tuple(_later(first.entry, *each) for each in runs.others(first.entry.number)), make)
+
+
+def _later(first: Entry, number: int, name: str, seed: int) -> Entry:
+    """A run that is not written yet, at the point of its first one."""
+    return replace(first, number=number, name=name, seed=seed, plan_sha256="", directory=_directory(number))
+
+
+def maker(runs: Runs) -> Make:
+    """Makes runs of the virtual clock as they are about to start; DescriptionError and LabError as `jobs`."""
+
+    def make(entry: Entry) -> Job:
+        return repeated(runs.of(runs.points[(entry.number - 1) // runs.seeds], entry.number, entry.seed), True)
+
+    return make
+
+
+def made_again(directory: Path) -> Make:
+    """The same of the scenario that an experiment keeps; LabError where it keeps none that can be read."""
+    try:
+        found = source.of(directory)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LabError(f"{directory}: {source.SCENARIO} or {source.SETTINGS} is damaged ({error})") from None
+    if found is None:
+        raise LabError(f"{directory}: {source.SCENARIO} or {source.SETTINGS} is missing, of which its runs are made")
+    return maker(found.scenario.runs(found.settings, found.scale, found.seeds))
+
+
+def _directory(number: int) -> str:
+    return f"runs/{number:03}"
+
+
 def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None = None) -> Job:
     """A run with its plan and its schedule as it is executed: in the virtual clock its program has the nodes' commands
     too, as its lab is there for the program alone."""
@@ -57,7 +111,7 @@ def job(run: ScenarioRun, plan: Plan, schedule: Schedule, demand: Demand | None 
         seed=run.seed,
         plan_sha256=digest(plan),
         family=family(plan),
-        directory=f"runs/{run.number:03}",
+        directory=_directory(run.number),
         expected_ns=schedule.program.expected_ns or schedule.program.longest_ns,
         demand=demand,
     )
@@ -106,7 +160,7 @@ class Prepared:
 
 
 def prepare(
-    jobs: Iterable[Job],
+    jobs: Iterable[Job | Others],
     facts: Facts,
     *,
     virtual: bool,
@@ -130,8 +184,13 @@ def prepare(
                 experiment.record(directory / name)
             wanted = reservation.Needs(over)
             for each in jobs:
-                wanted.add(each, virtual)
-                experiment.add(each)
+                if isinstance(each, Others):
+                    wanted.add(each.like, virtual, len(each.entries))
+                    experiment.runs.extend(each.entries)
+                    experiment.make = each.make
+                else:
+                    wanted.add(each, virtual)
+                    experiment.add(each)
             workers = reservation.check(wanted, virtual, directory, executes)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

@@ -6,13 +6,15 @@ for the first thing that is missing: congestion controls, programs, CPUs, memory
 
 from __future__ import annotations
 
+import collections
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from generator import congestion, external
-from generator.engine.experiment import Job
+from generator.engine.experiment import Experiment, Job
+from generator.engine.stopping import point_of
 from generator.scenario import captures
 from labs.cluster import needs as cluster_needs
 from labs.plan import Spinner
@@ -44,8 +46,11 @@ SERIES_BYTES = 130
 GOODPUT_BYTES = 45
 LINK_BYTES = 100
 _GENERATES = "the scenario's generator is"
-# What a run leaves beside its tables: plan, program, records, the virtual kernel's root.
-RUN_BYTES = 4 << 20
+# What a run leaves beside rows of tables: the files of a small one (measured: 100 KiB of a dumbbell with one flow), and
+# what each node, link, flow and command adds to them.
+RUN_BYTES, PART_BYTES = 256 << 10, 4 << 10
+# What runs that are at work have beside that: the virtual kernel's root, tables as CSV.
+WORK_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -69,9 +74,9 @@ class Needs:
     largest: tuple[str, memory.Need] | None = None
     """Of the virtual labs the one that needs most memory: its name, and what it needs."""
 
-    def add(self, job: Job, virtual: bool) -> None:
-        """One run."""
-        self.runs += 1
+    def add(self, job: Job, virtual: bool, times: int = 1) -> None:
+        """One run, or so many that need the same."""
+        self.runs += times
         if self.over is not None:
             where = self.over.where(job.plan)
             external.check_between(job.schedule, where.machine_of)
@@ -84,7 +89,7 @@ class Needs:
                 self.programs.setdefault(program, f"node {node} is to run")
         for program in external.programs(job.schedule) if self.over is None else external.readers(job.schedule):
             self.programs.setdefault(program, _GENERATES)
-        self.records_bytes += leaves(job)
+        self.records_bytes += times * leaves(job)
         self.shorter |= dict.fromkeys(shorter_traces(job))
         if not virtual:
             if self.over is None:  # other machines' CPUs are asked for when a lab is made
@@ -100,6 +105,18 @@ def needs(jobs: Iterable[Job], virtual: bool, over: ClusterRuntime | None = None
     result = Needs(over)
     for job in jobs:
         result.add(job, virtual)
+    return result
+
+
+def of_stored(experiment: Experiment, over: ClusterRuntime | None = None) -> Needs:
+    """What an experiment's runs need, as they are stored; one that is not written yet needs what others of its point
+    do."""
+    result = Needs(over)
+    unwritten = collections.Counter(point_of(entry.parameters) for entry in experiment.runs if not entry.written)
+    for entry in experiment.runs:
+        if entry.written:
+            times = 1 + unwritten.pop(point_of(entry.parameters), 0)
+            result.add(experiment.job(entry), experiment.virtual, times)
     return result
 
 
@@ -170,7 +187,7 @@ def programs(program: Program) -> Iterator[tuple[str, str]]:
 
 def disk(wanted: Needs, directory: Path) -> None:
     """LabError where the records have no room."""
-    needed, free = wanted.records_bytes, memory.available(directory)
+    needed, free = WORK_BYTES + wanted.records_bytes, memory.available(directory)
     if needed > free:
         raise LabError(
             f"about {about(needed, 'size', 2)} of records would be written, and {about(free, 'size', 2)} are free in "
@@ -181,7 +198,8 @@ def disk(wanted: Needs, directory: Path) -> None:
 def leaves(job: Job) -> int:
     """About how many bytes a run writes."""
     lasts_ns = job.program.expected_ns or job.program.longest_ns
-    total = RUN_BYTES + captures.most_bytes(job.program)
+    parts = len(job.plan.nodes) + len(job.plan.links) + len(job.schedule["flows"]) + len(job.program.commands)
+    total = RUN_BYTES + PART_BYTES * parts + captures.most_bytes(job.program)
     if job.program.watch_ns:
         total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.watch_ns)
     if job.program.disturbances is not None:

@@ -42,7 +42,7 @@ def prepared(
     result: dict[str, Prepared] = {}
     try:
         for each in planned:
-            jobs = preparation.jobs(each.runs, virtual, over=over)
+            jobs = preparation.in_time(each.runs, virtual, over)
             directory = rundir.make(each.folder)
             result[each.name] = preparation.prepare(
                 jobs, each.facts, virtual=virtual, directory=directory, unverified=unverified, over=over

@@ -146,7 +146,7 @@ class Runner:
         self.book.save()
 
         def work() -> int:
-            prepared = preparation.prepare(preparation.jobs(runs, True), facts, virtual=True, directory=directory)
+            prepared = preparation.prepare(preparation.in_time(runs, True), facts, virtual=True, directory=directory)
             lasting = about(prepared.expected_ns, "time", 3)
             self.context.reporter.tell(
                 f"{wanted.name}: {engine.counted(len(runs), 'run')}, {lasting} of simulated time"

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 # Where values are given, not used.
 _FIXED = ("name", "parameters", "sweep", "scales", "seeds")
 SEED = "seed"
-MOST_RUNS = 10_000
+MOST_RUNS = 100_000
 
 Point = dict[str, str | int]
 

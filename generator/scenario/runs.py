@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PAGE = "docs/scenario.md"
 MOST_WORK = 500_000
-"""Nodes, flows, commands and values of all runs together, which are checked before the first one starts: a minute."""
+"""Nodes, flows, commands and values of all runs that are checked before the first one starts: a minute."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,24 @@ class Runs(Sequence[ScenarioRun]):
         """How many runs each point has."""
         return max(1, len(self._seeds))
 
+    @property
+    def firsts(self) -> range:
+        """The number of the first run of each point."""
+        return range(1, len(self) + 1, self.seeds)
+
+    @property
+    def alike(self) -> bool:
+        """Whether the runs of a point have one lab and the same steps: the seed, which is written nowhere in the
+        scenario, decides alone what is drawn, when a step begins for example."""
+        return bool(self._seeds) and parameters.SEED not in parameters.used(self._raw)
+
+    def others(self, first: int) -> Iterator[tuple[int, str, int]]:
+        """The other runs of a point by the number of its first one: number, name and seed of each."""
+        point = self.points[(first - 1) // self.seeds]
+        for turn, seed in enumerate(self._seeds):
+            if turn:
+                yield first + turn, self._named(point, seed), seed
+
     @overload
     def __getitem__(self, index: int) -> ScenarioRun: ...
     @overload
@@ -104,8 +122,11 @@ class Runs(Sequence[ScenarioRun]):
             seed = _lab(self._scenario, document.lab, put).description.seed
         document, put, filled = document_of(self._raw, self._places, {**point, parameters.SEED: seed})
         spec = specs.override(_lab(self._scenario, document.lab, put), {"seed": str(seed)})
-        name = " ".join([*(f"{name}={point[name]}" for name in self._varying), f"seed={seed}"])
-        return ScenarioRun(number, name, point, seed, spec, document, put, filled, self._scenario)
+        named = self._named(point, seed)
+        return ScenarioRun(number, named, point, seed, spec, document, put, filled, self._scenario)
+
+    def _named(self, point: Point, seed: int) -> str:
+        return " ".join([*(f"{name}={point[name]}" for name in self._varying), f"seed={seed}"])
 
     def scheduled(
         self, facts: HostFacts, clock: Clock, numbers: Sequence[int] | None = None

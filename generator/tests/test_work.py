@@ -48,7 +48,7 @@ TOO_MUCH = {
     "points": (
         f"parameters: {{a: 1, b: 1, c: 1}}\nsweep: {{a: {list(range(400))}, b: {list(range(400))}, "
         f"c: {list(range(400))}}}\n" + steps(f"{ALL}, streams: 2, bulk: 1MB"),
-        "sweep: stands for 64000000 runs of each seed: write at most 10000",
+        "sweep: stands for 64000000 runs of each seed: write at most 100000",
     ),
     "brackets": (
         steps("from: 'left[1-9999][1-9999][1-9999]', to: right1, bulk: 1MB"),
@@ -76,7 +76,7 @@ def test_what_is_too_much_is_refused_before_it_is_made(
 
 def test_the_command_line_asks_for_no_more_seeds_than_runs() -> None:
     result = scenario.parse(LAB + steps(f"{ALL}, bulk: 1MB"), Path("x.scenario.yaml"))
-    with pytest.raises(DescriptionError, match="stands for 1 points of 10000000000 seeds: write at most 10000 runs"):
+    with pytest.raises(DescriptionError, match="stands for 1 points of 10000000000 seeds: write at most 100000 runs"):
         result.runs(seeds=10**10)
 
 

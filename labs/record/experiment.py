@@ -86,6 +86,7 @@ class Entry:
     parameters: dict[str, str | int]
     seed: int
     plan_sha256: str
+    """Empty until what the run executes is written."""
     family: str
     """SHA-256 of the plan without its seeds: runs of one family share a certificate."""
     directory: Annotated[str, Field(pattern=r"\Aruns/[0-9]{3,9}\z")]
@@ -105,6 +106,11 @@ class Entry:
     """What names its results in the store (generator/store/key.py); None, and not written: live, or there is none."""
     taken: bool | None = None
     """Its results are the store's; None, and not written: they were measured for this experiment."""
+
+    @property
+    def written(self) -> bool:
+        """Whether what it executes is in its directory: that of many runs is written as each is about to start."""
+        return self.plan_sha256 != ""
 
     def begin_anew(self) -> None:
         """As if it had never been executed; what it is remains, its certificate too."""
@@ -227,9 +233,18 @@ def to_plain(value: Any) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         return {key: getattr(value, key) for key in value.model_fields_set}
     if dataclasses.is_dataclass(value):
-        plain = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {name: each for name, each in plain.items() if each is not None or name not in _UNSAID}
+        plain = {name: getattr(value, name) for name in _names(value.__class__)}
+        for name in _UNSAID:
+            if name in plain and plain[name] is None:
+                del plain[name]
+        return plain
     raise TypeError(f"{type(value).__name__} is not written into {DOCUMENT}")
+
+
+@functools.cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    """Of a dataclass's fields."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def from_json(text: bytes, directory: Path) -> Document:

@@ -6,7 +6,7 @@ In: jobs, each a call that runs one and can be told to stop. Out: their results,
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
@@ -15,22 +15,32 @@ from labs.runtime import cpu
 Result = TypeVar("Result")
 
 
-def sweep(jobs: Sequence[Callable[[threading.Event], Result]], workers: int | None = None) -> list[Result]:
-    """The results of all jobs in their order, as many at once as this process has CPUs on which no link spins.
+def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | None = None) -> list[Result]:
+    """The results of all jobs in their order, as many at once as this process has CPUs on which no link spins. Each is
+    asked for when its turn comes, so that many need no memory while they wait.
 
     `lambda stop: runtime.run(plan, program, directory, stop)` is a job. The first error, and Ctrl-C, stop those that
     run, start none of those that wait, and are raised when all have ended.
     """
-    stop = threading.Event()
-    with ThreadPoolExecutor(workers or len(cpu.free())) as pool:
-        futures = [pool.submit(job, stop) for job in jobs]
+    stop, turn = threading.Event(), threading.Lock()
+    waiting = enumerate(jobs)
+    results: dict[int, Result] = {}
+
+    def work() -> None:
+        while not stop.is_set():
+            with turn:
+                number, job = next(waiting, (0, None))
+            if job is None:
+                return
+            results[number] = job(stop)
+
+    with ThreadPoolExecutor(at_once := workers or len(cpu.free())) as pool:
+        futures = [pool.submit(work) for _ in range(at_once)]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in done:
                 if (error := future.exception()) is not None:
                     raise error
-            return [future.result() for future in futures]
         finally:
             stop.set()
-            for future in futures:
-                future.cancel()
+    return [results[number] for number in sorted(results)]
