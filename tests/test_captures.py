@@ -50,8 +50,8 @@ def ran(place: Path, wan: str = "", volume: str = "1MB", more: str = "") -> Sche
 
 def only_run(place: Path) -> load.RunResults:
     """A run's directory as the analysis sees one of an experiment."""
-    files = {path.name: checksum(path) for path in place.iterdir() if path.is_file()}
-    return load.RunResults(1, "", {}, 1, "complete", None, place, None, None, place, files)
+    files = {f"{place.name}/{path.name}": checksum(path) for path in place.iterdir() if path.is_file()}
+    return load.RunResults(1, "", {}, 1, "complete", None, place, None, None, place.parent, files)
 
 
 @pytest.fixture(scope="module")

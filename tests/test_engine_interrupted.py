@@ -23,7 +23,7 @@ pytestmark = pytest.mark.virtual
 
 def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path) -> None:
     """Three times, in three ways, and then to its end: each run that was kept is not run again."""
-    first: tuple[str, ...] = (written(tmp_path, seeds=32), "--set", "length=20s", "--runtime", "virtual")
+    first: tuple[str, ...] = (written(tmp_path, seeds=96), "--set", "length=20s", "--runtime", "virtual")
     arguments, kept = first, dict[str, int]()
     for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         engine = RunProcess(tmp_path, *arguments)
@@ -40,12 +40,12 @@ def test_what_was_interrupted_goes_on_where_it_was(ewan: Ewan, tmp_path: Path) -
             )
         assert_kept(directory, kept)
         complete = {run["directory"] for run in document(directory)["runs"] if run["status"] == "complete"}
-        assert len(kept) < len(complete) < 32
+        assert len(kept) < len(complete) < 96
         kept = {name: (directory / name / "wall.json").stat().st_mtime_ns for name in complete}
         arguments = ("--resume", where)
     result = ewan("run", *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert statuses(directory) == ["complete"] * 32
+    assert statuses(directory) == ["complete"] * 96
     assert_kept(directory, kept)
 
 
@@ -124,7 +124,7 @@ def test_a_node_that_stalls_fails_its_run_alone(ewan: Ewan, tmp_path: Path) -> N
 @pytest.mark.untimed
 def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state: Path, tmp_path: Path) -> None:
     scenario = written(tmp_path)
-    arguments = (scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")
+    arguments = (scenario, "--set", "length=20s", "--runtime", "netns", "--unverified")
     engine = RunProcess(tmp_path, *arguments, state=state)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("results/*/runs/001/traffic/request.json")):
