@@ -129,7 +129,6 @@ def executed(
 ) -> list[dict[str, Any]]:
     """Of so many runs of each kind, by each executor: seconds of the stage and of the runs' own processes.
 
-
     All are executed, none is taken from the store; what they left is kept there, as always.
     """
     (place / "runs.scenario.yaml").write_text(SMALL)
