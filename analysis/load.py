@@ -143,7 +143,7 @@ class RunResults:
 
     @cached_property
     def _first(self) -> str:
-        return f"{self.directory.relative_to(self.root).as_posix()}/"
+        return "".join(f"{part}/" for part in self.directory.relative_to(self.root).parts)
 
     def forget(self) -> None:
         """Tables of many runs need not be in memory together."""

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +48,20 @@ figures: ["utilisation by buffer, lines congestion", "rtt over time, where rtt=2
 steps:
   - {name: load, from: "left[1-2]", to: "right[1-2]", offset: 100ms, congestion: "${congestion}", for: 3s, bulk: {}}
 """
-EXECUTED = """
+SMALL = """
 name: bench-runs
 title: A transfer
 about: One short transfer, many times.
-lab: {topology: {dumbbell: {pairs: 1}}, rtt: 20ms, wan: {rate: 10Mbit/s}}
-parameters: {congestion: reno}
+lab: {topology: {dumbbell: {pairs: 1}}, rtt: 20ms, wan: {rate: "${rate}"}}
+parameters: {rate: 10Mbit/s, length: 1s}
+longest: 100s
 steps:
-  - {name: load, from: left1, to: right1, congestion: "${congestion}", for: 1s, bulk: {}}
+  - {name: load, from: left1, to: right1, for: "${length}", bulk: {}}
 """
-EXECUTED_RUNS, QUICK_EXECUTED_RUNS = 2000, 100
-WORKERS = {"this machine": ["--runtime", "virtual"], "Dask, local": ["--cluster", "workers.yaml"]}
+SHORT, LONG = {"rate": "10Mbit/s", "length": "1s"}, {"rate": "100Mbit/s", "length": "60s"}
+EXECUTED = ((SHORT, 2000), (LONG, 60))
+QUICK_EXECUTED = ((SHORT, 100), (LONG, 8))
+WORKERS = {"this machine": ["--runtime", "virtual"], "Dask, local": ["--cluster", "../workers.yaml"]}
 CONTROLS = ("reno", "cubic", "bbr", "htcp", "bic")
 SEEDS = 10
 RUNS, QUICK_RUNS = (100, 10_000), (100, 1000)
@@ -104,7 +107,7 @@ def measure(context: Context, quick: bool, say: Callable[[str], None]) -> dict[s
                 seconds, peak = spent(["report", str(copies)], place)
                 rows.append({"runs": runs, "what": what, "seconds": seconds, "peak_bytes": peak})
         begun = planned(place, QUICK_PLANNED_RUNS if quick else PLANNED_RUNS, say)
-        done = executed(place, QUICK_EXECUTED_RUNS if quick else EXECUTED_RUNS, say)
+        done = executed(place, QUICK_EXECUTED if quick else EXECUTED, say)
         return {"planning": begun, "executed": done, "report": rows}
 
 
@@ -121,32 +124,32 @@ def planned(place: Path, sizes: Sequence[int], say: Callable[[str], None]) -> li
     return rows
 
 
-def executed(place: Path, runs: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Of so many short runs by each executor: seconds of the stage, of the runs' own processes, and how many at once.
+def executed(
+    place: Path, wanted: Sequence[tuple[Mapping[str, str], int]], say: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Of so many runs of each kind, by each executor: seconds of the stage and of the runs' own processes.
 
     All are executed, none is taken from the store; what they left is kept there, as always.
     """
-    (place / "runs.scenario.yaml").write_text(EXECUTED)
+    (place / "runs.scenario.yaml").write_text(SMALL)
     at_once = len(cpu.free())
     (place / "workers.yaml").write_text(f"engine: local\ncores: {at_once}\n")
     rows = []
-    for where, words in WORKERS.items():
-        say(f"{runs} runs, {where}")
-        there = place / where.replace(" ", "-")
-        there.mkdir()
-        spent(["run", "../runs.scenario.yaml", "--seeds", str(runs), "--fresh", *_beside(words)], there)
-        (found,) = (there / "results").glob("*-bench-runs")
-        stages = orjson.loads((found / "experiment.json").read_bytes())["stages"]
-        own_ns = sum(orjson.loads(path.read_bytes())["wall_ns"] for path in found.glob("runs/*/wall.json"))
-        seconds = stages["execution"]["seconds"] + stages["logs"]["seconds"]
-        rows.append(
-            {"where": where, "runs": runs, "at_once": at_once, "seconds": seconds, "own_s": own_ns / NS_PER_SECOND}
-        )
+    for number, (settings, runs) in enumerate(wanted):
+        for where, words in WORKERS.items():
+            say(f"{runs} runs of {settings['length']}, {where}")
+            there = place / f"{number}-{where.replace(' ', '-')}"
+            there.mkdir()
+            chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+            spent(["run", "../runs.scenario.yaml", "--seeds", str(runs), "--fresh", *chosen, *words], there)
+            (found,) = (there / "results").glob("*-bench-runs")
+            stages = orjson.loads((found / "experiment.json").read_bytes())["stages"]
+            own_ns = sum(orjson.loads(path.read_bytes())["wall_ns"] for path in found.glob("runs/*/wall.json"))
+            seconds = stages["execution"]["seconds"] + stages["logs"]["seconds"]
+            rows.append(
+                {"where": where, "runs": runs, "at_once": at_once, "seconds": seconds, "own_s": own_ns / NS_PER_SECOND}
+            )
     return rows
-
-
-def _beside(words: Sequence[str]) -> list[str]:
-    return [f"../{word}" if word.endswith(".yaml") else word for word in words]
 
 
 def until_the_first(place: Path, runs: int) -> tuple[float, int]:
@@ -232,7 +235,7 @@ def tables(found: dict[str, Any]) -> list[Sheet]:
         for row in found["executed"]
     ]
     columns = ["executed by", "runs", "wall time", "a run's own process", "beyond it", "efficiency"]
-    sheets = [(f"Sweeps: short runs, {found['executed'][0]['at_once']} at once", columns, runs)]
+    sheets = [(f"Sweeps: runs, {found['executed'][0]['at_once']} at once", columns, runs)]
     begun = [
         [f"{row['runs']:,}", f"{row['seconds']:.1f} s", about(row["peak_bytes"], "size", 3)]
         for row in found["planning"]

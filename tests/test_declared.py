@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 
 OWN = ("labs", "emulator", "generator", "calibration", "analysis", "images", "tests", "ewan")
 # Run as programs or plugins, or stubs for mypy: nothing imports them.
+BESIDE_DASK = {"bokeh", "dask"}  # which it shows its dashboard with, and which it is a part of
 TOOLS = {"mypy", "ruff", "pytest-timeout", "pytest-xdist"}
 
 
@@ -42,6 +43,7 @@ def normal(name: str) -> str:
 def test_every_import_is_declared_and_every_declared_package_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {normal(each) for each in project["dependencies"]}
+    declared |= {normal(each) for each in project["optional-dependencies"]["cluster"]} - BESIDE_DASK
     for_tests = {normal(each) for each in project["optional-dependencies"]["dev"]}
     files = [ROOT / "ewan.py"]
     for part in OWN[:-1]:

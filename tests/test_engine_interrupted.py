@@ -66,11 +66,11 @@ def test_two_at_once_in_directories_of_their_own_both_end(tmp_path: Path) -> Non
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that 64 MB fill."""
+    """A file system that 160 MB fill: more than the runs are expected to leave."""
     assert os.geteuid() == 0, "this test mounts a small file system: run it as root"
     place = tmp_path / "disk"
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", place], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", place], check=True)
     try:
         yield place
     finally:

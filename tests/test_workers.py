@@ -189,10 +189,14 @@ def test_a_scheduler_that_is_killed_and_comes_back_changes_nothing(here: dict[st
 
 @pytest.mark.untimed
 def test_slurm_executes_the_same_study_by_its_example(here: dict[str, bytes], tmp_path: Path) -> None:
-    """Debian's Slurm and munge: by dask-jobqueue, with nothing in its queue afterwards; then as an array of shards."""
+    """Debian's Slurm and munge: by dask-jobqueue, with a job that is ended in a run, and nothing in the queue
+    afterwards; then as an array of shards."""
     file = prepare(tmp_path, (ROOT / "docs/clusters/slurm.yaml").read_text())
     shell = """
-        cd "$1"; shift; "$@" || exit 1
+        cd "$1"; shift; "$@" & work=$!
+        until ls results/*/runs/*/flows.parquet >/dev/null 2>&1; do kill -0 $work || exit 1; sleep 0.1; done
+        scancel 1
+        wait $work || exit 1
         squeue --noheader --states=R,PD >queue
         mkdir array; cd array; export EWAN_STORE=$PWD/results/store
         sbatch --quiet --wait --array=1-3 --wrap "$SHARD --shard \\$SLURM_ARRAY_TASK_ID/3" || exit 1
