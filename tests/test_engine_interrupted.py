@@ -124,7 +124,7 @@ def test_a_node_that_stalls_fails_its_run_alone(ewan: Ewan, tmp_path: Path) -> N
 @pytest.mark.untimed
 def test_a_killed_live_engine_leaves_what_the_next_one_removes(ewan: Ewan, state: Path, tmp_path: Path) -> None:
     scenario = written(tmp_path)
-    arguments = (scenario, "--set", "length=20s", "--runtime", "netns", "--unverified")
+    arguments = (scenario, "--set", "length=60s", "--runtime", "netns", "--unverified")
     engine = RunProcess(tmp_path, *arguments, state=state)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("results/*/runs/001/traffic/request.json")):

@@ -78,6 +78,15 @@ def there(rig: Rig, name: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+def settled(rig: Rig, before: dict[str, str]) -> dict[str, str]:
+    """What each machine has when it is as before, or after ten seconds: the kernel removes namespaces, and the tunnels
+    that end with them, a moment later."""
+    end = time.monotonic() + 10
+    while (now := {name: there(rig, name) for name in rig.names}) != before and time.monotonic() < end:
+        time.sleep(0.1)
+    return now
+
+
 def listening(rig: Rig, name: str) -> set[tuple[str, str]]:
     """Protocols and ports to which a machine listens."""
     lines = [line.split() for line in there(rig, name).splitlines() if line.startswith("listens ")]
@@ -160,10 +169,7 @@ def test_a_star_over_three_machines_is_one_lab_and_leaves_nothing(
             runtime.up(plan)
     capfd.readouterr()
     # The kernel ends namespaces, and tunnels with them, when it comes to it.
-    end = time.monotonic() + 10
-    while {name: there(rig, name) for name in rig.names} != before and time.monotonic() < end:
-        time.sleep(0.1)
-    assert {name: there(rig, name) for name in rig.names} == before
+    assert settled(rig, before) == before
 
 
 def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
@@ -254,7 +260,7 @@ def test_a_network_that_is_too_narrow_for_a_labs_packets_is_said_before_anything
         plan = plan_for(runtime, "dumbbell", rtt="20ms", rate="100Mbit/s", name="narrow")
         with pytest.raises(LabError, match=r'of 1500 bytes, and .* of 1350 at most: write "mtu: 1350"'):
             runtime.up(plan)
-        assert {name: there(narrow, name) for name in narrow.names} == before and runtime.names() == []
+        assert settled(narrow, before) == before and runtime.names() == []
         small = plan_for(runtime, "dumbbell", rtt="20ms", rate="100Mbit/s", name="narrow", mtu="1350")
         with up(runtime, small):
             for size, status in ((1322, 0), (1323, 1)):
