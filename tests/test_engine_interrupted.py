@@ -113,7 +113,7 @@ def test_a_flow_that_cannot_connect_leaves_the_others_and_says_which(ewan: Ewan,
 
 
 def test_a_node_that_stalls_fails_its_run_alone(ewan: Ewan, tmp_path: Path) -> None:
-    more = '  - {name: busy, at: 1s, on: left1, run: "test $((EWAN)) -eq 0 && exec sha256sum /dev/zero"}'
+    more = '  - {name: busy, at: 1s, on: left1, run: "test $((EWAN)) -eq 0 && while :; do :; done"}'
     text = written(tmp_path, more)
     result = ewan("run", text, "--runtime", "virtual", cwd=tmp_path)
     assert result.returncode == 1, result.stderr
