@@ -19,6 +19,7 @@ __all__ = ["engine", "pytest_collection_finish", "pytest_collection_modifyitems"
 ROOT = Path(__file__).parent.parent
 
 Ewan = Callable[..., "subprocess.CompletedProcess[str]"]
+Disk = Callable[[str], Path]
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +50,21 @@ def ewan(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ewan
 def name(request: pytest.FixtureRequest) -> str:
     """A lab name that no other test and no user has."""
     return f"t{os.getpid() % 100000}x{abs(hash(request.node.nodeid)) % 1000}"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """Mounts a file system of the test's own, of a size like 64m or with another option."""
+    assert os.geteuid() == 0, "this test mounts file systems: run it as root"
+    mounted: list[Path] = []
+
+    def make(options: str) -> Path:
+        place = tmp_path / str(len(mounted))
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
+        mounted.append(place)
+        return place
+
+    yield make
+    for place in mounted:
+        subprocess.run(["umount", "-l", place], check=True)

@@ -5,17 +5,15 @@ Real runs, most of them in the virtual clock.
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from labs.record import tables
-from tests.conftest import Ewan
+from tests.conftest import Disk, Ewan
 from tests.experiments import RunProcess, document, in_results, only, statuses, vouch, written
 
 pytestmark = pytest.mark.virtual
@@ -64,28 +62,14 @@ def test_two_at_once_in_directories_of_their_own_both_end(tmp_path: Path) -> Non
         assert (second / path.relative_to(first)).read_bytes() == path.read_bytes()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that 160 MB fill: more than the runs are expected to leave."""
-    assert os.geteuid() == 0, "this test mounts a small file system: run it as root"
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", place], check=True)
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
-
-
-def test_a_full_disk_ends_it_in_one_line_and_what_was_measured_is_kept(ewan: Ewan, small_disk: Path) -> None:
+def test_a_full_disk_ends_it_in_one_line_and_what_was_measured_is_kept(ewan: Ewan, disk: Disk) -> None:
+    place = disk("size=160m")  # more than the runs are expected to leave
     fill = '  - {name: fill, at: 1s, on: left1, run: "cat /dev/zero > $EWAN_OUT/zeros || true"}'
-    result = ewan("run", written(small_disk, fill, seeds=8), "--runtime", "virtual", cwd=small_disk)
-    directory = only(small_disk)
+    result = ewan("run", written(place, fill, seeds=8), "--runtime", "virtual", cwd=place)
+    directory = only(place)
     assert result.returncode == 1, result.stderr
     last = result.stderr.splitlines()[-1]
-    assert last.startswith(f"ewan: no space left in {directory.relative_to(small_disk)}: make room there"), (
-        result.stderr
-    )
+    assert last.startswith(f"ewan: no space left in {directory.relative_to(place)}: make room there"), result.stderr
     assert "Traceback" not in result.stderr
     assert document(directory)["status"] == "incomplete"
     assert "waiting" in statuses(directory), "it did not go on"

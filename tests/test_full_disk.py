@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
@@ -15,32 +14,12 @@ import pytest
 from generator.tests.crates import ended
 from labs import rundir
 from labs.runtime.base import LabError
-from tests.conftest import ROOT, Ewan
+from tests.conftest import ROOT, Disk, Ewan
 
 pytestmark = pytest.mark.virtual
 
 LAB = ("dumbbell", "--rtt", "20ms", "--rate", "100M")
 FILL = "left1: cat /dev/zero > $EWAN_OUT/zeros || true"
-
-Disk = Callable[[str], Path]
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    """Mounts a file system of the test's own, of a size like 64m or with another option."""
-    assert os.geteuid() == 0, "this test mounts file systems: run it as root"
-    mounted: list[Path] = []
-
-    def make(options: str) -> Path:
-        place = tmp_path / str(len(mounted))
-        place.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
-        mounted.append(place)
-        return place
-
-    yield make
-    for place in mounted:
-        subprocess.run(["umount", "-l", place], check=True)
 
 
 @pytest.mark.parametrize("runtime", ["virtual", pytest.param("netns", marks=pytest.mark.untimed)])

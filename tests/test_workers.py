@@ -44,6 +44,12 @@ def surroundings(place: Path, **more: str) -> dict[str, str]:
     return os.environ | {"NO_COLOR": "1", "COLUMNS": "200", "EWAN_STORE": str(place / "results/store")} | more
 
 
+def ran(place: Path, file: Path) -> subprocess.CompletedProcess[str]:
+    """The study by the workers that a file describes."""
+    words = command(place, "--cluster", str(file))
+    return subprocess.run(words, cwd=place, env=surroundings(place), capture_output=True, text=True)
+
+
 def tables(place: Path) -> dict[str, bytes]:
     directory = only(place)
     assert statuses(directory) == ["complete"] * 6
@@ -133,15 +139,9 @@ def test_a_store_that_takes_nothing_hinders_nothing(here: dict[str, bytes], tmp_
         ("engine: dask\naddress: tcp://127.0.0.1:9\n", "no scheduler of Dask answers at tcp://127.0.0.1:9"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(text: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_is_said_in_a_line(text: str, why: str, tmp_path: Path) -> None:
     file = prepare(tmp_path, text)
-    result = subprocess.run(
-        command(tmp_path, "--cluster", str(file)),
-        cwd=tmp_path,
-        env=surroundings(tmp_path),
-        capture_output=True,
-        text=True,
-    )
+    result = ran(tmp_path, file)
     last = result.stderr.splitlines()[-1]
     assert result.returncode == 2 and why in last, result.stderr
 
@@ -250,13 +250,7 @@ def test_machines_that_see_nothing_of_this_one_execute_the_same_study(here: dict
             ]
         )
         file = prepare(tmp_path, text)
-        result = subprocess.run(
-            command(tmp_path, "--cluster", str(file)),
-            cwd=tmp_path,
-            env=surroundings(tmp_path),
-            capture_output=True,
-            text=True,
-        )
+        result = ran(tmp_path, file)
         assert result.returncode == 0, result.stderr
         for name in rig.names:
             assert not list((rig.directory / name / "home/root/.cache/ewan/workers").glob("*/*"))

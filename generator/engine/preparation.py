@@ -22,7 +22,6 @@ from labs.plan import Plan, digest
 from labs.record.demand import Demand
 from labs.record.experiment import Clock, Entry
 from labs.runtime import own
-from labs.runtime.base import LabError
 from labs.runtime.cluster import ClusterRuntime
 
 MOST_AT_ONCE = 1000
@@ -86,12 +85,7 @@ def maker(runs: Runs) -> Make:
 
 def made_again(directory: Path) -> Make:
     """The same of the scenario that an experiment keeps; LabError where it keeps none that can be read."""
-    try:
-        found = source.of(directory)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LabError(f"{directory}: {source.SCENARIO} or {source.SETTINGS} is damaged ({error})") from None
-    if found is None:
-        raise LabError(f"{directory}: {source.SCENARIO} or {source.SETTINGS} is missing, of which its runs are made")
+    found = source.kept(directory, ", of which its runs are made")
     return maker(found.scenario.runs(found.settings, found.scale, found.seeds))
 
 

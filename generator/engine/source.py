@@ -14,6 +14,7 @@ import orjson
 from generator import scenario as scenarios
 from generator.scenario import Scenario
 from labs.reading import read_bytes, read_text
+from labs.runtime.base import LabError
 
 SCENARIO, SETTINGS = "scenario.yaml", "settings.json"
 
@@ -28,6 +29,17 @@ class Source:
     seeds: int | None
     machines: Path | None = None
     """The file of the machines over which its labs stretch."""
+
+
+def kept(directory: Path, remedy: str = "") -> Source:
+    """The same where it must be there; LabError where it is missing or damaged, which ends with `remedy`."""
+    try:
+        found = of(directory)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is damaged ({error}){remedy}") from None
+    if found is None:
+        raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is missing{remedy}")
+    return found
 
 
 def of(directory: Path) -> Source | None:

@@ -18,7 +18,6 @@ import orjson
 
 from generator.engine import preparation, source
 from generator.engine.experiment import Job
-from generator.engine.source import SCENARIO, SETTINGS
 from generator.scenario import Runs, Scenario
 from generator.shards.share import Shard
 from labs import rundir, writing
@@ -102,12 +101,7 @@ class Study:
         """The study in a directory; LabError where there is none."""
         if not (directory / SHARDS).is_dir():
             raise LabError(f"{directory}: there are no shards: name the directory that ewan run --shard says")
-        try:
-            found = source.of(directory)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is damaged ({error}): run a shard again") from None
-        if found is None:
-            raise LabError(f"{directory}: {SCENARIO} or {SETTINGS} is missing: run a shard again")
+        found = source.kept(directory, ": run a shard again")
         return cls(directory, found.scenario, found.scale, found.settings, found.seeds)
 
     def begin(self, files: Mapping[str, bytes]) -> None:

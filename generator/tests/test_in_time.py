@@ -47,21 +47,6 @@ SOON_S = 5
 """Of CPU, until the first of 100,000 runs could start; it takes a tenth of it."""
 
 
-@pytest.fixture
-def scheduled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of the runs that have been scheduled, in order."""
-    numbers: list[int] = []
-    module = __import__("generator.scenario.schedule", fromlist=["schedule"])
-    whole = module.schedule
-
-    def counted(run: Any, plan: Any, clock: Any) -> Any:
-        numbers.append(run.number)
-        return whole(run, plan, clock)
-
-    monkeypatch.setattr(module, "schedule", counted)
-    return numbers
-
-
 def prepared(directory: Path, text: str, most: int = 1) -> preparation.Prepared:
     """Of a scenario, more than `most` of whose runs are too many to write all of them before."""
     directory.mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,21 +34,6 @@ def prepared(runs: Runs, directory: Path) -> preparation.Prepared:
     directory.mkdir()
     facts = Facts({}, origin())
     return preparation.prepare(preparation.jobs(runs, virtual=True), facts, virtual=True, directory=directory)
-
-
-@pytest.fixture
-def scheduled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of the runs that have been scheduled, in order."""
-    numbers: list[int] = []
-    module = __import__("generator.scenario.schedule", fromlist=["schedule"])
-    whole = module.schedule
-
-    def counted(run: Any, plan: Any, clock: Any) -> Any:
-        numbers.append(run.number)
-        return whole(run, plan, clock)
-
-    monkeypatch.setattr(module, "schedule", counted)
-    return numbers
 
 
 def test_each_run_is_scheduled_once_until_all_can_begin(tmp_path: Path, scheduled: list[int]) -> None:

@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from generator.workers import credentials
@@ -57,8 +57,7 @@ def check() -> None:
 
 @contextlib.contextmanager
 def started(workers: Workers, directory: Path) -> Iterator[Started]:
-    """Workers, for as long as the context lasts. LabError where they cannot be started."""
-    check()
+    """Workers, for as long as the context lasts, where `check` passed. LabError where they cannot be started."""
     from distributed import Client
 
     _quiet()
@@ -84,7 +83,6 @@ def started(workers: Workers, directory: Path) -> Iterator[Started]:
 
 def script(workers: Workers, directory: Path) -> str:
     """The job that a batch scheduler is given, as people may look at it."""
-    check()
     cluster = _batch(workers)
     arguments = _of_a_job(workers, directory)
     return str(cluster.job_cls("tls://<scheduler>", name="worker", **arguments).job_script())
@@ -200,12 +198,15 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
     with Fleet(machines, workers.ssh_config) as fleet:
         place = f"~/.cache/ewan/workers/{keys.parent.parent.name}"
 
+        directories: dict[str, str] = {}
+
         def begin(remote: Remote) -> int:
             memory_bytes = _memory_there(workers, remote)
             sent = {
                 key: remote.put((keys / name).read_bytes(), f"{place}/{name}")
                 for key, name in credentials.NAMES.items()
             }
+            directories[remote.name] = str(PurePosixPath(sent["tls_ca_file"]).parent)
             words = [workers.python, "-m", "distributed.cli.dask_worker", scheduler, "--no-dashboard"]
             words += ["--nworkers", str(workers.cores), "--nthreads", "1", "--death-timeout", str(DEATH_S)]
             words += ["--memory-limit", "0", "--resources", f"{MEMORY}={memory_bytes}"]
@@ -215,15 +216,17 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
             remote.start(words)
             return memory_bytes
 
-        most_bytes = 0
-        for name, result in fleet.each(begin, list(fleet.machines)).items():
-            if isinstance(result, LabError):
-                raise LabError(f"{fleet.machines[name].ssh}: {result}")
-            most_bytes = max(most_bytes, result)
         try:
+            most_bytes = 0
+            for name, result in fleet.each(begin, list(fleet.machines)).items():
+                if isinstance(result, LabError):
+                    raise LabError(f"{fleet.machines[name].ssh}: {result}")
+                most_bytes = max(most_bytes, result)
             yield most_bytes
         finally:
-            fleet.each(lambda remote: remote.run(["rm", "-rf", _home(remote, place)], sudo=False), list(fleet.machines))
+            # No key stays, also where another host failed.
+            remove = ["rm", "-rf"]
+            fleet.each(lambda remote: remote.run([*remove, directories[remote.name]], sudo=False), list(directories))
 
 
 def _memory_there(workers: Workers, remote: Remote) -> int:
@@ -236,11 +239,6 @@ def _memory_there(workers: Workers, remote: Remote) -> int:
 
 
 _TLS = {"tls_ca_file": "--tls-ca-file", "tls_worker_cert": "--tls-cert", "tls_worker_key": "--tls-key"}
-
-
-def _home(remote: Remote, place: str) -> str:
-    home = remote.run(["sh", "-c", 'printf %s "$HOME"'], sudo=False).stdout.decode()
-    return f"{home}/{place.removeprefix('~/')}"
 
 
 def _connected(workers: Workers) -> Client:
