@@ -20,6 +20,7 @@ from generator.course.reading import Lab
 from generator.course.verdicts import Known, Truth
 from generator.tests.courses import COURSE, SCENARIO, TEXT, written
 from labs.errors import UserError
+from labs.spec.source import Places
 from labs.units import UnitError, amounts
 
 
@@ -128,8 +129,8 @@ def test_answers_are_what_was_typed(lab: Lab) -> None:
     assert answers.plain(again) == answers.plain(found)
 
 
-def _places() -> answers.Places:
-    return answers.Places("submission.json")
+def _places() -> Places:
+    return Places("submission.json")
 
 
 @pytest.mark.parametrize(
