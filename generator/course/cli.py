@@ -9,13 +9,12 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from generator.course import answers, checking, folder, reading, verdicts, words
+from generator.course import answers, checking, folder, history, reading, verdicts, words
 from generator.course.executing import Here
 from generator.course.folder import Folder
 from generator.course.verdicts import Verdict
@@ -150,7 +149,7 @@ def checked(context: Context, mine: Folder) -> list[Verdict]:
     with tempfile.TemporaryDirectory(prefix="ewan-course-") as scratch:
         executor = Here(context.reporter, context.binary, store_of(context, mine.path), Path(scratch))
         found = checking.check(mine.lab, mine.drawing, given, executor, see)
-    folder.note(mine, verdicts.summary_of(found), datetime.now(UTC).isoformat(timespec="seconds"))
+    history.add(mine.path, verdicts.summary_of(found))
     return found
 
 

@@ -10,7 +10,6 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,8 +25,6 @@ from labs.typed import read_typed
 
 FORMAT: Literal["ewan-course/1"] = "ewan-course/1"
 RECORD = "course.json"
-CHECKS = "checks.jsonl"
-"""A line for each check: when, and the state of each question."""
 MOST_RECORD = 64 << 10
 
 
@@ -160,13 +157,3 @@ def _bytes(path: Path) -> bytes:
         return read_bytes(path, MOST_RECORD)
     except OSError as error:
         raise FolderError(f"{path}: {error.strerror}") from None
-
-
-def note(folder: Folder, states: Mapping[str, str], at: str) -> None:
-    """Adds a check to the folder's history, in one write, so that two checks at once leave two lines."""
-    line = orjson.dumps({"at": at, "content": folder.lab.content, "states": states}, option=orjson.OPT_APPEND_NEWLINE)
-    try:
-        with (folder.path / CHECKS).open("ab", buffering=0) as file:
-            file.write(line)
-    except OSError as error:
-        raise FolderError(f"{folder.path / CHECKS}: {error.strerror}") from None
