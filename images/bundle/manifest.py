@@ -1,9 +1,9 @@
 """What a release bundle holds, and which clones it is for.
 
 In: a file of a bundle, or a clone. Out: a `Manifest`, BundleError in a line. A bundle is an xz-compressed tar archive:
-`manifest.json` first, then each file that the manifest names, with its SHA-256 and size. What the files are made of is named by
-hashes of sources, so that a bundle serves all clones of these sources, and no other. Standard library alone: this
-runs before anything is installed.
+`manifest.json` first, then each file that the manifest names, with its SHA-256 and size. What the files are made of is
+named by hashes of sources, so that a bundle serves all clones of these sources, and no other. Standard library alone:
+this runs before anything is installed.
 """
 
 from __future__ import annotations

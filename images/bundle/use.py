@@ -1,9 +1,9 @@
 """Takes what a release bundle has for this clone into the cache: `python3 -m images.bundle.use FILE`.
 
-The file's SHA-256 must be the one that is given: by BUNDLE_SHA256, by FILE.sha256 beside it (as sha256sum writes it), or by
-images/bundle/SHA256SUMS of this clone. Each member is checked against the manifest before it takes its place. Standard
-library alone. Exit status 0: what it has is in the cache; 1: it is of other sources, and a line says so; 2: it cannot be
-trusted, or not be read, and a line says why.
+The file's SHA-256 must be the one that is given: by BUNDLE_SHA256, by FILE.sha256 beside it (as sha256sum writes it),
+or by images/bundle/SHA256SUMS of this clone. Each member is checked against the manifest before it takes its place.
+Standard library alone. Exit status 0: what it has is in the cache; 1: it is of other sources, and a line says so; 2: it
+cannot be trusted, or not be read, and a line says why.
 """
 
 from __future__ import annotations
