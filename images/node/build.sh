@@ -66,8 +66,7 @@ triple=${wanted:-$(echo "$rust" | sed -n 's/^host: //p')}
 binary=target/$triple/release/ewan-node
 if [ -n "$wanted" ] || [ "$(cat "$noted" 2>/dev/null || true)" != "$(state "$node_key")" ]; then
     mkdir -p "${binary%/*}"
-    # What is noted of a link that leads elsewhere says nothing of this file.
-    if cached=$(found "$node_key") && { [ -n "$wanted" ] || [ ! -e "$binary" ]; }; then
+    if cached=$(found "$node_key"); then
         put "$cached" "$binary"
     else
         [ -e "$binary" ] || say "building ewan-node (about a minute, once)"
