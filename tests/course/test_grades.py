@@ -110,9 +110,9 @@ def test_answers_of_other_labs_are_not_held_against_each_other() -> None:
 
 def test_a_text_that_two_wrote_alike_is_found_whatever_its_spaces() -> None:
     text = "A sender fills whatever buffer there is, since only loss tells it to slow down."
-    first = graded("1", question("why", "for the teacher", kind="words", answer=text))
-    second = graded("2", question("why", "for the teacher", kind="words", answer=text.upper().replace(" ", "\n  ")))
-    short = graded("3", question("why", "for the teacher", kind="words", answer="Loss."))
+    first = graded("1", question("why", "teacher", kind="words", answer=text))
+    second = graded("2", question("why", "teacher", kind="words", answer=text.upper().replace(" ", "\n  ")))
+    short = graded("3", question("why", "teacher", kind="words", answer="Loss."))
     assert notes(first, second, short, graded("4", *short.questions)) == [
         ("the text of why is that of 2",),
         ("the text of why is that of 1",),
