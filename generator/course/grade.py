@@ -16,6 +16,7 @@ Status = Literal["graded", "refused", "failed", "missing"]
 
 CONFIRMED = "confirmed"
 NOT_CONFIRMED = "not confirmed: "
+OTHER_TOOLS = f"{NOT_CONFIRMED}made by another kernel or node binary"
 OTHER_VERSION = f"{NOT_CONFIRMED}made by another version"
 CHANGED = f"{NOT_CONFIRMED}changed scenario"
 DIFFER = f"{NOT_CONFIRMED}bytes differ"

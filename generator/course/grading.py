@@ -42,7 +42,7 @@ from labs.errors import UserError
 from labs.reading import one_line, read_bytes
 from labs.reporter import Silent
 from labs.spec import DescriptionError, names
-from labs.units import NS_PER_SECOND, UnitError, about, amounts
+from labs.units import NS_PER_SECOND, UnitError, amounts
 
 PROJECT = ("analysis", "generator", "labs")
 """Whose sources decide a grade, beside the labs of the course."""
@@ -168,7 +168,7 @@ def _question(question: Question, verdict: Verdict, truth: Truth) -> grade.Quest
         most=float(verdict.most),
         answer=verdict.answer,
         value=_value(question, verdict.answer),
-        truth=shown(question, truth),
+        truth=verdicts.told(question, truth),
         say=verdict.say,
     )
 
@@ -180,22 +180,6 @@ def _value(question: Question, answer: str) -> float | None:
         return float(amounts.read_as(answer, question.kind))
     except UnitError:
         return None
-
-
-def shown(question: Question, truth: Truth) -> str:
-    """The truth as a teacher reads it; empty where there is none."""
-    value = truth.value
-    if value is None or isinstance(value, str | bool):
-        return truth.why if value is None else str(value)
-    match question.kind:
-        case "time":
-            return about(value * NS_PER_SECOND, "time", 6)
-        case "rate" | "size" as kind:
-            return about(value, kind, 6)
-        case "share":
-            return f"{100 * value:.6g}%"
-        case _:
-            return f"{value:.6g}"
 
 
 def _known(told: Submission, student: Student, executor: Here, given: Mapping[str, Given]) -> Iterator[Known]:
@@ -221,7 +205,7 @@ def _chosen(
         return []
     try:
         chosen = verdicts.settings_of(question, given[question.name])
-        return student.changed(student.lab.scenario_of(question), chosen).units()
+        return list(student.changed(student.lab.scenario_of(question), chosen).units())
     except (UnitError, UserError):
         return []
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from generator.course import answers, history, records, submission
-from generator.course.answers import Given
 from generator.course.folder import Folder
-from generator.course.submission import NOTEBOOK, Answer, Submission
+from generator.course.submission import NOTEBOOK, Submission
 from labs.errors import UserError
 from labs.reading import read_bytes
 
@@ -54,7 +53,7 @@ def made(folder: Folder, with_notebook: bool = False) -> Made:
         student=folder.drawing.student,
         language=folder.record.language,
         content=folder.record.content,
-        answers={name: answer for name, each in given.items() if (answer := _answer(each)) is not None},
+        answers=dict(answers.plain(given)),
         experiments=tuple(experiments),
         checks=history.read(folder.path),
     )
@@ -64,15 +63,6 @@ def made(folder: Folder, with_notebook: bool = False) -> Made:
         raise HandingError(f"{folder.path}: {error}") from None
     unanswered = tuple(name for name, each in given.items() if each.empty)
     return Made(told, content, unanswered, tuple(notes))
-
-
-def _answer(given: Given) -> Answer | None:
-    """As it was typed; None: there is none."""
-    if given.empty:
-        return None
-    if given.settings:
-        return {name: text for name, text in given.settings.items() if text is not None}
-    return given.text
 
 
 def _notebook(folder: Folder) -> bytes:

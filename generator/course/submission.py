@@ -85,11 +85,10 @@ class Experiment(_Model):
 
 
 class Check(_Model):
-    """One call of `ewan course check`: when, in UTC, of which content of the lab, and the state of each question."""
+    """One call of `ewan course check`: when, in UTC, and the verdict on each question."""
 
     at: Line
-    content: Digest
-    states: Annotated[dict[Name, Line], Field(max_length=MOST_QUESTIONS)]
+    verdicts: Annotated[dict[Name, Line], Field(max_length=MOST_QUESTIONS)]
 
 
 class Submission(_Model):

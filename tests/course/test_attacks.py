@@ -263,7 +263,7 @@ def test_what_is_no_document_is_refused(content: bytes) -> None:
         ({"answers": {"tuned": {f"q{number}": "x" for number in range(101)}}}, "answers"),
         ({"answers": []}, "answers"),
         ({"experiments": [{}]}, "experiments"),
-        ({"checks": [{"at": "now", "content": "0" * 64, "states": {"pipe": "right"}}] * 1001}, "checks"),
+        ({"checks": [{"at": "now", "verdicts": {"pipe": "right"}}] * 1001}, "checks"),
         ({"run": "rm -rf /"}, "run"),
     ],
 )
