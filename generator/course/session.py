@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,13 @@ from labs import writing as files
 from labs.context import Context
 from labs.errors import UserError
 from labs.record.experiment import DOCUMENT
+from labs.reporter import Reporter
 from labs.rundir import RESULTS
 
 COLUMNS = "110"
 """Of what commands print in a notebook."""
+COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE")
+"""Of the environment, what Jupyter says to programs that ask whether they are on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Session:
     def __init__(
         self, path: Path, context: Context, see: See, results: Callable[[Path], Any], root: Path = reading.LABS
     ) -> None:
-        self._context, self._see, self._results = context, see, results
+        self._context, self._see, self._results = replace(context, reporter=Reporter(plain=True)), see, results
         self._folder: Folder = _plain(lambda: folder.find(None, path, root))
 
     @property
@@ -86,7 +89,8 @@ class Session:
     def run(self, commands: str) -> None:
         """Runs lines of a shell in the folder, and shows what they print; ValueError where one fails."""
         own = str(Path(sys.executable).parent)
-        environment = {**self._context.environment, "COLUMNS": COLUMNS, "NO_COLOR": "1"}
+        environment = {name: each for name, each in self._context.environment.items() if name not in COLOURS}
+        environment |= {"COLUMNS": COLUMNS, "NO_COLOR": "1"}
         environment["PATH"] = f"{own}:{environment.get('PATH', '')}"
         with subprocess.Popen(
             ["/bin/sh", "-ec", commands],
