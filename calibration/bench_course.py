@@ -24,6 +24,7 @@ from typing import Any
 
 import orjson
 
+from analysis.one_run import OneRun
 from generator.course import grading, parameters, pool, reading, rendering, submission, truths
 from generator.course.executing import Here
 from generator.course.fields import Question, Setting
@@ -36,7 +37,6 @@ from generator.course.verdicts import Truth
 from generator.engine.unit import Tools
 from generator.store import Store
 from labs import processes
-from labs.commands.group import imported
 from labs.context import ROOT, STORE_VARIABLE, Context
 from labs.reporter import Silent
 from labs.runtime import kernel
@@ -73,7 +73,7 @@ def measure(context: Context, quick: bool, show: Callable[[str], None]) -> dict[
     tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))
     with tempfile.TemporaryDirectory(prefix="ewan-bench-course-") as above:
         place = Path(above)
-        machine = Machine(imported("analysis.one_run:OneRun"), tools, place / "students", place)
+        machine = Machine(OneRun, tools, place / "students", place)
         wanted = [Whose(lab, number) for lab in labs for number in range(students)]
         made_s = _make(machine, wanted, place / "in", show)
         show(f"grading {len(wanted)} submissions")
