@@ -190,6 +190,12 @@ class Student:
                 raise DescriptionError(f"{scenario}: has no parameter {name}")
         return Changed(self, scenario, frozenset(settings), read.runs(settings))
 
+    def units(self) -> Iterator[tuple[str, Unit]]:
+        """What every run of every scenario executes, with the scenario's name; also of those that no truth needs."""
+        for scenario, runs in self._runs.items():
+            for number in range(1, len(runs) + 1):
+                yield scenario, self._unit(scenario, number)[0]
+
     def _numbers(self, chosen: Chosen) -> Iterator[tuple[str, int]]:
         scenario = chosen.scenario or self.lab.scenarios[0]
         if scenario not in self._runs:
