@@ -6,6 +6,7 @@ something is first said.
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -98,3 +99,14 @@ class Reporter:
         """Shows how far something is, for as long as it lasts."""
         with self.messages.status(text) as status:
             yield Progress(self.messages, status.update)
+
+
+class Silent(Reporter):
+    """Says nothing of what is being done; for work of which others say how far it is."""
+
+    @cached_property
+    def messages(self) -> Console:
+        """Nowhere."""
+        from rich.console import Console
+
+        return Console(file=io.StringIO(), quiet=True)

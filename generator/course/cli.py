@@ -30,6 +30,8 @@ SUBCOMMANDS = {
     "list": "generator.course.cli:list_command",
     "start": "generator.course.cli:start_command",
     "check": "generator.course.cli:check_command",
+    "hand-in": "generator.course.handing_cli:hand_in_command",
+    "grade": "generator.course.grading_cli:grade_command",
 }
 
 language_option = click.option(
@@ -45,6 +47,8 @@ def course_command() -> None:
     ewan course list
     ewan course start bufferbloat --student 4711     a folder: text, scenarios, answers.yaml to fill
     ewan course check bufferbloat                    what is right, what is not, a hint; never the answer
+    ewan course hand-in bufferbloat                  one file for the teacher
+    ewan course grade SUBMISSIONS/                   all that was handed in: grades.csv
     """
 
 

@@ -46,8 +46,10 @@ def test_a_run_of_a_changed_scenario_is_said_to_be_so() -> None:
     assert said(experiment(run("9"))) == ["not confirmed: changed scenario"]
 
 
-def test_an_unchanged_scenario_of_another_version_is_said_to_be_so() -> None:
-    assert said(experiment(run("9"), kernel="0" * 64)) == ["not confirmed: made by another version"]
+def test_what_another_kernel_or_binary_made_is_said_to_be_so() -> None:
+    for other in ({"kernel": "0" * 64}, {"binary": "0" * 64}):
+        for made in (run("9"), run(tables="9"), run(tables="9", key="8")):
+            assert said(experiment(made, **other)) == ["not confirmed: made by another kernel or node binary"]
 
 
 def test_a_run_that_cannot_be_executed_here_is_not_the_students_fault() -> None:
@@ -110,9 +112,9 @@ def test_answers_of_other_labs_are_not_held_against_each_other() -> None:
 
 def test_a_text_that_two_wrote_alike_is_found_whatever_its_spaces() -> None:
     text = "A sender fills whatever buffer there is, since only loss tells it to slow down."
-    first = graded("1", question("why", "for the teacher", kind="words", answer=text))
-    second = graded("2", question("why", "for the teacher", kind="words", answer=text.upper().replace(" ", "\n  ")))
-    short = graded("3", question("why", "for the teacher", kind="words", answer="Loss."))
+    first = graded("1", question("why", "teacher", kind="words", answer=text))
+    second = graded("2", question("why", "teacher", kind="words", answer=text.upper().replace(" ", "\n  ")))
+    short = graded("3", question("why", "teacher", kind="words", answer="Loss."))
     assert notes(first, second, short, graded("4", *short.questions)) == [
         ("the text of why is that of 2",),
         ("the text of why is that of 1",),
