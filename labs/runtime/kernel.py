@@ -15,7 +15,7 @@ from typing import Literal
 from labs.runtime.base import LabError
 
 MACHINE = "x86_64"
-"""What `uname -m` says where the virtual kernel can be: User-Mode Linux is for no other architecture that hosts have."""
+"""What `uname -m` says where the virtual kernel can be: User-Mode Linux is for no other architecture of today."""
 BUILD = Path(__file__).resolve().parents[2] / "images/kernel/build.sh"
 
 
@@ -39,8 +39,8 @@ def kernel(tell: Callable[[str], None]) -> Path:
     """
     if (here := platform.machine()) != MACHINE:
         raise LabError(
-            f"there is no virtual clock on {here}: User-Mode Linux, in which it runs, is for {MACHINE} alone: make a live "
-            "lab as root (--runtime netns), or run this on another machine (docs/installation.md)"
+            f"there is no virtual clock on {here}: User-Mode Linux, in which it runs, is for {MACHINE} alone: make a "
+            "live lab as root (--runtime netns), or run this on another machine (docs/installation.md)"
         )
     found = built()
     if found is not None:

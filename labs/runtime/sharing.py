@@ -1,12 +1,13 @@
 """Fair shares of the CPUs where several users run labs of the virtual clock at once.
 
 A sweep has one run at work always. It begins further ones only while its user has fewer than the CPUs divided by the
-users who are at it: so thirty sweeps on two CPUs are thirty runs, between which the kernel shares the CPUs, and not sixty;
-and who alone has a large machine leaves room for who comes next, at the end of the next run. Memory is shared with them.
+users who are at it. So thirty sweeps on two CPUs are thirty runs, between which the kernel shares the CPUs, and not
+sixty; and who is alone on a large machine leaves room for who comes next, at the end of the next run. Memory is shared
+with the runs.
 
 In: a user, the CPUs that may be used, and the names that sweeps and their runs have bound in the abstract namespace of
-Unix sockets, as /proc/net/unix lists them for everybody. Out: a place for a run. The kernel takes a name away however its
-process ends, and nothing is written to disk. Who binds names of others' can make a sweep take its runs one by
+Unix sockets, as /proc/net/unix lists them for everybody. Out: a place for a run. The kernel takes a name away however
+its process ends, and nothing is written to disk. Who binds names of others can make their sweeps take the runs one by
 one; not less.
 """
 
