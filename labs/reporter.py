@@ -55,10 +55,11 @@ class Progress:
 
 
 class Reporter:
-    """`wide`: standard output is no terminal, and nothing says its width: lines need not be short there."""
+    """`wide`: standard output is no terminal, and nothing says its width: lines need not be short there. `plain`:
+    messages are lines of a log, whatever shows them, as in a notebook."""
 
-    def __init__(self, wide: bool = False) -> None:
-        self._wide = wide
+    def __init__(self, wide: bool = False, plain: bool = False) -> None:
+        self._wide, self._plain = wide, plain
 
     @cached_property
     def console(self) -> Console:
@@ -72,6 +73,8 @@ class Reporter:
         """Standard error."""
         from rich.console import Console
 
+        if self._plain:
+            return Console(stderr=True, highlight=False, emoji=False, force_terminal=False, force_jupyter=False)
         return Console(stderr=True, highlight=False, emoji=False)
 
     def emit(self, document: Any) -> None:

@@ -89,7 +89,8 @@ def blank(lab: Lab) -> str:
 
 
 def start(lab: Lab, number: str, path: Path) -> Path:
-    """Makes a student's folder; FolderError where something is there, or where nothing can be written."""
+    """Makes a student's folder, for that user's eyes alone; FolderError where something is there, or where nothing can
+    be written."""
     if path.exists() or path.is_symlink():
         raise FolderError(f"{path}: is there already: go on in it, or write --folder with another name")
     made = contents(lab, number)
@@ -101,7 +102,6 @@ def start(lab: Lab, number: str, path: Path) -> Path:
     try:
         for name, content in made.items():
             (new / name).write_bytes(content)
-        # As `mkdtemp` made it: on a server with other students it is nobody else's to read.
         new.rename(path)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
