@@ -256,6 +256,8 @@ def test_what_is_no_document_is_refused(content: bytes) -> None:
         ({"answers": {"pipe": {"a": {"b": "c"}}}}, "answers"),
         ({"answers": {"pipe": "x" * 20_001}}, "answers"),
         ({"answers": {"pipe": 10**400}}, "answers"),
+        ({"answers": {"pipe": 7}}, "answers"),
+        ({"answers": {"pipe": True}}, "answers"),
         ({"answers": {"__class__": "x"}}, "answers"),
         ({"answers": {f"q{number}": "x" for number in range(101)}}, "answers"),
         ({"answers": {"tuned": {f"q{number}": "x" for number in range(101)}}}, "answers"),

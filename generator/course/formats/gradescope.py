@@ -51,17 +51,18 @@ def results(grade: Grade) -> dict[str, Any]:
 
 
 def _test(number: int, question: Question) -> dict[str, Any]:
-    teacher = question.verdict == "for the teacher"
     result: dict[str, Any] = {
         "score": round(question.points, 4),
-        "max_score": 0 if teacher else question.most,
+        "max_score": 0 if question.by_teacher else question.most,
         "name": question.name,
         "number": str(number),
         "output": wording.of_question(question),
         "tags": [question.verdict],
         "visibility": "visible",
     }
-    return result if teacher else {**result, "status": "passed" if question.verdict == "right" else "failed"}
+    return (
+        result if question.by_teacher else {**result, "status": "passed" if question.verdict == "right" else "failed"}
+    )
 
 
 def _shown(name: str, text: str, visibility: str) -> dict[str, Any]:

@@ -60,4 +60,4 @@ def _result(grade: Grade) -> str:
 
 
 def _of(question: Question) -> str:
-    return "success" if question.verdict in ("right", "for the teacher") else "failed"
+    return "success" if question.verdict in ("right", "teacher") else "failed"

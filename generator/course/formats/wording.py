@@ -12,7 +12,7 @@ def of_question(question: Question) -> str:
     match question.verdict:
         case "right":
             return "Right."
-        case "for the teacher":
+        case "teacher":
             return f"Your teacher reads this answer ({points(question.most)})."
         case "missing":
             return "There is no answer."
