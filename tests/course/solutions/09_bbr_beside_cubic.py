@@ -18,7 +18,9 @@ def solve(desk: Desk) -> dict[str, str]:
         return desk.read(beside, words, buffer=f"{buffer:g}BDP")
 
     def harmed(other: str, buffer: str) -> float:
-        had = {each: desk.read(harm, "aggregate goodput of own", buffer=buffer, other=each) for each in ("alone", other)}
+        had = {
+            each: desk.read(harm, "aggregate goodput of own", buffer=buffer, other=each) for each in ("alone", other)
+        }
         return 1 - had[other] / had["alone"]
 
     shares = [of("share of bbr", buffer) for buffer in BUFFERS]
