@@ -5,6 +5,7 @@ In: the runs of a scenario and a metric in words. Out: a value of the parameter 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -17,7 +18,7 @@ def crossing(runs: Sequence[Run], words: str, level: float, by: str, step: str =
     of which one is below it and one is not, over the logarithm of the parameter. The first such pair counts."""
     whole = f"{words} of {step}" if step else words
     points = sorted((_number(run, by), run.metric(whole)) for run in runs)
-    for (x, y), (next_x, next_y) in zip(points, points[1:], strict=False):
+    for (x, y), (next_x, next_y) in itertools.pairwise(points):
         if (y < level) != (next_y < level):
             along = (level - y) / (next_y - y)
             return math.exp(math.log(x) + along * (math.log(next_x) - math.log(x)))

@@ -39,7 +39,7 @@ def solve(desk: Desk) -> dict[str, str]:
         "deep": written(of("aggregate goodput of bbr", 16), "rate"),
         "crossover": f"{crossing:.2g}",
         "keeper": "CUBIC's" if shares[-1] < 0.5 else "BBR's",
-        "cap": "What BBR has in flight is bounded; CUBIC fills the rest, so the part that is BBR's falls as the buffer grows.",
+        "cap": "What BBR has in flight is bounded; CUBIC fills the rest, so BBR's part falls as the buffer grows.",
         "harm_bbr": written(harmed("bbr", "0.5BDP"), "share"),
         "harm_cubic": written(harmed("cubic", "0.5BDP"), "share"),
         "harm_deep": written(harmed("bbr", "8BDP"), "share"),

@@ -48,7 +48,7 @@ def solve(desk: Desk) -> dict[str, str]:
         "price": missing("pass.csv", back),
         "seamless": missing("seamless.csv", handover),
         "blame": "The larger path: most is missing without the outage too.",
-        "design": "Hold packets back and tell senders; keep the rate that was measured with the last satellite of the kind.",
+        "design": "Hold packets back and tell senders; keep the rates of earlier passes.",
     }
 
 
@@ -58,5 +58,6 @@ def windows(results: Results, congestion: str, trace: str) -> tuple[Floats, Floa
     frame = frame.filter(pl.col("congestion") == congestion, pl.col("trace") == trace)
     times = frame["time_ns"].to_numpy() / 1e9 - frame["bin_ns"].to_numpy() / 2e9
     number = np.floor(times / WINDOW_S).astype(int)
-    bits = np.bincount(number, frame["arrived_bytes"].to_numpy() * 8)
-    return (np.arange(len(bits)) + 0.5) * WINDOW_S, bits / WINDOW_S
+    bits = np.bincount(number, frame["arrived_bytes"].to_numpy() * 8).astype(np.float64)
+    middles = (np.arange(len(bits)) + 0.5) * WINDOW_S
+    return middles.astype(np.float64), bits / WINDOW_S

@@ -1,4 +1,4 @@
-"""A good student of lab 12: finds the port whose lines differ from the others' where these agree, mends it, and measures again."""
+"""A good student of lab 12: finds the port whose lines differ where the others agree, mends it, and measures again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def solve(desk: Desk) -> dict[str, str]:
     north, south, dead = (desk.number(name) for name in ("north", "south", "dead"))
     day, night, _ = (desk.run(command) for command in desk.commands)
     assert desk.read(day, "udp loss of probe") * 4 < 0.2
-    rtt = pings(night)[12]
+    rtt = pings(night)[15]
     asymmetric = 4 * north * 1.1 < rtt < 4 * south * 0.9
     file = desk.folder.path / FILE
     port, key, wrong, right = odd(file.read_text())
@@ -80,7 +80,7 @@ def odd(text: str) -> tuple[str, str, str, str]:
             if values[value] == 1:
                 common = values.most_common(1)[0][0] if key != "cost" else str(int(value or 0) // 100)
                 right = "" if common is None else f"-c 'ip ospf {key} {common}'"
-                return port, key, f"-c 'ip ospf {key} {value}'".replace(" '", "'"), right
+                return port, key, f"-c 'ip ospf {f'{key} {value}'.strip()}'", right
     raise AssertionError("all ports agree")
 
 
