@@ -1,5 +1,6 @@
 # Front door: every target delegates; `make help` lists them.
 #   make lab TOPO=dumbbell RTT=100
+# BUNDLE=FILE, with any target: a release bundle instead of compilers (off: none); FOR for bundle.
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell, exec and capture; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
@@ -30,7 +31,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel machine mpi udt images setup-cluster setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -42,6 +43,8 @@ uninstall: ## remove the launcher that make install wrote (PREFIX=)
 	@./launcher.sh uninstall $(if $(call given,PREFIX),'$(PREFIX)')
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
+bundle: setup ## the virtual kernel and the node binary for machines without compilers, into target/bundle (FOR=aarch64: the binary alone)
+	@python3 -m images.bundle.pack $(call option,FOR,for)
 machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built once
 	@./setup.sh machine
 	@images/machine/build.sh >/dev/null

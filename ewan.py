@@ -29,6 +29,7 @@ COMMANDS = {
     "advise": "generator.advice.cli:advise_command",
     "hstts": "generator.suites.cli:hstts_command",
     "paper": "generator.papers.cli:paper_command",
+    "course": "generator.course.cli:course_command",
     "transfers": "generator.transfers.cli:transfers_command",
     "tag": "generator.engine.tag:tag_command",
     "store": "generator.store.cli:store_command",
@@ -81,6 +82,7 @@ PARTS = {
 EXPORTS = {"write": "generator.exports:write"}
 ADVICE = {"compare": "analysis.comparisons:of"}
 PAPERS = {"page": "analysis.papers:write"}
+COURSE = {"see": "analysis.one_run:OneRun"}
 METERS = {"bursts": "calibration.bursts:points"}
 """What targets of papers measure without a scenario."""
 
@@ -114,6 +116,7 @@ def main(context: click.Context) -> None:
             "ewan.meters": METERS,
             "ewan.advice": ADVICE,
             "ewan.papers": PAPERS,
+            "ewan.course": COURSE,
         }
     )
 

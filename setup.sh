@@ -15,12 +15,17 @@ say() { echo "setup: $*" >&2; }
 # Oldest versions that are known to work.
 command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or newer (Debian: apt install python3 python3-venv)"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install Python 3.11 or newer"
-command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs"
-oldest=1.91
-cargo_version=$(cargo --version | cut -d' ' -f2)
-[ "$(printf '%s\n%s\n' "$oldest" "$cargo_version" | sort -V | head -n 1)" = "$oldest" ] ||
-    fail "cargo $cargo_version is too old: install Rust $oldest or newer from rustup.rs"
-command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: apt install gcc)"
+# What was built elsewhere, of these very sources, needs no compiler (images/bundle).
+images/bundle/offer.sh
+if ! images/node/build.sh --prebuilt >/dev/null; then
+    or="or put a release bundle beside this tree (docs/installation.md)"
+    command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs, $or"
+    oldest=1.91
+    cargo_version=$(cargo --version | cut -d' ' -f2)
+    [ "$(printf '%s\n%s\n' "$oldest" "$cargo_version" | sort -V | head -n 1)" = "$oldest" ] ||
+        fail "cargo $cargo_version is too old: install Rust $oldest or newer from rustup.rs, $or"
+    command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: apt install gcc), $or"
+fi
 
 # Tools that people and tests run inside nodes; for the tests also a machine with a stock kernel, which QEMU emulates.
 tools="ip:iproute2 ping:iputils-ping"
@@ -116,29 +121,7 @@ if [ "${1-}" = tests ]; then
     unpacked oar usr/lib/oar/oarsub oar-user oar-common liboar-perl libdbi-perl
 fi
 
-# The node binary, from the cache where one of the same sources and compiler is there. It is ours as long as both its file
-# and what it is made of are those that were noted.
-rust=$(rustc -vV)
-node_key=$({ echo "$rust" "${RUSTFLAGS-}"; find .cargo Cargo.* labs calibration emulator generator \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -type f -exec sha256sum {} + | sort; } | sha256sum | cut -c1-16)
-# Cargo puts a cross-compiled layout below target/<triple>; a link at one fixed place hides that.
-triple=$(echo "$rust" | sed -n 's/^host: //p')
-binary=target/$triple/release/ewan-node
-noted=target/release/ewan-node.key
-state() { echo "$node_key $(stat -c '%i %Y %s' "$binary" 2>/dev/null || true)"; }
-if [ "$(cat "$noted" 2>/dev/null || true)" != "$(state)" ]; then
-    mkdir -p target/release "${binary%/*}"
-    cached=$(kept node)/$node_key
-    if [ -x "$cached" ] && [ ! -e "$binary" ]; then
-        cp "$cached" "$binary.new" && mv "$binary.new" "$binary"
-    else
-        [ -e "$binary" ] || say "building ewan-node (about a minute, once)"
-        cargo build --release --locked --quiet -p ewan-node || fail "cargo build failed (see above)"
-        cp "$binary" "$cached.$$" && mv "$cached.$$" "$cached"
-        ls -t "${cached%/*}" | tail -n +9 | while read -r old; do rm -f "${cached%/*}/$old"; done
-    fi
-    ln -sfn "../$triple/release/ewan-node" target/release/ewan-node
-    state >"$noted"
-fi
+images/node/build.sh >/dev/null
 
 if [ -n "$packages" ]; then
     trap - EXIT

@@ -178,6 +178,7 @@ COMMANDS = (
     "labs.commands",
     "emulator.hardware.cli",
     "generator.cli",
+    "generator.course.cli",
     "generator.advice.cli",
     "generator.engine.cli",
     "generator.engine.ending",

@@ -29,7 +29,7 @@ ONLY_PARSED = {
     r"^(git|cd) ": "downloads the project",
     r"^sudo ": "needs containers: tests/containers run the same",
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
-    r"^make (kernel|check|test|bench|figures|torture|install)": "builds, installs or measures for minutes",
+    r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle)": "builds, installs or measures for minutes",
     r"^make run .*parallel-streams": "takes a minute: tests/test_engine.py runs such scenarios",
     r"^ewan collect ": "needs shards: generator/tests/test_shards.py collects some",
     r"^ewan archive ": "needs an experiment: tests/test_reproduce.py archives one",

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -32,12 +32,24 @@ WORKER = "spawn_main"
 """In the command of Dask's worker on this machine."""
 
 
+IN_TIME = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from generator.engine import preparation
+preparation.MOST_AT_ONCE = 1
+import ewan
+ewan.main()
+"""
+"""ewan that writes each run as it is about to start, as it does where there are thousands."""
+
+
 def ewan_command() -> list[str]:
     return [sys.executable, str(ROOT / "ewan.py")]
 
 
-def command(place: Path, *words: str) -> list[str]:
-    return [*ewan_command(), "run", str(place / "two.scenario.yaml"), "--set", f"length={LENGTH}", *words]
+def command(place: Path, *words: str, ewan: Sequence[str] | None = None) -> list[str]:
+    scenario = str(place / "two.scenario.yaml")
+    return [*(ewan or ewan_command()), "run", scenario, "--set", f"length={LENGTH}", *words]
 
 
 def surroundings(place: Path, **more: str) -> dict[str, str]:
@@ -94,8 +106,9 @@ def guests(of: int) -> Iterator[tuple[psutil.Process, psutil.Process]]:
 
 @pytest.mark.virtual
 def test_a_worker_that_is_killed_in_a_run_changes_nothing(here: dict[str, bytes], tmp_path: Path) -> None:
+    """Nor does it that runs are written as they are about to start."""
     file = prepare(tmp_path, "engine: local\ncores: 2\n")
-    words = command(tmp_path, "--cluster", str(file))
+    words = command(tmp_path, "--cluster", str(file), ewan=[sys.executable, "-c", IN_TIME])
     with subprocess.Popen(
         words, cwd=tmp_path, env=surroundings(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -189,15 +202,17 @@ def test_a_scheduler_that_is_killed_and_comes_back_changes_nothing(here: dict[st
 
 @pytest.mark.untimed
 def test_slurm_executes_the_same_study_by_its_example(here: dict[str, bytes], tmp_path: Path) -> None:
-    """Debian's Slurm and munge: by dask-jobqueue, with a job that is ended in a run, and nothing in the queue
-    afterwards; then as an array of shards."""
+    """Debian's Slurm and munge: by dask-jobqueue, with a job that Slurm ends in a run as its walltime is over, and
+    nothing in the queue afterwards; then as an array of shards."""
     file = prepare(tmp_path, (ROOT / "docs/clusters/slurm.yaml").read_text())
     shell = """
         cd "$1"; shift; "$@" & work=$!
         until ls results/*/runs/*/flows.parquet >/dev/null 2>&1; do kill -0 $work || exit 1; sleep 0.1; done
-        scancel 1
+        scancel --full --signal=STOP 1
+        scontrol update JobId=1 EndTime=now || exit 1
         wait $work || exit 1
         squeue --noheader --states=R,PD >queue
+        scontrol show job 1 >ended
         mkdir array; cd array; export EWAN_STORE=$PWD/results/store
         sbatch --quiet --wait --array=1-3 --wrap "$SHARD --shard \\$SLURM_ARRAY_TASK_ID/3" || exit 1
         $COLLECT results/two-*
@@ -214,6 +229,7 @@ def test_slurm_executes_the_same_study_by_its_example(here: dict[str, bytes], tm
     )
     assert result.returncode == 0, result.stderr
     assert tables(tmp_path) == here and (tmp_path / "queue").read_text().split() == []
+    assert "JobState=TIMEOUT" in (tmp_path / "ended").read_text()
     shutil.rmtree(next((tmp_path / "array/results").glob("two-*")))
     assert tables(tmp_path / "array") == here
     assert "workers by w.yaml, 2 at once" in result.stderr

@@ -119,10 +119,13 @@ class Source:
     def __init__(self, cache: Path) -> None:
         self.cache = cache
         self.note = cache / "source"  # "version sha256" of the archive the tree was made of
+        self.known = ""  # for whoever asks what another archive would come to
         self.deb = next(iter(sorted(cache.glob(f"{PACKAGE}_{VERSION}_*.deb"))), None)
 
     def identity(self) -> str:
         """Version and hash; fetches the package when this is not known yet."""
+        if self.known:
+            return self.known
         if self.note.exists() and self.note.read_text().startswith(f"{VERSION} "):
             return self.note.read_text().strip()
         version = VERSION
@@ -133,6 +136,12 @@ class Source:
         identity = f"{VERSION} {version} {sha256(archive)}"
         self.note.write_text(identity + "\n")
         return identity
+
+    def settle(self) -> None:
+        """Before a build: notes the archive that will be unpacked, where a bundle brought a note without it."""
+        if not self.deb and not self.note.read_text().startswith(f"{VERSION} installed "):
+            self.note.unlink()
+            self.identity()
 
     def fetch(self) -> tuple[Path, str]:
         if self.deb:
@@ -430,17 +439,24 @@ def main() -> None:
         "--counting", action="store_true", help="the kernel that counts what is executed (make_profile.py)"
     )
     parser.add_argument("--patches", type=Path, default=HERE / "patches", help="folder of the patches")
+    parser.add_argument("--shared", type=Path, help="another such place, which is only read")
     parser.add_argument("--target", type=Path, default=ROOT / "target/kernel", help="where everything is kept")
     options = parser.parse_args()
     target: Path = options.target.resolve()
     fragments = [HERE / name for name in ("fragment.config", *(("debug.config",) if options.debug else ()))]
+    places = [target, *([options.shared] if options.shared else [])]
     profile: Profile = "made" if options.counting else "none" if options.debug else "used"
+    finished = [Build.finished(place, options.patches, fragments, profile) for place in places]
+    found = [place / "linux" for place in places] if options.last else [each for each in finished if each]
+    ready = next((each for each in found if each.exists()), None)
     if options.path or options.last:
-        found = Build.finished(target, options.patches, fragments, profile) if options.path else target / "linux"
-        if not found or not found.exists():
+        if ready is None:
             sys.exit(1)
-        used(found)
-        print(found.resolve())
+        used(ready)
+        print(ready.resolve())
+        return
+    if ready and target not in ready.parents:
+        print(ready)
         return
     try:
         (target / "cache").mkdir(parents=True, exist_ok=True)
@@ -455,7 +471,9 @@ def main() -> None:
                 build.publish(key)
             else:
                 need(TOOLS)
-                kernel = build.run(key)
+                if not build.tree.exists():
+                    build.source.settle()
+                kernel = build.run(key := build.key())
     except OSError as error:
         fail(f"{error.filename or target}: {error.strerror}")
     except KeyboardInterrupt:
