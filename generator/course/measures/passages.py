@@ -14,9 +14,9 @@ _FLOW = ("source", "destination", "protocol", "source_port", "destination_port",
 
 @measure
 def on_the_way(run: Run, start: str, end: str, at: float) -> float:
-    """Packets that had left one node at so many seconds, and came to the other after that: on links and in queues, without
-    those that were lost. A packet is known by its addresses, ports and IP's identification, as far as that goes round
-    more slowly than packets are on their way."""
+    """Packets that had left one node at so many seconds, and came to the other after that: on links and in queues,
+    without those that were lost. A packet is known by its addresses, ports and IP's identification, as far as that goes
+    round more slowly than packets are on their way."""
     packets = run.table("packets").filter(pl.col("payload_bytes") > 0)
     left = packets.filter((pl.col("node") == start) & (pl.col("direction") == "out"))
     came = packets.filter((pl.col("node") == end) & (pl.col("direction") == "in"))

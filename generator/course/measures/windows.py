@@ -1,13 +1,14 @@
-"""Measures of congestion windows: slow start's rounds and its end, the teeth of a sawtooth, when a series crosses a value.
+"""Measures of congestion windows: slow start's rounds and end, the teeth of a sawtooth, when a series crosses a value.
 
-In: the series `cwnd`, `ssthresh` and `rtt` of one flow, sample by sample, or another series. Out: numbers in segments,
-seconds and ratios. Teeth are found in the window alone: a fall by more than `FALL` ends one. Pure.
+In: the table `series` of one flow, each sample of it (a series of figures has no more samples than figures show). Out:
+numbers in segments, seconds and ratios. Teeth are found in the window alone: a fall by more than `FALL` ends one. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,15 +46,31 @@ def teeth(values: Sequence[float] | Floats) -> list[Tooth]:
             peak = index
         elif each < (1 - FALL) * values[peak]:
             low, falling = index, True
-    return [Tooth(cut, low, after) for (cut, low), (after, _) in zip(cuts, cuts[1:], strict=False)]
+    return [Tooth(cut, low, after) for (cut, low), (after, _) in pairwise(cuts)]
+
+
+def _samples(run: Run, column: str, step: str) -> Series:
+    """Each sample of a column of the table `series`, as it is there but for its times: of the flow of a step, or of the
+    only flow of the load."""
+    flows = run.table("flows")
+    flow = flows.filter(flows["step"] == step if step else flows["role"] == "load")["flow"].unique()
+    if len(flow) != 1:
+        raise NoValueError(f"{column}: is of one flow, and there are {len(flow)}: name a step that has one")
+    samples = run.table("series")
+    samples = samples.filter(samples["flow"] == flow[0])
+    if samples["part"].n_unique() != 1:
+        raise NoValueError(f"{column}: the flow has several connections, or none was sampled")
+    return Series(samples["time_ns"].to_numpy() / 1e9, samples[column].to_numpy().astype(float))
+
+
+def _window(run: Run, step: str) -> Series:
+    return _samples(run, "cwnd_segments", step)
 
 
 def _windows(run: Run, step: str, from_: float, to: float) -> tuple[Series, list[Tooth]]:
     """The window, and the teeth that lie between two times (s)."""
-    found = run.series("cwnd", step=step)
-    inside = [
-        each for each in teeth(found.values) if from_ <= found.times[each.cut] and found.times[each.end] <= to
-    ]
+    found = _window(run, step)
+    inside = [each for each in teeth(found.values) if from_ <= found.times[each.cut] and found.times[each.end] <= to]
     if not inside:
         raise NoValueError(f"cwnd: has no whole tooth between {from_:g} s and {to:g} s")
     return found, inside
@@ -82,7 +99,7 @@ def tooth_length(run: Run, from_: float = 0.0, to: float = float("inf"), step: s
 
 @measure
 def growth(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
-    """Segments a second by which the window grows within a tooth: slope of the line of least squares, mean over teeth."""
+    """Segments a second by which the window grows within a tooth: slope of least squares, mean over teeth."""
     found, inside = _windows(run, step, from_, to)
     slopes = []
     for each in inside:
@@ -95,21 +112,21 @@ def growth(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "
 
 @measure
 def growth_per_rtt(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
-    """Segments by which the window grows in a round trip within a tooth: the slope times the mean smoothed RTT of it."""
+    """Segments by which the window grows in a round trip within a tooth: the slope times its mean smoothed RTT."""
     found, inside = _windows(run, step, from_, to)
-    rtts, grown = run.series("rtt", step=step), []
+    rtts, grown = _samples(run, "srtt_ns", step), []
     for each in inside:
         part = slice(each.low, each.end + 1)
         slope = np.polyfit(found.times[part], found.values[part], 1)[0]
         during = (rtts.times >= found.times[each.low]) & (rtts.times <= found.times[each.end])
-        grown.append(slope * float(rtts.values[during].mean()))
+        grown.append(slope * float(rtts.values[during].mean()) / 1e9)
     return float(np.mean(grown))
 
 
 @measure
 def longest_window(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """The window, in segments, at which most samples are between two times (s): where it stays longest."""
-    found = run.series("cwnd", step=step)
+    found = _window(run, step)
     inside = found.values[(found.times >= from_) & (found.times <= to)]
     if not inside.size:
         raise NoValueError(f"cwnd: has no sample between {from_:g} s and {to:g} s")
@@ -121,8 +138,8 @@ def longest_window(run: Run, from_: float = 0.0, to: float = float("inf"), step:
 def window_after_cut(
     run: Run, after: float, from_: float = 0.0, to: float = float("inf"), step: str = "", above: float = 0.0
 ) -> float:
-    """The window so many seconds after it was cut, in segments: mean over the teeth that last so long and whose window was
-    cut at more than `above` segments."""
+    """The window so many seconds after it was cut, in segments: mean over the teeth that last so long and whose
+    window was cut at more than `above` segments."""
     found, inside = _windows(run, step, from_, to)
     values = []
     for each in inside:
@@ -137,7 +154,7 @@ def window_after_cut(
 @measure
 def first_above(run: Run, series: str, above: float, from_: float = 0.0, step: str = "", link: str = "") -> float:
     """When a series is above a value for the first time, in seconds from T0, from a time on."""
-    found = run.series(series, step=step, link=link)
+    found = _window(run, step) if series == "cwnd" else run.series(series, step=step, link=link)
     reached = found.times[(found.values > above) & (found.times >= from_)]
     if not reached.size:
         raise NoValueError(f"{series}: is never above {above:g}")
@@ -146,12 +163,11 @@ def first_above(run: Run, series: str, above: float, from_: float = 0.0, step: s
 
 def _begin(run: Run, step: str) -> tuple[Series, float]:
     """The window, and when the flow's connection was there: data begin to be sent then."""
-    flows = run.table("flows")
-    rows = flows.filter(flows["step"] == step) if step else flows.filter(flows["role"] == "load")
-    connected = rows["connected_ns"].drop_nulls()
-    if len(connected) != 1:
-        raise NoValueError("cwnd: slow start is of one flow alone: name its step")
-    return run.series("cwnd", step=step), float(connected[0]) / 1e9
+    window, flows = _window(run, step), run.table("flows")
+    connected = flows.filter(flows["step"] == step if step else flows["role"] == "load")["connected_ns"][0]
+    if connected is None:
+        raise NoValueError("cwnd: the flow has no connection")
+    return window, float(connected) / 1e9
 
 
 @measure
@@ -167,7 +183,7 @@ def window_in_round(run: Run, number: int, rtt: float, step: str = "") -> float:
 
 def _exit(run: Run, step: str) -> tuple[Series, int]:
     """The window, and the first sample after slow start's end."""
-    threshold, found = run.series("ssthresh", step=step), run.series("cwnd", step=step)
+    threshold, found = _samples(run, "ssthresh_segments", step), _window(run, step)
     ended = np.flatnonzero(threshold.values < NO_THRESHOLD)
     if not ended.size:
         raise NoValueError("ssthresh: slow start does not end")
@@ -191,7 +207,7 @@ def slow_start_peak(run: Run, step: str = "") -> float:
 @measure
 def threshold(run: Run, step: str = "") -> float:
     """The slow-start threshold when slow start has ended, in segments."""
-    found = run.series("ssthresh", step=step)
+    found = _samples(run, "ssthresh_segments", step)
     ended = found.values[found.values < NO_THRESHOLD]
     if not ended.size:
         raise NoValueError("ssthresh: slow start does not end")
@@ -200,23 +216,16 @@ def threshold(run: Run, step: str = "") -> float:
 
 @measure
 def lost_in_slow_start(run: Run, step: str = "") -> float:
-    """Segments that were retransmitted for what slow start lost: all until the window grows again after its first cut."""
+    """Segments that were retransmitted for what slow start lost: until the window grows again after its cut."""
     found, at = _exit(run, step)
-    series = run.table("series")
     later = teeth(found.values[at:])
-    until = found.times[at + later[0].end] if later else found.times[-1]
-    rows = series.filter(series["time_ns"] <= round(float(until) * 1e9))
-    return float(rows["retransmitted_segments"].max() or 0)  # type: ignore[arg-type]
+    until = at + later[0].end if later else len(found.values) - 1
+    return float(_samples(run, "retransmitted_segments", step).values[until])
 
 
 @measure
 def acknowledged(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """Segments that were delivered from cut to cut: mean over the whole teeth between two times (s)."""
-    found, inside = _windows(run, step, from_, to)
-    series = run.table("series")
-    times, delivered = series["time_ns"].to_numpy() / 1e9, series["delivered_segments"].to_numpy()
-    counts = []
-    for each in inside:
-        first, last = np.searchsorted(times, [found.times[each.cut], found.times[each.end]])
-        counts.append(float(delivered[last] - delivered[first]))
-    return float(np.mean(counts))
+    _, inside = _windows(run, step, from_, to)
+    delivered = _samples(run, "delivered_segments", step).values
+    return float(np.mean([delivered[each.end] - delivered[each.cut] for each in inside]))
