@@ -18,6 +18,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.units": ("labs.units",),
     "labs.errors": (),
     "labs.garbage": (),
+    "labs.processes": (),
     "labs.reading": (),
     "labs.writing": (),
     "labs.typed": (),
@@ -169,7 +170,16 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "emulator.hardware.cli": ("labs", "emulator"),
     "generator": ("labs", "generator"),
     "calibration": ("labs", "generator", "analysis", "calibration"),
-    "analysis": ("labs.units", "labs.reading", "labs.writing", "labs.typed", "labs.wording", "labs.record", "analysis"),
+    "analysis": (
+        "labs.units",
+        "labs.processes",
+        "labs.reading",
+        "labs.writing",
+        "labs.typed",
+        "labs.wording",
+        "labs.record",
+        "analysis",
+    ),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),
 }
@@ -191,6 +201,8 @@ COMMANDS = (
     "generator.shards.collect",
     "generator.store.cli",
     "generator.suites.cli",
+    "generator.course.grading_cli",
+    "generator.course.handing_cli",
     "generator.papers.cli",
     "generator.transfers.cli",
     "calibration.cli",
@@ -208,11 +220,11 @@ DRAWING = ("labs.sheet", "labs.reporter")
 """What else knows the library that draws on terminals."""
 
 ENVIRONMENT = {
-    "analysis.side_by_side": "tells polars how many threads it may have, in processes of its own",
     "generator.workers.remote": "when the job ends that it is in: a worker on another machine has no context",
     "labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",
     "labs.cluster.ssh": "whose SSH configuration it is under sudo",
     "labs.cluster.terminal": "the kind of terminal, which a program on another machine is told",
+    "labs.processes": "tells polars how many threads it may have, in processes of its own",
     "labs.host": "where the cache is, which has the back end that calibration found better",
     "labs.rundir": "who called sudo, to give the results back",
     "labs.runtime.clab": "containerlab gets the environment, but for a few words",

@@ -51,24 +51,29 @@ def confirm(
             said = grade.TOO_MANY
             if len(result) < MOST_RUNS:
                 own = by_inputs.get(run.inputs)
-                said = _unknown(experiment, versions) if own is None else _held(run, own)
+                said = _unknown(experiment, versions) if own is None else _held(run, experiment, own, versions)
             result[run.inputs, run.tables] = grade.Run(
                 scenario=experiment.scenario, name=run.name, inputs=run.inputs, said=said
             )
     return list(result.values())
 
 
-def _held(run: submission.Run, own: Known) -> str:
+def _held(run: submission.Run, experiment: submission.Experiment, own: Known, versions: Versions) -> str:
     """A run of the student's own scenario: its bytes decide."""
     if own.tables is None:
         return f"{grade.NOT_CONFIRMED}could not be executed here: {own.error}"
     if run.tables == own.tables:
         return grade.CONFIRMED
+    if not _same_tools(experiment, versions):
+        return grade.OTHER_TOOLS
     return grade.DIFFER if run.key == own.key else grade.OTHER_VERSION
 
 
 def _unknown(experiment: submission.Experiment, versions: Versions) -> str:
     """Why a run is none of the student's own scenarios."""
     same_text = versions.texts.get(experiment.scenario) == experiment.text and not experiment.changed
-    same_version = (experiment.kernel, experiment.binary) == (versions.kernel, versions.binary)
-    return grade.OTHER_VERSION if same_text and not same_version else grade.CHANGED
+    return grade.OTHER_TOOLS if same_text and not _same_tools(experiment, versions) else grade.CHANGED
+
+
+def _same_tools(experiment: submission.Experiment, versions: Versions) -> bool:
+    return (experiment.kernel, experiment.binary) == (versions.kernel, versions.binary)

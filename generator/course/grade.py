@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Verdict = Literal["right", "wrong", "missing", "unreadable", "for the teacher"]
+from generator.course.verdicts import State
+
+TEACHER: State = "teacher"
 Status = Literal["graded", "refused", "failed", "missing"]
 """Refused: it is no submission that can be read. Failed: it could not be graded here. Missing: nobody handed it in."""
 
 CONFIRMED = "confirmed"
 NOT_CONFIRMED = "not confirmed: "
+OTHER_TOOLS = f"{NOT_CONFIRMED}made by another kernel or node binary"
 OTHER_VERSION = f"{NOT_CONFIRMED}made by another version"
 CHANGED = f"{NOT_CONFIRMED}changed scenario"
 DIFFER = f"{NOT_CONFIRMED}bytes differ"
@@ -30,13 +33,18 @@ class Question:
     name: str
     kind: str
     """As the lab calls what is to be answered: time, rate, choice, words, …"""
-    verdict: Verdict
+    verdict: State
     points: float
     most: float
     answer: str = ""
     value: float | None = None
     truth: str = ""
     say: str = ""
+
+    @property
+    def by_teacher(self) -> bool:
+        """A person judges it, where it was answered."""
+        return self.kind == "words"
 
     @property
     def quantity(self) -> bool:
@@ -74,6 +82,8 @@ class Grade:
     error: str = ""
     lab: str = ""
     student: str = ""
+    language: str = "en"
+    """In which the student reads it."""
     questions: tuple[Question, ...] = ()
     runs: tuple[Run, ...] = ()
     own: tuple[str, ...] = ()
@@ -89,14 +99,14 @@ class Grade:
     @property
     def most(self) -> float:
         """The points that could be had, without those that the teacher gives."""
-        return sum(each.most for each in self.questions if each.verdict != "for the teacher")
+        return sum(each.most for each in self.questions if not each.by_teacher)
 
     @property
     def by_teacher(self) -> float:
         """The points that the teacher gives, at most."""
-        return sum(each.most for each in self.questions if each.verdict == "for the teacher")
+        return sum(each.most for each in self.questions if each.verdict == TEACHER)
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: State) -> int:
         """How many answers are so."""
         return sum(each.verdict == verdict for each in self.questions)
 

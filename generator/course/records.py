@@ -31,12 +31,12 @@ def inputs(contents: Mapping[str, bytes]) -> str:
     scenario, run and parameters. ValueError where the schedule is none."""
     plan, program, schedule = (contents[name] for name in INPUTS)
     made = key.schedule(orjson.loads(schedule))
-    return _digest(hashlib.sha256(each).hexdigest() for each in (plan, program, made))
+    return digest(hashlib.sha256(each).hexdigest() for each in (plan, program, made))
 
 
 def tables(files: Mapping[str, str]) -> str:
     """SHA-256 over a run's tables. `files`: the SHA-256 of each file that it left, by its name in its directory."""
-    return _digest(f"{name} {digest}" for name, digest in sorted(files.items()) if name.endswith(TABLES))
+    return digest(f"{name} {sha256}" for name, sha256 in sorted(files.items()) if name.endswith(TABLES))
 
 
 def found(folder: Path) -> tuple[list[Experiment], list[str]]:
@@ -92,5 +92,6 @@ def _run(experiment: Loaded, entry: Entry) -> Run:
     )
 
 
-def _digest(lines: Iterable[str]) -> str:
+def digest(lines: Iterable[str]) -> str:
+    """SHA-256 of lines."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -190,11 +190,10 @@ class Student:
                 raise DescriptionError(f"{scenario}: has no parameter {name}")
         return Changed(self, scenario, frozenset(settings), read.runs(settings))
 
-    def units(self) -> Iterator[tuple[str, Unit]]:
-        """What every run of every scenario executes, with the scenario's name; also of those that no truth needs."""
-        for scenario, runs in self._runs.items():
-            for number in range(1, len(runs) + 1):
-                yield scenario, self._unit(scenario, number)[0]
+    def units(self, scenario: str) -> Iterator[Unit]:
+        """What every run of a scenario executes; also of those that no truth needs."""
+        for number in range(1, len(self._runs[scenario]) + 1):
+            yield self._unit(scenario, number)[0]
 
     def _numbers(self, chosen: Chosen) -> Iterator[tuple[str, int]]:
         scenario = chosen.scenario or self.lab.scenarios[0]
@@ -252,6 +251,11 @@ class Changed:
         if not pairs:
             raise NoValueError(f"no run is so: {chosen}")
         return self.student.bring_units(pairs)
+
+    def units(self) -> Iterator[Unit]:
+        """What every run with these values executes."""
+        for number in range(1, len(self._runs) + 1):
+            yield self.student.unit(self._runs, number, self.scenario)[0]
 
 
 def matching(runs: Runs, chosen: Chosen) -> Iterator[int]:

@@ -19,7 +19,7 @@ from generator.course import archive
 from generator.course.archive import ArchiveError
 from labs.reading import one_line
 
-FORMAT = "ewan-submission/1"
+FORMAT: Literal["ewan-submission/1"] = "ewan-submission/1"
 DOCUMENT = "submission.json"
 NOTEBOOK = "notebook.ipynb"
 MOST_BYTES = 8 << 20
@@ -45,10 +45,8 @@ Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 """SHA-256 in hexadecimal digits."""
 Line = Annotated[str, Field(max_length=200)]
 Words = Annotated[str, Field(max_length=MOST_LETTERS)]
-Whole = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Scalar = bool | Whole | Number | Words
-Answer = Scalar | Annotated[dict[Name, Scalar], Field(max_length=MOST_QUESTIONS)]
+Answer = Words | Annotated[dict[Name, Words], Field(max_length=MOST_QUESTIONS)]
+"""As it was typed; of settings one for each."""
 
 
 class SubmissionError(ValueError):
@@ -164,5 +162,5 @@ def _refused(error: ValidationError) -> str:
     return f"has a {DOCUMENT} that is none: {where}{one_line(wrong['msg'], 2 * MOST_SHOWN)}"
 
 
-_UNIONS = ("bool", "int", "float", "str", "dict", "constrained-int", "constrained-str")
+_UNIONS = ("str", "dict", "constrained-str")
 """Pydantic's words for members of a union."""

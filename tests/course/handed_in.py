@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from generator.course import grade, submission
+from generator.course.verdicts import State
 
 DIGEST = "0" * 64
 
@@ -57,7 +58,7 @@ def handed_in(**changed: Any) -> bytes:
     return zipped({submission.DOCUMENT: orjson.dumps(document(**changed))})
 
 
-def question(name: str = "pipe", verdict: grade.Verdict = "right", **changed: Any) -> grade.Question:
+def question(name: str = "pipe", verdict: State = "right", **changed: Any) -> grade.Question:
     told: dict[str, Any] = {"kind": "size", "points": 1.0 if verdict == "right" else 0.0, "most": 1.0}
     return grade.Question(**{**told, **changed}, name=name, verdict=verdict)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -14,7 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from generator.course import grade
-from generator.course.formats import FORMATS, inginious, sheet
+from generator.course.formats import FORMATS, document, gradescope, inginious, sheet
 from tests.course.handed_in import graded, question
 
 HOSTILE = '=HYPERLINK("http://x","y")'
@@ -24,7 +25,7 @@ MIXED = graded(
     question("rtt", "wrong", say="Bits or bytes? *Really* `look` at_it", truth="42ms", answer="5.3ms", value=5.3e-3),
     question("law", "missing", kind="choice"),
     question("tuned", "unreadable", kind="settings", say='write a size as "1MB"'),
-    question("why", "for the teacher", kind="words", most=2.0, answer=HOSTILE),
+    question("why", grade.TEACHER, kind="words", most=2.0, answer=HOSTILE),
     runs=(
         grade.Run(scenario="bloat", name="buffer=1BDP", inputs="a" * 64, said=grade.CONFIRMED),
         grade.Run(scenario="bloat", name="buffer=2BDP", inputs="b" * 64, said=grade.CHANGED),
@@ -35,7 +36,7 @@ MIXED = graded(
 )
 GRADES = [
     MIXED,
-    graded("4712", question("pipe"), question("why", "for the teacher", kind="words", most=2.0)),
+    graded("4712", question("pipe"), question("why", grade.TEACHER, kind="words", most=2.0)),
     grade.Grade(file="x/y.zip", sha256="1" * 64, status="refused", error="has a member '*..*': only submission.json"),
     grade.Grade(file="z.zip", sha256="2" * 64, status="failed", error="the virtual kernel ended without a word"),
     grade.Grade(file="", status="missing", lab="bufferbloat", student="4713", error="nothing was handed in"),
@@ -97,7 +98,7 @@ each_grade = pytest.mark.parametrize("given", GRADES, ids=lambda each: each.stat
 
 @each_grade
 def test_gradescope_reads_it(given: grade.Grade) -> None:
-    found = GradescopeResults.model_validate_json(FORMATS["gradescope"].write(given))
+    found = GradescopeResults.model_validate_json(gradescope.write(given))
     assert found.score is not None and found.tests is not None
     # What a student has must not be more than what there is, nor must points be missing that the teacher gives.
     assert found.score == sum(test.score or 0 for test in found.tests)
@@ -106,7 +107,7 @@ def test_gradescope_reads_it(given: grade.Grade) -> None:
 
 @each_grade
 def test_inginious_reads_it(given: grade.Grade) -> None:
-    content = FORMATS["inginious"].write(given)
+    content = inginious.write(given)
     found = InginiousFeedback.model_validate_json(content)
     for name in (*found.problems, *found.custom):
         assert re.fullmatch(r"[a-z0-9\-\._]+", name, re.IGNORECASE)
@@ -125,7 +126,7 @@ def test_inginious_shows_texts_as_they_are() -> None:
 
 @pytest.mark.parametrize("form", ["gradescope", "inginious"])
 def test_what_students_see_has_no_truth_and_nothing_of_others(form: str) -> None:
-    shown = json.loads(FORMATS[form].write(MIXED))
+    shown = json.loads({"gradescope": gradescope, "inginious": inginious}[form].write(MIXED))
     if form == "gradescope":
         hidden = [test for test in shown["tests"] if test["visibility"] == "hidden"]
         assert [test["output"] for test in hidden] == ["2 wrong answers are the right ones of 4712"]
@@ -137,13 +138,24 @@ def test_what_students_see_has_no_truth_and_nothing_of_others(form: str) -> None
 
 def test_grades_of_teachers_add_nothing_to_what_machines_judge() -> None:
     assert (MIXED.points, MIXED.most, MIXED.by_teacher) == (1.0, 4.0, 2.0)
-    assert orjson.loads(FORMATS["inginious"].write(MIXED))["grade"] == 25.0
-    assert orjson.loads(FORMATS["inginious"].write(GRADES[1]))["result"] == "success"
-    assert orjson.loads(FORMATS["inginious"].write(GRADES[3]))["result"] == "crash"
+    assert orjson.loads(inginious.write(MIXED))["grade"] == 25.0
+    assert orjson.loads(inginious.write(GRADES[1]))["result"] == "success"
+    assert orjson.loads(inginious.write(GRADES[3]))["result"] == "crash"
+
+
+def test_students_read_verdicts_in_their_language() -> None:
+    found = gradescope.results(dataclasses.replace(MIXED, language="de"))["tests"]
+    assert [test["output"] for test in found[:5]] == [
+        "richtig",
+        "falsch: Bits or bytes? *Really* `look` at_it",
+        "noch keine Antwort",
+        'nicht lesbar: write a size as "1MB"',
+        "für die Lehrkraft (2)",
+    ]
 
 
 def test_json_has_all_of_it() -> None:
-    found = orjson.loads(FORMATS["json"].write(MIXED))
+    (found,) = orjson.loads(document.write([MIXED]))["grades"]
     assert found["questions"][0]["truth"] == "43.75kB"
     assert found["questions"][4]["answer"] == HOSTILE
     assert found["points"] == 1.0 and found["confirmed"] == 1 and "own" not in found
@@ -177,3 +189,18 @@ def test_the_table_has_a_line_for_each_and_no_formula() -> None:
 )
 def test_cells_are_no_formulas(text: str, shown: str) -> None:
     assert sheet.cell(text) == shown
+
+
+def test_each_submission_has_a_place_of_its_own() -> None:
+    moodle = graded("4711", file="A B_1_file_/bufferbloat-4711.zip")
+    unpacked = graded("4712", file="C_2/submission.json")
+    names = [name for name, _ in FORMATS["gradescope"]([moodle, unpacked, GRADES[4]], False)]
+    assert names == ["A B_1_file_/bufferbloat-4711/results.json", "C_2/results.json"]
+    assert [name for name, _ in FORMATS["inginious"]([moodle], True)] == ["__feedback.json"]
+    two = [graded("1", file="x.zip"), graded("1", file="x.pdf"), graded("1", file="x.y.ZIP")]
+    assert [name for name, _ in FORMATS["inginious"](two, False)] == [
+        "x/__feedback.json",
+        "x.pdf/__feedback.json",
+        "x.y/__feedback.json",
+    ]
+    assert [name for name, _ in FORMATS["json"]([moodle, unpacked], False)] == ["grades.json"]

@@ -35,7 +35,9 @@ def feedback(grade: Grade) -> dict[str, Any]:
         "result": _result(grade),
         "grade": round(PERCENT * share, 2),
         "text": "\n\n".join(plain(each) for each in said),
-        "problems": {each.name: [_of(each), plain(wording.of_question(each))] for each in grade.questions},
+        "problems": {
+            each.name: [_of(each), plain(wording.of_question(each, grade.language))] for each in grade.questions
+        },
         "custom": {
             "lab": grade.lab,
             "student": grade.student,
@@ -60,4 +62,4 @@ def _result(grade: Grade) -> str:
 
 
 def _of(question: Question) -> str:
-    return "success" if question.verdict in ("right", "for the teacher") else "failed"
+    return "success" if question.verdict in ("right", "teacher") else "failed"
