@@ -47,7 +47,6 @@ def sampled(
             "cwnd_segments": [round(each) for each in cwnd],
             "ssthresh_segments": threshold or [windows.NO_THRESHOLD] * count,
             "srtt_ns": [round(rtt_s * 1e9)] * count,
-            "retransmitted_segments": [max(0, number - 3) for number in range(count)],
             "delivered_segments": [100 * number for number in range(count)],
         }
     )
@@ -98,7 +97,6 @@ def test_slow_start_ends_with_a_threshold() -> None:
     assert windows.slow_start_peak(run) == 80
     assert windows.slow_start_end(run) == pytest.approx(0.4)
     assert windows.threshold(run) == 40
-    assert windows.lost_in_slow_start(run) == 3
 
 
 def test_slow_start_that_does_not_end_has_no_threshold() -> None:

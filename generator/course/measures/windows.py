@@ -215,15 +215,6 @@ def threshold(run: Run, step: str = "") -> float:
 
 
 @measure
-def lost_in_slow_start(run: Run, step: str = "") -> float:
-    """Segments that were retransmitted for what slow start lost: until the window grows again after its cut."""
-    found, at = _exit(run, step)
-    later = teeth(found.values[at:])
-    until = at + later[0].end if later else len(found.values) - 1
-    return float(_samples(run, "retransmitted_segments", step).values[until])
-
-
-@measure
 def acknowledged(run: Run, from_: float = 0.0, to: float = float("inf"), step: str = "") -> float:
     """Segments that were delivered from cut to cut: mean over the whole teeth between two times (s)."""
     _, inside = _windows(run, step, from_, to)

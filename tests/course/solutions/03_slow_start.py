@@ -56,10 +56,10 @@ def solve(desk: Desk) -> dict[str, str | dict[str, str]]:
     shares = [desk.read(both, "retransmissions", congestion=each) for each in ("reno", "cubic")]
     return {
         "pipe": written(pipe, "packets", 3),
-        "fourth": written(next(w for t, w in reversed(samples) if t <= rtt + 3.5 * rtt), "packets"),
+        "fourth": f"about {round(next(w for t, w in reversed(samples) if t <= rtt + 3.5 * rtt), -1)}",
         "fill": str(fill),
         "peak": written(peak, "packets"),
-        "overshoot": written(peak - 2 * pipe, "packets", 3),
+        "noticed": written(next(t for t, w in samples if w == peak), "time"),
         "threshold": written(next(w for w, then in zip(after, after[10:], strict=False) if w == then), "packets"),
         "hystart": written(cubic[bend][1], "packets"),
         "saved": written(shares[0] - shares[1], "share", 3),
