@@ -13,7 +13,8 @@ def most_waiting(run: Run, link: str = "core") -> float:
 
     Series of links are means of windows; a burst of a few milliseconds is seen here alone.
     """
-    found = run.table("links").filter((pl.col("link") == link) & (pl.col("direction") == "forward"))["queue_bytes"].max()
+    there = run.table("links").filter(pl.col("link") == link, pl.col("direction") == "forward")
+    found = there["queue_bytes"].max()
     if not isinstance(found, int):
         raise NoValueError(f"{link}: there is no such link, or nobody counts what waits there")
     return float(found)

@@ -1,4 +1,4 @@
-"""Lab 6 as a good student does it: a pipe by hand, buffers in proportion to what one run gave, the router's by looking."""
+"""Lab 6 as a good student does it: a pipe by hand, buffers in proportion to one run, the router's by looking."""
 
 from __future__ import annotations
 
