@@ -17,6 +17,7 @@ from labs.runtime import interrupt
 
 if TYPE_CHECKING:
     from analysis.api import Results
+    from generator.course.session import Session
 
 COMMANDS = {
     "lab": "calibration.cli:lab_command",
@@ -126,6 +127,15 @@ def load(directory: str | os.PathLike[str]) -> Results:
     from analysis.api import Results
 
     return Results(Path(directory))
+
+
+def course(folder: str | os.PathLike[str] = ".") -> Session:
+    """A lab of the course, for notebooks, in a folder that `ewan course start` made: `ewan.course().check()`."""
+    from analysis.api import Results
+    from analysis.one_run import OneRun
+    from generator.course.session import Session
+
+    return Session(Path(folder), Context.of(os.environ), OneRun, Results)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
 # udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`
-# the Python packages of requirements-cluster.lock. Called by make.
+# and `notebook` the Python packages of requirements-cluster.lock and requirements-notebook.lock. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -128,14 +128,18 @@ if [ -n "$packages" ]; then
     wait "$packages" || exit 2
 fi
 
-# With the packages that runs on other machines need.
-case ${1-} in tests | cluster)
-    cluster_hash=$(cat requirements.lock requirements-cluster.lock | sha256sum | cut -d' ' -f1)
-    if [ "$(cat .venv/.cluster-hash 2>/dev/null || true)" != "$cluster_hash" ]; then
-        say "Python packages into .venv (versions from requirements-cluster.lock)"
-        (installed requirements.lock requirements-cluster.lock) || exit 2
-        echo "$cluster_hash" >.venv/.cluster-hash
-    fi ;;
+# further NAME: the packages of requirements-NAME.lock too.
+further() {
+    further_hash=$(cat requirements.lock "requirements-$1.lock" | sha256sum | cut -d' ' -f1)
+    [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" != "$further_hash" ] || return 0
+    say "Python packages into .venv (versions from requirements-$1.lock)"
+    (installed requirements.lock "requirements-$1.lock") || exit 2
+    echo "$further_hash" >".venv/.$1-hash"
+}
+# What runs on other machines need, and notebooks.
+case ${1-} in
+    tests | cluster) further cluster ;;
+    notebook) further notebook ;;
 esac
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then

@@ -34,6 +34,7 @@ ONLY_PARSED = {
     r"^ewan collect ": "needs shards: generator/tests/test_shards.py collects some",
     r"^ewan archive ": "needs an experiment: tests/test_reproduce.py archives one",
     r"^ewan export ": "needs an experiment: analysis/tests/test_export.py exports one",
+    r"^ewan course (hand-in|grade)": "needs a student's folder, or submissions: tests/course has some",
     r"^ewan tag ": "needs an experiment: generator/tests/test_tag.py tags one",
     r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",

@@ -24,6 +24,8 @@ FILE = "answers.yaml"
 MOST_BYTES = 256 << 10
 MOST_LETTERS = 20_000
 """Of one answer."""
+_TAB = "found character that cannot start any token"
+"""What libyaml says of a tab where there should be spaces."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -62,7 +64,12 @@ def read(text: str, file: str, questions: Mapping[str, Question]) -> dict[str, G
     if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
         return {name: Given() for name in questions}
     _refuse_tags(text, file)
-    raw, places = read_yaml(text, file, "pipe: 1.2MB")
+    try:
+        raw, places = read_yaml(text, file, "pipe: 1.2MB")
+    except DescriptionError as error:
+        if _TAB in str(error) and "\t" in text:
+            raise DescriptionError(str(error).replace(_TAB, "has a tab").replace("YAML", "spaces")) from None
+        raise
     return from_data(raw, places, questions)
 
 

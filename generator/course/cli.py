@@ -7,23 +7,21 @@ all is right, 1 when something is wrong or missing, 2 for what cannot be read.
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
-from generator.course import answers, checking, folder, history, reading, verdicts, words
-from generator.course.executing import Here
+from generator.course import answers, checking, executing, folder, history, reading, verdicts, words
 from generator.course.folder import Folder
 from generator.course.verdicts import Verdict
-from generator.store import Store
 from labs.commands.errors import guarded
 from labs.commands.group import Commands, composed
 from labs.commands.options import json_option, pass_context
-from labs.context import STORE_VARIABLE, Context
-from labs.rundir import RESULTS
+from labs.context import Context
+from labs.reading import one_line
 from labs.sheet import Sheet, grid
 
 SUBCOMMANDS = {
@@ -150,32 +148,21 @@ def checked(context: Context, mine: Folder) -> list[Verdict]:
             f"{mine.path}: the lab has changed since this folder was made: checked against the lab as it is now"
         )
     see = composed(click.get_current_context(), "course")["see"]
-    with tempfile.TemporaryDirectory(prefix="ewan-course-") as scratch:
-        executor = Here(context.reporter, context.binary, store_of(context, mine.path), Path(scratch))
+    with executing.here(context, mine.path) as executor:
         found = checking.check(mine.lab, mine.drawing, given, executor, see)
     history.add(mine.path, verdicts.summary_of(found))
     return found
-
-
-def store_of(context: Context, place: Path) -> Store | None:
-    """The store of what was run in a folder: its own, or the one that the environment names."""
-    if context.store is None:
-        return None
-    own = place / RESULTS / "store" if STORE_VARIABLE not in context.environment else context.store
-    return Store(own, context.environment)
 
 
 def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:
     """The verdicts as a table, and the points."""
     own = words.of(mine.lab.language)
     rows = [
-        [each.question, each.answer.splitlines()[0][:40] if each.answer else "", own.states[each.state], each.say]
+        [each.question, escape(verdicts.short(each)), own.states[each.state], escape(one_line(each.say))]
         for each in found
     ]
     context.reporter.console.print(Sheet(mine.lab.course.title, ["question", "answer", "verdict", "hint"], rows))
-    reached, of, left = verdicts.points_of(found)
-    teacher = f"; {left} more from the teacher" if left else ""
-    context.reporter.console.print(f"\n{reached} of {of} points{teacher}", soft_wrap=True)
+    context.reporter.console.print(f"\n{verdicts.points_in_words(found)}", soft_wrap=True)
 
 
 def _data(each: Verdict) -> dict[str, Any]:

@@ -5,9 +5,11 @@ In: units. Out: the files of each, in memory. What is wrong with the store is sa
 
 from __future__ import annotations
 
+import contextlib
 import io
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +17,22 @@ from generator.course.runs import Files
 from generator.engine import unit
 from generator.engine.unit import Packed, Tools, Unit
 from generator.store import DamagedError, Store, entry
+from labs.context import DEFAULT_STORE, STORE_VARIABLE, Context
 from labs.reporter import Progress, Reporter
 from labs.runtime import kernel
 from labs.runtime.base import LabError
 from labs.runtime.binary import node_binary
 from labs.runtime.sweep import sweep
+
+
+@contextlib.contextmanager
+def here(context: Context, folder: Path, workers: int | None = None) -> Iterator[Here]:
+    """This machine for checks in a student's folder: with the store of what was run there, or the one that the
+    environment names."""
+    own = context.store if context.store is None or STORE_VARIABLE in context.environment else folder / DEFAULT_STORE
+    store = None if own is None else Store(own, context.environment)
+    with tempfile.TemporaryDirectory(prefix="ewan-course-") as scratch:
+        yield Here(context.reporter, context.binary, store, Path(scratch), workers)
 
 
 @dataclass

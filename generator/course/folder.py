@@ -7,7 +7,6 @@ answers.yaml to fill, and course.json, which says whose it is. A folder is there
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -90,7 +89,8 @@ def blank(lab: Lab) -> str:
 
 
 def start(lab: Lab, number: str, path: Path) -> Path:
-    """Makes a student's folder; FolderError where something is there, or where nothing can be written."""
+    """Makes a student's folder, for that user's eyes alone; FolderError where something is there, or where nothing can
+    be written."""
     if path.exists() or path.is_symlink():
         raise FolderError(f"{path}: is there already: go on in it, or write --folder with another name")
     made = contents(lab, number)
@@ -102,7 +102,6 @@ def start(lab: Lab, number: str, path: Path) -> Path:
     try:
         for name, content in made.items():
             (new / name).write_bytes(content)
-        new.chmod(0o777 & ~_umask())
         new.rename(path)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
@@ -111,12 +110,6 @@ def start(lab: Lab, number: str, path: Path) -> Path:
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return path
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def find(word: str | None, here: Path | None = None, root: Path = reading.LABS) -> Folder:

@@ -16,6 +16,7 @@ from generator.course.answers import Given
 from generator.course.fields import Question, Tolerance
 from generator.course.measures.base import Value
 from generator.course.words import Words
+from labs.reading import one_line
 from labs.units import BITS_PER_BYTE, NS_PER_SECOND, UnitError, amounts
 from labs.units.shown import written
 
@@ -201,6 +202,17 @@ def told(question: Question, truth: Truth) -> str:
         return written(float(truth.value) * NS_PER_SECOND, "ns")
     unit = {"rate": "bit/s", "size": "B", "share": "share"}.get(question.kind or "", "")
     return written(float(truth.value), unit)
+
+
+def points_in_words(found: Sequence[Verdict]) -> str:
+    """`6 of 14 points; 2 more from the teacher`."""
+    reached, of, left = points_of(found)
+    return f"{reached} of {of} points{f'; {left} more from the teacher' if left else ''}"
+
+
+def short(verdict: Verdict, most: int = 40) -> str:
+    """The answer as a table shows it: its beginning."""
+    return one_line(verdict.answer, most)
 
 
 def summary_of(found: Sequence[Verdict]) -> Mapping[str, str]:

@@ -138,7 +138,7 @@ def _places() -> Places:
     [
         ("pipes: 1kB\n", 'answers.yaml:1: pipes "1kB": unknown question, write "pipe"'),
         ("pipe: 1kB\npipe: 2kB\n", "answers.yaml:2: pipe: is written twice"),
-        ("pipe:\n\t1kB\n", "answers.yaml:2: "),
+        ("pipe:\n\t1kB\n", "answers.yaml:2: has a tab: write spaces"),
         ("pipe: !!python/object/apply:os.system [id]\n", "answers.yaml:1: has a tag"),
         ("pipe: !binary aGFsbG8=\n", "answers.yaml:1: has a tag"),
         ("pipe: [1, 2]\n", "pipe: is one answer"),
