@@ -66,7 +66,8 @@ def administrator(place: Path) -> tuple[Path, Path]:
         "BUNDLE": str(bundle),
         "PATH": f"{PATH}:{os.environ['PATH']}",
     }
-    subprocess.run(["make", "setup"], cwd=tree, env=environment, check=True)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run(["make", "install", f"PREFIX={place}/usr"], cwd=tree, env=environment, check=True)
     return tree, cache
 
 
@@ -104,10 +105,10 @@ class Watch(threading.Thread):
                 self.shares = at_work(self.students)  # the last look while nobody has ended
 
 
-def work(student: Student, scenario: Path, tree: Path, cache: Path) -> None:
+def work(student: Student, tree: Path, cache: Path) -> None:
     begun = time.monotonic()
-    ewan = str(tree / ".venv/bin/ewan")
-    words = ["env", f"EWAN_SHARED_CACHE={cache}", ewan, "run", str(scenario), "--runtime", "virtual"]
+    ewan = str(tree.parent / "usr/bin/ewan")
+    words = ["env", f"EWAN_SHARED_CACHE={cache}", ewan, "run", "lab.scenario.yaml", "--runtime", "virtual"]
     with (student.home / "log").open("wb") as log:
         student.process = subprocess.Popen(student.words(*words), cwd=student.home, stdout=log, stderr=log)
         student.status = student.process.wait()
@@ -144,15 +145,15 @@ def main(number: int, scenario: Path | None) -> int:
             (each.home / "lab.scenario.yaml").write_text(text)
             run("chown", "-R", f"{each.uid}:{each.uid}", str(each.home))
         alone = students[0]
-        work(alone, alone.home / "lab.scenario.yaml", tree, cache)
+        work(alone, tree, cache)
         print(f"one student: {alone.wall_s:.1f} s", flush=True)
+        if alone.status:
+            print(f"  wrong: {tail(alone)}")
+            return 1
         shutil.rmtree(alone.home / "results", ignore_errors=True)
         watch = Watch(students)
         watch.start()
-        threads = [
-            threading.Thread(target=work, args=(each, each.home / "lab.scenario.yaml", tree, cache))
-            for each in students
-        ]
+        threads = [threading.Thread(target=work, args=(each, tree, cache)) for each in students]
         begun = time.monotonic()
         for thread in threads:
             thread.start()
