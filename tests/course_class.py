@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -110,7 +111,10 @@ def work(student: Student, tree: Path, cache: Path) -> None:
     ewan = str(tree.parent / "usr/bin/ewan")
     words = ["env", f"EWAN_SHARED_CACHE={cache}", ewan, "run", "lab.scenario.yaml", "--runtime", "virtual"]
     with (student.home / "log").open("wb") as log:
-        student.process = subprocess.Popen(student.words(*words), cwd=student.home, stdout=log, stderr=log)
+        # Each has logged in on his own: systems share CPUs between sessions, or between users.
+        student.process = subprocess.Popen(
+            student.words(*words), cwd=student.home, stdout=log, stderr=log, start_new_session=True
+        )
         student.status = student.process.wait()
     student.wall_s = time.monotonic() - begun
 
@@ -136,10 +140,10 @@ def main(number: int, scenario: Path | None) -> int:
     """The exit status."""
     place = Path(tempfile.mkdtemp(prefix="ewan-class-"))
     place.chmod(0o755)
+    students = [Student(FIRST_UID + each, place / f"home{each}") for each in range(number)]
     try:
         tree, cache = administrator(place)
         text = scenario.read_text() if scenario else SCENARIO
-        students = [Student(FIRST_UID + each, place / f"home{each}") for each in range(number)]
         for each in students:
             each.home.mkdir(mode=0o700)
             (each.home / "lab.scenario.yaml").write_text(text)
@@ -154,7 +158,7 @@ def main(number: int, scenario: Path | None) -> int:
         watch = Watch(students)
         watch.start()
         threads = [threading.Thread(target=work, args=(each, tree, cache)) for each in students]
-        begun = time.monotonic()
+        begun, spent = time.monotonic(), spent_s()
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -162,16 +166,28 @@ def main(number: int, scenario: Path | None) -> int:
         took = time.monotonic() - begun
         watch.ended.set()
         watch.join()
-        return told(students, watch, took)
+        return told(students, watch, took, spent_s() - spent)
     finally:
+        for each in students:
+            if each.process is not None and each.process.poll() is None:
+                each.process.terminate()
+                each.process.wait()
         shutil.rmtree(place, ignore_errors=True)
 
 
-def told(students: list[Student], watch: Watch, took_s: float) -> int:
+def spent_s() -> float:
+    """CPU time of this process's children that have ended, and theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def told(students: list[Student], watch: Watch, took_s: float, cpu_s: float) -> int:
     """What was found, printed; the exit status."""
     walls = sorted(each.wall_s for each in students)
     memory = (watch.free_before - watch.least_free) / 1e6
-    print(f"{len(students)} students at once on {os.cpu_count()} CPUs: {took_s:.0f} s in all")
+    print(
+        f"{len(students)} students at once on {os.cpu_count()} CPUs: {took_s:.0f} s in all, {cpu_s:.0f} s of CPU time"
+    )
     print(f"  each: {walls[0]:.0f} to {walls[-1]:.0f} s, median {statistics.median(walls):.0f} s")
     print(
         f"  memory: {memory:.0f} MB at most, {memory / len(students):.0f} MB a student; runs at once: {watch.most_runs}"
