@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -142,6 +143,17 @@ def test_grades_of_teachers_add_nothing_to_what_machines_judge() -> None:
     assert orjson.loads(inginious.write(GRADES[3]))["result"] == "crash"
 
 
+def test_students_read_verdicts_in_their_language() -> None:
+    found = gradescope.results(dataclasses.replace(MIXED, language="de"))["tests"]
+    assert [test["output"] for test in found[:5]] == [
+        "richtig",
+        "falsch: Bits or bytes? *Really* `look` at_it",
+        "noch keine Antwort",
+        'nicht lesbar: write a size as "1MB"',
+        "für die Lehrkraft (2)",
+    ]
+
+
 def test_json_has_all_of_it() -> None:
     (found,) = orjson.loads(document.write([MIXED]))["grades"]
     assert found["questions"][0]["truth"] == "43.75kB"
@@ -185,4 +197,10 @@ def test_each_submission_has_a_place_of_its_own() -> None:
     names = [name for name, _ in FORMATS["gradescope"]([moodle, unpacked, GRADES[4]], False)]
     assert names == ["A B_1_file_/bufferbloat-4711/results.json", "C_2/results.json"]
     assert [name for name, _ in FORMATS["inginious"]([moodle], True)] == ["__feedback.json"]
+    two = [graded("1", file="x.zip"), graded("1", file="x.pdf"), graded("1", file="x.y.ZIP")]
+    assert [name for name, _ in FORMATS["inginious"](two, False)] == [
+        "x/__feedback.json",
+        "x.pdf/__feedback.json",
+        "x.y/__feedback.json",
+    ]
     assert [name for name, _ in FORMATS["json"]([moodle, unpacked], False)] == ["grades.json"]
