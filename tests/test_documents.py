@@ -34,6 +34,7 @@ ONLY_PARSED = {
     r"^ewan collect ": "needs shards: generator/tests/test_shards.py collects some",
     r"^ewan archive ": "needs an experiment: tests/test_reproduce.py archives one",
     r"^ewan export ": "needs an experiment: analysis/tests/test_export.py exports one",
+    r"^ewan course (hand-in|grade)": "needs a student's folder, or submissions: tests/course has some",
     r"^ewan tag ": "needs an experiment: generator/tests/test_tag.py tags one",
     r"^ewan course check": "ends with status 1 until all is answered: tests/course has good students",
     r"^make notebook": "installs JupyterLab, and serves until it is ended",

@@ -123,7 +123,7 @@ def _misnamed(each: Grade) -> str:
     stem = PurePath(each.file).name.removesuffix(".zip")
     if each.status != "graded" or not stem.startswith(f"{each.lab}-"):
         return ""
-    named = stem.removeprefix(f"{each.lab}-")
+    named = stem.removeprefix(f"{each.lab}-").lower()
     if re.fullmatch(rf"{re.escape(each.student)}( ?\(\d+\)|-\d+)?", named):
         return ""
     return f"the file is named for {named}, the submission is of {each.student}"

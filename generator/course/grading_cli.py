@@ -97,7 +97,7 @@ def grade_command(
         store = None if context.store is None else context.store.absolute()
         machine = Machine(see, tools, store, Path(scratch))
         with Ledger(table.with_name(f"{table.name}{ledger.ENDING}")).opened(again) as book:
-            grades = list(all_graded(context, machine, found, book))
+            grades = all_graded(context, machine, found, book)
     grades = copies.looked_at(grades)
     labs = {each.lab for each in grades if each.status == "graded"}
     if listed is not None:
@@ -114,7 +114,7 @@ def grade_command(
     sys.exit(1 if any(each.status in ("refused", "failed") for each in grades) else 0)
 
 
-def all_graded(context: Context, machine: Machine, found: Sequence[Source], book: Ledger) -> Iterator[Grade]:
+def all_graded(context: Context, machine: Machine, found: Sequence[Source], book: Ledger) -> list[Grade]:
     """The grade of each file, in order: from the ledger, or made now on all cores."""
     by = grading.basis(machine)
     tasks = [Task(each.file, each.path, digest(each.path)) for each in found]
@@ -129,26 +129,35 @@ def all_graded(context: Context, machine: Machine, found: Sequence[Source], book
             todo.append(number)
     if known_count := len(tasks) - len(todo):
         context.reporter.tell(f"{known_count} of {len(tasks)} submissions were graded before: --again grades them anew")
-    if todo:
-        work = functools.partial(grading.graded, machine)
-        with context.reporter.progress("grading …") as progress:
-            begun = time.monotonic_ns()
-            given = [tasks[number] for number in todo]
-            for done, (index, made) in enumerate(pool.each(work, given, at_once(todo), LONGEST_S), 1):
-                task = given[index]
-                if isinstance(made, Lost):
-                    made = Grade(file=task.file, sha256=task.sha256, status="failed", error=made.why)
-                if made.status != "failed":  # which may be this machine's fault: tried again the next time
-                    book.add(made, by)
-                grades[todo[index]] = made
-                left = about((time.monotonic_ns() - begun) / done * (len(todo) - done), "time", 2)
-                progress.tick(f"graded {done} of {len(todo)} submissions, about {left} left")
-    return iter([grades[number] for number in range(len(tasks))])
+    try:
+        for index, made in now_graded(context, machine, [tasks[number] for number in todo]):
+            if made.status != "failed":  # which may be this machine's fault: tried again the next time
+                book.add(made, by)
+            grades[todo[index]] = made
+    except KeyboardInterrupt:
+        context.reporter.tell(f"{len(grades)} of {len(tasks)} are graded: the same command goes on with the others")
+        raise
+    return [grades[number] for number in range(len(tasks))]
 
 
-def at_once(todo: Sequence[int]) -> int:
-    """How many processes are worth it."""
-    return min(len(todo), processes.cpus())
+def now_graded(context: Context, machine: Machine, tasks: Sequence[Task]) -> Iterator[tuple[int, Grade]]:
+    """The grades that are made now, as they are there, each with its place in `tasks`; says how far it is."""
+    if not tasks:
+        return
+    work, begun = functools.partial(grading.graded, machine), time.monotonic_ns()
+    with context.reporter.progress("grading …") as progress:
+        for done, (index, made) in enumerate(pool.each(work, tasks, at_once(len(tasks)), LONGEST_S), 1):
+            task = tasks[index]
+            if isinstance(made, Lost):
+                made = Grade(file=task.file, sha256=task.sha256, status="failed", error=made.why)
+            left = about((time.monotonic_ns() - begun) / done * (len(tasks) - done), "time", 2)
+            progress.tick(f"graded {done} of {len(tasks)} submissions, about {left} left")
+            yield index, made
+
+
+def at_once(count: int) -> int:
+    """How many processes are worth it for so many submissions."""
+    return min(count, processes.cpus())
 
 
 def digest(path: Path) -> str:

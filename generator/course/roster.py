@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from generator.course import parameters
 from generator.course.grade import Grade
 from labs.errors import UserError
-from labs.reading import one_line, read_text
+from labs.reading import read_text
+from labs.spec import DescriptionError
 
 MOST_STUDENTS = 100_000
 COLUMNS = ("student", "student number", "number", "id", "id number", "sid", "matriculation", "matriculation number")
 """What the column of numbers may be called."""
-_STUDENT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?")
 
 
 class RosterError(UserError):
@@ -47,10 +47,10 @@ def read(path: Path) -> list[str]:
         )
     result: dict[str, None] = {}
     for number, row in enumerate(rows[0 if column is None else 1 :], 1 if column is None else 2):
-        name = row[column or 0].strip() if len(row) > (column or 0) else ""
-        if not _STUDENT.fullmatch(name):
-            raise RosterError(f'{path}: row {number}: "{one_line(name, 40)}" is no student\'s number')
-        result[name] = None
+        try:
+            result[parameters.student(row[column or 0] if len(row) > (column or 0) else "")] = None
+        except DescriptionError as error:
+            raise RosterError(f"{path}: row {number}: {error}") from None
     if len(result) > MOST_STUDENTS:
         raise RosterError(f"{path}: has more than {MOST_STUDENTS} students")
     return list(result)

@@ -212,7 +212,7 @@ def directory(course: Class, tmp_path: Path) -> Path:
 def graded_all(course: Class, place: Path, table: Path) -> list[Grade]:
     context = Context.of({})
     with Ledger(table).opened() as book:
-        return list(grading_cli.all_graded(context, course.machine, below(place), book))
+        return grading_cli.all_graded(context, course.machine, below(place), book)
 
 
 def test_one_bad_submission_stops_no_other(course: Class, tmp_path: Path) -> None:

@@ -163,6 +163,7 @@ def test_a_second_submission_of_a_student_is_said() -> None:
     "text",
     [
         "4711\n4712\n\n# left\n4713\n",
+        "4711 \n 4712\n4713\n",
         "student\n4711\n4712\n4713\n",
         "name;Matriculation;mail\nA, B;4711;a@b\nC;4712;\nD;4713;d\n",
         "\ufeffName,ID\r\nA,4711\r\nB,4712\r\nC,4713\r\n4,4711\r\n",
@@ -182,6 +183,12 @@ def test_lists_that_are_none_are_refused_in_one_line(tmp_path: Path, text: str) 
     with pytest.raises(RosterError) as found:
         roster.read(path)
     assert str(found.value).isprintable()
+
+
+def test_a_list_has_numbers_in_the_form_that_counts(tmp_path: Path) -> None:
+    path = tmp_path / "students"
+    path.write_text("S4711\na.b@c.org\ns4711\n")
+    assert roster.read(path) == ["s4711", "a.b@c.org"]
 
 
 def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:
