@@ -105,11 +105,17 @@ class Reporter:
 
 
 class Silent(Reporter):
-    """Says nothing of what is being done; for work of which others say how far it is."""
+    """Says nothing of what is being done, for work of which others say how far it is; warnings alone."""
 
-    @cached_property
-    def messages(self) -> Console:
-        """Nowhere."""
+    def note(self, line: str) -> None:
+        """Nothing."""
+
+    def tell(self, line: str) -> None:
+        """Nothing."""
+
+    @contextmanager
+    def progress(self, text: str) -> Iterator[Progress]:
+        """Nothing."""
         from rich.console import Console
 
-        return Console(file=io.StringIO(), quiet=True)
+        yield Progress(Console(file=io.StringIO(), quiet=True), lambda text: None)

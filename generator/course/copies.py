@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from generator.course.grade import Grade
+from generator.course.grade import Grade, Question
 
 FEWEST_RIGHT = 2
 """So many answers that are wrong for one student and right for another are no accident."""
@@ -65,27 +65,29 @@ def _twice(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[in
 
 
 def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Answers that are wrong here and right for another student, or as wrong elsewhere."""
-    given: dict[tuple[str, str], list[tuple[int, bool]]] = defaultdict(list)
+    """Answers that are wrong here and right for another student, or as wrong elsewhere.
+
+    Where the same is true for both, the same mistake gives the same answer: that counts for nothing.
+    """
+    given: dict[tuple[str, str], list[tuple[int, Question]]] = defaultdict(list)
     for number in numbers:
         for each in grades[number].questions:
-            if each.quantity and each.value is not None:
-                right = each.verdict == "right"
-                given[each.name, f"{each.value:.{DIGITS - 1}e}"].append((number, right))
+            if each.quantity and each.value is not None and each.verdict in ("right", "wrong"):
+                given[each.name, f"{each.value:.{DIGITS - 1}e}"].append((number, each))
     rightly, wrongly = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for those in given.values():
-        for number, right in those:
-            if right:
-                continue
-            for other, other_right in those:
-                if grades[other].student != grades[number].student:
-                    (rightly if other_right else wrongly)[number, other] += 1
-    for (number, other), count in sorted(rightly.items()):
-        if count >= FEWEST_RIGHT:
-            yield number, f"{count} wrong answers are the right ones of {grades[other].student}"
-    for (number, other), count in sorted(wrongly.items()):
-        if count >= FEWEST_SAME:
-            yield number, f"{count} wrong answers are those of {grades[other].student}"
+        for number, mine in those if len(those) > 1 else ():
+            for other, theirs in those:
+                if mine.verdict == "wrong" and grades[other].student != grades[number].student:
+                    counted = rightly if theirs.verdict == "right" else wrongly
+                    counted[number, other] += mine.truth != theirs.truth
+    for found, fewest, words in ((rightly, FEWEST_RIGHT, "the right ones of"), (wrongly, FEWEST_SAME, "those of")):
+        alike: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for (number, other), count in sorted(found.items()):
+            if count >= fewest:
+                alike[number, count].append(grades[other].student)
+        for (number, count), others in alike.items():
+            yield number, f"{count} wrong answers are {words} {_few(others)}"
 
 
 def _words(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:

@@ -27,7 +27,7 @@ from generator.course.sources import Source
 from generator.course.submission import MOST_BYTES
 from generator.engine.unit import Tools
 from labs import processes, rundir
-from labs.commands.errors import guarded
+from labs.commands.errors import Refused, guarded
 from labs.commands.group import composed
 from labs.commands.options import json_option, pass_context
 from labs.context import Context
@@ -90,6 +90,8 @@ def grade_command(
     ewan course grade SUBMISSIONS/ --csv grades.csv --students students.csv --format gradescope
     """
     listed = None if students is None else roster.read(students)
+    if forms and out.resolve() == submissions.resolve():
+        raise Refused(f"--out {out}: submissions are there: name another directory")
     found = sources.below(submissions, [out, *([] if context.store is None else [context.store])])
     with tempfile.TemporaryDirectory(prefix="ewan-grade-") as scratch:
         tools = Tools(kernel.kernel(context.reporter.tell), node_binary(context.binary))

@@ -21,6 +21,7 @@ from labs.record.experiment import DOCUMENT as EXPERIMENT
 
 MOST_FILES = 100_000
 TABLES = (".csv", ledger.ENDING)
+ZIP = ".zip"
 WHOLE = (DOCUMENT, RECORD, EXPERIMENT)
 """A directory with one of these is one submission, or none."""
 """Endings of what teachers have beside submissions."""
@@ -41,7 +42,7 @@ class Source:
 def below(place: Path, leave: Collection[Path] = ()) -> list[Source]:
     """All that was handed in, sorted; `leave`: directories that are not looked into. SourceError: there is none."""
     if place.is_file():
-        return [Source(place.name, place)]
+        return [Source(_told(place.name), place)]
     if not place.is_dir():
         raise SourceError(f"{place}: there is no such file or directory: name the directory of what was handed in")
     found = []
@@ -55,9 +56,11 @@ def below(place: Path, leave: Collection[Path] = ()) -> list[Source]:
 
 
 def folder_of(file: str) -> PurePosixPath:
-    """Where what is written of a submission goes, below the directory of all: its own path without its ending."""
+    """Where what is written of a submission goes, below the directory of all: its own path without ".zip"."""
     path = PurePosixPath(file)
-    return path.parent if path.name == DOCUMENT else path.with_name(path.stem or path.name)
+    if path.name == DOCUMENT:
+        return path.parent
+    return path.with_suffix("") if path.suffix.casefold() == ZIP else path
 
 
 def _walked(place: Path, leave: Collection[Path]) -> Iterator[Source]:
@@ -72,4 +75,9 @@ def _walked(place: Path, leave: Collection[Path]) -> Iterator[Source]:
         for name in names:
             if not name.startswith(".") and not name.endswith(TABLES):
                 path = here / name
-                yield Source(path.relative_to(place).as_posix(), path)
+                yield Source(_told(path.relative_to(place).as_posix()), path)
+
+
+def _told(name: str) -> str:
+    """A path as text that may be written anywhere, also of a file whose name is not in UTF-8."""
+    return os.fsencode(name).decode(errors="replace")

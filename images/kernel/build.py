@@ -12,12 +12,14 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import IO, Literal, NoReturn
 
@@ -281,12 +283,13 @@ class Build:
         """The link's model as one object, in which nothing is left that no C function calls."""
         say("compiling the link's model")
         built = self.target / "model"
+        source = one_workspace(built / "source")
         # No place of this machine is in the object's texts.
-        flags = ["-Crelocation-model=static", "-Cno-redzone=yes", f"--remap-path-prefix={ROOT}=ewan"]
+        flags = ["-Crelocation-model=static", "-Cno-redzone=yes", f"--remap-path-prefix={source}=ewan"]
         flags.append(f"--remap-path-prefix={os.environ.get('CARGO_HOME', Path.home() / '.cargo')}=cargo")
         environment = {**os.environ, "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags), "CARGO_TARGET_DIR": str(built)}
         command = ["cargo", "build", "--release", "--locked", "--target", "x86_64-unknown-linux-gnu"]
-        if subprocess.run(command, cwd=MODEL, env=environment, stdout=log, stderr=log).returncode:
+        if subprocess.run(command, cwd=source, env=environment, stdout=log, stderr=log).returncode:
             raise RuntimeError("compiling the link's model failed")
         archive = built / "x86_64-unknown-linux-gnu/release/libewan_kernel.a"
         called = re.findall(r"\b(ewan_(?:lane|change|frame)_\w+)\(", (MODEL / "ewan_model.h").read_text())
@@ -413,6 +416,30 @@ def used(kernel: Path) -> None:
 def model_sources() -> list[Path]:
     found = [path for folder in MODEL_SOURCES for path in (*folder.rglob("*.rs"), *folder.glob("Cargo.*"))]
     return sorted(path for path in found if "target" not in path.relative_to(ROOT).parts)
+
+
+def one_workspace(place: Path) -> Path:
+    """The model's crates, copied into a workspace of their own: Cargo names a crate outside of the workspace by its
+    absolute path, which would order the functions in the object."""
+    shutil.rmtree(place, ignore_errors=True)
+    crate = ROOT / "emulator/model"
+    for path in model_sources():
+        model = crate in path.parents
+        copy(path, place / ("model" / path.relative_to(crate) if model else path.relative_to(MODEL)))
+    manifest = place / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace('"../../model"', '"model"'))
+    common = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+    own = tomllib.loads((crate / "Cargo.toml").read_text())
+    package = {"name": own["package"]["name"], **{key: common["package"][key] for key in ("version", "edition")}}
+    lines = ["[package]", *(f"{key} = {json.dumps(value)}" for key, value in package.items()), "[dependencies]"]
+    for name, each in own["dependencies"].items():
+        said = common["dependencies"][name]
+        table = {"version": said} if isinstance(said, str) else said
+        features = [*table.get("features", ()), *each.get("features", ())]
+        pairs = (f"{key} = {json.dumps(value)}" for key, value in {**table, "features": features}.items())
+        lines.append(f"{name} = {{ {', '.join(pairs)} }}")
+    (place / "model/Cargo.toml").write_text("\n".join(lines) + "\n")
+    return place
 
 
 def copy(source: Path, target: Path) -> None:

@@ -185,4 +185,10 @@ def test_each_submission_has_a_place_of_its_own() -> None:
     names = [name for name, _ in FORMATS["gradescope"]([moodle, unpacked, GRADES[4]], False)]
     assert names == ["A B_1_file_/bufferbloat-4711/results.json", "C_2/results.json"]
     assert [name for name, _ in FORMATS["inginious"]([moodle], True)] == ["__feedback.json"]
+    two = [graded("1", file="x.zip"), graded("1", file="x.pdf"), graded("1", file="x.y.ZIP")]
+    assert [name for name, _ in FORMATS["inginious"](two, False)] == [
+        "x/__feedback.json",
+        "x.pdf/__feedback.json",
+        "x.y/__feedback.json",
+    ]
     assert [name for name, _ in FORMATS["json"]([moodle, unpacked], False)] == ["grades.json"]

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import functools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -200,6 +201,8 @@ def directory(course: Class, tmp_path: Path) -> Path:
     (place / "essay.pdf").write_bytes(b"%PDF-1.7")
     (place / "unknown.zip").write_bytes(handed_in(lab="nosuch"))
     (place / "link.zip").symlink_to("/etc/passwd")
+    os.mkfifo(place / "fifo.zip")
+    (place / os.fsdecode(b"\xff\n.zip")).write_bytes(b"x")
     (place / "unpacked").mkdir()
     (place / "unpacked" / "submission.json").write_bytes(submission.to_json(course.second))
     (place / "unpacked" / "evil.py").write_text("raise SystemExit")
@@ -222,6 +225,8 @@ def test_one_bad_submission_stops_no_other(course: Class, tmp_path: Path) -> Non
     assert {each.file: each.status for each in found} == {
         "bomb.zip": "refused",
         "essay.pdf": "refused",
+        "fifo.zip": "refused",
+        "\ufffd\n.zip": "refused",
         "folder/course.json": "refused",
         "link.zip": "refused",
         "tiny-4712.zip": "graded",
@@ -268,6 +273,31 @@ def test_what_was_graded_is_not_graded_again_until_it_changes(
         each.count("right") for each in whole
     ]
     assert asked == [3, 1, 1]
+
+
+def test_an_experiment_that_is_damaged_is_not_taken(course: Class, tmp_path: Path) -> None:
+    shutil.copytree(course.place / "4711", tmp_path / "mine")
+    (document,) = (tmp_path / "mine").glob("results/*/experiment.json")
+    shutil.copytree(document.parent, document.parent.with_name("other"))
+    document.write_bytes(document.read_bytes()[:-100])
+    made = handing.made(folder.load(tmp_path / "mine", LABS))
+    assert [len(each.runs) for each in made.submission.experiments] == [2]
+    (line,) = made.notes
+    assert "damaged" in line and str(document) in line
+
+
+def test_what_is_handed_in_is_the_same_each_time_and_has_no_place_in_it(course: Class, tmp_path: Path) -> None:
+    mine = folder.load(course.place / "4711", LABS)
+    assert handing.made(mine).content == handing.made(mine).content
+    shutil.copytree(mine.path, tmp_path / "elsewhere")
+    assert handing.made(folder.load(tmp_path / "elsewhere", LABS)).content == handing.made(mine).content
+
+
+def test_a_notebook_goes_along_unread(course: Class) -> None:
+    mine = folder.load(course.place / "4711", LABS)
+    made = handing.made(mine, with_notebook=True)
+    assert len(made.content) > len(handing.made(mine).content)
+    assert submission.read(made.content) == made.submission
 
 
 def test_a_place_without_submissions_is_one_line(tmp_path: Path) -> None:

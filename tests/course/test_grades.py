@@ -73,12 +73,12 @@ def test_no_more_than_so_many_are_compared(monkeypatch: pytest.MonkeyPatch) -> N
     assert found == [grade.CONFIRMED, grade.CHANGED, grade.TOO_MANY, grade.TOO_MANY]
 
 
-def wrong(name: str, value: float) -> grade.Question:
-    return question(name, "wrong", value=value)
+def wrong(name: str, value: float, truth: str = "else") -> grade.Question:
+    return question(name, "wrong", value=value, truth=truth)
 
 
 def right(name: str, value: float) -> grade.Question:
-    return question(name, "right", value=value)
+    return question(name, "right", value=value, truth=f"{value}")
 
 
 def notes(*grades: grade.Grade) -> list[tuple[str, ...]]:
@@ -98,11 +98,19 @@ def test_answers_of_another_student_are_found() -> None:
 
 
 def test_answers_that_are_wrong_for_both_are_found() -> None:
-    given = [wrong("a", 1.0), wrong("b", 2.0), wrong("c", 3.0)]
-    assert notes(graded("1", *given), graded("2", *given)) == [
-        ("3 wrong answers are those of 2",),
-        ("3 wrong answers are those of 1",),
+    def given(truth: str) -> list[grade.Question]:
+        return [wrong(name, 1.0, truth) for name in "abc"]
+
+    assert notes(graded("1", *given("x")), graded("2", *given("y")), graded("3", *given("z"))) == [
+        ("3 wrong answers are those of 2, 3",),
+        ("3 wrong answers are those of 1, 3",),
+        ("3 wrong answers are those of 1, 2",),
     ]
+
+
+def test_the_same_mistake_where_the_same_is_true_is_no_copy() -> None:
+    given = [wrong(name, 1.0, "x") for name in "abc"]
+    assert notes(graded("1", *given), graded("2", *given)) == [(), ()]
 
 
 def test_answers_of_other_labs_are_not_held_against_each_other() -> None:
