@@ -6,18 +6,21 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from analysis.one_run import OneRun
 from generator.course import answers, checking, parameters, reading, truths
 from generator.course.executing import Here
+from generator.course.measures.base import NoValueError
 from generator.course.reading import Lab
-from generator.course.runs import Files, Student
+from generator.course.runs import Chosen, Files, Student
 from generator.course.verdicts import Verdict
 from generator.engine.unit import Unit
 from generator.store import Store
 from generator.tests.courses import COURSE, SCENARIO, written
 from labs.runtime.base import LabError
+from labs.units import NS_PER_SECOND
 from tests.course.desk import Desk
 
 pytestmark = pytest.mark.virtual
@@ -49,6 +52,28 @@ def test_what_a_student_has_run_is_not_run_again(desk: Desk, tmp_path: Path) -> 
     assert executor.executed == 0, "the keys are those of ewan run"
     assert found["busy"].state == "right" and found["pipe"].state == "wrong"
     assert found["delay"].state == "missing"
+
+
+def test_what_is_seen_of_a_run_is_what_reports_compute(desk: Desk, tmp_path: Path) -> None:
+    results = desk.run(desk.commands[0])
+    with Student(desk.lab, desk.folder.drawing, desk.executor(tmp_path), OneRun) as student:
+        (run,) = student.runs(Chosen())
+    for words in ("aggregate goodput", "mean rtt", "utilisation", "queueing delay p95", "start lateness p99"):
+        assert run.metric(words) == pytest.approx(desk.read(results, words), rel=1e-12), words
+    sampled = results.table("series").filter(pl.col("cwnd_segments").is_not_null())
+    cwnd = run.series("cwnd", step="load")
+    assert (cwnd.times * NS_PER_SECOND).round().tolist() == sampled["time_ns"].to_list()
+    assert cwnd.values.tolist() == sampled["cwnd_segments"].to_list()
+    coarse = run.series("rtt", window=0.5)
+    assert 3 <= coarse.times.size <= 5 and 0.02 < coarse.values.max() < 1
+    assert run.table("flows").equals(results.table("flows").select(run.table("flows").columns))
+    assert run.parameters["rtt"] == desk.number("rtt") and run.parameters["variant"] == desk.values["variant"]
+    with pytest.raises(NoValueError, match="unknown metric"):
+        run.metric("rtt p94")
+    with pytest.raises(NoValueError, match=r'unknown series .*write "cwnd"'):
+        run.series("cwn")
+    with pytest.raises(NoValueError, match="left no console"):
+        run.text("console")
 
 
 def test_nothing_is_run_for_words_alone(desk: Desk, tmp_path: Path) -> None:
