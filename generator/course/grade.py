@@ -82,6 +82,8 @@ class Grade:
     error: str = ""
     lab: str = ""
     student: str = ""
+    language: str = "en"
+    """In which the student reads it."""
     questions: tuple[Question, ...] = ()
     runs: tuple[Run, ...] = ()
     own: tuple[str, ...] = ()

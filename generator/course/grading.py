@@ -114,6 +114,7 @@ def graded(machine: Machine, task: Task) -> Grade:
         sha256=task.sha256,
         lab=told.lab,
         student=drawing.student,
+        language=lab.language,
         questions=tuple(questions),
         runs=tuple(runs),
         own=tuple(own),

@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from generator.course import archive, submission
 from generator.course.submission import DOCUMENT, NOTEBOOK, Submission, SubmissionError
@@ -300,3 +302,39 @@ def test_a_large_honest_one_is_read() -> None:
 def test_a_zip_is_told_by_its_beginning() -> None:
     assert archive.is_zip(handed_in())
     assert not archive.is_zip(GOOD)
+
+
+def read_or_refused(content: bytes) -> None:
+    try:
+        submission.read(content)
+    except SubmissionError as error:
+        assert str(error).isprintable()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    read_or_refused(content)
+    read_or_refused(b"PK\x03\x04" + content)
+    read_or_refused(zipped({DOCUMENT: content}))
+
+
+@given(st.sampled_from(list(document())), JSON)
+@settings(max_examples=300, deadline=None)
+def test_any_value_of_any_key_is_read_or_refused(key: str, value: object) -> None:
+    read_or_refused(json.dumps(document(**{key: value})).encode())
+
+
+@given(st.binary(min_size=1, max_size=6), st.integers(0, 10_000), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_any_splice_is_read_or_refused(piece: bytes, place: int, over: bool) -> None:
+    content = handed_in()
+    at = place % len(content)
+    read_or_refused(content[:at] + piece + content[at + len(piece) * over :])

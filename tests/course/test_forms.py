@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -140,6 +141,17 @@ def test_grades_of_teachers_add_nothing_to_what_machines_judge() -> None:
     assert orjson.loads(inginious.write(MIXED))["grade"] == 25.0
     assert orjson.loads(inginious.write(GRADES[1]))["result"] == "success"
     assert orjson.loads(inginious.write(GRADES[3]))["result"] == "crash"
+
+
+def test_students_read_verdicts_in_their_language() -> None:
+    found = gradescope.results(dataclasses.replace(MIXED, language="de"))["tests"]
+    assert [test["output"] for test in found[:5]] == [
+        "richtig",
+        "falsch: Bits or bytes? *Really* `look` at_it",
+        "noch keine Antwort",
+        'nicht lesbar: write a size as "1MB"',
+        "für die Lehrkraft (2)",
+    ]
 
 
 def test_json_has_all_of_it() -> None:

@@ -25,7 +25,7 @@ def write(grade: Grade) -> bytes:
 
 def results(grade: Grade) -> dict[str, Any]:
     """The same as data."""
-    tests = [_test(number, each) for number, each in enumerate(grade.questions, 1)]
+    tests = [_test(number, each, grade.language) for number, each in enumerate(grade.questions, 1)]
     if said := wording.runs(grade):
         tests.append(_shown("Runs", said, "visible"))
     if grade.notes:
@@ -50,13 +50,13 @@ def results(grade: Grade) -> dict[str, Any]:
     }
 
 
-def _test(number: int, question: Question) -> dict[str, Any]:
+def _test(number: int, question: Question, language: str) -> dict[str, Any]:
     result: dict[str, Any] = {
         "score": round(question.points, 4),
         "max_score": 0 if question.by_teacher else question.most,
         "name": question.name,
         "number": str(number),
-        "output": wording.of_question(question),
+        "output": wording.of_question(question, language),
         "tags": [question.verdict],
         "visibility": "visible",
     }

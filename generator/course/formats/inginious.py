@@ -35,7 +35,9 @@ def feedback(grade: Grade) -> dict[str, Any]:
         "result": _result(grade),
         "grade": round(PERCENT * share, 2),
         "text": "\n\n".join(plain(each) for each in said),
-        "problems": {each.name: [_of(each), plain(wording.of_question(each))] for each in grade.questions},
+        "problems": {
+            each.name: [_of(each), plain(wording.of_question(each, grade.language))] for each in grade.questions
+        },
         "custom": {
             "lab": grade.lab,
             "student": grade.student,

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from generator.course.grade import NOT_CONFIRMED, Grade, Question
+from generator.course import words
+from generator.course.grade import NOT_CONFIRMED, TEACHER, Grade, Question
 
 
-def of_question(question: Question) -> str:
-    """A verdict in a line."""
-    match question.verdict:
-        case "right":
-            return "Right."
-        case "teacher":
-            return f"Your teacher reads this answer ({points(question.most)})."
-        case "missing":
-            return "There is no answer."
-        case _:
-            return question.say or "Wrong."
+def of_question(question: Question, language: str) -> str:
+    """A verdict in a line, in the student's language."""
+    state = words.of(language).states[question.verdict]
+    if question.verdict == TEACHER:
+        state = f"{state} ({amount(question.most)})"
+    return f"{state}: {question.say}" if question.say and question.verdict != "right" else state
 
 
 def summary(grade: Grade) -> str:
