@@ -2,7 +2,7 @@
 those of other students.
 
 `python -m tests.course.audit --students 50 [LAB…]` prints a table. In: labs, student numbers. Out: what is wrong, in
-words, of each student; and how many pairs of students have answers of which more than three quarters would pass for the other's.
+words, of each student; and how many pairs of students have answers most of which would pass for the other's.
 """
 
 from __future__ import annotations
