@@ -30,7 +30,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 LAB = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel machine mpi udt images setup-cluster setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel machine mpi udt images setup-cluster setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -56,6 +56,9 @@ images: ## container images of the nodes, from Debian packages; KIND="host route
 	@images/build-images.sh $(if $(call given,KIND),$(KIND)) >/dev/null
 setup-cluster: setup ## the Python packages that runs on other machines' cores need: Dask and its schedulers (docs/clusters.md)
 	@./setup.sh cluster
+studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml --port 8765"; docs/studio.md)
+	@./setup.sh studio
+	@$(EWAN) studio $(OPTS)
 setup-containerlab: ## containerlab of the pinned version, built from source once
 	@./setup.sh containerlab
 	@images/containerlab/build.sh >/dev/null

@@ -2,8 +2,8 @@
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
-# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`
-# the Python packages of requirements-cluster.lock. Called by make.
+# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster` and
+# `studio` the Python packages of their lock files, and the page. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -31,6 +31,8 @@ useful="iperf3:iperf3"
     ssh:openssh-client sudo:sudo nft:nftables"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
+case ${1-} in tests | studio) tools="$tools npm:npm node:nodejs" ;; esac
+[ "${1-}" != tests ] || tools="$tools chromium:chromium"
 case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
 case ${1-} in tests | machine) tools="$tools qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dropbear:dropbear-bin iperf3:iperf3" ;; esac
 case ${1-} in tests | mpi) tools="$tools mpirun:openmpi-bin mpicc:libopenmpi-dev" ;; esac
@@ -145,15 +147,20 @@ if [ -n "$packages" ]; then
     wait "$packages" || exit 2
 fi
 
-# With the packages that runs on other machines need.
-case ${1-} in tests | cluster)
-    cluster_hash=$(cat requirements.lock requirements-cluster.lock | sha256sum | cut -d' ' -f1)
-    if [ "$(cat .venv/.cluster-hash 2>/dev/null || true)" != "$cluster_hash" ]; then
-        say "Python packages into .venv (versions from requirements-cluster.lock)"
-        (installed requirements.lock requirements-cluster.lock) || exit 2
-        echo "$cluster_hash" >.venv/.cluster-hash
-    fi ;;
+# further EXTRA: Python packages beside those that all commands need, of requirements-EXTRA.lock.
+further() {
+    lock=requirements-$1.lock
+    extra_hash=$(cat requirements.lock "$lock" | sha256sum | cut -d' ' -f1)
+    [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" != "$extra_hash" ] || return 0
+    say "Python packages into .venv (versions from $lock)"
+    (installed requirements.lock "$lock") || exit 2
+    echo "$extra_hash" >".venv/.$1-hash"
+}
+case ${1-} in
+    cluster | studio) further "$1" ;;
+    tests) for extra in cluster studio browser; do further "$extra"; done ;;
 esac
+case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
     say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"
