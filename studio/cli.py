@@ -18,7 +18,7 @@ from labs.commands.errors import Refused, guarded
 from labs.commands.options import pass_context
 from labs.context import ROOT, Context
 
-PAGE = ROOT / "target/studio"
+PAGE = ROOT / "target/studio/page"
 NEEDED = ("starlette", "uvicorn", "websockets")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 CLOSES_S = 2

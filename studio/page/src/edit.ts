@@ -66,7 +66,7 @@ function withScalar(text: string, scalar: Node, at: Path, rest: Path, value: unk
 function withPair(text: string, map: YAMLMap, key: string, value: unknown): string {
   const [from, to] = map.range as [number, number, number];
   if (map.flow) {
-    const closing = text.lastIndexOf("}", to);
+    const closing = text.lastIndexOf("}", to - 1);
     const inside = text.slice(from + 1, closing).trimEnd();
     return `${text.slice(0, from + 1) + inside + (inside.trim() === "" ? "" : ", ")}${key}: ${written(value)}${text.slice(closing)}`;
   }
@@ -89,7 +89,7 @@ function endOfLine(text: string, map: YAMLMap): number {
 function withItem(text: string, range: [number, number, number], flow: boolean, value: unknown): string {
   const [from, to] = range;
   if (flow) {
-    const closing = text.lastIndexOf("]", to);
+    const closing = text.lastIndexOf("]", to - 1);
     const inside = text.slice(from + 1, closing).trimEnd();
     return `${text.slice(0, from + 1) + inside + (inside.trim() === "" ? "" : ", ")}${written(value)}${text.slice(closing)}`;
   }

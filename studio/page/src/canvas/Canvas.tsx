@@ -35,16 +35,21 @@ export function Canvas({ drawing, moments, down, selected, onSelect, onMove, onJ
   const [nodes, setNodes, onNodesChange] = useNodesState<Node>([]);
 
   useEffect(() => {
+    // What React Flow has measured of a node stays with it: one that is not measured is hidden for a moment.
     setNodes((old) => {
-      const held = new Map(old.filter((node) => node.dragging).map((node) => [node.id, node.position]));
-      return (drawing?.nodes ?? []).map((node) => ({
-        id: node.name,
-        type: "lab",
-        position: held.get(node.name) ?? { x: node.x, y: node.y },
-        data: { name: node.name, kind: node.kind },
-        selected: selected?.kind === "node" && selected.name === node.name,
-        ariaLabel: `${node.kind} ${node.name}`,
-      }));
+      const known = new Map(old.map((node) => [node.id, node]));
+      return (drawing?.nodes ?? []).map((node) => {
+        const before = known.get(node.name);
+        return {
+          ...before,
+          id: node.name,
+          type: "lab",
+          position: before?.dragging ? before.position : { x: node.x, y: node.y },
+          data: { name: node.name, kind: node.kind },
+          selected: selected?.kind === "node" && selected.name === node.name,
+          ariaLabel: `${node.kind} ${node.name}`,
+        };
+      });
     });
   }, [drawing, selected, setNodes]);
 
@@ -65,9 +70,14 @@ export function Canvas({ drawing, moments, down, selected, onSelect, onMove, onJ
     [drawing, moments, down, selected],
   );
 
+  // What is selected is the page's state, whoever selects it: the pointer, the keyboard, a table.
   const changed = useCallback(
-    (changes: NodeChange[]) => onNodesChange(changes.filter((each) => each.type !== "remove")),
-    [onNodesChange],
+    (changes: NodeChange[]) => {
+      for (const each of changes)
+        if (each.type === "select" && each.selected) onSelect({ kind: "node", name: each.id });
+      onNodesChange(changes.filter((each) => each.type !== "remove" && each.type !== "select"));
+    },
+    [onNodesChange, onSelect],
   );
   const joined = useCallback(
     (connection: Connection) => onJoin(connection.source, connection.target),
@@ -83,17 +93,14 @@ export function Canvas({ drawing, moments, down, selected, onSelect, onMove, onJ
       onNodesChange={changed}
       onConnect={joined}
       onNodeDragStop={(_, node) => onMove(node.id, node.position.x, node.position.y)}
-      onNodeClick={(_, node) => onSelect({ kind: "node", name: node.id })}
       onNodeDoubleClick={(_, node) => onOpen(node.id)}
-      onEdgeClick={(_, edge) => onSelect({ kind: "link", name: edge.id })}
       onPaneClick={() => onSelect(null)}
-      onSelectionChange={({ nodes: chosen, edges: lines }) => {
-        const node = chosen[0];
-        const line = lines[0];
-        if (node && selected?.name !== node.id) onSelect({ kind: "node", name: node.id });
-        else if (line && selected?.name !== line.id) onSelect({ kind: "link", name: line.id });
+      onEdgesChange={(changes) => {
+        for (const each of changes)
+          if (each.type === "select" && each.selected) onSelect({ kind: "link", name: each.id });
       }}
       deleteKeyCode={null}
+      zoomOnDoubleClick={false}
       onlyRenderVisibleElements
       fitView
       minZoom={0.05}
