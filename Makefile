@@ -1,9 +1,10 @@
 # Front door: every target delegates; `make help` lists them.
 #   make lab TOPO=dumbbell RTT=100
+# BUNDLE=FILE, with any target: a release bundle instead of compilers (off: none); FOR for bundle.
 # Variables: TOPO (a template's name or a file), RTT (ms when bare), RATE, PAIRS, BUFFER, LOSS, MTU, IP, ROUTING, RUNTIME,
 # EMULATOR, NAME; OPTS for any other option (OPTS='--arms 100'); NODE and CMD for shell, exec and capture; LINK and SET for set;
 # PREFIX for install and uninstall; DO for batch (more than one: OPTS="--do '…' --service '…'"); SCENARIO, SCALE, SET and SEEDS for run; ARCHIVE for rerun;
-# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; FILE for trace, transfers and adopt; those of HSTTS are in docs/hstts.md.
+# TAG, NAME and NOTE for run, hstts and tag; TAG, SCENARIO, SINCE and STATUS for runs; RUN for report, export, tag and archive; FIGURE for report; LICENCE and AUTHOR for archive; KIND for images; LAB and STUDENT for notebook; FILE for trace, transfers and adopt; those of HSTTS are in docs/hstts.md.
 TOPO ?= dumbbell
 NODE ?=
 CMD ?=
@@ -28,9 +29,9 @@ TAGGED = $(if $(call given,TAG),$(foreach word,$(TAG),--tag '$(word)'))
 CALLED = $(call option,NAME,name,$(subst ','\'',$(NAME))) $(call option,NOTE,note,$(subst ','\'',$(NOTE)))
 SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
-LAB = $(if $(call given,NAME),'$(NAME)')
+NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel machine mpi udt images setup-cluster setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check test torture lint lint-rust lint-python bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -42,6 +43,8 @@ uninstall: ## remove the launcher that make install wrote (PREFIX=)
 	@./launcher.sh uninstall $(if $(call given,PREFIX),'$(PREFIX)')
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
+bundle: setup ## the virtual kernel and the node binary for machines without compilers, into target/bundle (FOR=aarch64: the binary alone)
+	@python3 -m images.bundle.pack $(call option,FOR,for)
 machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built once
 	@./setup.sh machine
 	@images/machine/build.sh >/dev/null
@@ -59,6 +62,11 @@ setup-cluster: setup ## the Python packages that runs on other machines' cores n
 studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml --port 8765"; docs/studio.md)
 	@./setup.sh studio
 	@$(EWAN) studio $(OPTS)
+setup-notebook: setup ## JupyterLab, for the notebooks of teaching labs (docs/course.md)
+	@./setup.sh notebook
+notebook: setup-notebook ## a teaching lab in JupyterLab; LAB=bufferbloat STUDENT=4711 (STUDENT where its folder is not there yet)
+	@[ -e '$(call given,LAB)' ] || $(EWAN) course start '$(call given,LAB)' --student '$(call given,STUDENT)'
+	@.venv/bin/jupyter lab '$(call given,LAB)' $(OPTS)
 setup-containerlab: ## containerlab of the pinned version, built from source once
 	@./setup.sh containerlab
 	@images/containerlab/build.sh >/dev/null
@@ -95,11 +103,11 @@ compile: setup ## plan, picture and table of a description into out/
 up: setup ## as lab, without the verification
 	@$(EWAN) up '$(TOPO)' $(LAB_OPTIONS)
 down: setup ## remove the lab (NAME=, or all that are up)
-	@$(EWAN) down $(or $(LAB),--all)
+	@$(EWAN) down $(or $(NAMED),--all)
 adopt: setup ## FILE=out/NAME.clab.yml, deployed by containerlab: ps, verify, set, watch, down know it
 	@$(EWAN) adopt '$(FILE)'
 ps: setup ## labs, nodes, addresses, links
-	@$(EWAN) ps $(LAB)
+	@$(EWAN) ps $(NAMED)
 exec: setup ## NODE= CMD="…"
 	@$(EWAN) exec $(WHICH) '$(NODE)' -- sh -c '$(subst ','\'',$(CMD))'
 shell: setup ## NODE=
@@ -107,19 +115,19 @@ shell: setup ## NODE=
 capture: setup ## NODE= or NODE=LINK: packets until Ctrl-C; OPTS="-w FILE"
 	@$(EWAN) capture $(WHICH) '$(NODE)' $(OPTS)
 verify: setup ## measure every link of the running lab again
-	@$(EWAN) verify $(LAB)
+	@$(EWAN) verify $(NAMED)
 certificate: setup ## what a lab was measured to do: the last one, RUN=results/… or NAME=
-	@$(EWAN) certificate $(or $(if $(call given,RUN),'$(RUN)'),$(LAB))
+	@$(EWAN) certificate $(or $(if $(call given,RUN),'$(RUN)'),$(NAMED))
 calibrate: setup ## what this host can be trusted with (PROFILE=quick|full); with TOPO= RTT= …: that lab as deployed
 	@$(EWAN) calibrate $(if $(call given,TOPO),'$(TOPO)' $(LAB_OPTIONS),$(OPTS)) $(call option,PROFILE,profile)
 set: setup ## LINK= SET="rate=500Mbit/s at=+10s"
 	@$(EWAN) set $(WHICH) '$(LINK)' $(SET)
 watch: setup ## live view of rates, queues and drops
-	@$(EWAN) watch $(LAB)
+	@$(EWAN) watch $(NAMED)
 trace: setup ## what a trace of a link's rate, delay and loss holds; FILE=
 	@$(EWAN) trace check '$(FILE)' $(OPTS)
 metrics: setup ## links' counters for Prometheus, at 127.0.0.1:9324 (LISTEN=)
-	@$(EWAN) metrics $(LAB) $(call option,LISTEN,listen) $(OPTS)
+	@$(EWAN) metrics $(NAMED) $(call option,LISTEN,listen) $(OPTS)
 doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
 check: setup ## tests that need no lab: pure Python and Rust, the models of both clocks

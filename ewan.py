@@ -17,6 +17,7 @@ from labs.runtime import interrupt
 
 if TYPE_CHECKING:
     from analysis.api import Results
+    from generator.course.session import Session
 
 COMMANDS = {
     "lab": "calibration.cli:lab_command",
@@ -29,6 +30,7 @@ COMMANDS = {
     "advise": "generator.advice.cli:advise_command",
     "hstts": "generator.suites.cli:hstts_command",
     "paper": "generator.papers.cli:paper_command",
+    "course": "generator.course.cli:course_command",
     "transfers": "generator.transfers.cli:transfers_command",
     "tag": "generator.engine.tag:tag_command",
     "store": "generator.store.cli:store_command",
@@ -82,6 +84,7 @@ PARTS = {
 EXPORTS = {"write": "generator.exports:write"}
 ADVICE = {"compare": "analysis.comparisons:of"}
 PAPERS = {"page": "analysis.papers:write"}
+COURSE = {"see": "analysis.one_run:OneRun"}
 METERS = {"bursts": "calibration.bursts:points"}
 """What targets of papers measure without a scenario."""
 
@@ -115,6 +118,7 @@ def main(context: click.Context) -> None:
             "ewan.meters": METERS,
             "ewan.advice": ADVICE,
             "ewan.papers": PAPERS,
+            "ewan.course": COURSE,
         }
     )
 
@@ -124,6 +128,15 @@ def load(directory: str | os.PathLike[str]) -> Results:
     from analysis.api import Results
 
     return Results(Path(directory))
+
+
+def course(folder: str | os.PathLike[str] = ".") -> Session:
+    """A lab of the course, for notebooks, in a folder that `ewan course start` made: `ewan.course().check()`."""
+    from analysis.api import Results
+    from analysis.one_run import OneRun
+    from generator.course.session import Session
+
+    return Session(Path(folder), Context.of(os.environ), OneRun, Results)
 
 
 if __name__ == "__main__":

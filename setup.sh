@@ -2,8 +2,8 @@
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
-# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster` and
-# `studio` the Python packages of their lock files, and the page. Called by make.
+# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`,
+# `notebook` and `studio` the Python packages of requirements-NAME.lock, `studio` its page too. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -15,12 +15,17 @@ say() { echo "setup: $*" >&2; }
 # Oldest versions that are known to work.
 command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or newer (Debian: apt install python3 python3-venv)"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$(python3 --version) is too old: install Python 3.11 or newer"
-command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs"
-oldest=1.91
-cargo_version=$(cargo --version | cut -d' ' -f2)
-[ "$(printf '%s\n%s\n' "$oldest" "$cargo_version" | sort -V | head -n 1)" = "$oldest" ] ||
-    fail "cargo $cargo_version is too old: install Rust $oldest or newer from rustup.rs"
-command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: apt install gcc)"
+# What was built elsewhere, of these very sources, needs no compiler (images/bundle).
+images/bundle/offer.sh
+if ! images/node/build.sh --prebuilt >/dev/null; then
+    or="or put a release bundle beside this tree (docs/installation.md)"
+    command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.91 or newer from rustup.rs, $or"
+    oldest=1.91
+    cargo_version=$(cargo --version | cut -d' ' -f2)
+    [ "$(printf '%s\n%s\n' "$oldest" "$cargo_version" | sort -V | head -n 1)" = "$oldest" ] ||
+        fail "cargo $cargo_version is too old: install Rust $oldest or newer from rustup.rs, $or"
+    command -v cc >/dev/null || fail "a C linker is missing: install gcc (Debian: apt install gcc), $or"
+fi
 
 # Tools that people and tests run inside nodes; for the tests also a machine with a stock kernel, which QEMU emulates.
 tools="ip:iproute2 ping:iputils-ping"
@@ -118,47 +123,24 @@ if [ "${1-}" = tests ]; then
     unpacked oar usr/lib/oar/oarsub oar-user oar-common liboar-perl libdbi-perl
 fi
 
-# The node binary, from the cache where one of the same sources and compiler is there. It is ours as long as both its file
-# and what it is made of are those that were noted.
-rust=$(rustc -vV)
-node_key=$({ echo "$rust" "${RUSTFLAGS-}"; find .cargo Cargo.* labs calibration emulator generator \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -type f -exec sha256sum {} + | sort; } | sha256sum | cut -c1-16)
-# Cargo puts a cross-compiled layout below target/<triple>; a link at one fixed place hides that.
-triple=$(echo "$rust" | sed -n 's/^host: //p')
-binary=target/$triple/release/ewan-node
-noted=target/release/ewan-node.key
-state() { echo "$node_key $(stat -c '%i %Y %s' "$binary" 2>/dev/null || true)"; }
-if [ "$(cat "$noted" 2>/dev/null || true)" != "$(state)" ]; then
-    mkdir -p target/release "${binary%/*}"
-    cached=$(kept node)/$node_key
-    if [ -x "$cached" ] && [ ! -e "$binary" ]; then
-        cp "$cached" "$binary.new" && mv "$binary.new" "$binary"
-    else
-        [ -e "$binary" ] || say "building ewan-node (about a minute, once)"
-        cargo build --release --locked --quiet -p ewan-node || fail "cargo build failed (see above)"
-        cp "$binary" "$cached.$$" && mv "$cached.$$" "$cached"
-        ls -t "${cached%/*}" | tail -n +9 | while read -r old; do rm -f "${cached%/*}/$old"; done
-    fi
-    ln -sfn "../$triple/release/ewan-node" target/release/ewan-node
-    state >"$noted"
-fi
+images/node/build.sh >/dev/null
 
 if [ -n "$packages" ]; then
     trap - EXIT
     wait "$packages" || exit 2
 fi
 
-# further EXTRA: Python packages beside those that all commands need, of requirements-EXTRA.lock.
+# further NAME: the packages of requirements-NAME.lock too.
 further() {
-    lock=requirements-$1.lock
-    extra_hash=$(cat requirements.lock "$lock" | sha256sum | cut -d' ' -f1)
-    [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" != "$extra_hash" ] || return 0
-    say "Python packages into .venv (versions from $lock)"
-    (installed requirements.lock "$lock") || exit 2
-    echo "$extra_hash" >".venv/.$1-hash"
+    further_hash=$(cat requirements.lock "requirements-$1.lock" | sha256sum | cut -d' ' -f1)
+    [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" != "$further_hash" ] || return 0
+    say "Python packages into .venv (versions from requirements-$1.lock)"
+    (installed requirements.lock "requirements-$1.lock") || exit 2
+    echo "$further_hash" >".venv/.$1-hash"
 }
 case ${1-} in
-    cluster | studio) further "$1" ;;
     tests) for extra in cluster studio browser; do further "$extra"; done ;;
+    cluster | notebook | studio) further "$1" ;;
 esac
 case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac
 

@@ -165,16 +165,10 @@ class RunResults:
     @cached_property
     def addresses(self) -> dict[str, frozenset[str]]:
         """Of each node, as its plan has them; LoadError where the plan is none."""
-        data = self.document(PLAN).get("nodes", [])
+        nodes = self.document(PLAN).get("nodes", [])
         try:
-            nodes = read_typed(tuple[dict[str, Any], ...], data, "nodes")
-            return {
-                str(node["name"]): frozenset(
-                    address.partition("/")[0] for port in node["interfaces"] for address in port["addresses"]
-                )
-                for node in nodes
-            }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return addresses_of(nodes)
+        except ValueError as error:
             raise LoadError(f"{self.directory / PLAN}: {error}") from None
 
     def changes_ns(self) -> list[int]:
@@ -207,6 +201,20 @@ class RunResults:
     def point(self) -> tuple[tuple[str, Any], ...]:
         """What runs that differ in the seed alone have in common."""
         return tuple(self.parameters.items())
+
+
+def addresses_of(data: Any) -> dict[str, frozenset[str]]:
+    """Of each of a plan's nodes, as JSON data; ValueError where they are none."""
+    try:
+        nodes = read_typed(tuple[dict[str, Any], ...], data, "nodes")
+        return {
+            str(node["name"]): frozenset(
+                address.partition("/")[0] for port in node["interfaces"] for address in port["addresses"]
+            )
+            for node in nodes
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(str(error)) from None
 
 
 class ExperimentResults:

@@ -7,16 +7,15 @@ this process: another one takes a second to import the analysis.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar
+
+from labs.processes import begin, cpus
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -82,24 +81,7 @@ def shared(runs: int) -> bool:
     return runs >= FEWEST_RUNS and cpus() > 1
 
 
-def cpus() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 @cache
 def _workers() -> ProcessPoolExecutor:
     """Kept until this process ends. Not forked: the threads of polars would not be there."""
-    return ProcessPoolExecutor(cpus() - 1, multiprocessing.get_context("spawn"), _begin)
-
-
-def _begin() -> None:
-    """A worker ends with Ctrl-C, without words, and with the process that it works for. Each has a CPU."""
-    os.environ["POLARS_MAX_THREADS"] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
-
-
-def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
-    parent.join()
-    os._exit(1)
+    return ProcessPoolExecutor(cpus() - 1, multiprocessing.get_context("spawn"), begin)

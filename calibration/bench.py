@@ -18,6 +18,7 @@ import click
 import orjson
 
 from calibration import bench_containers as containers
+from calibration import bench_course as course
 from calibration import bench_estimate as estimate
 from calibration import bench_machines as machines
 from calibration import bench_simulators as simulators
@@ -50,9 +51,12 @@ PARTS = (
     "virtual",
     "estimate",
     "sweep",
+    "course",
     "simulators",
     "machines",
 )
+RARE = ("sweep", "course", "containers", "simulators", "machines")
+"""Only when they are asked for: they need minutes, an engine and the images, simulators, machines."""
 
 
 @click.command("bench")
@@ -68,8 +72,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
     ewan bench
     ewan bench lateness rate --quick
     """
-    # These only when they are asked for: they need minutes, an engine and the images, simulators, machines.
-    wanted = parts or tuple(part for part in PARTS if part not in ("sweep", "containers", "simulators", "machines"))
+    wanted = parts or tuple(part for part in PARTS if part not in RARE)
     if {"labs", "containers", "traffic", "machines", *LINK_PARTS} & set(wanted):
         as_root(context)
     reporter = context.reporter
@@ -91,6 +94,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool) -> None
         ("virtual", "virtual clock", virtual),
         ("estimate", "forecasts", estimate),
         ("sweep", "sweeps", sweep),
+        ("course", "grading", course),
         ("simulators", "simulators", simulators),
         ("machines", "labs over machines", machines),
     ):

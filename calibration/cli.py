@@ -290,7 +290,7 @@ def doctor_command(context: Context, as_json: bool) -> None:
     ewan doctor
     """
     try:
-        found = doctor.findings(context.binary)
+        found = doctor.findings(context.binary, context.environment)
     except (OSError, subprocess.SubprocessError) as error:
         raise Refused(f"{context.binary} cannot be run ({error}): make setup") from None
     if as_json:

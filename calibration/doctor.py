@@ -1,7 +1,7 @@
 """What this machine can do for a lab, and what follows from each thing that it lacks.
 
-In: /proc, the kernel's configuration where it is readable, and `ewan-node timers`. Out: findings, worst first.
-Changes nothing on the machine.
+In: /proc, the environment, the kernel's configuration where it is readable, `ewan-node timers`, and what was tried.
+Out: findings, in an order for reading. Changes nothing on the machine.
 """
 
 from __future__ import annotations
@@ -9,38 +9,56 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from calibration.host import timers
+from calibration.host import surroundings, timers, trials
 from calibration.host.finding import Finding, Verdict
 from calibration.host.processors import configuration_of
 from labs import images, units
 from labs.record import host_facts
 from labs.runtime import clab, container_engine
 from labs.runtime.base import LabError
+from labs.runtime.kernel import MACHINE
 from labs.runtime.kernel import built as kernel_of_virtual_clock
 from labs.runtime.memory import available, free_memory_bytes
 from labs.runtime.virtual import SHARED_MEMORY, check_shared_memory
 
+COMPILERS = ("gcc", "make", "flex", "bison", "bc", "cargo")
+"""What the virtual kernel is built with, of what is not on every Linux."""
 TIMERS_S = 1.5
 """A part of what is worth knowing of the timers; `ewan calibrate` takes longer."""
 
 
-def findings(binary: Path) -> list[Finding]:
+def findings(binary: Path, environment: Mapping[str, str]) -> list[Finding]:
     """All that was found; the timers are measured, which takes about two seconds."""
+    tried = trials.live(os.geteuid() == 0)
     clocks = timers.findings(timers.measure(binary, TIMERS_S, lambda line: None))
-    return [*privileges(), *processors(), *kernel(), *clocks, *virtual(), *containers(binary), *tools()]
+    inside = [*privileges(), *live(tried), *processors(), *kernel(tried)]
+    return [*around(environment).findings(), *inside, *clocks, *virtual(binary), *containers(binary), *tools()]
+
+
+def around(environment: Mapping[str, str]) -> surroundings.Surroundings:
+    """Of this machine."""
+    marks = [mark for mark in surroundings.MARKS if Path(mark).exists()]
+    version = Path("/proc/version").read_text(errors="replace")
+    return surroundings.Surroundings(platform.machine(), version, environment, marks)
+
+
+def live(tried: trials.Live) -> Iterator[Finding]:
+    """Whether live labs can be made."""
+    root = os.geteuid() == 0
+    yield trials.live_finding(tried, root, shutil.which("sudo") is not None)
 
 
 def privileges() -> Iterator[Finding]:
-    """Whether live labs can be made."""
+    """Who is asking."""
     if os.geteuid() == 0:
-        yield Finding("privileges", "root", "good", "live labs can be brought up")
+        yield Finding("privileges", "root", "good", "what live labs need")
     elif shutil.which("sudo"):
-        yield Finding("privileges", "sudo", "good", "live labs can be brought up, under sudo")
+        yield Finding("privileges", "sudo", "good", "what live labs need, if it lets you be root")
     else:
-        yield Finding("privileges", "neither root nor sudo", "limited", "no live lab; the virtual clock works")
+        yield Finding("privileges", "neither root nor sudo", "limited", "simulated time needs none")
 
 
 def processors() -> Iterator[Finding]:
@@ -70,15 +88,17 @@ OPTIONS = {
 }
 
 
-def kernel() -> Iterator[Finding]:
-    """Which parts of the kernel are there, of those that live labs use."""
+def kernel(tried: trials.Live) -> Iterator[Finding]:
+    """Which parts of the kernel are there, of those that live labs use: as they were tried, else as configured."""
     yield Finding("kernel", platform.release(), "good", "Linux")
     configuration = configuration_of()
     if configuration is None:
         yield Finding("kernel options", "not readable", "limited", "found out when a lab comes up")
-        return
     for option, (name, use, absence) in OPTIONS.items():
-        present = configuration.get(option) in ("y", "m")
+        told = configuration is not None and configuration.get(option) in ("y", "m")
+        present = told or name in tried.worked or (option == "CONFIG_NET_NS" and bool(tried.worked))
+        if configuration is None and not present:
+            continue
         needed: Verdict = "missing" if absence == "no live lab" else "limited"
         needed = "good" if absence.startswith("not needed") else needed
         yield Finding(
@@ -93,15 +113,18 @@ def kernel() -> Iterator[Finding]:
     )
 
 
-def virtual() -> Iterator[Finding]:
+def virtual(binary: Path) -> Iterator[Finding]:
     """What the virtual clock needs: its kernel, or what builds it, and shared memory to hold a lab in."""
-    built, compiler = kernel_of_virtual_clock(), shutil.which("gcc")
+    if platform.machine() != MACHINE:
+        return
+    built, lacking = kernel_of_virtual_clock(), [name for name in COMPILERS if not shutil.which(name)]
     if built is not None:
-        yield Finding("virtual clock", "kernel built", "good", "labs run in simulated time, as anybody")
-    elif compiler:
-        yield Finding("virtual clock", "kernel not built yet", "good", "built on first use, or by make kernel")
+        yield trials.simulated(binary, built)
+    elif not lacking:
+        yield Finding("simulated time", "kernel not built yet", "good", "built on first use, or by make kernel")
     else:
-        yield Finding("virtual clock", "no kernel, no compiler", "limited", "no simulated time: apt install gcc make")
+        meaning = "none yet: a release bundle (docs/installation.md), or install what is missing"
+        yield Finding("simulated time", f"no kernel; {', '.join(lacking)} missing", "limited", meaning)
     try:
         check_shared_memory()
     except LabError as error:

@@ -29,6 +29,25 @@ kept() {
     fi
 }
 
+# shared NAME: the directory for things of this kind that an administrator keeps for all users of this machine, below
+# $EWAN_SHARED_CACHE or /var/cache/ewan; nothing where there is none. It is a cache like any other, and only read. What
+# others than root and this user may write there is not used: programs come from it.
+shared() {
+    case ${EWAN_SHARED_CACHE-} in
+    off) return ;;
+    /*) common=$EWAN_SHARED_CACHE ;;
+    ?*) echo "ewan: EWAN_SHARED_CACHE=$EWAN_SHARED_CACHE: write an absolute path, or off" >&2; return 2 ;;
+    *) common=/var/cache/ewan ;;
+    esac
+    [ -d "$common/$1" ] || return 0
+    loose=$(find "$common" "$common/$1" -maxdepth 2 ! -type l \( ! -user 0 ! -user "$(id -u)" -o -perm /022 \) 2>/dev/null | head -n 1)
+    if [ -n "$loose" ]; then
+        echo "ewan: $loose can be written by others: the cache $common is not used" >&2
+    else
+        printf '%s\n' "$common/$1"
+    fi
+}
+
 # Removes the cache: a directory that `kept` marked, and no other.
 forget() {
     cache=$(cache_directory) || return

@@ -6,6 +6,7 @@ something is first said.
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -54,10 +55,11 @@ class Progress:
 
 
 class Reporter:
-    """`wide`: standard output is no terminal, and nothing says its width: lines need not be short there."""
+    """`wide`: standard output is no terminal, and nothing says its width: lines need not be short there. `plain`:
+    messages are lines of a log, whatever shows them, as in a notebook."""
 
-    def __init__(self, wide: bool = False) -> None:
-        self._wide = wide
+    def __init__(self, wide: bool = False, plain: bool = False) -> None:
+        self._wide, self._plain = wide, plain
 
     @cached_property
     def console(self) -> Console:
@@ -71,6 +73,8 @@ class Reporter:
         """Standard error."""
         from rich.console import Console
 
+        if self._plain:
+            return Console(stderr=True, highlight=False, emoji=False, force_terminal=False, force_jupyter=False)
         return Console(stderr=True, highlight=False, emoji=False)
 
     def emit(self, document: Any) -> None:
@@ -98,3 +102,20 @@ class Reporter:
         """Shows how far something is, for as long as it lasts."""
         with self.messages.status(text) as status:
             yield Progress(self.messages, status.update)
+
+
+class Silent(Reporter):
+    """Says nothing of what is being done, for work of which others say how far it is; warnings alone."""
+
+    def note(self, line: str) -> None:
+        """Nothing."""
+
+    def tell(self, line: str) -> None:
+        """Nothing."""
+
+    @contextmanager
+    def progress(self, text: str) -> Iterator[Progress]:
+        """Nothing."""
+        from rich.console import Console
+
+        yield Progress(Console(file=io.StringIO(), quiet=True), lambda text: None)

@@ -56,8 +56,9 @@ class BareMachine:
         self.tree, self.bin, self.home = place / "a tree", place / "bin", place / "home"
         for each in (self.tree, self.bin, self.home):
             each.mkdir()
-        for name in ("setup.sh", "launcher.sh", "Makefile", "requirements.lock", "images/cache.sh", "Cargo.lock"):
-            (self.tree / name).parent.mkdir(exist_ok=True)
+        scripts = ("images/cache.sh", "images/node/build.sh", "images/bundle/offer.sh")
+        for name in ("setup.sh", "launcher.sh", "Makefile", "requirements.lock", *scripts, "Cargo.lock"):
+            (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.tree / name)
         self.clone(self.tree)
         for name in TOOLS:
@@ -241,12 +242,35 @@ def test_clones_of_the_same_sources_share_what_was_built(machine: BareMachine, t
     set_up(second)
     set_up(first)
     assert (built(first), built(second)) == (1, 1)
-    # So is a binary that somebody put there by hand.
+    # One that somebody put there by hand does not stay.
     (first / "target/any/release/ewan-node").write_text("another one")
     set_up(first)
-    assert built(first) == 2
+    assert built(first) == 1
     set_up(third, EWAN_CACHE="off")
     assert built(third) == 1 and (third / "target/node").is_dir()
+
+
+def test_with_a_bundle_nothing_is_compiled(machine: BareMachine) -> None:
+    machine.without("cargo", "rustc", "cc")
+    lacking = machine.run("./setup.sh")
+    assert lacking.returncode == 2 and "release bundle" in lacking.stderr
+    bundle = machine.tree.parent / "ewan-bundle-x.tar.xz"
+    bundle.touch()
+    sources = machine.run("images/node/build.sh", "--sources").stdout.strip()
+    prebuilt = machine.home / f".cache/ewan/node/prebuilt-{sources}"
+    put = f"echo x >'{prebuilt}'; chmod +x '{prebuilt}'"
+    use = f'[ "$2" != images.bundle.use ] || {{ echo "$3" >>bundles.log; [ -n "${{BAD-}}" ] || {{ {put}; }}; exit 0; }}'
+    machine.program("python3", f"{use}\n{STUBS['python3']}")
+    # One that is beside the tree is looked at once; one that is named, each time.
+    for _ in range(2):
+        assert machine.run("./setup.sh", BAD="yes").returncode == 2
+    done = machine.run("./setup.sh", BUNDLE="named.tar.xz")
+    assert done.returncode == 0, done.stderr
+    assert (machine.tree / "bundles.log").read_text().split() == ["../ewan-bundle-x.tar.xz", "named.tar.xz"]
+    assert (machine.tree / "target/release/ewan-node").read_text() == "x\n"
+    noted = (machine.tree / "target/release/ewan-node.key").read_text()
+    assert machine.run("./setup.sh").returncode == 0 and built(machine.tree) == 0
+    assert (machine.tree / "target/release/ewan-node.key").read_text() == noted
 
 
 def test_clean_removes_the_cache_where_that_is_asked_for(machine: BareMachine) -> None:

@@ -12,12 +12,14 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import IO, Literal, NoReturn
 
@@ -119,10 +121,13 @@ class Source:
     def __init__(self, cache: Path) -> None:
         self.cache = cache
         self.note = cache / "source"  # "version sha256" of the archive the tree was made of
+        self.known = ""  # for whoever asks what another archive would come to
         self.deb = next(iter(sorted(cache.glob(f"{PACKAGE}_{VERSION}_*.deb"))), None)
 
     def identity(self) -> str:
         """Version and hash; fetches the package when this is not known yet."""
+        if self.known:
+            return self.known
         if self.note.exists() and self.note.read_text().startswith(f"{VERSION} "):
             return self.note.read_text().strip()
         version = VERSION
@@ -133,6 +138,12 @@ class Source:
         identity = f"{VERSION} {version} {sha256(archive)}"
         self.note.write_text(identity + "\n")
         return identity
+
+    def settle(self) -> None:
+        """Before a build: notes the archive that will be unpacked, where a bundle brought a note without it."""
+        if not self.deb and not self.note.read_text().startswith(f"{VERSION} installed "):
+            self.note.unlink()
+            self.identity()
 
     def fetch(self) -> tuple[Path, str]:
         if self.deb:
@@ -272,12 +283,13 @@ class Build:
         """The link's model as one object, in which nothing is left that no C function calls."""
         say("compiling the link's model")
         built = self.target / "model"
+        source = one_workspace(built / "source")
         # No place of this machine is in the object's texts.
-        flags = ["-Crelocation-model=static", "-Cno-redzone=yes", f"--remap-path-prefix={ROOT}=ewan"]
+        flags = ["-Crelocation-model=static", "-Cno-redzone=yes", f"--remap-path-prefix={source}=ewan"]
         flags.append(f"--remap-path-prefix={os.environ.get('CARGO_HOME', Path.home() / '.cargo')}=cargo")
         environment = {**os.environ, "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags), "CARGO_TARGET_DIR": str(built)}
         command = ["cargo", "build", "--release", "--locked", "--target", "x86_64-unknown-linux-gnu"]
-        if subprocess.run(command, cwd=MODEL, env=environment, stdout=log, stderr=log).returncode:
+        if subprocess.run(command, cwd=source, env=environment, stdout=log, stderr=log).returncode:
             raise RuntimeError("compiling the link's model failed")
         archive = built / "x86_64-unknown-linux-gnu/release/libewan_kernel.a"
         called = re.findall(r"\b(ewan_(?:lane|change|frame)_\w+)\(", (MODEL / "ewan_model.h").read_text())
@@ -406,6 +418,30 @@ def model_sources() -> list[Path]:
     return sorted(path for path in found if "target" not in path.relative_to(ROOT).parts)
 
 
+def one_workspace(place: Path) -> Path:
+    """The model's crates, copied into a workspace of their own: Cargo names a crate outside of the workspace by its
+    absolute path, which would order the functions in the object."""
+    shutil.rmtree(place, ignore_errors=True)
+    crate = ROOT / "emulator/model"
+    for path in model_sources():
+        model = crate in path.parents
+        copy(path, place / ("model" / path.relative_to(crate) if model else path.relative_to(MODEL)))
+    manifest = place / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace('"../../model"', '"model"'))
+    common = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
+    own = tomllib.loads((crate / "Cargo.toml").read_text())
+    package = {"name": own["package"]["name"], **{key: common["package"][key] for key in ("version", "edition")}}
+    lines = ["[package]", *(f"{key} = {json.dumps(value)}" for key, value in package.items()), "[dependencies]"]
+    for name, each in own["dependencies"].items():
+        said = common["dependencies"][name]
+        table = {"version": said} if isinstance(said, str) else said
+        features = [*table.get("features", ()), *each.get("features", ())]
+        pairs = (f"{key} = {json.dumps(value)}" for key, value in {**table, "features": features}.items())
+        lines.append(f"{name} = {{ {', '.join(pairs)} }}")
+    (place / "model/Cargo.toml").write_text("\n".join(lines) + "\n")
+    return place
+
+
 def copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
@@ -430,17 +466,24 @@ def main() -> None:
         "--counting", action="store_true", help="the kernel that counts what is executed (make_profile.py)"
     )
     parser.add_argument("--patches", type=Path, default=HERE / "patches", help="folder of the patches")
+    parser.add_argument("--shared", type=Path, help="another such place, which is only read")
     parser.add_argument("--target", type=Path, default=ROOT / "target/kernel", help="where everything is kept")
     options = parser.parse_args()
     target: Path = options.target.resolve()
     fragments = [HERE / name for name in ("fragment.config", *(("debug.config",) if options.debug else ()))]
+    places = [target, *([options.shared] if options.shared else [])]
     profile: Profile = "made" if options.counting else "none" if options.debug else "used"
+    finished = [Build.finished(place, options.patches, fragments, profile) for place in places]
+    found = [place / "linux" for place in places] if options.last else [each for each in finished if each]
+    ready = next((each for each in found if each.exists()), None)
     if options.path or options.last:
-        found = Build.finished(target, options.patches, fragments, profile) if options.path else target / "linux"
-        if not found or not found.exists():
+        if ready is None:
             sys.exit(1)
-        used(found)
-        print(found.resolve())
+        used(ready)
+        print(ready.resolve())
+        return
+    if ready and target not in ready.parents:
+        print(ready)
         return
     try:
         (target / "cache").mkdir(parents=True, exist_ok=True)
@@ -455,7 +498,9 @@ def main() -> None:
                 build.publish(key)
             else:
                 need(TOOLS)
-                kernel = build.run(key)
+                if not build.tree.exists():
+                    build.source.settle()
+                kernel = build.run(key := build.key())
     except OSError as error:
         fail(f"{error.filename or target}: {error.strerror}")
     except KeyboardInterrupt:

@@ -6,5 +6,6 @@ set -eu
 command -v python3 >/dev/null || { echo "kernel: python3 is missing: apt install python3" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/images/cache.sh"
-case ${1-} in --debug) target=$(kept kernel-debug) ;; --counting) target=$(kept kernel-counting) ;; *) target=$(kept kernel) ;; esac
-exec python3 "$root/images/kernel/build.py" --target "$target" "$@"
+case ${1-} in --debug) kind=kernel-debug ;; --counting) kind=kernel-counting ;; *) kind=kernel ;; esac
+target=$(kept $kind) common=$(shared $kind)
+exec python3 "$root/images/kernel/build.py" --target "$target" ${common:+--shared "$common"} "$@"

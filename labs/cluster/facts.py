@@ -6,6 +6,7 @@ In: what `SCRIPT` printed there. Out: `Facts`; LabError, in a line, for a machin
 from __future__ import annotations
 
 import ipaddress
+import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,8 +29,8 @@ section clock; cat /sys/devices/system/clocksource/clocksource0/current_clocksou
 true
 """
 """For `sh -c`; its argument is the interface that reaches the other machines."""
-ARCHITECTURE = "x86_64"
-"""Of the node binary that is sent."""
+ARCHITECTURE = platform.machine()
+"""Of the node binary that is sent: this machine's own."""
 _ADDRESS = re.compile(r"\binet6? ([0-9a-fA-F.:]+)/[0-9]+.*?\bscope global\b")
 
 

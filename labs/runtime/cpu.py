@@ -32,17 +32,17 @@ class Held:
 
     def __init__(self) -> None:
         self._holder: socket.socket | None = None
-        self.cpus = self._take(_free(_looked(spinning, int(time.monotonic()))))
+        self.cpus = self._take(usable())
 
     def moved(self) -> set[int] | None:
         """The CPUs to go to, held from then on: where links have begun to spin on this run's, and where one has become
         free for a run that shares. None where it may stay, and where links spin on every CPU.
         """
-        usable, cpus = free(), self.cpus
-        if self._holder is not None and cpus <= usable:
+        now, cpus = free(), self.cpus
+        if self._holder is not None and cpus <= now:
             return None
         before, self._holder = self._holder, None
-        self.cpus = self._take(usable)
+        self.cpus = self._take(now)
         if before is not None:
             before.close()
         return self.cpus if self.cpus != cpus else None
@@ -52,8 +52,8 @@ class Held:
         if self._holder is not None:
             self._holder.close()
 
-    def _take(self, usable: set[int]) -> set[int]:
-        for cpu in sorted(usable):
+    def _take(self, wanted: set[int]) -> set[int]:
+        for cpu in sorted(wanted):
             holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 holder.bind(f"\0ewan-virtual-cpu-{cpu}")
@@ -62,7 +62,7 @@ class Held:
                 continue
             self._holder = holder
             return {cpu}
-        return usable
+        return wanted
 
 
 @contextlib.contextmanager
@@ -78,6 +78,11 @@ def reserved() -> Iterator[Held]:
 def free() -> set[int]:
     """The CPUs of this process on which no link spins; all of them where links spin on each."""
     return _free(spinning())
+
+
+def usable() -> set[int]:
+    """As `free`, of at most a second ago, for those who ask often."""
+    return _free(_looked(spinning, int(time.monotonic())))
 
 
 def _free(taken: Set[int]) -> set[int]:

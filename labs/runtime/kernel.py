@@ -6,6 +6,7 @@ In: the environment, images/kernel/build.sh. Out: its path, or LabError with one
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Literal
 
 from labs.runtime.base import LabError
 
+MACHINE = "x86_64"
+"""What `uname -m` says where the virtual kernel can be: User-Mode Linux is for no other architecture of today."""
 BUILD = Path(__file__).resolve().parents[2] / "images/kernel/build.sh"
 
 
@@ -34,6 +37,11 @@ def kernel(tell: Callable[[str], None]) -> Path:
 
     Where that fails and an older one is there, that one serves: `tell` says so, and records name each kernel by hash.
     """
+    if (here := platform.machine()) != MACHINE:
+        raise LabError(
+            f"there is no virtual clock on {here}: User-Mode Linux, in which it runs, is for {MACHINE} alone: make a "
+            "live lab as root (--runtime netns), or run this on another machine (docs/installation.md)"
+        )
     found = built()
     if found is not None:
         return found

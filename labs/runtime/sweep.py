@@ -11,31 +11,38 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from labs.runtime import cpu
+from labs.runtime.sharing import Share
 
 Result = TypeVar("Result")
 
 
 def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | None = None) -> list[Result]:
-    """The results of all jobs in their order, as many at once as this process has CPUs on which no link spins. Each is
-    asked for when its turn comes, so that many need no memory while they wait.
+    """The results of all jobs in their order, as many at once as this process has CPUs on which no link spins, and as
+    leave room for other users (`sharing`). Each is asked for when its turn comes, so that many need no memory while
+    they wait.
 
     `lambda stop: runtime.run(plan, program, directory, stop)` is a job. The first error, and Ctrl-C, stop those that
     run, start none of those that wait, and are raised when all have ended.
     """
-    stop, turn = threading.Event(), threading.Lock()
+    stop, turn, asked_all = threading.Event(), threading.Lock(), threading.Event()
     waiting = enumerate(jobs)
     results: dict[int, Result] = {}
 
-    def work() -> None:
+    def work(share: Share, first: bool) -> None:
         while not stop.is_set():
-            with turn:
-                number, job = next(waiting, (0, None))
-            if job is None:
-                return
-            results[number] = job(stop)
+            with share.place(asked_all, first) as there:
+                if not there:
+                    return
+                with turn:
+                    number, job = next(waiting, (0, None))
+                if job is None:
+                    asked_all.set()
+                    return
+                results[number] = job(stop)
 
-    with ThreadPoolExecutor(at_once := workers or len(cpu.free())) as pool:
-        futures = [pool.submit(work) for _ in range(at_once)]
+    at_once = workers or len(cpu.free())
+    with Share().held() as share, ThreadPoolExecutor(at_once) as pool:
+        futures = [pool.submit(work, share, number == 0) for number in range(at_once)]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in done:
@@ -43,4 +50,5 @@ def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | No
                     raise error
         finally:
             stop.set()
+            asked_all.set()
     return [results[number] for number in sorted(results)]

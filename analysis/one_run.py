@@ -1,0 +1,85 @@
+"""One run of the virtual clock, of which only the bytes of its files are there: its metrics and series, by their names.
+
+In: the files that the run left, by their names in its directory, with its plan and its schedule. Out: values in SI base
+units (seconds, bit/s, bytes, ratios), for whoever asks for some numbers of a run and needs no experiment and no report.
+The computations are those of reports.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from analysis import load, metrics
+from analysis.figures import series
+from analysis.rundata import RunData
+from labs.record import paths, quantities, tables
+from labs.record.quantities import Selection
+from labs.record.series import SERIES
+from labs.units import NS_PER_SECOND
+from labs.wording import nearest
+
+Line = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Times in seconds from T0, and values."""
+WINDOW_NS = NS_PER_SECOND // 10
+"""Of the means in which several flows are put together, and what is counted."""
+
+
+class OneRun:
+    """A run. ValueError for what is no metric or series, and for tables that cannot be read."""
+
+    def __init__(self, files: Mapping[str, bytes], plan: bytes, schedule: bytes) -> None:
+        self._files, self._plan, self._schedule = files, plan, schedule
+        self._tables: dict[str, pl.DataFrame] = {}
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of docs/metrics.md; without rows where the run has none."""
+        if name not in tables.TABLES:
+            raise ValueError(f"unknown table {name!r}: {nearest(name, tables.TABLES)}")
+        if name not in self._tables:
+            content = self._files.get(f"{name}.parquet")
+            self._tables[name] = tables.empty(name) if content is None else tables.parse(content, Path(name))
+        return self._tables[name]
+
+    def metric(self, words: str) -> float | None:
+        """A metric of the load, or of whom the words say; None where the run does not have it."""
+        quantity = quantities.parse(words)
+        found = dict(metrics.computed([quantity], self._data))
+        if len(found) > 1:
+            raise ValueError(f"{words}: stands for several values: {', '.join(found)}: write one of them")
+        value = next(iter(found.values()), None)
+        return value if value is None or quantity.metric.unit != "ns" else value / NS_PER_SECOND
+
+    def series(self, name: str, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> dict[str, Line]:
+        """The lines of a series, by their labels: of the load's flows together, of a step's, of one flow, of a link.
+        `window`: means over so many seconds; 0: each sample of a single flow."""
+        if name not in SERIES:
+            raise ValueError(f"unknown series {name!r}: {nearest(name, SERIES)}")
+        wanted = series.Wanted(
+            SERIES[name],
+            round(window * NS_PER_SECOND) or WINDOW_NS,
+            selection=Selection(None, step) if step else None,
+            flows=flow or None,
+            link=link,
+            fine=not window,
+        )
+        per = NS_PER_SECOND if SERIES[name].unit == "ns" else 1
+        return {
+            label: (np.asarray(line.times, float) / NS_PER_SECOND, np.asarray(line.values, float) / per)
+            for label, line in series.of_run(self._data, wanted).items()
+        }
+
+    @cached_property
+    def _data(self) -> RunData:
+        document = json.loads(self._schedule)
+        return RunData(
+            self.table,
+            paths.from_data(document.get("paths", [])),
+            lambda: load.addresses_of(json.loads(self._plan).get("nodes", [])),
+        )

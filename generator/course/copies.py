@@ -1,0 +1,136 @@
+"""Submissions that are not their students' own: found by holding all of them beside each other. Pure.
+
+In: grades of all submissions. Out: the same, each with a line for what a teacher should look at. Students have
+different parameters, so a wrong answer that is right for another student, and a run of another student's scenario, tell
+where they come from. Nothing here changes a point: a teacher judges.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from generator.course.grade import Grade, Question
+
+FEWEST_RIGHT = 2
+"""So many answers that are wrong for one student and right for another are no accident."""
+FEWEST_SAME = 3
+"""So many wrong answers that two students share are none either."""
+FEWEST_LETTERS = 60
+"""Of a text that two do not write alike."""
+DIGITS = 6
+
+
+def looked_at(grades: Sequence[Grade]) -> list[Grade]:
+    """The grades in their order, with notes on what two of them share."""
+    notes: dict[int, list[str]] = defaultdict(list)
+    by_lab: dict[str, list[int]] = defaultdict(list)
+    for number, each in enumerate(grades):
+        if each.status == "graded":
+            by_lab[each.lab].append(number)
+    for number, line in _same_files(grades):
+        notes[number].append(line)
+    for numbers in by_lab.values():
+        for find in (_twice, _answers, _words, _runs):
+            for number, line in find(grades, numbers):
+                notes[number].append(line)
+    for number, each in enumerate(grades):
+        if line := _misnamed(each):
+            notes[number].append(line)
+    return [each.noted(*notes[number]) for number, each in enumerate(grades)]
+
+
+def _same_files(grades: Sequence[Grade]) -> Iterator[tuple[int, str]]:
+    first: dict[str, int] = {}
+    for number, each in enumerate(grades):
+        if not each.sha256:
+            continue
+        if (other := first.setdefault(each.sha256, number)) != number:
+            yield number, f"the same file as {grades[other].file}"
+            yield other, f"the same file as {each.file}"
+
+
+def _twice(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Two submissions of one student: the teacher knows which of them counts."""
+    by_student: dict[str, list[int]] = defaultdict(list)
+    for number in numbers:
+        by_student[grades[number].student].append(number)
+    for those in by_student.values():
+        for number in those:
+            others = [grades[other].file for other in those if grades[other].sha256 != grades[number].sha256]
+            if others:
+                yield number, f"{grades[number].student} handed in more than once: also {_few(others)}"
+
+
+def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Answers that are wrong here and right for another student, or as wrong elsewhere.
+
+    Where the same is true for both, the same mistake gives the same answer: that counts for nothing.
+    """
+    given: dict[tuple[str, str], list[tuple[int, Question]]] = defaultdict(list)
+    for number in numbers:
+        for each in grades[number].questions:
+            if each.quantity and each.value is not None and each.verdict in ("right", "wrong"):
+                given[each.name, f"{each.value:.{DIGITS - 1}e}"].append((number, each))
+    rightly, wrongly = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for those in given.values():
+        for number, mine in those if len(those) > 1 else ():
+            for other, theirs in those:
+                if mine.verdict == "wrong" and grades[other].student != grades[number].student:
+                    counted = rightly if theirs.verdict == "right" else wrongly
+                    counted[number, other] += mine.truth != theirs.truth
+    for found, fewest, words in ((rightly, FEWEST_RIGHT, "the right ones of"), (wrongly, FEWEST_SAME, "those of")):
+        alike: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for (number, other), count in sorted(found.items()):
+            if count >= fewest:
+                alike[number, count].append(grades[other].student)
+        for (number, count), others in alike.items():
+            yield number, f"{count} wrong answers are {words} {_few(others)}"
+
+
+def _words(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    written: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number in numbers:
+        for each in grades[number].questions:
+            text = " ".join(re.findall(r"\w+", each.answer.casefold()))
+            if each.kind == "words" and len(text) >= FEWEST_LETTERS:
+                written[each.name, text].append(number)
+    for (question, _), those in written.items():
+        students = sorted({grades[number].student for number in those})
+        for number in those if len(students) > 1 else ():
+            others = [name for name in students if name != grades[number].student]
+            yield number, f"the text of {question} is that of {_few(others)}"
+
+
+def _runs(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Runs of another student's scenarios."""
+    whose: dict[str, set[str]] = defaultdict(set)
+    for number in numbers:
+        for inputs in grades[number].own:
+            whose[inputs].add(grades[number].student)
+    for number in numbers:
+        each = grades[number]
+        foreign = Counter(
+            student for run in each.runs if run.inputs not in each.own for student in sorted(whose.get(run.inputs, ()))
+        )
+        for student, count in sorted(foreign.items()):
+            yield number, f"{count} of its runs are of the scenarios of {student}"
+
+
+def _misnamed(each: Grade) -> str:
+    """`ewan course hand-in` names the file by lab and student: where the name says another student, one of the two is
+    wrong."""
+    stem = PurePath(each.file).name.removesuffix(".zip")
+    if each.status != "graded" or not stem.startswith(f"{each.lab}-"):
+        return ""
+    named = stem.removeprefix(f"{each.lab}-").lower()
+    if re.fullmatch(rf"{re.escape(each.student)}( ?\(\d+\)|-\d+)?", named):
+        return ""
+    return f"the file is named for {named}, the submission is of {each.student}"
+
+
+def _few(names: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(names) - most} others" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

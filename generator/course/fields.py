@@ -1,0 +1,259 @@
+"""The keys of course.yaml as pydantic models: what a lab of the course says of itself, its parameters and questions.
+
+In: plain data, as YAML gave it. Out: typed values, or pydantic's errors. What takes more than one key to see is looked
+at here too; expressions are held against the names of the lab in `reading.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction as Exact
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+
+from pydantic import Field, PlainValidator, model_validator
+
+from generator.scenario.fields import Text
+from labs.spec.fields import Model
+from labs.units import UnitError, amounts
+from labs.units.amounts import Amount, Kind
+
+AnswerKind = Literal["time", "rate", "size", "packets", "count", "ratio", "share", "choice", "words", "settings"]
+QUANTITIES: dict[str, Kind] = {
+    "time": "time",
+    "rate": "rate",
+    "size": "size",
+    "packets": "packets",
+    "count": "number",
+    "ratio": "number",
+    "share": "share",
+}
+"""Answers that are amounts, and of which kind."""
+ANSWERS: tuple[AnswerKind, ...] = get_args(AnswerKind)
+MOST_VALUES = 10_000
+"""That a parameter may take."""
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_RELATIVE = re.compile(r"[0-9.]+ ?%")
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ValueError('write a name of small letters, digits and "_", like "pipe"')
+    return value
+
+
+def _expression(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError('write an expression, like "rate * rtt / 8"')
+    return str(value)
+
+
+NameText = Annotated[str, PlainValidator(_name)]
+ExpressionText = Annotated[str, PlainValidator(_expression)]
+
+
+class Drawn(Model):
+    """Values of which each student gets one: `from`, `to` and `step`, or `one of`."""
+
+    what: ClassVar[str] = "key of a parameter"
+    low: Any = Field(None, alias="from")
+    high: Any = Field(None, alias="to")
+    step: Any = None
+    one_of: tuple[Any, ...] | None = Field(None, alias="one of")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        ranged = [self.low, self.high, self.step]
+        if self.one_of is not None and any(each is not None for each in ranged):
+            raise ValueError('write "one of", or "from", "to" and "step"')
+        if self.one_of is not None:
+            if not self.one_of:
+                raise ValueError("is empty: write values, like {one of: [reno, cubic]}")
+            return self
+        if any(each is None for each in ranged):
+            raise ValueError("write {from: 10ms, to: 50ms, step: 1ms} or {one of: [reno, cubic]}")
+        first, last, step = (amounts.read(each) for each in ranged)
+        if not first.kind == last.kind == step.kind:
+            raise ValueError('"from", "to" and "step" are of different kinds: write all three with one, like ms')
+        if step.value <= 0 or last.value <= first.value:
+            raise ValueError('"to" is more than "from", and "step" more than nothing')
+        if (last.value - first.value) / step.value >= MOST_VALUES:
+            raise ValueError(f"has more than {MOST_VALUES} values: write a larger step")
+        return self
+
+    @cached_property
+    def values(self) -> Sequence[str]:
+        """All that may be drawn, in order, as people write them."""
+        if self.one_of is not None:
+            return [str(each) for each in self.one_of]
+        first, last, step = (amounts.read(each) for each in (self.low, self.high, self.step))
+        count = int((last.value - first.value) / step.value) + 1
+        return [str(Amount(first.value + number * step.value, first.kind)) for number in range(count)]
+
+
+class Setting(Model):
+    """What a student may choose for a parameter of a scenario: from a least to a most, or one of several."""
+
+    what: ClassVar[str] = "key of a setting"
+    low: Any = Field(None, alias="from")
+    high: Any = Field(None, alias="to")
+    one_of: tuple[Any, ...] | None = Field(None, alias="one of")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.one_of is not None and self.low is None and self.high is None:
+            return self
+        if self.one_of is not None or self.low is None or self.high is None:
+            raise ValueError("write {from: 10kB, to: 64MB} or {one of: [reno, cubic]}")
+        if amounts.read(self.low).kind != amounts.read(self.high).kind:
+            raise ValueError('"from" and "to" are of different kinds: write both with one, like kB')
+        return self
+
+    def check(self, text: str) -> str:
+        """What was chosen, as the scenario gets it; UnitError for anything else."""
+        if self.one_of is not None:
+            words = [str(each) for each in self.one_of]
+            if text.strip() not in words:
+                raise UnitError(f"write one of {', '.join(words)}")
+            return text.strip()
+        low, high = amounts.read(self.low), amounts.read(self.high)
+        chosen = amounts.read_as(text, low.kind)
+        if not low.value <= chosen.value <= high.value:
+            raise UnitError(f"write one from {low} to {high}")
+        return str(chosen)
+
+
+class Hint(Model):
+    """What is said to a wrong answer: to one that agrees with the value of `if`, else the first without it."""
+
+    what: ClassVar[str] = "key of a hint"
+    given: ExpressionText | None = Field(None, alias="if")
+    say: Text
+
+
+class Held(Model):
+    """What must hold of a run with a student's settings, and what is said where it does not."""
+
+    what: ClassVar[str] = 'key of what is in "holds"'
+    that: ExpressionText
+    otherwise: Text = Field(alias="else")
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far from the truth an answer may be, bounds included; one of the two. In SI base units."""
+
+    relative: Exact | None = None
+    absolute: Exact | None = None
+
+    def around(self, truth: float) -> float:
+        """How far from this truth."""
+        if self.absolute is not None:
+            return float(self.absolute)
+        return abs(truth) * float(self.relative or 0)
+
+
+class Question(Model):
+    """One question: how it is asked, what its answer is, and what is true."""
+
+    what: ClassVar[str] = "key of a question"
+    name: NameText
+    ask: Text
+    answer: AnswerKind
+    truth: ExpressionText | None = None
+    tolerance: Any = None
+    because: Text | None = None
+    points: int = Field(1, ge=0, le=100)
+    hints: tuple[Hint, ...] = ()
+    closed: ExpressionText | None = None
+    within: Any = None
+    choices: tuple[Text, ...] | None = None
+    of: str | None = None
+    settings: dict[str, Setting] | None = None
+    holds: tuple[Held, ...] | None = None
+
+    _WANTED: ClassVar[dict[str, tuple[str, ...]]] = {
+        "amount": ("truth", "tolerance", "because"),
+        "choice": ("truth", "choices"),
+        "words": (),
+        "settings": ("settings", "holds"),
+    }
+    _ALLOWED: ClassVar[dict[str, tuple[str, ...]]] = {
+        "amount": ("closed", "within"),
+        "choice": ("because",),
+        "words": (),
+        "settings": ("of", "because"),
+    }
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        kind = "amount" if self.kind is not None else self.answer
+        own = ("truth", "tolerance", "because", "closed", "within", "choices", "of", "settings", "holds")
+        for key in own:
+            there, wanted = getattr(self, key) is not None, key in self._WANTED[kind]
+            if wanted and not there:
+                raise ValueError(f'"{key}:" is missing: a question whose answer is {self.answer} has one')
+            if there and not wanted and key not in self._ALLOWED[kind]:
+                raise ValueError(f'a question whose answer is {self.answer} has no "{key}": leave it out')
+        if (self.closed is None) != (self.within is None):
+            raise ValueError('"closed" and "within" go together: write both')
+        if self.kind is not None:
+            _ = self.margin
+        if self.within is not None and not _RELATIVE.fullmatch(str(self.within)):
+            raise ValueError('write "within" as "5%"')
+        if self.choices is not None and len({each.casefold() for each in self.choices}) < max(2, len(self.choices)):
+            raise ValueError("write two choices or more, that differ")
+        return self
+
+    @property
+    def kind(self) -> Kind | None:
+        """Of the amount that answers it; None: no amount does."""
+        return QUANTITIES.get(self.answer)
+
+    @cached_property
+    def margin(self) -> Tolerance:
+        """The tolerance of an amount: relative, but of shares in points; or absolute, with the answer's own unit."""
+        assert self.kind is not None
+        text = str(self.tolerance)
+        if _RELATIVE.fullmatch(text):
+            share = amounts.read_as(text, "share").value
+            return Tolerance(absolute=share) if self.kind == "share" else Tolerance(relative=share)
+        try:
+            found = amounts.read_as(self.tolerance, self.kind)
+        except UnitError as error:
+            raise ValueError(f'tolerance "{text}": write "2%", or {str(error).removeprefix("write ")}') from None
+        if found.value < 0:
+            raise ValueError("a tolerance is not negative")
+        return Tolerance(absolute=found.value)
+
+
+class Course(Model):
+    """The keys of course.yaml."""
+
+    what: ClassVar[str] = "key of a course lab"
+    title: Text
+    about: Text
+    minutes: int = Field(60, ge=5, le=180)
+    parameters: dict[NameText, Drawn] = Field({})
+    values: dict[NameText, ExpressionText] = Field({})
+    questions: tuple[Question, ...] = Field(min_length=1)
+
+
+class QuestionWords(Model):
+    """A question in another language: hints and `else` in the order of the lab's own."""
+
+    what: ClassVar[str] = "key of a translated question"
+    ask: Text
+    hints: tuple[Text, ...] = ()
+    otherwise: tuple[Text, ...] = Field((), alias="else")
+
+
+class Overlay(Model):
+    """The keys of course.LANGUAGE.yaml."""
+
+    what: ClassVar[str] = "key of a translation"
+    title: Text
+    about: Text
+    questions: dict[str, QuestionWords] = Field({})

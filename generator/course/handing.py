@@ -1,0 +1,73 @@
+"""What a student hands in, made of the student's folder.
+
+In: the folder, with answers, results and checks. Out: a `Submission`, and in a line each what is not in it. Nothing is
+run, and nothing is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from generator.course import answers, history, records, submission
+from generator.course.folder import Folder
+from generator.course.submission import NOTEBOOK, Submission
+from labs.errors import UserError
+from labs.reading import read_bytes
+
+ENDING = ".zip"
+
+
+class HandingError(UserError):
+    """Why nothing can be handed in, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """`unanswered`: the names of questions; `notes`: what was not taken, a line each."""
+
+    submission: Submission
+    content: bytes
+    unanswered: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return f"{self.submission.lab}-{self.submission.student}{ENDING}"
+
+    @property
+    def runs(self) -> int:
+        """How many are in it."""
+        return sum(len(each.runs) for each in self.submission.experiments)
+
+
+def made(folder: Folder, with_notebook: bool = False) -> Made:
+    """What is handed in of a folder; DescriptionError where answers.yaml cannot be read, HandingError where the rest
+    cannot."""
+    given = answers.load(folder.answers, folder.lab.questions)
+    experiments, notes = records.found(folder.path)
+    told = Submission(
+        format=submission.FORMAT,
+        lab=folder.lab.name,
+        student=folder.drawing.student,
+        language=folder.record.language,
+        content=folder.record.content,
+        answers=dict(answers.plain(given)),
+        experiments=tuple(experiments),
+        checks=history.read(folder.path),
+    )
+    try:
+        content = submission.packed(told, _notebook(folder) if with_notebook else None)
+    except submission.SubmissionError as error:
+        raise HandingError(f"{folder.path}: {error}") from None
+    unanswered = tuple(name for name, each in given.items() if each.empty)
+    return Made(told, content, unanswered, tuple(notes))
+
+
+def _notebook(folder: Folder) -> bytes:
+    path = folder.path / f"{folder.lab.name}{Path(NOTEBOOK).suffix}"
+    try:
+        return read_bytes(path, submission.MOST_NOTEBOOK_BYTES)
+    except OSError as error:
+        raise HandingError(f"{path}: {error.strerror}: leave --notebook out") from None

@@ -1,0 +1,75 @@
+"""A list of students, and who of them handed in nothing; who handed in and is not on it.
+
+In: a text file: a number a line, or a table (CSV) that has a column of them, as learning platforms export it. Out: the
+numbers in their order; a line of its own for each student and lab that is missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from generator.course import parameters
+from generator.course.grade import Grade
+from labs.errors import UserError
+from labs.reading import read_text
+from labs.spec import DescriptionError
+
+MOST_STUDENTS = 100_000
+COLUMNS = ("student", "student number", "number", "id", "id number", "sid", "matriculation", "matriculation number")
+"""What the column of numbers may be called."""
+
+
+class RosterError(UserError):
+    """Why a file is no list of students, in one line."""
+
+
+def read(path: Path) -> list[str]:
+    """The students of a file; RosterError where it cannot be read."""
+    try:
+        text = read_text(path).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+    except OSError as error:
+        raise RosterError(
+            f"{path}: {error.strerror}: --students takes a text file, a student's number a line"
+        ) from None
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not lines:
+        raise RosterError(f"{path}: there is no student in it: write a student's number a line")
+    separator = max(",;\t", key=lines[0].count)
+    rows = list(csv.reader(io.StringIO("\n".join(lines)), delimiter=separator))
+    heads = [head.strip().casefold() for head in rows[0]]
+    column = next((heads.index(name) for name in COLUMNS if name in heads), None)
+    if column is None and len(heads) > 1:
+        raise RosterError(
+            f'{path}: no column is called "student", "number" or "id": name the one that has the numbers so'
+        )
+    result: dict[str, None] = {}
+    for number, row in enumerate(rows[0 if column is None else 1 :], 1 if column is None else 2):
+        try:
+            result[parameters.student(row[column or 0] if len(row) > (column or 0) else "")] = None
+        except DescriptionError as error:
+            raise RosterError(f"{path}: row {number}: {error}") from None
+    if len(result) > MOST_STUDENTS:
+        raise RosterError(f"{path}: has more than {MOST_STUDENTS} students")
+    return list(result)
+
+
+def held(grades: Sequence[Grade], students: Sequence[str], labs: Collection[str]) -> list[Grade]:
+    """The grades, those of strangers noted, and a line for each student that is missing, of each lab."""
+    known = frozenset(students)
+    result = [
+        each.noted(f"{each.student} is not on the list of students")
+        if each.student and each.student not in known
+        else each
+        for each in grades
+    ]
+    handed_in = {(each.lab, each.student) for each in grades}
+    missing = [
+        Grade(file="", status="missing", lab=lab, student=student, error="nothing was handed in")
+        for lab in sorted(labs)
+        for student in students
+        if (lab, student) not in handed_in
+    ]
+    return [*result, *missing]

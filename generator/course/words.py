@@ -1,0 +1,135 @@
+"""What the course says of itself, in the languages that labs may be in. Pure.
+
+In: a language. Out: its words; English ones where there are none of it. A lab's own words are in its directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Of one language."""
+
+    bits: str
+    prefix: str
+    binary: str
+    round_trip: str
+    sign: str
+    reciprocal: str
+    again: str
+    """A wrong answer without any hint."""
+    states: Mapping[str, str]
+    """Of verdicts."""
+    write_behind: str
+    question: str
+    kinds: Mapping[str, str]
+    """What an answer is, and how it is written."""
+    how: str
+    """The head of answers.yaml."""
+
+
+_EN = Words(
+    bits="Bits or bytes? Look at the units once more.",
+    prefix="Is the prefix right: n, µ, m; k, M, G?",
+    binary="A thousand or 1024? Here k is a thousand and Ki is 1024.",
+    round_trip="One way, or there and back?",
+    sign="Look at the sign.",
+    reciprocal="Is it the other way round: of which, by which?",
+    again="Measure it once more, and look at what exactly is asked for.",
+    states={
+        "right": "right",
+        "wrong": "wrong",
+        "missing": "no answer yet",
+        "unreadable": "cannot be read",
+        "teacher": "for the teacher",
+        "unknown": "not checked",
+    },
+    write_behind="Write it behind `{name}:` in `answers.yaml`, {how}.",
+    question="Question",
+    kinds={
+        "time": "as a time, like 42.1ms",
+        "rate": "as a rate, like 9.5Mbit/s",
+        "size": "as a size, like 1.2MB",
+        "packets": "in packets, like 83packets",
+        "count": "as a number, like 7",
+        "ratio": "as a number, like 0.25",
+        "share": "as a share, like 95%",
+        "choice": "as one of: {choices}",
+        "words": "in your own words; your teacher reads it",
+        "settings": "as {{{settings}}}",
+    },
+    how="Write each answer behind its name, with its unit: 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+)
+_DE = Words(
+    bits="Bit oder Byte? Sieh dir die Einheiten noch einmal an.",
+    prefix="Stimmt der Vorsatz: n, µ, m; k, M, G?",
+    binary="Tausend oder 1024? Hier ist k tausend und Ki 1024.",
+    round_trip="Ein Weg, oder hin und zurück?",
+    sign="Sieh dir das Vorzeichen an.",
+    reciprocal="Ist es umgekehrt: wovon, wodurch geteilt?",
+    again="Miss noch einmal, und lies genau, wonach gefragt ist.",
+    states={
+        "right": "richtig",
+        "wrong": "falsch",
+        "missing": "noch keine Antwort",
+        "unreadable": "nicht lesbar",
+        "teacher": "für die Lehrkraft",
+        "unknown": "nicht geprüft",
+    },
+    write_behind="Schreibe es hinter `{name}:` in `answers.yaml`, {how}.",
+    question="Frage",
+    kinds={
+        "time": "als Zeit, etwa 42.1ms",
+        "rate": "als Rate, etwa 9.5Mbit/s",
+        "size": "als Größe, etwa 1.2MB",
+        "packets": "in Paketen, etwa 83packets",
+        "count": "als Zahl, etwa 7",
+        "ratio": "als Zahl, etwa 0.25",
+        "share": "als Anteil, etwa 95%",
+        "choice": "als eines von: {choices}",
+        "words": "in eigenen Worten; deine Lehrkraft liest es",
+        "settings": "als {{{settings}}}",
+    },
+    how="Schreibe jede Antwort hinter ihren Namen, mit Einheit und Punkt: 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+)
+_FR = Words(
+    bits="Bits ou octets ? Regardez encore les unités.",
+    prefix="Le préfixe est-il juste : n, µ, m ; k, M, G ?",
+    binary="Mille ou 1024 ? Ici, k est mille et Ki est 1024.",
+    round_trip="Un aller, ou un aller-retour ?",
+    sign="Regardez le signe.",
+    reciprocal="N'est-ce pas l'inverse : de quoi, par quoi ?",
+    again="Mesurez encore, et lisez bien ce qui est demandé.",
+    states={
+        "right": "juste",
+        "wrong": "faux",
+        "missing": "pas encore de réponse",
+        "unreadable": "illisible",
+        "teacher": "pour l'enseignant",
+        "unknown": "non vérifié",
+    },
+    write_behind="Écrivez-le après `{name}:` dans `answers.yaml`, {how}.",
+    question="Question",
+    kinds={
+        "time": "comme une durée, par exemple 42.1ms",
+        "rate": "comme un débit, par exemple 9.5Mbit/s",
+        "size": "comme une taille, par exemple 1.2MB",
+        "packets": "en paquets, par exemple 83packets",
+        "count": "comme un nombre, par exemple 7",
+        "ratio": "comme un nombre, par exemple 0.25",
+        "share": "comme une part, par exemple 95%",
+        "choice": "l'un de : {choices}",
+        "words": "avec vos propres mots ; votre enseignant le lit",
+        "settings": "comme {{{settings}}}",
+    },
+    how="Écrivez chaque réponse après son nom, avec unité et point : 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+)
+_ALL: Mapping[str, Words] = {"en": _EN, "de": _DE, "fr": _FR}
+
+
+def of(language: str) -> Words:
+    """The words of a language, or English ones."""
+    return _ALL.get(language, _EN)

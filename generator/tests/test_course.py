@@ -1,0 +1,364 @@
+"""Labs of the course: reading, parameters, expressions, answers, verdicts, folders. No lab is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.course import answers, expressions, folder, parameters, reading, rendering, verdicts, words
+from generator.course.answers import Given
+from generator.course.fields import Drawn
+from generator.course.measures.base import NoValueError, Value
+from generator.course.reading import Lab
+from generator.course.verdicts import Known, Truth
+from generator.tests.courses import COURSE, SCENARIO, TEXT, written
+from labs.errors import UserError
+from labs.spec.source import Places
+from labs.units import UnitError, amounts
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return reading.read(written(tmp_path_factory.mktemp("course")))
+
+
+def refused(place: Path, old: str, new: str) -> str:
+    """What is said of the small lab's course.yaml with another text in it."""
+    assert old in COURSE
+    found = written(place, COURSE.replace(old, new, 1))
+    with pytest.raises(UserError) as error:
+        reading.read(found)
+    return str(error.value).replace(str(found), "01-pipe")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("minutes: 45", "minuts: 45", 'course.yaml:3: minuts "45": unknown key of a course lab, write "minutes"'),
+        ("step: 2ms", "step: 2", 'course.yaml:6: parameters.rtt: "from", "to" and "step" are of different kinds'),
+        ("[reno, cubic]", "[reno]", "course.yaml:7: parameters.variant: has one value for all"),
+        ("truth: bdp\n", "truth: bpd\n", ':14: questions[0].truth "bpd": unknown name "bpd": write "bdp"'),
+        ('metric("util', 'metrik("util', 'questions[2].truth "metrik("utilisation")": unknown function "metrik"'),
+        ("truth: rtt / 2", "truth: rtt /", 'is no expression: write one like "rate * rtt / 8"'),
+        ("truth: rtt / 2", "truth: rtt[0]", "Subscript is no part of expressions"),
+        ("truth: rtt / 2", "truth: rtt.real", "a name has no parts"),
+        ("truth: rtt / 2", "truth: __import__('os')", 'unknown function "__import__"'),
+        ("tolerance: 0.5ms", "tolerance: 0.5", 'tolerance "0.5": write "2%", or a time as "42.1ms"'),
+        ("    because: Of the 2 s.\n", "", '"because:" is missing: a question whose answer is share has one'),
+        ("answer: words, points: 2", "answer: words, truth: 2", 'whose answer is words has no "truth"'),
+        ("name: why", "name: law", "questions[4].name \"law\": there is a question of this name"),
+        ("settings.buffer <=", "settings.bufer <=", 'unknown setting "bufer": write "buffer"'),
+        ("answer: size", "answer: bytes", "write \"time\", \"rate\""),
+        ('utilisation")\n    tol', 'utilisation", of="pip")\n    tol', 'there is no scenario "pip": write "pipe"'),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    message = refused(tmp_path, old, new)
+    assert said in message and "\n" not in message
+
+
+def test_a_students_values_are_the_same_everywhere() -> None:
+    """Drawn by hand, as docs/adding/course-lab.md says it."""
+    drawn = Drawn.model_validate({"from": "30ms", "to": "90ms", "step": "2ms"})
+    digest = hashlib.sha256(b"ewan-course/1\0pipe\x004711\0rtt").digest()
+    expected = 30 + 2 * (int.from_bytes(digest, "big") % 31)
+    found = parameters.drawn("pipe", " 4711 ", {"rtt": drawn})
+    assert found.texts == {"rtt": f"{expected}ms"}
+    assert found.numbers["rtt"] == pytest.approx(expected / 1000)
+    assert len({parameters.drawn("pipe", str(each), {"rtt": drawn}).texts["rtt"] for each in range(200)}) > 25
+
+
+@pytest.mark.parametrize("word", ["", "../4711", "a/b", "x" * 200, "4 711", "-4711", "47\n11", "4711\0"])
+def test_a_students_number_is_a_word(word: str) -> None:
+    with pytest.raises(UserError, match="write a number"):
+        parameters.student(word)
+
+
+def test_ranges_are_exact() -> None:
+    drawn = Drawn.model_validate({"from": "0.5Mbit/s", "to": "2Mbit/s", "step": "0.1Mbit/s"})
+    assert len(drawn.values) == 16 and drawn.values[0] == "500kbit/s" and drawn.values[-1] == "2Mbit/s"
+    assert Drawn.model_validate({"from": 1, "to": 3, "step": 1}).values == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 + 2 * 3", 7.0),
+        ("rate * rtt / 8", 42_000.0),
+        ("sqrt(16) + log2(8)", 7.0),
+        ("amount('200ms') * 2", 0.4),
+        ("'reno' if rtt > 0.01 else 'cubic'", "reno"),
+        ("rtt < 0.05 and rate > 1", True),
+        ("min(rtt, 1) ** 2", 0.0016),
+    ],
+)
+def test_expressions_compute(text: str, value: Value) -> None:
+    names = {"rate": 8_400_000.0, "rtt": 0.04}
+    expressions.check(text, names)
+    found = expressions.evaluate(text, names, {})
+    assert found == (pytest.approx(value) if isinstance(value, float) else value)
+
+
+@pytest.mark.parametrize("text", ["1 / (rtt - rtt)", "sqrt(0 - rtt)", "10 ** 400 * 1.0", "9 ** 9 ** 9", "log(0)"])
+def test_an_expression_without_a_value_says_so(text: str) -> None:
+    with pytest.raises(NoValueError):
+        expressions.evaluate(text, {"rtt": 0.04}, {})
+
+
+def test_what_an_expression_needs_of_runs_is_known_before() -> None:
+    (first, second) = expressions.calls('metric("rtt p95", buffer="1BDP") - metric("rtt p95", of="other", buffer=rtt)')
+    assert first.keywords == {"buffer": "1BDP"} and second.keywords == {"of": "other", "buffer": None}
+
+
+GOOD = "pipe: 42kB\nlaw: linear\nwhy: |\n  Because.\n  So.\ntuned: {buffer: 50kB}\n"
+
+
+def test_answers_are_what_was_typed(lab: Lab) -> None:
+    found = answers.read(GOOD, "answers.yaml", lab.questions)
+    assert found["pipe"].text == "42kB" and found["pipe"].place == "answers.yaml:1: "
+    assert found["why"].text == "Because.\nSo.\n" and found["delay"].empty
+    assert found["tuned"].settings == {"buffer": "50kB"}
+    again = answers.from_data(json.loads(json.dumps(answers.plain(found))), _places(), lab.questions)
+    assert answers.plain(again) == answers.plain(found)
+
+
+def _places() -> Places:
+    return Places("submission.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pipes: 1kB\n", 'answers.yaml:1: pipes "1kB": unknown question, write "pipe"'),
+        ("pipe: 1kB\npipe: 2kB\n", "answers.yaml:2: pipe: is written twice"),
+        ("pipe:\n\t1kB\n", "answers.yaml:2: has a tab: write spaces"),
+        ("pipe: !!python/object/apply:os.system [id]\n", "answers.yaml:1: has a tag"),
+        ("pipe: !binary aGFsbG8=\n", "answers.yaml:1: has a tag"),
+        ("pipe: [1, 2]\n", "pipe: is one answer"),
+        ("- pipe\n", "consists of keys"),
+        ("pipe: 1kB", None),
+        ("tuned: 5kB\n", "tuned \"5kB\": has several values: write them as {buffer: …}"),
+        ("tuned: {bufer: 5kB}\n", 'tuned.bufer "5kB": unknown setting, write "buffer"'),
+        ("why: " + "x" * 30_000, "is longer than 20000 letters"),
+        ("why: " + "x" * 300_000, "is larger than 256 KiB"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "unknown question"),
+        ("pipe: \ud800", "answers.yaml"),
+    ],
+)  # fmt: skip
+def test_answers_that_cannot_be_read(lab: Lab, text: str, said: str | None) -> None:
+    if said is None:
+        assert answers.read(text, "answers.yaml", lab.questions)["pipe"].text == "1kB"
+        return
+    with pytest.raises(UserError) as error:
+        answers.read(text, "answers.yaml", lab.questions)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_no_answers_yet(lab: Lab) -> None:
+    found = answers.read(folder.blank(lab), "answers.yaml", lab.questions)
+    assert all(each.empty for each in found.values())
+    assert list(yaml.safe_load(folder.blank(lab))) == list(lab.questions)
+
+
+EN = words.of("en")
+TRUTHS: Mapping[str, Truth] = {
+    "pipe": Truth(42_000.0, (Known(21_000.0, "This is one way."),), "Multiply rate and time."),
+    "delay": Truth(0.02),
+    "busy": Truth(0.87),
+    "law": Truth("linear"),
+    "why": Truth(),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "state", "say"),
+    [
+        ("pipe", "42kB", "right", ""),
+        ("pipe", "42.84 kB", "right", ""),
+        ("pipe", "42.85kB", "wrong", "Multiply rate and time."),
+        ("pipe", "336kbit", "right", ""),
+        ("pipe", "336kB", "wrong", EN.bits),
+        ("pipe", "5.25kB", "wrong", EN.bits),
+        ("pipe", "42MB", "wrong", EN.prefix),
+        ("pipe", "42KiB", "wrong", EN.binary),
+        ("pipe", "21kB", "wrong", "This is one way."),
+        ("pipe", "42000", "unreadable", 'a.yaml:7: pipe "42000": write a size as "1.2MB"'),
+        ("pipe", "42ms", "unreadable", 'write a size as "1.2MB"'),
+        ("pipe", "42,5kB", "unreadable", 'write decimals behind a point: "42.5kB"'),
+        ("pipe", "", "missing", ""),
+        ("delay", "20.5ms", "right", ""),
+        ("delay", "20.6ms", "wrong", EN.again),
+        ("delay", "40ms", "wrong", EN.round_trip),
+        ("delay", "20s", "wrong", EN.prefix),
+        ("busy", "86%", "right", ""),
+        ("busy", "85.9%", "wrong", EN.again),
+        ("busy", "0.87", "unreadable", 'write a share as "95%"'),
+        ("busy", "115%", "wrong", EN.reciprocal),
+        ("law", "Linear", "right", ""),
+        ("law", "square root", "wrong", EN.again),
+        ("law", "cubic", "unreadable", "write one of linear, square root"),
+        ("why", "So it is.", "teacher", ""),
+    ],
+)
+def test_verdicts_and_hints(lab: Lab, name: str, answer: str, state: str, say: str) -> None:
+    found = verdicts.judge(lab.questions[name], TRUTHS[name], Given(answer, place="a.yaml:7: "), EN)
+    assert found.state == state and say in found.say
+    assert (found.say == "") == (say == "")
+
+
+def test_a_verdict_does_not_tell_the_side(lab: Lab) -> None:
+    """An answer above the truth and one below it are told the same."""
+    for factor in (1.1, 1.5, 3, 8, 1000, 1e6):
+        both = [f"{42_000 * factor:f}B", f"{42_000 / factor:f}B"]
+        said = {verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given(each), EN).say for each in both}
+        assert len(said) == 1
+
+
+def test_what_could_not_be_computed_is_no_fault_of_the_student(lab: Lab) -> None:
+    found = verdicts.judge(lab.questions["busy"], Truth(why="run 1 has no utilisation"), Given("80%"), EN)
+    assert (found.state, found.say) == ("unknown", "run 1 has no utilisation")
+
+
+def test_settings_are_held_within_bounds(lab: Lab) -> None:
+    question = lab.questions["tuned"]
+    assert verdicts.settings_of(question, Given(settings={"buffer": "50 kB"})) == {"buffer": "50kB"}
+    for text, said in [("50", "write a size"), ("1GB", "write one from 1kB to 10MB"), (None, "buffer is missing")]:
+        with pytest.raises(UnitError, match=said):
+            verdicts.settings_of(question, Given(settings={"buffer": text}))
+    chosen = Given(settings={"buffer": "50kB"})
+    assert verdicts.settle(question, chosen, [True, True], EN).state == "right"
+    assert verdicts.settle(question, chosen, [True, False], EN).say == "It works with less."
+
+
+def test_the_exit_status_and_the_points(lab: Lab) -> None:
+    right = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42kB"), EN)
+    wrong = verdicts.judge(lab.questions["delay"], TRUTHS["delay"], Given("1ms"), EN)
+    teacher = verdicts.judge(lab.questions["why"], TRUTHS["why"], Given("So."), EN)
+    broken = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("1"), EN)
+    assert [verdicts.status_of(each) for each in ([right, teacher], [right, wrong], [wrong, broken])] == [0, 1, 2]
+    assert verdicts.points_of([right, wrong, teacher]) == (1, 2, 2)
+
+
+def test_a_scenario_gets_the_values_and_keeps_its_text() -> None:
+    found = rendering.scenario(SCENARIO, "pipe.scenario.yaml", {"rate": "12.5Mbit/s", "rtt": "44ms", "other": "1"})
+    expected = SCENARIO.replace("rate: 8Mbit/s ", "rate: 12.5Mbit/s ").replace("rtt: 60ms", "rtt: 44ms")
+    assert found == expected
+
+
+def test_a_folder_is_whole_and_the_same_each_time(lab: Lab, tmp_path: Path) -> None:
+    path = folder.start(lab, "4711", tmp_path / "pipe")
+    names = {each.name for each in path.iterdir()}
+    assert names == {"pipe.md", "pipe.ipynb", "pipe.scenario.yaml", "answers.yaml", "course.json"}
+    again = folder.start(lab, "4711", tmp_path / "again")
+    assert all((again / name).read_bytes() == (path / name).read_bytes() for name in names)
+    loaded = folder.load(path, lab.folder.parent)
+    assert loaded.drawing.student == "4711" and not loaded.older
+    text = (path / "pipe.md").read_text()
+    assert loaded.drawing.texts["rate"] in text and "**Question `pipe`**" in text and "{{" not in text
+    with pytest.raises(UserError, match="is there already"):
+        folder.start(lab, "4711", path)
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
+
+
+def test_a_folder_of_an_older_lab_and_one_that_was_moved(lab: Lab, tmp_path: Path) -> None:
+    root = tmp_path / "labs"
+    shutil.copytree(lab.folder, root / "01-pipe")
+    folder.start(reading.find("pipe", root=root), "4711", tmp_path / "pipe").rename(tmp_path / "moved")
+    assert not folder.find("moved", tmp_path, root).older
+    (root / "01-pipe/pipe.scenario.yaml").write_text(SCENARIO + "# more\n")
+    assert folder.find("moved", tmp_path, root).older
+    (root / "01-pipe/pipe.scenario.yaml").write_text(SCENARIO)
+    (root / "01-pipe/text.md").write_text(TEXT + "A word more.\n")
+    assert not folder.find("moved", tmp_path, root).older, "texts decide nothing"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "ewan-course/2"}', '{"format": 1}', "\xff"])
+def test_a_damaged_record_is_refused(lab: Lab, tmp_path: Path, content: str) -> None:
+    path = folder.start(lab, "4711", tmp_path / "pipe")
+    (path / "course.json").write_text(content, encoding="latin-1")
+    with pytest.raises(UserError, match="is no record"):
+        folder.load(path, lab.folder.parent)
+
+
+def test_a_record_of_a_strange_student_or_lab(lab: Lab, tmp_path: Path) -> None:
+    path = folder.start(lab, "4711", tmp_path / "pipe")
+    good = json.loads((path / "course.json").read_text())
+    for change, said in [({"student": "../x"}, "write a number"), ({"lab": "../pipe"}, "there is no such lab")]:
+        (path / "course.json").write_text(json.dumps({**good, **change}))
+        with pytest.raises(UserError, match=said):
+            folder.load(path, lab.folder.parent)
+
+
+def test_another_language(lab: Lab, tmp_path: Path) -> None:
+    german = reading.translated(lab, "de")
+    path = folder.start(german, "4711", tmp_path / "pipe")
+    assert "**Frage `pipe`**: Wie viele Bytes sind unterwegs?" in (path / "pipe.md").read_text()
+    loaded = folder.load(path, lab.folder.parent)
+    assert loaded.lab.questions["pipe"].hints[0].say == "Das ist ein Weg."
+    assert loaded.lab.questions["pipe"].hints[0].given == "bdp / 2"
+    with pytest.raises(UserError, match='is not in the language "fr": write one of en, de'):
+        reading.translated(lab, "fr")
+
+
+def test_a_text_asks_each_question_once(lab: Lab, tmp_path: Path) -> None:
+    for text, said in [
+        (TEXT.replace('{{ question("why") }}\n', ""), 'lacks {{ question("why") }}'),
+        (TEXT + '{{ question("why") }}\n', "is asked twice"),
+        (TEXT + '{{ question("how") }}\n', "there is none of this name"),
+        (TEXT + "{{ speed }}\n", "'speed' is undefined"),
+        (TEXT + "{{ speed\n", "text.md:"),
+    ]:
+        place = tmp_path / hashlib.sha256(text.encode()).hexdigest()[:8]
+        changed = reading.read(written(place, text=text))
+        with pytest.raises(UserError) as error:
+            folder.contents(changed, "4711")
+        assert said in str(error.value)
+
+
+def test_the_notebook_has_the_text_and_a_cell_for_each_thing_to_do(lab: Lab) -> None:
+    found = json.loads(folder.contents(lab, "4711")["pipe.ipynb"])
+    sources = ["".join(each["source"]) for each in found["cells"]]
+    assert (found["nbformat"], found["nbformat_minor"]) == (4, 5)
+    assert "lab.run('ewan run pipe.scenario.yaml --runtime virtual')" in sources
+    assert "lab.figure('utilisation over time')" in sources and "lab.answer('pipe', '')" in sources
+    assert "lab.answer('tuned', buffer='')" in sources and sources[-1] == "lab.check()"
+    assert len({each["id"] for each in found["cells"]}) == len(found["cells"])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("42.1ms", "time", 0.0421),
+        ("42.1 µs", "time", 42.1e-6),
+        ("9.5Mbit/s", "rate", 9.5e6),
+        ("9.5 Mbps", "rate", 9.5e6),
+        ("1MB/s", "rate", 8e6),
+        ("1.2MB", "size", 1.2e6),
+        ("1KiB", "size", 1024),
+        ("8kbit", "size", 1000),
+        ("83 packets", "packets", 83),
+        ("95 %", "share", 0.95),
+        ("-0.5", "number", -0.5),
+        ("1e-3", "number", 0.001),
+        ("10BDP", "bdp", 10),
+    ],
+)
+def test_amounts(text: str, kind: str, value: float) -> None:
+    found = amounts.read(text)
+    assert found.kind == kind and math.isclose(float(found), value)
+    assert amounts.read(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ms", "1.2.3ms", "1 2ms", "--1", "1e999", "٣ms", "1ms2", "nan", "0x1", True, None]
+)
+def test_what_is_no_amount(text: object) -> None:
+    with pytest.raises(UnitError):
+        amounts.read(text)

@@ -1,0 +1,289 @@
+"""Grades beside each other: confirmed runs, copies, lists of students, the ledger."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from generator.course import confirming, copies, grade, roster
+from generator.course.confirming import Known, Versions
+from generator.course.ledger import Ledger
+from generator.course.roster import RosterError
+from labs.runtime.base import LabError
+from tests.course.handed_in import experiment, graded, question, run
+
+OWN = Known("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables="b" * 64)
+VERSIONS = Versions(kernel="e" * 64, binary="f" * 64, texts={"bloat": "d" * 64})
+
+
+def said(*experiments: object, known: tuple[Known, ...] = (OWN,)) -> list[str]:
+    return [each.said for each in confirming.confirm(experiments, known, VERSIONS)]  # type: ignore[arg-type]
+
+
+def test_the_same_run_with_the_same_bytes_is_confirmed() -> None:
+    assert said(experiment(run())) == ["confirmed"]
+
+
+def test_other_bytes_by_the_same_version_differ() -> None:
+    assert said(experiment(run(tables="9"))) == ["not confirmed: bytes differ"]
+
+
+def test_other_bytes_by_another_version_are_said_to_be_so() -> None:
+    assert said(experiment(run(tables="9", key="8"))) == ["not confirmed: made by another version"]
+
+
+def test_the_same_bytes_by_another_version_are_confirmed() -> None:
+    """Another compiler makes another kernel, which leaves the same bytes: they prove that the run was executed."""
+    assert said(experiment(run(key="8"), kernel="0" * 64)) == ["confirmed"]
+
+
+def test_a_run_of_a_changed_scenario_is_said_to_be_so() -> None:
+    assert said(experiment(run("9"), text="0" * 64)) == ["not confirmed: changed scenario"]
+    assert said(experiment(run("9"), changed=True)) == ["not confirmed: changed scenario"]
+    # Its scenario is untouched and so is the version: the description beside it was changed.
+    assert said(experiment(run("9"))) == ["not confirmed: changed scenario"]
+
+
+def test_what_another_kernel_or_binary_made_is_said_to_be_so() -> None:
+    for other in ({"kernel": "0" * 64}, {"binary": "0" * 64}):
+        for made in (run("9"), run(tables="9"), run(tables="9", key="8")):
+            assert said(experiment(made, **other)) == ["not confirmed: made by another kernel or node binary"]
+
+
+def test_a_run_that_cannot_be_executed_here_is_not_the_students_fault() -> None:
+    broken = Known("bloat", "buffer=1BDP", key="c" * 64, inputs="a" * 64, tables=None, error="no room in /dev/shm")
+    assert said(experiment(run()), known=(broken,)) == [
+        "not confirmed: could not be executed here: no room in /dev/shm"
+    ]
+
+
+def test_the_same_run_again_counts_once() -> None:
+    assert said(experiment(run()), experiment(run())) == ["confirmed"]
+
+
+def test_a_run_that_is_forged_beside_a_real_one_is_seen() -> None:
+    assert said(experiment(run(), run(tables="9"))) == ["confirmed", "not confirmed: bytes differ"]
+
+
+def test_no_more_than_so_many_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirming, "MOST_RUNS", 2)
+    found = said(experiment(run(), run("1"), run("2"), run("3")))
+    assert found == [grade.CONFIRMED, grade.CHANGED, grade.TOO_MANY, grade.TOO_MANY]
+
+
+def wrong(name: str, value: float, truth: str = "else") -> grade.Question:
+    return question(name, "wrong", value=value, truth=truth)
+
+
+def right(name: str, value: float) -> grade.Question:
+    return question(name, "right", value=value, truth=f"{value}")
+
+
+def notes(*grades: grade.Grade) -> list[tuple[str, ...]]:
+    return [each.notes for each in copies.looked_at(grades)]
+
+
+def test_honest_ones_are_not_noted() -> None:
+    first = graded("1", right("a", 1.0), right("b", 2.0), wrong("c", 7.0))
+    second = graded("2", right("a", 1.5), right("b", 2.0), wrong("c", 7.0))
+    assert notes(first, second) == [(), ()]
+
+
+def test_answers_of_another_student_are_found() -> None:
+    first = graded("1", right("a", 1.0), right("b", 2.0))
+    second = graded("2", wrong("a", 1.0), wrong("b", 2.0))
+    assert notes(first, second) == [(), ("2 wrong answers are the right ones of 1",)]
+
+
+def test_answers_that_are_wrong_for_both_are_found() -> None:
+    def given(truth: str) -> list[grade.Question]:
+        return [wrong(name, 1.0, truth) for name in "abc"]
+
+    assert notes(graded("1", *given("x")), graded("2", *given("y")), graded("3", *given("z"))) == [
+        ("3 wrong answers are those of 2, 3",),
+        ("3 wrong answers are those of 1, 3",),
+        ("3 wrong answers are those of 1, 2",),
+    ]
+
+
+def test_the_same_mistake_where_the_same_is_true_is_no_copy() -> None:
+    given = [wrong(name, 1.0, "x") for name in "abc"]
+    assert notes(graded("1", *given), graded("2", *given)) == [(), ()]
+
+
+def test_answers_of_other_labs_are_not_held_against_each_other() -> None:
+    first = graded("1", right("a", 1.0), right("b", 2.0))
+    assert notes(first, graded("2", wrong("a", 1.0), wrong("b", 2.0), lab="mathis")) == [(), ()]
+
+
+def test_a_text_that_two_wrote_alike_is_found_whatever_its_spaces() -> None:
+    text = "A sender fills whatever buffer there is, since only loss tells it to slow down."
+    first = graded("1", question("why", "teacher", kind="words", answer=text))
+    second = graded("2", question("why", "teacher", kind="words", answer=text.upper().replace(" ", "\n  ")))
+    short = graded("3", question("why", "teacher", kind="words", answer="Loss."))
+    assert notes(first, second, short, graded("4", *short.questions)) == [
+        ("the text of why is that of 2",),
+        ("the text of why is that of 1",),
+        (),
+        (),
+    ]
+
+
+def test_records_of_another_student_are_found() -> None:
+    ran = grade.Run(scenario="bloat", name="x", inputs="a" * 64, said=grade.CONFIRMED)
+    first = graded("1", runs=(ran,), own=("a" * 64,))
+    second = graded(
+        "2", runs=(grade.Run(scenario="bloat", name="x", inputs="a" * 64, said=grade.CHANGED),), own=("b" * 64,)
+    )
+    assert notes(first, second) == [(), ("1 of its runs are of the scenarios of 1",)]
+
+
+def test_runs_that_are_the_same_for_all_are_everybodys() -> None:
+    ran = grade.Run(scenario="bloat", name="x", inputs="a" * 64, said=grade.CONFIRMED)
+    assert notes(*(graded(name, runs=(ran,), own=("a" * 64,)) for name in "12")) == [(), ()]
+
+
+def test_the_same_file_twice_and_another_number_in_it_are_found() -> None:
+    first = graded("1", file="1/bufferbloat-1.zip")
+    second = graded("1", file="2/bufferbloat-2.zip")
+    found = notes(first, second)
+    assert found == [
+        ("the same file as 2/bufferbloat-2.zip",),
+        ("the same file as 1/bufferbloat-1.zip", "the file is named for 2, the submission is of 1"),
+    ]
+
+
+def test_browsers_may_number_files() -> None:
+    assert notes(graded("1", file="bufferbloat-1 (2).zip"), graded("2", file="bufferbloat-2-1.zip")) == [(), ()]
+
+
+def test_a_second_submission_of_a_student_is_said() -> None:
+    first, second = graded("1", file="a.zip", sha256="1" * 64), graded("1", file="b.zip", sha256="2" * 64)
+    assert notes(first, second) == [
+        ("1 handed in more than once: also b.zip",),
+        ("1 handed in more than once: also a.zip",),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4711\n4712\n\n# left\n4713\n",
+        "4711 \n 4712\n4713\n",
+        "student\n4711\n4712\n4713\n",
+        "name;Matriculation;mail\nA, B;4711;a@b\nC;4712;\nD;4713;d\n",
+        "\ufeffName,ID\r\nA,4711\r\nB,4712\r\nC,4713\r\n4,4711\r\n",
+        '"Number"\t"x"\n"4711"\t1\n4712\t1\n4713\t1\n',
+    ],
+)
+def test_lists_of_students_are_read_as_they_come(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "students.csv"
+    path.write_text(text)
+    assert roster.read(path) == ["4711", "4712", "4713"]
+
+
+@pytest.mark.parametrize("text", ["", "# none\n", "a,b\n1,2\n", "4711\n../x\n", "4711\n=1+1\n", "4711\n\x1b[2J\n"])
+def test_lists_that_are_none_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "students.csv"
+    path.write_text(text)
+    with pytest.raises(RosterError) as found:
+        roster.read(path)
+    assert str(found.value).isprintable()
+
+
+def test_a_list_has_numbers_in_the_form_that_counts(tmp_path: Path) -> None:
+    path = tmp_path / "students"
+    path.write_text("S4711\na.b@c.org\ns4711\n")
+    assert roster.read(path) == ["s4711", "a.b@c.org"]
+
+
+def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RosterError, match="No such file"):
+        roster.read(tmp_path / "none")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RosterError, match="UTF-8"):
+        roster.read(tmp_path / "binary")
+
+
+def test_who_is_missing_and_who_is_unknown() -> None:
+    found = roster.held([graded("1"), graded("9"), graded("2", lab="mathis")], ["1", "2"], {"bufferbloat", "mathis"})
+    assert [(each.student, each.lab, each.status) for each in found] == [
+        ("1", "bufferbloat", "graded"),
+        ("9", "bufferbloat", "graded"),
+        ("2", "mathis", "graded"),
+        ("2", "bufferbloat", "missing"),
+        ("1", "mathis", "missing"),
+    ]
+    assert found[1].notes == ("9 is not on the list of students",)
+
+
+FULL = graded(
+    "4711",
+    question("pipe", value=1.5, truth="1.5s", say="x"),
+    runs=(grade.Run(scenario="s", name="n", inputs="a" * 64, said=grade.CONFIRMED),),
+    own=("a" * 64,),
+    checks=3,
+    seconds=1.5,
+    notes=("n",),
+)
+
+
+def test_a_grade_is_found_again_until_anything_changes(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "g").opened() as book:
+        book.add(FULL, "by")
+    with Ledger(tmp_path / "g").opened() as book:
+        assert book.find(FULL.file, FULL.sha256, "by") == FULL
+        renamed = book.find("other.zip", FULL.sha256, "by")
+        assert renamed is not None and renamed.file == "other.zip"
+        assert book.find(FULL.file, "0" * 64, "by") is None
+        assert book.find(FULL.file, FULL.sha256, "another version") is None
+    with Ledger(tmp_path / "g").opened(again=True) as book:
+        assert book.find(FULL.file, FULL.sha256, "by") is None
+
+
+def test_a_ledger_that_was_cut_anywhere_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "g"
+    other = graded("4712")
+    with Ledger(path).opened() as book:
+        book.add(FULL, "by")
+        first = path.stat().st_size
+        book.add(other, "by")
+    whole = path.read_bytes()
+    for length in range(first, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with Ledger(path).opened() as book:
+            assert book.find(FULL.file, FULL.sha256, "by") == FULL
+            book.add(other, "by")
+        with Ledger(path).opened() as book:
+            assert book.find(other.file, other.sha256, "by") == other
+            assert book.find(FULL.file, FULL.sha256, "by") == FULL
+
+
+def test_lines_that_are_none_are_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "g"
+    path.write_bytes(
+        b'x\n{"format":"ewan-grades/1"}\n{"format":"ewan-grades/1","basis":"by","grade":{"file":1}}\n\xff\n[]\n'
+    )
+    with Ledger(path).opened() as book:
+        assert book.find("1", "", "by") is None
+
+
+def test_one_grader_at_a_time(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "g").opened(), pytest.raises(LabError, match="another"), Ledger(tmp_path / "g").opened():
+        pass
+
+
+def test_a_ledger_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="--csv"), Ledger(tmp_path / "none" / "g").opened():
+        pass
+
+
+def test_grades_are_for_the_teacher_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with Ledger(tmp_path / "g").opened():
+            assert (tmp_path / "g").stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
