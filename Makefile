@@ -31,7 +31,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -144,8 +144,8 @@ test: ## every test
 	@.venv/bin/python -m tests.run all
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
-lint: ## rustfmt, clippy, ruff, mypy
-	@$(MAKE) --no-print-directory -j2 lint-rust lint-python
+lint: ## rustfmt, clippy, ruff, mypy, TypeScript and biome
+	@$(MAKE) --no-print-directory -j2 lint-rust lint-python lint-page
 lint-rust:
 	@cargo fmt --check
 	@cd emulator/kernel/ewan && cargo fmt --check
@@ -154,6 +154,8 @@ lint-rust:
 lint-python: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .
+lint-page:
+	@studio/page/check.sh
 bench: setup ## performance, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-emulator --bins
 	@$(EWAN) bench $(PART) $(OPTS)

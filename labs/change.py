@@ -225,8 +225,8 @@ def make(
 ) -> dict[Heading, dict[str, Any]]:
     """Changes a link of a lab that is up; of each direction what was changed, and the answer of whoever runs it.
 
-    `words`: KEY → VALUE as on the command line, `at` too; `ask` asks whoever runs the link. All is compiled before anything
-    is sent: a change that is refused (DescriptionError) leaves both directions as they were.
+    `words`: KEY → VALUE as on the command line, `at` too; `ask` asks whoever runs the link. All is compiled before
+    anything is sent: a change that is refused (DescriptionError) leaves both directions as they were.
     """
     settings = dict(words)
     in_ns = delay_until(settings.pop("at", "+0s"))

@@ -27,7 +27,7 @@ CLOSES_S = 2
 @click.command("studio")
 @click.option("--lab", metavar="FILE", type=click.Path(path_type=Path), help="the description that is opened first")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any that is free")
-@click.option("--host", default="127.0.0.1", show_default=True, help="an address of this machine: who reaches it may ask")
+@click.option("--host", default="127.0.0.1", show_default=True, help="an address of this machine")
 @click.option("--view", is_flag=True, help="show and change nothing, as for a projector")
 @click.option("--open/--no-open", "opens", default=None, help="open a browser; where there is one, if absent")
 @guarded
@@ -59,6 +59,7 @@ def studio_command(context: Context, lab: Path | None, port: int, host: str, vie
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen()  # before the address is printed: who opens it at once waits
     except OSError as error:
         listening.close()
         raise Refused(f"{host}:{port}: {error.strerror or error}: write --port 0 for any that is free") from None

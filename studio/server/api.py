@@ -1,7 +1,7 @@
-"""What can be asked, each thing once: its path, what comes in and goes out, and the function; routes and OpenAPI are made of it.
+"""What can be asked, each thing once: its path and its function, of which routes and OpenAPI are made.
 
-A body is JSON of a pydantic model; unknown keys are refused. An answer is JSON. What a person can put right is status 400, 404
-or 409 with `{"error": "one line"}`.
+A body is JSON of a pydantic model; unknown keys are refused. An answer is JSON. What a person can put right is status
+400, 404 or 409 with `{"error": "one line"}`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class Body(BaseModel):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One thing that can be asked. `function` gets the path's words by name, and `body` where the request has one; it may block."""
+    """One thing that can be asked.
+
+    `function` gets the path's words by name, and `body` where the request has one; it may block.
+    """
 
     method: str
     path: str

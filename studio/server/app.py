@@ -25,9 +25,10 @@ from labs import spec
 from labs.context import Context
 from labs.errors import UserError
 from labs.spec.fields import Topology
-from studio.server import api, drawing, files, jobs, live
+from studio.server import api, drawing, files, live
 from studio.server.api import Body, Endpoint
 from studio.server.guard import Access, Guard
+from studio.server.jobs import PLACE, Job, Jobs
 from studio.server.terminal import Terminal
 
 GONE = 4404
@@ -78,7 +79,7 @@ class Studio:
     def __init__(self, context: Context, here: Path, access: Access, lab: str | None) -> None:
         self._context, self._access, self._lab = context, access, lab
         self._files, self._live = files.Files(here), live.Live(context)
-        self._jobs = jobs.Jobs(here / jobs.PLACE, context.environment)
+        self._jobs = Jobs(here / PLACE, context.environment)
         self._here = here
 
     def about(self) -> dict[str, Any]:
@@ -111,15 +112,15 @@ class Studio:
         """Writes one of the directory."""
         return self._files.write(name, body.text, body.made_of)
 
-    def jobs(self) -> list[jobs.Job]:
+    def jobs(self) -> list[Job]:
         """Long work, the newest first."""
         return self._jobs.every()
 
-    def job(self, job: str) -> jobs.Job:
+    def job(self, job: str) -> Job:
         """One job."""
         return self._jobs.find(job)
 
-    def begin(self, body: Begin) -> jobs.Job:
+    def begin(self, body: Begin) -> Job:
         """Begins long work."""
         if body.kind in ("verify", "down"):
             self._live.plan(body.name)
@@ -133,7 +134,7 @@ class Studio:
         scale = [] if body.scale is None else ["--scale", body.scale]
         return self._jobs.start([body.kind, str(path.absolute()), "--runtime", body.runtime, *scale])
 
-    def stop(self, job: str) -> jobs.Job:
+    def stop(self, job: str) -> Job:
         """Asks a job to end."""
         return self._jobs.stop(job)
 

@@ -1,7 +1,7 @@
 """A description as the page draws it: nodes, links with what they do each way, pairs with RTT, bottleneck and BDP.
 
-In: the text of a description, and the file that it is of. Out: what is drawn, or why the text is no lab, with the line. Nothing is
-made and nothing measured; the plan is the one that `ewan compile` has.
+In: the text of a description, and the file that it is of. Out: what is drawn, or why the text is no lab, with the line.
+Nothing is made and nothing measured; the plan is the one that `ewan compile` has.
 """
 
 from __future__ import annotations
@@ -145,8 +145,9 @@ def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType
 
 def _line(edge: Edge, bottleneck_of: int) -> Line:
     link = edge.link
-    ways = (None, None) if link is None else (_way(link.forward), _way(link.backward))
-    return Line(edge.name, edge.a, edge.b, "plain" if link is None else link.role, *ways, bottleneck_of)
+    if link is None:
+        return Line(edge.name, edge.a, edge.b, "plain", None, None, bottleneck_of)
+    return Line(edge.name, edge.a, edge.b, link.role, _way(link.forward), _way(link.backward), bottleneck_of)
 
 
 def _way(way: Direction) -> Way:

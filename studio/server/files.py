@@ -1,7 +1,7 @@
 """Descriptions and scenarios in the directory where Studio was started, and those of the library, which are read alone.
 
-In: names of files, texts. Out: the same, with a tag of each text: who writes says which text it was made of, so that two tabs do not
-write over each other.
+In: names of files, texts. Out: the same, with a tag of each text: who writes says which text it was made of, so that
+two tabs do not write over each other.
 """
 
 from __future__ import annotations
@@ -55,11 +55,8 @@ class Files:
 
     def every(self) -> list[Named]:
         """All of them, by name; those of the directory first."""
-        found = []
-        for where, place in (("here", self._here), ("library", LIBRARY)):
-            names = (path.name for path in place.glob("*.yaml") if path.is_file())
-            found += [Named(name, "here" if where == "here" else "library") for name in sorted(names) if NAME.fullmatch(name)]
-        return found
+        here, library = _names(self._here), _names(LIBRARY)
+        return [*(Named(name, "here") for name in here), *(Named(name, "library") for name in library)]
 
     def path(self, name: str, where: Where = "here") -> Path:
         """Where a file of that name is, or would be; RefusedError for what is no name."""
@@ -106,6 +103,10 @@ class Files:
         except OSError as error:
             raise RefusedError(f"{name}: {error.strerror}") from None
         return Text(name, "here", text, tag(text))
+
+
+def _names(place: Path) -> list[str]:
+    return sorted(path.name for path in place.glob("*.yaml") if NAME.fullmatch(path.name) and path.is_file())
 
 
 def tag(text: str) -> str:

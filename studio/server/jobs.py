@@ -1,7 +1,7 @@
 """Long work: a command of ewan as a process of its own, which goes on when the page or the server is gone.
 
-In: the words of a command. Out: results/.studio/jobs/ID/ with job.json (what was asked), out and err (what it said), and
-ended.json (its exit status), so that whoever opens the page again, or starts the server again, finds all of it.
+In: the words of a command. Out: results/.studio/jobs/ID/ with job.json (what was asked), out and err (what it said),
+and ended.json (its exit status), so that whoever opens the page again, or starts the server again, finds all of it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,19 @@ from labs.context import ROOT
 from labs.rundir import RESULTS
 
 PLACE = RESULTS / ".studio/jobs"
-KINDS = ("lab", "down", "verify", "run", "batch", "report")
-"""Commands that may be asked for."""
 MOST_SHOWN = 100
 MOST_TOLD_BYTES = 256 << 10
 """Of what a job said; the end of it."""
+AROUND = """
+import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the command's affair
+begun = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+status = subprocess.run(sys.argv[2:], preexec_fn=begun).returncode
+from pathlib import Path
+from labs import writing
+writing.write(Path(sys.argv[1]), '{"status": %d}' % status)
+"""
+"""A process around each command: it writes the exit status, whoever is there to read it."""
 State = Literal["running", "ended", "lost"]
 
 
@@ -74,7 +82,7 @@ class Jobs:
         place = self._place / number
         with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
             child = subprocess.Popen(
-                [sys.executable, "-m", "studio.server.job", str(place.absolute()), *self._command, *words],
+                [sys.executable, "-c", AROUND, str((place / "ended.json").absolute()), *self._command, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -114,7 +122,8 @@ class Jobs:
             state: State = "ended"
         except (OSError, ValueError, KeyError):
             status, state = None, "running" if self._process(asked) is not None else "lost"
-        return Job(number, tuple(asked.words), asked.started, state, status, *(_end(place / name) for name in ("out", "err")))
+        out, err = (_end(place / name) for name in ("out", "err"))
+        return Job(number, tuple(asked.words), asked.started, state, status, out, err)
 
     def every(self) -> list[Job]:
         """The newest first."""

@@ -1,7 +1,7 @@
 """A terminal in a node: `ewan shell` on a pseudo-terminal, whose bytes go through a WebSocket.
 
-In: a lab, a node, what is typed and how large the window is. Out: what the shell prints. It ends with the socket, and the
-socket with it.
+In: a lab, a node, what is typed and how large the window is. Out: what the shell prints. It ends with the
+socket, and the socket with it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from studio.server.guard import MOST_BODY_BYTES, MOST_SOCKETS, POLICY, Access, n
 
 PORT = 8765
 URL = f"http://127.0.0.1:{PORT}"
+OWN = {"origin": URL}
 SOCKETS = f"ws://127.0.0.1:{PORT}"
 
 
@@ -69,7 +70,10 @@ def test_pages_of_others_are_not_answered(known: TestClient, origin: str) -> Non
     assert known.get("/api/files", headers={"origin": origin}).status_code == 403
     body = {"text": "topology: dumbbell"}
     assert known.post("/api/describe", json=body, headers={"origin": origin}).status_code == 403
-    with pytest.raises(WebSocketDisconnect), known.websocket_connect(f"{SOCKETS}/ws/live/x", headers={"origin": origin}):
+    with (
+        pytest.raises(WebSocketDisconnect),
+        known.websocket_connect(f"{SOCKETS}/ws/live/x", headers={"origin": origin}),
+    ):
         pass
 
 
@@ -83,12 +87,16 @@ def test_sockets_need_the_token_and_an_origin(client: TestClient, access: Access
     for headers in ({}, {"origin": URL}, {"authorization": "Bearer wrong"}):
         with pytest.raises(WebSocketDisconnect), client.websocket_connect(f"{SOCKETS}/ws/live/x", headers=headers):
             pass
-    with client.websocket_connect(f"{SOCKETS}/ws/live/x", headers=bearer) as socket, pytest.raises(WebSocketDisconnect) as ended:
+    with ExitStack() as stack:
+        socket = stack.enter_context(client.websocket_connect(f"{SOCKETS}/ws/live/x", headers=bearer))
+        ended = stack.enter_context(pytest.raises(WebSocketDisconnect))
         socket.receive_bytes()
     assert ended.value.code == 4404, "it was let in; there is no such lab"
 
 
-@pytest.mark.parametrize("name", ["../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "x.yaml", "a/b.lab.yaml", ".lab.yaml"])
+@pytest.mark.parametrize(
+    "name", ["../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "x.yaml", "a/b.lab.yaml", ".lab.yaml"]
+)
 def test_paths_stay_in_the_directory(known: TestClient, name: str) -> None:
     assert known.get(f"/api/files/here/{name}").status_code in (400, 404)
     assert known.put(f"/api/files/here/{name}", json={"text": "x"}).status_code in (400, 404, 405)
@@ -110,7 +118,7 @@ def test_a_large_body_is_refused(known: TestClient, chunked: bool) -> None:
             yield piece
 
     content = body() if chunked else piece * 50
-    answer = known.post("/api/describe", content=content)  # type: ignore[arg-type]
+    answer = known.post("/api/describe", content=content)
     assert answer.status_code == 413 and str(MOST_BODY_BYTES) in answer.text
 
 
@@ -124,10 +132,13 @@ def test_a_thousand_sockets_are_too_many(known: TestClient, monkeypatch: pytest.
     monkeypatch.setattr(live.Live, "frames", lambda self, name: Still())
     with ExitStack() as stack:
         for _ in range(MOST_SOCKETS):
-            stack.enter_context(known.websocket_connect(f"{SOCKETS}/ws/live/x", headers={"origin": URL}))
-        with pytest.raises(WebSocketDisconnect), known.websocket_connect(f"{SOCKETS}/ws/live/x", headers={"origin": URL}):
+            stack.enter_context(known.websocket_connect(f"{SOCKETS}/ws/live/x", headers=OWN))
+        with (
+            pytest.raises(WebSocketDisconnect),
+            known.websocket_connect(f"{SOCKETS}/ws/live/x", headers=OWN),
+        ):
             pass
-    with known.websocket_connect(f"{SOCKETS}/ws/live/x", headers={"origin": URL}) as socket:
+    with known.websocket_connect(f"{SOCKETS}/ws/live/x", headers=OWN) as socket:
         assert socket.receive_bytes() == b"[]"
 
 

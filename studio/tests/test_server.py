@@ -1,4 +1,4 @@
-"""What the page asks for, of a server that is there: descriptions, files, jobs. Links that are up are in tests/studio."""
+"""What the page asks for, of a server that is there: descriptions, files, jobs. What is up: tests/studio."""
 
 from __future__ import annotations
 
@@ -152,13 +152,13 @@ os.kill(os.getpid(), 9)
 
 def test_a_job_that_is_stopped_ends_as_by_ctrl_c(tmp_path: Path) -> None:
     jobs = Jobs(tmp_path, os.environ, PYTHON)
-    words = "import time\ntry:\n print('up', flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n print('down again')"
+    words = "import time\ntry:\n print('up', flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n print('down')"
     job = jobs.start([words])
     while "up" not in jobs.find(job.id).out:
         time.sleep(0.02)
     jobs.stop(job.id)
     found = ended(jobs, job.id)
-    assert (found.status, found.out) == (0, "up\ndown again\n")
+    assert (found.status, found.out) == (0, "up\ndown\n")
 
 
 def test_a_job_whose_process_was_killed_is_lost(tmp_path: Path) -> None:
@@ -166,3 +166,10 @@ def test_a_job_whose_process_was_killed_is_lost(tmp_path: Path) -> None:
     job = jobs.start(["import time; time.sleep(0.3)"])
     os.kill(json.loads((tmp_path / job.id / "job.json").read_text())["pid"], signal.SIGKILL)
     assert ended(jobs, job.id).state == "lost" and ended(Jobs(tmp_path, os.environ), job.id).state == "lost"
+
+
+def test_changes_of_a_text_leave_the_rest_of_it(tmp_path: Path) -> None:
+    """The page's own tests (studio/page/src/edit.test.ts)."""
+    file = Path(__file__).parent.parent.parent / "target/studio/tests/edit.test.cjs"
+    done = subprocess.run(["node", "--test", str(file)], capture_output=True, text=True)
+    assert done.returncode == 0 and "# fail 0" in done.stdout and "# pass 0" not in done.stdout, done.stdout
