@@ -31,7 +31,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check test torture lint lint-rust lint-python lint-page bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -44,7 +44,8 @@ uninstall: ## remove the launcher that make install wrote (PREFIX=)
 kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
 bundle: setup ## the virtual kernel and the node binary for machines without compilers, into target/bundle (FOR=aarch64: the binary alone)
-	@python3 -m images.bundle.pack $(call option,FOR,for)
+	@$(if $(filter aarch64,$(call given,FOR)),./setup.sh aarch64)
+	@CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc python3 -m images.bundle.pack $(call option,FOR,for)
 machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built once
 	@./setup.sh machine
 	@images/machine/build.sh >/dev/null
@@ -132,6 +133,9 @@ doctor: setup ## what this machine can do, and what follows
 	@$(EWAN) doctor
 check: setup ## tests that need no lab: pure Python and Rust, the models of both clocks
 	@.venv/bin/python -m tests.run check
+check-aarch64: ## the node binary for arm64, and the tests of Rust that need no lab, emulated by qemu-user; half a minute after the build
+	@./setup.sh aarch64
+	@.venv/bin/python -m tests.run aarch64
 test: ## every test
 	@./setup.sh tests
 	@images/kernel/build.sh >/dev/null

@@ -41,6 +41,7 @@ case ${1-} in tests | studio) tools="$tools npm:npm node:nodejs" ;; esac
 case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
 case ${1-} in tests | machine) tools="$tools qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dropbear:dropbear-bin iperf3:iperf3" ;; esac
 case ${1-} in tests | mpi) tools="$tools mpirun:openmpi-bin mpicc:libopenmpi-dev" ;; esac
+case ${1-} in aarch64) tools="$tools aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/lib/libc.a:libc6-dev-arm64-cross qemu-aarch64-static:qemu-user-static" ;; esac
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.
 [ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"
 # The packages of those of "program:package …" that are not there.
@@ -70,6 +71,13 @@ wanted=; [ -z "$told$missing" ] || wanted=$(missing_of "$useful")
 if [ -n "$missing$wanted" ] && ! install_packages $missing $wanted; then
     [ -z "$missing" ] || fail "missing:$missing$wanted: install them (on Debian as root: apt install$missing$wanted), then run this again"
     say "missing, for the README's tour:$wanted: a person with root rights installs it (Debian: apt install$wanted)"
+fi
+
+# Rust's library for the other architecture comes by rustup; a Rust of a distribution has its own way.
+if [ "${1-}" = aarch64 ] && [ ! -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" ]; then
+    command -v rustup >/dev/null || fail "Rust has no library for aarch64-unknown-linux-gnu: install it (with rustup: rustup target add aarch64-unknown-linux-gnu)"
+    say "Rust's library for aarch64"
+    rustup --quiet target add aarch64-unknown-linux-gnu || fail "rustup could not fetch it (see above)"
 fi
 
 # One setup at a time: two makes in one tree wait for each other.
@@ -124,6 +132,7 @@ if [ "${1-}" = tests ]; then
 fi
 
 images/node/build.sh >/dev/null
+[ "${1-}" != aarch64 ] || CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc images/node/build.sh --for aarch64-unknown-linux-gnu >&2
 
 if [ -n "$packages" ]; then
     trap - EXIT
