@@ -31,7 +31,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -65,6 +65,8 @@ studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml
 	@$(EWAN) studio $(OPTS)
 setup-notebook: setup ## JupyterLab, for the notebooks of teaching labs (docs/course.md)
 	@./setup.sh notebook
+course: setup ## teaching labs that check themselves; OPTS="start bufferbloat --student 4711"
+	@$(EWAN) course $(OPTS)
 notebook: setup-notebook ## a teaching lab in JupyterLab; LAB=bufferbloat STUDENT=4711 (STUDENT where its folder is not there yet)
 	@[ -e '$(call given,LAB)' ] || $(EWAN) course start '$(call given,LAB)' --student '$(call given,STUDENT)'
 	@.venv/bin/jupyter lab '$(call given,LAB)' $(OPTS)
