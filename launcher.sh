@@ -57,6 +57,8 @@ END
 chmod 755 "$new"
 mv -f -- "$new" "$file"
 echo "installed $file"
+# Whoever may not write in this tree would compile its modules at each command (0.5 s).
+[ ! -x .venv/bin/python ] || .venv/bin/python -m compileall -q ewan.py labs generator calibration analysis emulator >/dev/null 2>&1 || true
 
 # What the person's own shell would take. Make's shell may have another PATH than a login shell, never a shorter one.
 case :$PATH: in

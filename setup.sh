@@ -2,8 +2,8 @@
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
-# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`
-# and `notebook` the Python packages of requirements-cluster.lock and requirements-notebook.lock. Called by make.
+# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`,
+# `notebook` and `studio` the Python packages of requirements-NAME.lock, `studio` its page too. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -36,9 +36,12 @@ useful="iperf3:iperf3"
     ssh:openssh-client sudo:sudo nft:nftables"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
+case ${1-} in tests | studio) tools="$tools npm:npm node:nodejs" ;; esac
+[ "${1-}" != tests ] || tools="$tools chromium:chromium"
 case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
 case ${1-} in tests | machine) tools="$tools qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dropbear:dropbear-bin iperf3:iperf3" ;; esac
 case ${1-} in tests | mpi) tools="$tools mpirun:openmpi-bin mpicc:libopenmpi-dev" ;; esac
+case ${1-} in aarch64) tools="$tools aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/lib/libc.a:libc6-dev-arm64-cross qemu-aarch64-static:qemu-user-static" ;; esac
 # A container engine: the one that answers, else Debian's, which the tests start for themselves.
 [ "${1-}" != tests ] || docker version >/dev/null 2>&1 || tools="$tools dockerd:docker.io docker:docker.io"
 # The packages of those of "program:package …" that are not there.
@@ -68,6 +71,13 @@ wanted=; [ -z "$told$missing" ] || wanted=$(missing_of "$useful")
 if [ -n "$missing$wanted" ] && ! install_packages $missing $wanted; then
     [ -z "$missing" ] || fail "missing:$missing$wanted: install them (on Debian as root: apt install$missing$wanted), then run this again"
     say "missing, for the README's tour:$wanted: a person with root rights installs it (Debian: apt install$wanted)"
+fi
+
+# Rust's library for the other architecture comes by rustup; a Rust of a distribution has its own way.
+if [ "${1-}" = aarch64 ] && [ ! -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" ]; then
+    command -v rustup >/dev/null || fail "Rust has no library for aarch64-unknown-linux-gnu: install it (with rustup: rustup target add aarch64-unknown-linux-gnu)"
+    say "Rust's library for aarch64"
+    rustup --quiet target add aarch64-unknown-linux-gnu || fail "rustup could not fetch it (see above)"
 fi
 
 # One setup at a time: two makes in one tree wait for each other.
@@ -122,6 +132,7 @@ if [ "${1-}" = tests ]; then
 fi
 
 images/node/build.sh >/dev/null
+[ "${1-}" != aarch64 ] || CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc images/node/build.sh --for aarch64-unknown-linux-gnu >&2
 
 if [ -n "$packages" ]; then
     trap - EXIT
@@ -136,11 +147,11 @@ further() {
     (installed requirements.lock "requirements-$1.lock") || exit 2
     echo "$further_hash" >".venv/.$1-hash"
 }
-# What runs on other machines need, and notebooks.
 case ${1-} in
-    tests | cluster) further cluster ;;
-    notebook) further notebook ;;
+    tests) for extra in cluster studio browser; do further "$extra"; done ;;
+    cluster | notebook | studio) further "$1" ;;
 esac
+case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
     say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"

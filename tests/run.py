@@ -1,11 +1,11 @@
 """Runs the tests stage by stage and says how long each stage took: `make check` and `make test`.
 
-usage: python -m tests.run check|all
+usage: python -m tests.run check|all|aarch64
 
-In: `check` (what needs no lab, within a minute and a half) or `all`. Out: the tests' own output and a table of
-durations; exit status 1 where a test failed. What runs side by side on all CPUs, what one by one beside it, and what
-alone, is said in tests/tiers.py. What failed is tried once more, alone: on a shared machine a neighbour may have had
-the CPU. That a test needed its second try is said.
+In: `check` (what needs no lab, within a minute and a half), `all`, or `aarch64` (of Rust what needs no lab, for arm64).
+Out: the tests' own output and a table of durations; exit status 1 where a test failed. What runs side by side on all
+CPUs, what one by one beside it, and what alone, is said in tests/tiers.py. What failed is tried once more, alone: on a
+shared machine a neighbour may have had the CPU. That a test needed its second try is said.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from tests.tiers import ALONE, BESIDE, TIERS
 CARGO = ["cargo", "test", "--profile", "checked", "--locked", "--quiet"]
 """Optimised as the product is, with checks of overflows and debug assertions."""
 PURE_CRATES = ["--lib", "--bins", "--test", "properties", "--test", "simulate"]
+ARM = "aarch64-unknown-linux-gnu"
+ARM_ENVIRONMENT = {"LINKER": "aarch64-linux-gnu-gcc", "RUNNER": "qemu-aarch64-static"}
+"""For Cargo: what links for arm64, and what runs it on another architecture without the kernel's help (binfmt)."""
 
 
 class TestingStage(NamedTuple):
@@ -51,13 +54,22 @@ def shared(stage: TestingStage) -> TestingStage:
     return stage._replace(command=["env", "EWAN_SCHED=shared", *stage.command])
 
 
+def emulated(stage: TestingStage) -> TestingStage:
+    """The same, for arm64. A few cases of each property: qemu-user takes ten times as long."""
+    variables = [
+        f"CARGO_TARGET_{ARM.upper().replace('-', '_')}_{name}={value}" for name, value in ARM_ENVIRONMENT.items()
+    ]
+    words = ["env", "PROPTEST_CASES=32", *variables]
+    return stage._replace(command=[*words, *stage.command], again=[*words, *stage.again])
+
+
 def nice(stage: TestingStage) -> TestingStage:
     """The same, after all others when it comes to CPU time."""
     return stage._replace(command=["nice", "-n", "5", *stage.command])
 
 
 def stages(what: str) -> list[list[TestingStage]]:
-    """One list after the other, the stages of a list at the same time. KeyError for another word than check and all."""
+    """One list after the other, the stages of a list at the same time. KeyError for another word."""
     cpus = len(os.sched_getaffinity(0))
     side_by_side = ("-n", str(cpus), "--dist", "loadscope")
     # One more than CPUs: each of them waits for a disk or a process now and then.
@@ -74,6 +86,7 @@ def stages(what: str) -> list[list[TestingStage]]:
             [nice(pytest("side by side", f"not ({beside} or {alone})", *some_more)), shared(pytest("beside", beside))],
             [pytest("alone", alone)],
         ],
+        "aarch64": [[emulated(cargo("Rust on arm64, emulated", "--workspace", "--target", ARM, *PURE_CRATES))]],
     }[what]
 
 
@@ -117,7 +130,7 @@ def main(words: list[str], run: Run = call) -> int:
         (what,) = words
         chosen = stages(what)
     except (ValueError, KeyError):
-        print("usage: python -m tests.run check|all", file=sys.stderr)
+        print("usage: python -m tests.run check|all|aarch64", file=sys.stderr)
         return 2
     lines, failed, ended = [], [], False
     for each in chosen:
