@@ -31,7 +31,7 @@ SETTINGS = $(if $(call given,SET),$(foreach word,$(SET),--set '$(word)'))
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor check check-aarch64 test torture lint lint-rust lint-python bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -60,8 +60,13 @@ images: ## container images of the nodes, from Debian packages; KIND="host route
 	@images/build-images.sh $(if $(call given,KIND),$(KIND)) >/dev/null
 setup-cluster: setup ## the Python packages that runs on other machines' cores need: Dask and its schedulers (docs/clusters.md)
 	@./setup.sh cluster
+studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml --port 8765"; docs/studio.md)
+	@./setup.sh studio
+	@$(EWAN) studio $(OPTS)
 setup-notebook: setup ## JupyterLab, for the notebooks of teaching labs (docs/course.md)
 	@./setup.sh notebook
+course: setup ## teaching labs that check themselves; OPTS="start bufferbloat --student 4711"
+	@$(EWAN) course $(OPTS)
 notebook: setup-notebook ## a teaching lab in JupyterLab; LAB=bufferbloat STUDENT=4711 (STUDENT where its folder is not there yet)
 	@[ -e '$(call given,LAB)' ] || $(EWAN) course start '$(call given,LAB)' --student '$(call given,STUDENT)'
 	@.venv/bin/jupyter lab '$(call given,LAB)' $(OPTS)
@@ -145,8 +150,8 @@ test: ## every test
 	@.venv/bin/python -m tests.run all
 torture: setup ## trials with random seeds, tried/failed; NAMES="kills mutants" OPTS=--long
 	@.venv/bin/python -m tests.torture $(call given,NAMES) $(OPTS)
-lint: ## rustfmt, clippy, ruff, mypy
-	@$(MAKE) --no-print-directory -j2 lint-rust lint-python
+lint: ## rustfmt, clippy, ruff, mypy, TypeScript and biome
+	@$(MAKE) --no-print-directory -j2 lint-rust lint-python lint-page
 lint-rust:
 	@cargo fmt --check
 	@cd emulator/kernel/ewan && cargo fmt --check
@@ -155,6 +160,8 @@ lint-rust:
 lint-python: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .
+lint-page:
+	@studio/page/check.sh
 bench: setup ## performance, side by side, into results/bench/
 	@cargo build --release --locked --quiet -p ewan-emulator --bins
 	@$(EWAN) bench $(PART) $(OPTS)

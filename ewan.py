@@ -57,6 +57,7 @@ COMMANDS = {
     "trace": "labs.commands.trace:trace_command",
     "watch": "labs.commands.watch:watch_command",
     "metrics": "labs.commands.metrics:metrics_command",
+    "studio": "studio.cli:studio_command",
     "driver": "emulator.hardware.cli:driver_command",
     "doctor": "calibration.cli:doctor_command",
     "bench": "calibration.bench:bench_command",

@@ -2,8 +2,8 @@
 # Sets up what the project needs: checked prerequisites, Debian packages, the Python environment from its
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
-# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`
-# and `notebook` the Python packages of requirements-cluster.lock and requirements-notebook.lock. Called by make.
+# udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`,
+# `notebook` and `studio` the Python packages of requirements-NAME.lock, `studio` its page too. Called by make.
 set -eu
 cd "$(dirname "$0")"
 root=$(pwd)
@@ -36,6 +36,8 @@ useful="iperf3:iperf3"
     ssh:openssh-client sudo:sudo nft:nftables"
 [ "${1-}" != images ] || tools="$tools mmdebstrap:mmdebstrap"
 [ "${1-}" != containerlab ] || tools="$tools patch:patch"
+case ${1-} in tests | studio) tools="$tools npm:npm node:nodejs" ;; esac
+[ "${1-}" != tests ] || tools="$tools chromium:chromium"
 case ${1-} in tests | udt) tools="$tools g++:g++ /usr/include/udt/udt.h:libudt-dev" ;; esac
 case ${1-} in tests | machine) tools="$tools qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dropbear:dropbear-bin iperf3:iperf3" ;; esac
 case ${1-} in tests | mpi) tools="$tools mpirun:openmpi-bin mpicc:libopenmpi-dev" ;; esac
@@ -145,11 +147,11 @@ further() {
     (installed requirements.lock "requirements-$1.lock") || exit 2
     echo "$further_hash" >".venv/.$1-hash"
 }
-# What runs on other machines need, and notebooks.
 case ${1-} in
-    tests | cluster) further cluster ;;
-    notebook) further notebook ;;
+    tests) for extra in cluster studio browser; do further "$extra"; done ;;
+    cluster | notebook | studio) further "$1" ;;
 esac
+case ${1-} in tests | studio) studio/page/build.sh >/dev/null ;; esac
 
 if [ -n "$told" ] && ! command -v ewan >/dev/null; then
     say "done: the command is .venv/bin/ewan; make install puts it on your PATH as ewan"

@@ -7,7 +7,7 @@ refused for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -209,6 +209,40 @@ def as_it_is(link: Link, past: Sequence[Mapping[str, Any]]) -> Link:
         if each["link"] == link.name:
             link = after(link, each["direction"], Change.from_data(each["change"]))
     return link
+
+
+def headings_of(direction: Heading | Literal["both"]) -> tuple[Heading, ...]:
+    """The directions that are meant."""
+    return ("forward", "backward") if direction == "both" else (direction,)
+
+
+def make(
+    plan: Plan,
+    name: str,
+    words: Mapping[str, str],
+    headings: Sequence[Heading],
+    ask: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> dict[Heading, dict[str, Any]]:
+    """Changes a link of a lab that is up; of each direction what was changed, and the answer of whoever runs it.
+
+    `words`: KEY → VALUE as on the command line, `at` too; `ask` asks whoever runs the link. All is compiled before
+    anything is sent: a change that is refused (DescriptionError) leaves both directions as they were.
+    """
+    settings = dict(words)
+    in_ns = delay_until(settings.pop("at", "+0s"))
+    found = next((each for each in plan.links if each.name == name), None)
+    if found is None:
+        known = ", ".join([each.name for each in plan.links][:12])
+        raise DescriptionError(f"{plan.lab} has no link {name}; it has {known}")
+    now, asked = as_it_is(found, ask({"command": "changes"})["changes"]), wanted(settings)
+    check_headings(asked, headings)
+    compiled = {each: compile_change(plan, now, each, asked) for each in headings}
+    answers = {}
+    for heading, made in compiled.items():
+        keys = made.to_data()
+        request = {"command": "set", "link": name, "direction": heading, "in_ns": in_ns, **keys}
+        answers[heading] = {"change": keys, "in_ns": in_ns, **ask(request)}
+    return answers
 
 
 def delay_until(at: str) -> int:

@@ -71,7 +71,7 @@ class Layout:
         """Numbers of a line's colour, and of its dash and marker: each of two parameters has one of its own."""
         if len(self.grouped) == 2 and line:
             values = [list(dict.fromkeys(each[at] for each in self.lines)) for at in (0, 1)]
-            if len(values[1]) > 1 and len(values[0]) <= USUAL_LINES and len(values[1]) <= USUAL_LINES:
+            if len(values[1]) > 1 and max(len(each) for each in values) <= STROKES:
                 return values[0].index(line[0]), values[1].index(line[1])
         number = self.lines.index(line)
         return number % STROKES, (number + number // STROKES) % STROKES

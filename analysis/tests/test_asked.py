@@ -272,6 +272,20 @@ def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None
     assert choice.layout(figures.parse("goodput by rtt, facets cc"), points).grouped == ["buffer"]
 
 
+def test_each_line_of_two_parameters_has_a_colour_and_a_dash_that_exist() -> None:
+    """Seven buffers are more than there are colours; two parameters of six values each have one of their own."""
+    for many in (6, 7, 8):
+        points = [
+            {"parameters": {"buffer": f"{buffer}BDP", "crowd": crowd}, "runs": [1]}
+            for buffer in range(1, many + 1)
+            for crowd in (1, 2)
+        ]
+        made = choice.layout(figures.parse("rtt over time, lines buffer and crowd"), points)
+        strokes = [made.stroke(line) for line in made.lines]
+        assert len(set(strokes)) == len(strokes) > 6
+        assert all(tint < len(style.COLOURS) and dash < len(style.DASHES) for tint, dash in strokes)
+
+
 def test_the_axis_of_a_parameter() -> None:
     bdp = scales.axis_of("buffer", ["0.25BDP", "0.5BDP", "1BDP", "4BDP"])
     assert bdp.log and bdp.label == "buffer (BDP)" and list(bdp.places.values()) == [0.25, 0.5, 1, 4]

@@ -161,8 +161,8 @@ def show(context: Context, mine: Folder, found: Sequence[Verdict]) -> None:
         [each.question, escape(verdicts.short(each)), own.states[each.state], escape(one_line(each.say))]
         for each in found
     ]
-    context.reporter.console.print(Sheet(mine.lab.course.title, ["question", "answer", "verdict", "hint"], rows))
-    context.reporter.console.print(f"\n{verdicts.points_in_words(found)}", soft_wrap=True)
+    context.reporter.console.print(Sheet(mine.lab.course.title, list(own.columns), rows))
+    context.reporter.console.print(f"\n{verdicts.points_in_words(found, own)}", soft_wrap=True)
 
 
 def _data(each: Verdict) -> dict[str, Any]:

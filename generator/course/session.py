@@ -53,7 +53,7 @@ class Checked:
     @property
     def points(self) -> str:
         """`6 of 14 points; 2 more from the teacher`."""
-        return verdicts.points_in_words(self.verdicts)
+        return verdicts.points_in_words(self.verdicts, words.of(self.language))
 
     def __repr__(self) -> str:
         width = max((len(row[0]) for row in self.rows()), default=0)
@@ -62,7 +62,7 @@ class Checked:
 
     def _repr_html_(self) -> str:
         left = 'style="text-align:left"'
-        heads = "".join(f"<th {left}>{each}</th>" for each in ("question", "answer", "verdict", "hint"))
+        heads = "".join(f"<th {left}>{each}</th>" for each in words.of(self.language).columns)
         lines = ("".join(f"<td {left}>{html.escape(each)}</td>" for each in row) for row in self.rows())
         table = "".join(f"<tr>{cells}</tr>" for cells in (heads, *lines))
         return f"<b>{html.escape(self.title)}</b><table>{table}</table>{html.escape(self.points)}"

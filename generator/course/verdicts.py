@@ -78,7 +78,8 @@ def judge(question: Question, truth: Truth, given: Given, words: Words) -> Verdi
     try:
         answer = float(amounts.read_as(text, question.kind))
     except UnitError as error:
-        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {error}', text)
+        instead = words.instead.format(how=words.kinds[question.answer]) or str(error)
+        return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {instead}', text)
     if truth.value is None:
         return _verdict(question, "unknown", truth.why, text)
     right = float(truth.value)
@@ -204,10 +205,10 @@ def told(question: Question, truth: Truth) -> str:
     return written(float(truth.value), unit)
 
 
-def points_in_words(found: Sequence[Verdict]) -> str:
+def points_in_words(found: Sequence[Verdict], words: Words) -> str:
     """`6 of 14 points; 2 more from the teacher`."""
     reached, of, left = points_of(found)
-    return f"{reached} of {of} points{f'; {left} more from the teacher' if left else ''}"
+    return words.points.format(reached=reached, of=of) + (words.left.format(left=left) if left else "")
 
 
 def short(verdict: Verdict, most: int = 40) -> str:

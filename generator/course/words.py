@@ -29,6 +29,13 @@ class Words:
     """What an answer is, and how it is written."""
     how: str
     """The head of answers.yaml."""
+    columns: tuple[str, str, str, str]
+    """Of the table of a check."""
+    points: str
+    left: str
+    """Added where a person gives more points."""
+    instead: str = ""
+    """Of an answer that cannot be read; empty: what `labs.units` says of it."""
 
 
 _EN = Words(
@@ -62,6 +69,9 @@ _EN = Words(
         "settings": "as {{{settings}}}",
     },
     how="Write each answer behind its name, with its unit: 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+    columns=("question", "answer", "verdict", "hint"),
+    points="{reached} of {of} points",
+    left="; {left} more from the teacher",
 )
 _DE = Words(
     bits="Bit oder Byte? Sieh dir die Einheiten noch einmal an.",
@@ -94,6 +104,10 @@ _DE = Words(
         "settings": "als {{{settings}}}",
     },
     how="Schreibe jede Antwort hinter ihren Namen, mit Einheit und Punkt: 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+    columns=("Frage", "Antwort", "Urteil", "Hinweis"),
+    points="{reached} von {of} Punkten",
+    left="; {left} weitere von der Lehrkraft",
+    instead="schreibe es {how}",
 )
 _FR = Words(
     bits="Bits ou octets ? Regardez encore les unités.",
@@ -126,6 +140,10 @@ _FR = Words(
         "settings": "comme {{{settings}}}",
     },
     how="Écrivez chaque réponse après son nom, avec unité et point : 42.1ms, 9.5Mbit/s, 1.2MB, 83packets, 95%.",
+    columns=("question", "réponse", "verdict", "indice"),
+    points="{reached} points sur {of}",
+    left=" ; {left} de plus de l'enseignant",
+    instead="écrivez-le {how}",
 )
 _ALL: Mapping[str, Words] = {"en": _EN, "de": _DE, "fr": _FR}
 

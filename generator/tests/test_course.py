@@ -213,6 +213,14 @@ def test_verdicts_and_hints(lab: Lab, name: str, answer: str, state: str, say: s
     assert (found.say == "") == (say == "")
 
 
+def test_a_german_check_is_in_german(lab: Lab) -> None:
+    german = words.of("de")
+    found = verdicts.judge(lab.questions["pipe"], TRUTHS["pipe"], Given("42", place="a.yaml:7: "), german)
+    assert found.say == 'a.yaml:7: pipe "42": schreibe es als Größe, etwa 1.2MB'
+    assert verdicts.points_in_words([found], german) == "0 von 1 Punkten"
+    assert words.of("eo") == words.of("en"), "English where there are no words"
+
+
 def test_a_verdict_does_not_tell_the_side(lab: Lab) -> None:
     """An answer above the truth and one below it are told the same."""
     for factor in (1.1, 1.5, 3, 8, 1000, 1e6):

@@ -53,28 +53,16 @@ def set_command(
         if "=" not in word:
             raise Refused(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s, or down or up alone')
     wanted = dict(word.split("=", 1) for word in words)
-    at = wanted.pop("at", "+0s")
-    in_ns = change.delay_until(at)
     plan = labs.load(name).plan
-    found = next((each for each in plan.links if each.name == link), None)
-    if found is None:
-        raise Refused(f"{name} has no link {link}; it has {', '.join([each.name for each in plan.links][:12])}")
-    past = labs.control(name, link, {"command": "changes"})["changes"]
-    headings: tuple[change.Heading, ...] = ("forward", "backward") if direction == "both" else (direction,)
-    # All is compiled before anything is sent: a change that is refused leaves both directions as they were.
-    now, asked = change.as_it_is(found, past), change.wanted(wanted)
-    change.check_headings(asked, headings)
-    compiled = {each: change.compile_change(plan, now, each, asked) for each in headings}
-    answers = {}
-    for heading, made in compiled.items():
-        keys = made.to_data()
-        request = {"command": "set", "link": link, "direction": heading, "in_ns": in_ns, **keys}
-        answers[heading] = {"change": keys, "in_ns": in_ns, **labs.control(name, link, request)}
+    answers = change.make(
+        plan, link, wanted, change.headings_of(direction), lambda request: labs.control(name, link, request)
+    )
     if as_json:
         context.reporter.emit(answers)
         return
-    said = " ".join(f"{key}={value}" for key, value in wanted.items())
-    context.reporter.console.print(f"{link} of {name}: {said}, {direction}, {f'in {at[1:]}' if in_ns else 'now'}")
+    said = " ".join(f"{key}={value}" for key, value in wanted.items() if key != "at")
+    when = f"in {wanted['at'][1:]}" if any(each["in_ns"] for each in answers.values()) else "now"
+    context.reporter.console.print(f"{link} of {name}: {said}, {direction}, {when}")
 
 
 def set_carrier(context: Context, name: str, link: str, up: bool, as_json: bool) -> None:

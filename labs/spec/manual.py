@@ -93,7 +93,12 @@ _SECTIONS: list[tuple[str, type[fields.Model], str]] = [
         "`none`, or `share` and `packets`. In the sense of RFC 5236 a packet is displaced by `packets`. With "
         "`reorder`, later ones are those that come later into the delay line.",
     ),
-    ("`queue`", fields.Queue, "A word, or exactly one of these with its settings."),
+    (
+        "`queue`",
+        fields.Queue,
+        "A word, `codel 5ms` (a discipline and its target, so that a sweep can go over them: of codel, pie, fq-codel "
+        "and dualpi2), or exactly one of these with its settings.",
+    ),
     ("`queue: {red: …}`", fields.Red, "Floyd and Jacobson 1993, gentle."),
     ("`queue: {codel: …}`", fields.Codel, "RFC 8289."),
     ("`queue: {pie: …}`", fields.Pie, "RFC 8033."),

@@ -45,7 +45,8 @@ class Count:
     def parse(self, value: object) -> int:
         """The number; ValueError for what is no whole number from `least` to `most`."""
         text = "" if isinstance(value, bool) else str(value)
-        if WHOLE.fullmatch(text) and self.least <= int(text) <= self.most:
+        digits = text.removeprefix("-") if self.least < 0 else text
+        if WHOLE.fullmatch(digits) and self.least <= int(text) <= self.most:
             return int(text)
         example = max(self.least, min(2, self.most))
         raise ValueError(f'write a whole number from {self.least} to {self.most}, like "{example}"')

@@ -2,7 +2,7 @@
 those of other students.
 
 `python -m tests.course.audit --students 50 [LAB…]` prints a table. In: labs, student numbers. Out: what is wrong, in
-words, of each student; and how many pairs of students have answers of which more than half would pass for the other's.
+words, of each student; and how many pairs of students have answers most of which would pass for the other's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from labs.context import Context
 from labs.units import amounts
 from tests.course.desk import written
 
-ALIKE = 0.5
+ALIKE = 0.75
 """Two students' truths are alike where more than this share of one's would be right for the other."""
 
 

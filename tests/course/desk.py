@@ -95,7 +95,9 @@ class Desk:
     def read(self, results: Results, words: str, **where: Any) -> float:
         """A metric as the student reads it off the results, in SI base units; of the one run that is so."""
         found = results.metric(words)
-        frame = found.frame.filter(pl.col(name).cast(pl.String) == str(value) for name, value in where.items())
+        frame = found.frame
+        for name, value in where.items():
+            frame = frame.filter(pl.col(name).cast(pl.String) == str(value))
         assert frame.height == 1, f"{words}, {where}: {frame.height} runs: {found.frame}"
         (column,) = (name for name in frame.columns if name == "value" or name.startswith("value ("))
         value = float(frame[column][0])

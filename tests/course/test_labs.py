@@ -7,6 +7,7 @@ one writes wrong units, one guesses, one has the answers of somebody else.
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from analysis.one_run import OneRun
-from generator.course import answers, checking, parameters, reading, truths, verdicts, words
+from generator.course import answers, checking, markdown, parameters, reading, rendering, truths, verdicts, words
 from generator.course.answers import Given
 from generator.course.fields import Question
 from generator.course.reading import Lab
@@ -22,6 +23,7 @@ from generator.course.runs import Student
 from generator.course.verdicts import Truth, Verdict
 from labs.spec.source import Places
 from labs.units import amounts
+from tests.conftest import ROOT
 from tests.course import audit
 from tests.course.desk import Desk, written
 
@@ -146,3 +148,23 @@ def test_somebody_elses_answers_do_not_pass(solved: Solved) -> None:
 def test_every_lab_has_a_solution_and_every_solution_a_lab() -> None:
     wanted = {solution(name, folder).name for name, folder in reading.known().items()}
     assert wanted == {path.name for path in SOLUTIONS.glob("[0-9]*.py")}
+
+
+def test_the_page_for_students_names_every_lab() -> None:
+    rows = re.findall(r"^\| ([0-9]+) \| `([a-z0-9-]+)` \|", (ROOT / "docs/course.md").read_text(), re.MULTILINE)
+    assert {(lab.number, lab.name) for lab in reading.every()} <= {(int(number), name) for number, name in rows}
+    assert [int(number) for number, _ in rows] == list(range(1, 13))
+
+
+def test_a_translated_lab_has_all_that_the_english_one_has() -> None:
+    """In each language the text asks every question once, and its blocks of commands and figures are the same."""
+    for lab in reading.every():
+        english = _blocks(lab)
+        for language in lab.languages:
+            assert _blocks(reading.translated(lab, language)) == english, f"{lab.name} in {language}"
+
+
+def _blocks(lab: Lab) -> list[tuple[str, str]]:
+    drawing = parameters.drawn(lab.name, STUDENT, lab.course.parameters)
+    text = rendering.text(lab, drawing, markdown.marker)
+    return [(block.kind, block.text) for block in markdown.blocks(text) if block.kind != "prose"]

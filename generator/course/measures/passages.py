@@ -8,6 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from generator.course.measures.base import NoValueError, Run, measure
+from labs.units import NS_PER_SECOND
 
 _FLOW = ("source", "destination", "protocol", "source_port", "destination_port", "ip_id")
 
@@ -22,7 +23,7 @@ def on_the_way(run: Run, start: str, end: str, at: float) -> float:
     came = packets.filter((pl.col("node") == end) & (pl.col("direction") == "in"))
     if left.is_empty() or came.is_empty():
         raise NoValueError(f"packets: none was captured at {start if left.is_empty() else end}")
-    instant = round(at * 1e9)
+    instant = round(at * NS_PER_SECOND)
     before = left.filter(pl.col("time_ns") <= instant).unique(list(_FLOW), keep="last")
     after = came.filter(pl.col("time_ns") > instant).unique(list(_FLOW), keep="first")
     return float(before.join(after, on=list(_FLOW), how="inner", nulls_equal=True).height)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generator.course.measures.base import NoValueError, Run, Series, measure
+from labs.units import NS_PER_SECOND
 
 FALL = 0.12
 """A window that falls by more than this share was cut: CUBIC takes 0.3 away, Reno 0.5, noise of samples less."""
@@ -60,7 +61,7 @@ def _samples(run: Run, column: str, step: str) -> Series:
     samples = samples.filter(samples["flow"] == flow[0])
     if samples["part"].n_unique() != 1:
         raise NoValueError(f"{column}: the flow has several connections, or none was sampled")
-    return Series(samples["time_ns"].to_numpy() / 1e9, samples[column].to_numpy().astype(float))
+    return Series(samples["time_ns"].to_numpy() / NS_PER_SECOND, samples[column].to_numpy().astype(float))
 
 
 def _window(run: Run, step: str) -> Series:
@@ -119,7 +120,7 @@ def growth_per_rtt(run: Run, from_: float = 0.0, to: float = float("inf"), step:
         part = slice(each.low, each.end + 1)
         slope = np.polyfit(found.times[part], found.values[part], 1)[0]
         during = (rtts.times >= found.times[each.low]) & (rtts.times <= found.times[each.end])
-        grown.append(slope * float(rtts.values[during].mean()) / 1e9)
+        grown.append(slope * float(rtts.values[during].mean()) / NS_PER_SECOND)
     return float(np.mean(grown))
 
 
@@ -167,7 +168,7 @@ def _begin(run: Run, step: str) -> tuple[Series, float]:
     connected = flows.filter(flows["step"] == step if step else flows["role"] == "load")["connected_ns"][0]
     if connected is None:
         raise NoValueError("cwnd: the flow has no connection")
-    return window, float(connected) / 1e9
+    return window, float(connected) / NS_PER_SECOND
 
 
 @measure

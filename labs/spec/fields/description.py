@@ -15,6 +15,7 @@ from labs.spec.fields.topology import Topology
 from labs.spec.values import Count, DitherText, Ip, Mtu, Name, RttText, Seed
 
 Cpus = tuple[Annotated[int, Count(0, 4095)], ...]
+Pixel = Annotated[int, Count(-100_000, 100_000)]
 
 
 class CpuPlan(Model):
@@ -99,6 +100,11 @@ class Description(Model):
     )
     containers: ContainerPlan = Field(ContainerPlan(), description="what only a lab of containers has")
     cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs, in the live clock; by the compiler if absent")
+    layout: dict[str, tuple[Pixel, Pixel]] = Field(
+        {},
+        description="where nodes are drawn in Studio, in pixels, y downwards; nothing of the lab depends on it",
+        examples=["{left1: [0, 80], r1: [200, 80]}"],
+    )
 
     @field_validator("external", mode="before")
     @classmethod

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from labs.spec.fields.model import Model, OneOf
 from labs.spec.values import BufferText, Count, Dscp, DurationText, FractionText, GainText, Name, SizeText
 from labs.units import Duration, Fraction
 
 MOST_CLASSES = 8
+TARGETED = ("codel", "pie", "fq-codel", "dualpi2")
+"""Disciplines that hold the wait in the queue at a target."""
 
 
 class Red(Model):
@@ -147,7 +149,10 @@ class DropTail(Model):
 
 
 class Queue(OneOf):
-    """The queue discipline of one direction, with its settings."""
+    """The queue discipline of one direction, with its settings.
+
+    A discipline and its target may be one text, `codel 5ms`, so that a sweep can go over them.
+    """
 
     what: ClassVar[str] = "queue discipline"
     drop_tail: DropTail | None = Field(None, alias="drop-tail", description="drops what finds the buffer full")
@@ -161,6 +166,16 @@ class Queue(OneOf):
     dualpi2: DualPi2 | None = Field(None, description="a queue for L4S and one for the rest, coupled (RFC 9332)")
     priority: Priority | None = Field(None, description="classes of DSCP, one before the other")
     weighted: Weighted | None = Field(None, description="classes of DSCP that share the rate by weights")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_target(cls, value: Any) -> Any:
+        kind, space, target = value.strip().partition(" ") if isinstance(value, str) else ("", "", "")
+        if not space:
+            return value
+        if kind not in TARGETED:
+            raise ValueError(f'{", ".join(TARGETED)} have a target: write "codel 5ms"')
+        return {kind: {"target": target.strip()}}
 
     @property
     def model(self) -> AnyQueue:

@@ -1,0 +1,1 @@
+"""Studio: the lab in a browser. A front end like the command line; nothing imports it."""

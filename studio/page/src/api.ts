@@ -1,0 +1,138 @@
+// What the server can be asked (studio/server/api.py), and the shapes of its answers.
+
+export type Kind = "host" | "router" | "switch";
+export type Heading = "forward" | "backward";
+
+export interface DrawnNode {
+  name: string;
+  kind: Kind;
+  x: number;
+  y: number;
+}
+export interface Way {
+  rate_bps: number;
+  delay_ns: number;
+  limit_bytes: number | null;
+  words: string[];
+}
+export interface DrawnLink {
+  name: string;
+  a: string;
+  b: string;
+  role: "wan" | "access" | "plain";
+  forward: Way | null;
+  backward: Way | null;
+  bottleneck_of: number;
+}
+export interface DrawnPair {
+  source: string;
+  sink: string;
+  rtt_ns: number;
+  bottleneck: string;
+  bottleneck_bps: number;
+  bdp_bytes: number;
+  links: string[];
+}
+export interface Drawing {
+  lab: string;
+  topology: string;
+  routing: string;
+  plan_sha256: string;
+  nodes: DrawnNode[];
+  links: DrawnLink[];
+  pairs: DrawnPair[];
+}
+export interface Refusal {
+  line: number;
+  message: string;
+}
+export interface Described {
+  drawing: Drawing | null;
+  refusal: Refusal | null;
+}
+export interface About {
+  view: boolean;
+  lab: string | null;
+  templates: Record<string, string[]>;
+}
+export interface Named {
+  name: string;
+  where: "here" | "library";
+}
+export interface FileText extends Named {
+  text: string;
+  tag: string;
+}
+export interface Job {
+  id: string;
+  words: string[];
+  started: string;
+  state: "running" | "ended" | "lost";
+  status: number | null;
+  out: string;
+  err: string;
+}
+export interface Up {
+  lab: string;
+  runtime: string;
+  state: string;
+  drawing: Drawing | null;
+}
+export interface Moment {
+  link: string;
+  direction: Heading;
+  rate_bps: number;
+  queue_bytes: number;
+  dropped_packets: number;
+  lateness_ns: number;
+}
+
+/** One line for the person. */
+export class RefusedError extends Error {}
+
+async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const answer = await fetch(path, {
+    method,
+    ...(body === undefined
+      ? {}
+      : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+  }).catch(() => {
+    throw new RefusedError("the server does not answer: is ewan studio still running?");
+  });
+  if (answer.ok) return (await answer.json()) as T;
+  const text = await answer.text();
+  let why = text.trim();
+  try {
+    why = (JSON.parse(text) as { error: string }).error;
+  } catch {
+    // the guard answers in plain text
+  }
+  throw new RefusedError(why);
+}
+
+const part = encodeURIComponent;
+
+export const api = {
+  about: () => ask<About>("GET", "/api/studio"),
+  schema: () => ask<unknown>("GET", "/api/schema"),
+  describe: (name: string, text: string) => ask<Described>("POST", "/api/describe", { name, text }),
+  files: () => ask<Named[]>("GET", "/api/files"),
+  read: (file: Named) => ask<FileText>("GET", `/api/files/${file.where}/${part(file.name)}`),
+  write: (name: string, text: string, made_of: string | null) =>
+    ask<FileText>("PUT", `/api/files/here/${part(name)}`, { text, made_of }),
+  jobs: () => ask<Job[]>("GET", "/api/jobs"),
+  job: (id: string) => ask<Job>("GET", `/api/jobs/${part(id)}`),
+  begin: (kind: string, name: string, more: { runtime?: string; where?: string } = {}) =>
+    ask<Job>("POST", "/api/jobs", { kind, name, ...more }),
+  stop: (id: string) => ask<Job>("POST", `/api/jobs/${part(id)}/stop`),
+  live: () => ask<Up[]>("GET", "/api/live"),
+  set: (lab: string, link: string, words: Record<string, string>, direction: Heading | "both") =>
+    ask<unknown>("POST", `/api/live/${part(lab)}/links/${part(link)}/set`, { words, direction }),
+  carrier: (lab: string, link: string, up: boolean) =>
+    ask<{ words: string }>("POST", `/api/live/${part(lab)}/links/${part(link)}/carrier`, { up }),
+};
+
+/** A WebSocket of this server. */
+export function socket(path: string): WebSocket {
+  return new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`);
+}

@@ -1,0 +1,113 @@
+// The drawing: nodes that can be moved and joined, links with what they do. It follows the text, and changes it.
+
+import {
+  Background,
+  type Connection,
+  Controls,
+  type Edge,
+  type Node,
+  type NodeChange,
+  ReactFlow,
+  useNodesState,
+} from "@xyflow/react";
+import { useCallback, useEffect, useMemo } from "react";
+import type { Drawing, Moment } from "../api";
+import { LabNode } from "./LabNode";
+import { type LinkData, LinkEdge } from "./LinkEdge";
+
+export type Selected = { kind: "link" | "node"; name: string } | null;
+
+interface Props {
+  drawing: Drawing | null;
+  moments: Map<string, Moment>;
+  down: Set<string>;
+  selected: Selected;
+  onSelect: (what: Selected) => void;
+  onMove: (node: string, x: number, y: number) => void;
+  onJoin: (a: string, b: string) => void;
+  onOpen: (node: string) => void;
+}
+
+const NODES = { lab: LabNode };
+const EDGES = { link: LinkEdge };
+
+export function Canvas({ drawing, moments, down, selected, onSelect, onMove, onJoin, onOpen }: Props) {
+  const [nodes, setNodes, onNodesChange] = useNodesState<Node>([]);
+
+  useEffect(() => {
+    // What React Flow has measured of a node stays with it: one that is not measured is hidden for a moment.
+    setNodes((old) => {
+      const known = new Map(old.map((node) => [node.id, node]));
+      return (drawing?.nodes ?? []).map((node) => {
+        const before = known.get(node.name);
+        return {
+          ...before,
+          id: node.name,
+          type: "lab",
+          position: before?.dragging ? before.position : { x: node.x, y: node.y },
+          data: { name: node.name, kind: node.kind },
+          selected: selected?.kind === "node" && selected.name === node.name,
+          ariaLabel: `${node.kind} ${node.name}`,
+        };
+      });
+    });
+  }, [drawing, selected, setNodes]);
+
+  const edges = useMemo<Edge[]>(
+    () =>
+      (drawing?.links ?? []).map((link) => {
+        const data: LinkData = { link, moments, down: down.has(link.name) };
+        return {
+          id: link.name,
+          source: link.a,
+          target: link.b,
+          type: "link",
+          data: data as unknown as Record<string, unknown>,
+          selected: selected?.kind === "link" && selected.name === link.name,
+          ariaLabel: `link ${link.name} from ${link.a} to ${link.b}`,
+        };
+      }),
+    [drawing, moments, down, selected],
+  );
+
+  // What is selected is the page's state, whoever selects it: the pointer, the keyboard, a table.
+  const changed = useCallback(
+    (changes: NodeChange[]) => {
+      for (const each of changes)
+        if (each.type === "select" && each.selected) onSelect({ kind: "node", name: each.id });
+      onNodesChange(changes.filter((each) => each.type !== "remove" && each.type !== "select"));
+    },
+    [onNodesChange, onSelect],
+  );
+  const joined = useCallback(
+    (connection: Connection) => onJoin(connection.source, connection.target),
+    [onJoin],
+  );
+
+  return (
+    <ReactFlow
+      nodes={nodes}
+      edges={edges}
+      nodeTypes={NODES}
+      edgeTypes={EDGES}
+      onNodesChange={changed}
+      onConnect={joined}
+      onNodeDragStop={(_, node) => onMove(node.id, node.position.x, node.position.y)}
+      onNodeDoubleClick={(_, node) => onOpen(node.id)}
+      onPaneClick={() => onSelect(null)}
+      onEdgesChange={(changes) => {
+        for (const each of changes)
+          if (each.type === "select" && each.selected) onSelect({ kind: "link", name: each.id });
+      }}
+      deleteKeyCode={null}
+      zoomOnDoubleClick={false}
+      onlyRenderVisibleElements
+      fitView
+      minZoom={0.05}
+      proOptions={{ hideAttribution: false }}
+    >
+      <Background />
+      <Controls showInteractive={false} />
+    </ReactFlow>
+  );
+}

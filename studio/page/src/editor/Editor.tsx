@@ -1,0 +1,86 @@
+// The text of the description, with the line that is wrong marked, and words that may stand there.
+
+import { autocompletion, closeBrackets, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { yaml } from "@codemirror/lang-yaml";
+import { defaultHighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { EditorView, hoverTooltip, keymap, lineNumbers } from "@codemirror/view";
+import { useEffect, useRef } from "react";
+import type { Refusal } from "../api";
+import { completions, meaning, type Schema } from "./words";
+
+interface Props {
+  text: string;
+  refusal: Refusal | null;
+  schema: Schema | null;
+  onChange: (text: string) => void;
+}
+
+export function Editor({ text, refusal, schema, onChange }: Props) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const told = useRef(onChange);
+  const known = useRef(schema);
+  told.current = onChange;
+  known.current = schema;
+
+  useEffect(() => {
+    if (!place.current) return;
+    view.current = new EditorView({
+      parent: place.current,
+      state: EditorState.create({
+        doc: "",
+        extensions: [
+          lineNumbers(),
+          history(),
+          yaml(),
+          indentUnit.of("  "),
+          closeBrackets(),
+          syntaxHighlighting(defaultHighlightStyle),
+          autocompletion({ override: [(context) => completions(context, known.current)] }),
+          hoverTooltip((editor, at) => meaning(editor.state, at, known.current)),
+          lintGutter(),
+          keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab]),
+          EditorView.contentAttributes.of({ "aria-label": "description", "data-testid": "text" }),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged && !update.transactions.some((each) => each.isUserEvent("outside")))
+              told.current(update.state.doc.toString());
+          }),
+        ],
+      }),
+    });
+    return () => view.current?.destroy();
+  }, []);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor) return;
+    const old = editor.state.doc.toString();
+    if (old === text) return;
+    // Only what differs is replaced, so that the cursor stays where it was.
+    let from = 0;
+    while (from < old.length && from < text.length && old[from] === text[from]) from++;
+    let same = 0;
+    while (same < old.length - from && same < text.length - from && old.at(-1 - same) === text.at(-1 - same))
+      same++;
+    editor.dispatch({
+      changes: { from, to: old.length - same, insert: text.slice(from, text.length - same) },
+      userEvent: "outside",
+    });
+  }, [text]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor) return;
+    const found: Diagnostic[] = [];
+    if (refusal) {
+      const line = editor.state.doc.line(Math.min(refusal.line, editor.state.doc.lines));
+      found.push({ from: line.from, to: line.to, severity: "error", message: refusal.message });
+    }
+    editor.dispatch(setDiagnostics(editor.state, found));
+  }, [refusal]);
+
+  return <div className="editor" ref={place} />;
+}

@@ -1,0 +1,167 @@
+// A link: what a packet meets each way, its settings in the description, and while the lab is up changes of it and its course.
+
+import { useState } from "react";
+import { api, type DrawnLink, type Heading } from "../api";
+import type { LabDocument } from "../document";
+import { type Path, valueAt, withValue } from "../edit";
+import { type Course, key } from "../live";
+import { time } from "../units";
+import { Plot } from "./Plot";
+import { Field } from "./Start";
+
+const SETTINGS = ["rate", "delay", "buffer", "loss", "queue", "jitter"] as const;
+const LONGEST_MS = 500;
+
+interface Props {
+  link: DrawnLink;
+  document: LabDocument;
+  lab: string | null; // the lab that is up, whose link it is
+  down: boolean;
+  view: boolean;
+  course: (name: string) => Course | undefined;
+  onDown: (link: string, down: boolean) => void;
+  fail: (why: string) => void;
+  say: (what: string) => void;
+}
+
+/** Where a link's setting stands: at the link of a graph, else among `links:`. */
+function placeOf(text: string, link: string, setting: string): Path {
+  const drawn = valueAt(text, ["topology", "graph", "links"]);
+  if (Array.isArray(drawn)) {
+    const at = drawn.findIndex((each) => (each as { name?: string }).name === link);
+    if (at >= 0) return ["topology", "graph", "links", at, setting];
+  }
+  return ["links", link, setting];
+}
+
+export function LinkPanel(props: Props) {
+  const { link, document, lab, fail } = props;
+  if (link.role === "plain") return <p>{link.name} is a wire: it delays nothing and loses nothing.</p>;
+  return (
+    <section aria-label={`Link ${link.name}`}>
+      <h2>{link.name}</h2>
+      <Train link={link} heading="forward" />
+      <Train link={link} heading="backward" />
+      {lab === null ? (
+        <fieldset disabled={props.view}>
+          <legend>In the description</legend>
+          {SETTINGS.map((setting) => {
+            const place = placeOf(document.text, link.name, setting);
+            const shared = valueAt(document.text, ["wan", setting]);
+            return (
+              <Field
+                key={setting}
+                label={setting}
+                value={String(valueAt(document.text, place) ?? "")}
+                placeholder={shared === undefined ? "default" : `wan: ${String(shared)}`}
+                onSet={(value) => document.change(withValue(document.text, place, value))}
+              />
+            );
+          })}
+        </fieldset>
+      ) : (
+        <Running {...props} lab={lab} fail={fail} />
+      )}
+    </section>
+  );
+}
+
+/** The stages of a direction, in the order in which a packet meets them. */
+function Train({ link, heading }: { link: DrawnLink; heading: Heading }) {
+  const way = link[heading];
+  if (!way) return null;
+  const [from, to] = heading === "forward" ? [link.a, link.b] : [link.b, link.a];
+  return (
+    <ol className="train" aria-label={`${from} to ${to}`}>
+      <li className="end">{from}</li>
+      {way.words.map((word) => (
+        <li key={word}>{word}</li>
+      ))}
+      <li className="end">{to}</li>
+    </ol>
+  );
+}
+
+function Running({ link, lab, down, view, course, onDown, fail, say }: Props & { lab: string }) {
+  const [heading, setHeading] = useState<Heading | "both">("both");
+  const [delay, setDelay] = useState<number | null>(null);
+  const [busy, setBusy] = useState(false);
+  const set = (words: Record<string, string>) =>
+    api.set(lab, link.name, words, heading).then(
+      () =>
+        say(
+          `${link.name}: ${Object.entries(words)
+            .map(([name, value]) => `${name}=${value}`)
+            .join(" ")}, ${heading}`,
+        ),
+      (error: Error) => fail(error.message),
+    );
+  const carrier = (up: boolean) => {
+    setBusy(true);
+    api
+      .carrier(lab, link.name, up)
+      .then(
+        (told) => {
+          onDown(link.name, !up);
+          say(`${link.name}: ${up ? "up" : "down"}${told.words}`);
+        },
+        (error: Error) => fail(error.message),
+      )
+      .finally(() => setBusy(false));
+  };
+  const shown = delay ?? Math.round((link.forward?.delay_ns ?? 0) / 1e6);
+  return (
+    <fieldset disabled={view}>
+      <legend>Now, in {lab}</legend>
+      <label>
+        direction
+        <select value={heading} onChange={(event) => setHeading(event.target.value as Heading | "both")}>
+          <option value="both">both</option>
+          <option value="forward">
+            {link.a} → {link.b}
+          </option>
+          <option value="backward">
+            {link.b} → {link.a}
+          </option>
+        </select>
+      </label>
+      <label>
+        delay {time(shown * 1e6)}
+        <input
+          type="range"
+          min={0}
+          max={LONGEST_MS}
+          value={shown}
+          data-testid="delay"
+          onChange={(event) => setDelay(Number(event.target.value))}
+          onPointerUp={() => delay !== null && set({ delay: `${delay}ms` })}
+          onKeyUp={() => delay !== null && set({ delay: `${delay}ms` })}
+        />
+      </label>
+      {(["rate", "loss", "buffer"] as const).map((setting) => (
+        <Field
+          key={setting}
+          label={setting}
+          value=""
+          placeholder="as it is"
+          onSet={(value) => set({ [setting]: value })}
+        />
+      ))}
+      <button type="button" disabled={busy} onClick={() => carrier(down)} data-testid="carrier">
+        {busy ? "waiting for the routes …" : down ? "Mend the link" : "Fail the link"}
+      </button>
+      {(["forward", "backward"] as const).map((way) => (
+        <div key={way}>
+          <h3>{way === "forward" ? `${link.a} → ${link.b}` : `${link.b} → ${link.a}`}</h3>
+          <Plot title="Mbit/s" column="rate" colour="#0072b2" course={() => course(key(link.name, way))} />
+          <Plot
+            title="queue, kB"
+            column="queue"
+            colour="#d55e00"
+            course={() => course(key(link.name, way))}
+          />
+        </div>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,43 @@
+// Who talks to whom: base RTT, bottleneck, bandwidth-delay product.
+
+import type { Drawing } from "../api";
+import { rate, size, time } from "../units";
+
+const MOST = 200;
+
+export function Pairs({ drawing, onLink }: { drawing: Drawing | null; onLink: (name: string) => void }) {
+  const pairs = drawing?.pairs ?? [];
+  return (
+    <section aria-label="Pairs">
+      <table>
+        <thead>
+          <tr>
+            <th>pair</th>
+            <th>base RTT</th>
+            <th>bottleneck</th>
+            <th>rate</th>
+            <th>BDP</th>
+          </tr>
+        </thead>
+        <tbody>
+          {pairs.slice(0, MOST).map((pair) => (
+            <tr key={`${pair.source} ${pair.sink}`}>
+              <td>
+                {pair.source} → {pair.sink}
+              </td>
+              <td>{time(pair.rtt_ns)}</td>
+              <td>
+                <button type="button" className="text" onClick={() => onLink(pair.bottleneck)}>
+                  {pair.bottleneck}
+                </button>
+              </td>
+              <td>{rate(pair.bottleneck_bps)}</td>
+              <td>{size(pair.bdp_bytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {pairs.length > MOST && <p>and {pairs.length - MOST} more</p>}
+    </section>
+  );
+}

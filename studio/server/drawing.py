@@ -1,0 +1,164 @@
+"""A description as the page draws it: nodes, links with what they do each way, pairs with RTT, bottleneck and BDP.
+
+In: the text of a description, and the file that it is of. Out: what is drawn, or why the text is no lab, with the line.
+Nothing is made and nothing measured; the plan is the one that `ewan compile` has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from labs import host, spec
+from labs.compile import HostFacts
+from labs.compile import compile as compile_spec
+from labs.plan import Plan, digest
+from labs.render.places import places
+from labs.render.svg import Edge, bottlenecks, edges_of
+from labs.stages import Direction
+from labs.stages import delay as delays
+from labs.stages import loss as losses
+from labs.stages import queue as queues
+from labs.stages.direction import impairment_words
+from labs.units import NS_PER_SECOND, Rate
+
+BITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A node; `x` and `y` in pixels, y downwards."""
+
+    name: str
+    kind: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction of a link: what a packet train meets, in order; `words` say it for people."""
+
+    rate_bps: int
+    delay_ns: int
+    limit_bytes: int | None
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A link between two nodes; a plain one, a wire, has no ways. `bottleneck_of`: so many pairs."""
+
+    name: str
+    a: str
+    b: str
+    role: str
+    forward: Way | None
+    backward: Way | None
+    bottleneck_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairDrawn:
+    """A pair of hosts that the lab means to talk; `links` are those of the way there, by name."""
+
+    source: str
+    sink: str
+    rtt_ns: int
+    bottleneck: str
+    bottleneck_bps: int
+    bdp_bytes: int
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All of a lab that is drawn."""
+
+    lab: str
+    topology: str
+    routing: str
+    plan_sha256: str
+    nodes: tuple[Drawn, ...]
+    links: tuple[Line, ...]
+    pairs: tuple[PairDrawn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a text is no lab; `line` counts from 1."""
+
+    line: int
+    message: str
+
+
+def facts(virtual: bool) -> HostFacts:
+    """Of the machine, or of the virtual clock's, which is the same everywhere."""
+    return host.virtual_facts() if virtual else host.facts()
+
+
+def described(text: str, file: Path, of_host: HostFacts) -> tuple[Drawing, Plan] | Refusal:
+    """What a description is; `file`: its name gives the lab its own, and other files are found beside it."""
+    try:
+        found = spec.parse(text, file)
+        plan = compile_spec(found, of_host)
+    except spec.DescriptionError as error:
+        return _refusal(str(error), file)
+    return drawing(plan, found.description.layout), plan
+
+
+def _refusal(message: str, file: Path) -> Refusal:
+    found = re.match(re.escape(str(file)) + r":(?:(\d+):)? ?", message)
+    line = int(found[1]) if found and found[1] else 1
+    return Refusal(line, message[found.end() :] if found else message)
+
+
+def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType({})) -> Drawing:
+    """A plan as it is drawn; `layout`: where nodes are that a person has put somewhere."""
+    edges, marks = list(edges_of(plan)), bottlenecks(plan)
+    at = places(plan, [(edge.a, edge.b) for edge in edges]) | dict(layout)
+    nodes = (node for node in plan.nodes if node.kind != "emulator")
+    return Drawing(
+        plan.lab,
+        plan.topology,
+        plan.routing,
+        digest(plan),
+        tuple(Drawn(node.name, node.kind, round(at[node.name][0], 1), round(at[node.name][1], 1)) for node in nodes),
+        tuple(_line(edge, marks.get(edge.name, 0)) for edge in edges),
+        tuple(
+            PairDrawn(
+                pair.source,
+                pair.sink,
+                pair.rtt_ns,
+                pair.forward.slowest.link,
+                pair.bottleneck_bps,
+                pair.bottleneck_bps * pair.rtt_ns // (BITS * NS_PER_SECOND),
+                tuple(hop.link for hop in pair.forward.hops),
+            )
+            for pair in plan.pairs
+        ),
+    )
+
+
+def _line(edge: Edge, bottleneck_of: int) -> Line:
+    link = edge.link
+    if link is None:
+        return Line(edge.name, edge.a, edge.b, "plain", None, None, bottleneck_of)
+    return Line(edge.name, edge.a, edge.b, link.role, _way(link.forward), _way(link.backward), bottleneck_of)
+
+
+def _way(way: Direction) -> Way:
+    """Stages in the order in which a packet meets them."""
+    lost = losses.words(way.loss)
+    limit, discipline = queues.limit_words(way.queue), queues.discipline_words(way.queue.discipline)
+    words = (
+        *([f"loss {lost}"] if lost else []),
+        *impairment_words(way),
+        f"queue {limit} {discipline}".strip(),
+        f"rate {Rate(way.rate_bps)}",
+        f"delay {delays.words(way.delay)}",
+    )
+    return Way(way.rate_bps, delays.nominal_ns(way.delay), way.queue.limit_bytes, words)

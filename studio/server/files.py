@@ -1,0 +1,114 @@
+"""Descriptions and scenarios in the directory where Studio was started, and those of the library, which are read alone.
+
+In: names of files, texts. Out: the same, with a tag of each text: who writes says which text it was made of, so that
+two tabs do not write over each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from labs import writing
+from labs.context import ROOT
+
+LIBRARY = ROOT / "labs/library"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(\.[A-Za-z0-9][A-Za-z0-9_-]{0,60}){0,3}\.(lab|scenario)\.yaml")
+MOST_BYTES = 4 << 20
+Where = Literal["here", "library"]
+
+
+class RefusedError(Exception):
+    """One line for the person; `conflict`: the file is another one meanwhile."""
+
+    def __init__(self, message: str, *, conflict: bool = False) -> None:
+        super().__init__(message)
+        self.conflict = conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A file that there is."""
+
+    name: str
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file's text; `tag` names it."""
+
+    name: str
+    where: Where
+    text: str
+    tag: str
+
+
+class Files:
+    """Those of one directory and the library."""
+
+    def __init__(self, here: Path) -> None:
+        self._here = here
+
+    def every(self) -> list[Named]:
+        """All of them, by name; those of the directory first."""
+        here, library = _names(self._here), _names(LIBRARY)
+        return [*(Named(name, "here") for name in here), *(Named(name, "library") for name in library)]
+
+    def path(self, name: str, where: Where = "here") -> Path:
+        """Where a file of that name is, or would be; RefusedError for what is no name."""
+        if not NAME.fullmatch(name):
+            raise RefusedError(f'"{name}": write a name like my-lab.lab.yaml')
+        place = self._here if where == "here" else LIBRARY
+        path = place / name
+        if path.resolve().parent != place.resolve():
+            raise RefusedError(f"{name}: is a link to a file that is elsewhere")
+        return path
+
+    def read(self, name: str, where: Where) -> Text:
+        """A file's text; RefusedError where it cannot be read."""
+        path = self.path(name, where)
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                raise RefusedError(f"{name}: has more than {MOST_BYTES} bytes")
+            text = path.read_text("utf-8")
+        except FileNotFoundError:
+            raise RefusedError(f"{name}: there is no such file") from None
+        except OSError as error:
+            raise RefusedError(f"{name}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise RefusedError(f"{name}: is not UTF-8") from None
+        return Text(name, where, text, tag(text))
+
+    def write(self, name: str, text: str, made_of: str | None) -> Text:
+        """Writes a file of the directory. `made_of`: the tag of the text that was changed; None: there was none.
+
+        RefusedError where another text is there, or it cannot be written.
+        """
+        path = self.path(name)
+        try:
+            now: str | None = tag(path.read_text("utf-8"))
+        except FileNotFoundError:
+            now = None
+        except (OSError, UnicodeDecodeError) as error:
+            raise RefusedError(f"{name}: {error}") from None
+        if now != made_of:
+            why = "there is a file of that name" if made_of is None else "was changed by somebody else"
+            raise RefusedError(f"{name}: {why}: open it, or choose another name", conflict=True)
+        try:
+            writing.write(path, text)
+        except OSError as error:
+            raise RefusedError(f"{name}: {error.strerror}") from None
+        return Text(name, "here", text, tag(text))
+
+
+def _names(place: Path) -> list[str]:
+    return sorted(path.name for path in place.glob("*.yaml") if NAME.fullmatch(path.name) and path.is_file())
+
+
+def tag(text: str) -> str:
+    """Names a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,177 @@
+"""Who may ask: whoever knows the token of this start, from a page of this server, under a name of this machine.
+
+In: requests and WebSockets. Out: the same, or a refusal. A page of another site that a browser shows beside ours can
+send requests here, but neither reads our cookie (SameSite) nor hides its Origin; a name of its own that it makes point
+to this machine (DNS rebinding) is in the Host header. What comes in is bounded in size and number.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BODY_BYTES = 4 << 20
+"""Of a request: a description is at most about that large."""
+MOST_SOCKETS = 64
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'",  # CodeMirror and xterm.js make style sheets at run time
+        "img-src 'self' data: blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "frame-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+REFUSED_SOCKET = 4403
+"""The code with which a WebSocket is closed before it is accepted; a browser sees status 403."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`names`: hosts, with the port, under which this server is asked; `view`: nothing may be changed."""
+
+    names: frozenset[str]
+    port: int
+    view: bool = False
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @property
+    def cookie(self) -> str:
+        """Its name: cookies of one host are those of all of its ports."""
+        return f"ewan-studio-{self.port}"
+
+    def knows(self, token: str | None) -> bool:
+        """Whether a token is ours, in a time that tells nothing of it."""
+        return token is not None and hmac.compare_digest(token.encode(), self.token.encode())
+
+
+def names_of(host: str, port: int) -> frozenset[str]:
+    """Under which names a server at an address is asked; those of loopback stand for each other."""
+    loopback = ("127.0.0.1", "localhost", "[::1]")
+    shown = f"[{host}]" if ":" in host else host
+    return frozenset(f"{name}:{port}" for name in {shown, *(loopback if shown in loopback else ())})
+
+
+class Guard:
+    """Around an application: lets in what may come in."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+        self._sockets = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As ASGI has it."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    answer.setdefault(name, value)
+            await send(message)
+
+        async def refuse(status: HTTPStatus, why: str) -> None:
+            await PlainTextResponse(f"{why}\n", status)(scope, receive, guarded)
+
+        if (why := self._strange(headers, "origin" in headers)) is not None:
+            return await refuse(HTTPStatus.FORBIDDEN, why)
+        if not self._known(headers):
+            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [None])[0]
+            if scope["path"] != "/" or scope["method"] != "GET" or not self._access.knows(given):
+                return await refuse(HTTPStatus.UNAUTHORIZED, "open the address that ewan studio printed")
+            response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+            response.set_cookie(self._access.cookie, self._access.token, httponly=True, samesite="strict")
+            return await response(scope, receive, guarded)
+        if self._access.view and scope["method"] not in ("GET", "HEAD") and scope["path"] not in READING:
+            return await refuse(HTTPStatus.FORBIDDEN, "this studio was started with --view: nothing can be changed")
+        if int(headers.get("content-length", "0") or 0) > MOST_BODY_BYTES:
+            return await refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BODY_BYTES} bytes")
+        size = 0
+
+        async def bounded() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > MOST_BODY_BYTES:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BODY_BYTES} bytes")
+            return message
+
+        await self._app(scope, bounded, guarded)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        # A browser always says the Origin of a WebSocket; a script, which knows the token, need not.
+        strange = self._strange(headers, "origin" in headers or self._bearer(headers) is None)
+        full = self._sockets >= MOST_SOCKETS
+        if strange is not None or not self._known(headers) or full:
+            await receive()
+            await send({"type": "websocket.close", "code": REFUSED_SOCKET, "reason": "refused"})
+            return
+        with self._counted():
+            await self._app(scope, receive, send)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._sockets += 1
+        try:
+            yield
+        finally:
+            self._sockets -= 1
+
+    def _strange(self, headers: Mapping[str, str], with_origin: bool) -> str | None:
+        """Why a request is not of this server's page; None: it is. `with_origin`: it must be said, and ours."""
+        names: Collection[str] = self._access.names
+        if headers.get("host") not in names:
+            return "this server is not asked under that name"
+        if with_origin and headers.get("origin") not in {f"http://{name}" for name in names}:
+            return "requests of other pages are not answered"
+        return None
+
+    def _known(self, headers: Mapping[str, str]) -> bool:
+        if (token := self._bearer(headers)) is not None:
+            return self._access.knows(token)
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self._access.cookie)
+        except CookieError:
+            return False
+        return self._access.knows(None if found is None else found.value)
+
+    def _bearer(self, headers: Mapping[str, str]) -> str | None:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        return token if scheme.lower() == "bearer" else None
+
+
+READING = frozenset({"/api/describe"})
+"""Requests with a body that change nothing."""

@@ -1,0 +1,117 @@
+"""Labs that are up: which there are, what their links do at each moment, changes of them.
+
+In: names of labs and links, settings in the words of `ewan set`. Out: what the page shows of them. All of it blocks for
+some milliseconds and is called in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from labs import change
+from labs.context import Context
+from labs.plan import Plan
+from labs.runtime.base import LabError
+from labs.units import NS_PER_MS, mean_rate_bps
+from studio.server.drawing import Drawing, drawing
+
+FRAME_MS = 50
+"""Between two frames: 20 a second."""
+COLUMNS = ("out_bytes", "out_packets", "queue_max_bytes", "lost", "queue_full", "aqm", "store_full", "lateness_max_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A lab that is up."""
+
+    lab: str
+    runtime: str
+    state: str
+    drawing: Drawing | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A direction of a link over the last frame."""
+
+    link: str
+    direction: Literal["forward", "backward"]
+    rate_bps: int
+    queue_bytes: int
+    dropped_packets: int
+    lateness_ns: int
+
+
+class Live:
+    """The live labs of this machine."""
+
+    def __init__(self, context: Context) -> None:
+        self._labs = context.live()
+
+    def every(self) -> list[Up]:
+        """Labs that are up, whole or in part."""
+        return [self.one(name) for name in self._labs.names()]
+
+    def one(self, name: str) -> Up:
+        """One lab; LabError where it is not up."""
+        known = self._labs.status(name)
+        drawn = drawing(self.plan(name)) if known["state"] == "complete" else None
+        return Up(name, str(self._labs.runtime_of(name)), known["state"], drawn)
+
+    def plan(self, name: str) -> Plan:
+        """The plan of a lab that is up; LabError."""
+        return self._labs.load(name).plan
+
+    def set(self, name: str, link: str, words: Mapping[str, str], direction: change.Heading | Literal["both"]) -> Any:
+        """Changes a link; LabError and DescriptionError, in one line."""
+        plan, headings = self.plan(name), change.headings_of(direction)
+        return change.make(plan, link, words, headings, lambda request: self._labs.control(name, link, request))
+
+    def carrier(self, name: str, link: str, up: bool) -> dict[str, Any]:
+        """Fails a link, or mends it, and waits for the routes; LabError."""
+        plan = self.plan(name)
+        told = self._labs.carrier(name, link, up)
+        return {**told, "words": change.carrier_words(plan, link, up, told)}
+
+    def frames(self, name: str) -> Frames:
+        """What follows the links of a lab; LabError."""
+        return Frames(self._labs, self.plan(name))
+
+
+class Frames:
+    """The links of one lab over time: each call has what happened since the one before it."""
+
+    def __init__(self, labs: Any, plan: Plan) -> None:
+        self._labs, self._plan = labs, plan
+        self._until_ms: dict[str, int] = {}
+
+    def next(self) -> list[Moment]:
+        """Each direction of each link that has a spinner; LabError when the lab is down."""
+        found: list[Moment] = []
+        for number, spinner in enumerate(self._plan.spinners):
+            now_ms = self._labs.control(self._plan.lab, number, {"command": "stats"})["now_ms"]
+            for link in spinner.links:
+                since_ms = self._until_ms.get(link, now_ms - FRAME_MS)
+                request = {"command": "series", "link": link, "since_ms": max(0, since_ms), "columns": list(COLUMNS)}
+                series = self._labs.control(self._plan.lab, number, request)
+                self._until_ms[link] = now_ms
+                for heading in ("forward", "backward"):
+                    found.append(_moment(link, heading, series[heading]))
+        return found
+
+
+def _moment(link: str, heading: Literal["forward", "backward"], rows: Mapping[str, list[int]]) -> Moment:
+    passed_ms = max(1, len(rows["out_bytes"]))
+    return Moment(
+        link,
+        heading,
+        mean_rate_bps(sum(rows["out_bytes"]), passed_ms * NS_PER_MS),
+        max(rows["queue_max_bytes"], default=0),
+        sum(sum(rows[cause]) for cause in ("lost", "queue_full", "aqm", "store_full")),
+        max(rows["lateness_max_ns"], default=0),
+    )
+
+
+__all__ = ["FRAME_MS", "Frames", "LabError", "Live", "Moment", "Up"]

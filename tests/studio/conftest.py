@@ -1,0 +1,40 @@
+"""A server of studio in a directory of its own, and Debian's Chromium that looks at its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.studio.server import CHROMIUM, FLAGS, HEIGHT, WIDTH, Server
+
+
+@pytest.fixture
+def server(tmp_path: Path, state: Path) -> Iterator[Server]:
+    server = Server(tmp_path, state)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    """The page, in which nothing goes wrong unnoticed, nor is refused by its own Content-Security-Policy."""
+    wrong: list[str] = []
+    with browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text) if "Content Security" in line.text else None)
+        page.goto(server.url)
+        yield page
+    assert wrong == []

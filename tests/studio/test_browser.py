@@ -1,0 +1,165 @@
+"""A person at the page, in a real browser: draws, is refused, brings a lab up, looks into it, changes it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.conftest import Ewan
+from tests.studio.server import Server
+
+pytestmark = pytest.mark.untimed
+
+VERIFIED_MS, ROUTES_MS = 120_000, 60_000
+
+
+def text(page: Page) -> str:
+    """The description, as the editor shows it."""
+    return "\n".join(page.locator(".cm-line").all_inner_texts())
+
+
+def put(page: Page, field: str, value: str) -> None:
+    page.get_by_test_id(f"field-{field}").fill(value)
+    page.get_by_test_id(f"field-{field}").press("Enter")
+
+
+def write(page: Page, description: str) -> None:
+    """In the editor, in place of what is there."""
+    page.get_by_test_id("text").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(description)
+
+
+def until(what: Callable[[], bool], within_s: float = 30) -> None:
+    end = time.monotonic() + within_s
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def save_as(page: Page, name: str) -> None:
+    page.once("dialog", lambda dialog: dialog.accept(name))
+    page.get_by_test_id("save").click()
+    expect(page.get_by_test_id("file")).to_have_text(name)
+
+
+def test_text_and_drawing_are_one(page: Page, server: Server) -> None:
+    """From the drawing into the text and back; comments stay; what is wrong is said at its line in both. What is not
+    saved survives a reload."""
+    expect(page.get_by_test_id("node-right1")).to_be_visible()
+    page.get_by_test_id("template").select_option("graph")
+    page.get_by_test_id("node-r2").click()
+    page.get_by_test_id("add-host").click()
+    expect(page.get_by_test_id("node-h1")).to_be_visible()
+    assert "hosts: [a, b, h1]" in text(page) and "- {between: [r2, h1]}" in text(page)
+    assert text(page).startswith("# A network drawn by hand.")
+
+    page.get_by_role("button", name="core", exact=True).click()
+    put(page, "rate", "1Gbps/s")
+    expect(page.get_by_test_id("refusal")).to_contain_text(
+        'line 9: topology.graph.links[2].rate "1Gbps/s": write a rate'
+    )
+    expect(page.get_by_label("Drawing")).to_contain_text("line 9 is wrong")
+    expect(page.locator(".cm-lint-marker-error")).to_have_count(1)
+    expect(page.get_by_test_id("save")).to_be_disabled()
+    put(page, "rate", "1Gbit/s")
+    expect(page.get_by_label("Drawing")).to_contain_text("core 1Gbit/s 10ms")
+
+    box = page.get_by_test_id("node-h1").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 12)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] - 60, steps=5)
+    page.mouse.up()
+    until(lambda: re.search(r"layout: \{h1: \[-?\d+, -?\d+\]\}", text(page)) is not None)
+
+    save_as(page, "drawn.lab.yaml")
+    assert "layout:" in (server.place / "drawn.lab.yaml").read_text()
+    write(page, "topology: star\n")
+    page.reload()
+    expect(page.get_by_test_id("file")).to_have_text("drawn.lab.yaml •")
+    assert "star" in text(page)
+
+
+def test_two_tabs_do_not_write_over_each_other(page: Page, server: Server) -> None:
+    save_as(page, "shared.lab.yaml")
+    other = page.context.new_page()
+    other.goto(server.url)
+    other.get_by_label("Open").select_option("here/shared.lab.yaml")
+    expect(other.get_by_test_id("file")).to_have_text("shared.lab.yaml")
+    write(other, "topology: ring\n")
+    other.get_by_test_id("save").click()
+    expect(other.get_by_test_id("told")).to_contain_text("is written")
+    write(page, "topology: star\n")
+    page.get_by_test_id("save").click()
+    expect(page.get_by_test_id("told")).to_contain_text("was changed by somebody else")
+    assert (server.place / "shared.lab.yaml").read_text().startswith("topology: ring")
+
+
+def test_what_is_typed_is_shown_and_never_run(page: Page) -> None:
+    """Markup in a name is text, in the drawing and in the refusal."""
+    write(page, "topology: dumbbell\nname: <img src=x onerror=alert(1)>\n")
+    expect(page.get_by_test_id("refusal")).to_contain_text("<img src=x")
+    assert page.locator("img").count() == 0
+
+
+def rtt_ms(page: Page) -> float:
+    """The last that ping told in the terminal; 0: none yet."""
+    found = re.findall(r"time=([\d.]+) ms", page.get_by_test_id("terminal").inner_text())
+    return float(found[-1]) if found else 0.0
+
+
+@pytest.fixture
+def lab(name: str, ewan: Ewan) -> Iterator[str]:
+    """The name of a lab that is down afterwards, whatever happens."""
+    yield name
+    ewan("down", name)
+
+
+def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, state: Path) -> None:
+    """In its middle the server is killed; the lab stays up, and the job is there when another server is."""
+    page.get_by_role("button", name="core", exact=True).click()
+    put(page, "delay", "10ms")
+    put(page, "rate", "100Mbit/s")
+    expect(page.get_by_label("Drawing")).to_contain_text("core 100Mbit/s 10ms")
+    save_as(page, f"{lab}.lab.yaml")
+    page.get_by_test_id("up").click()
+    ended = page.get_by_test_id("job-1").locator(".state.done, .state.outside")  # the machine is busy with other tests
+    expect(ended).to_be_visible(timeout=VERIFIED_MS)
+    expect(page.get_by_test_id("job-1")).to_contain_text("base RTT")
+    expect(page.get_by_test_id("now-core")).to_contain_text("queue")
+
+    page.get_by_test_id("node-left1").dblclick()
+    expect(page.get_by_test_id("terminal")).to_contain_text(f"left1@{lab}")
+    page.keyboard.type("ping -4 -i 0.2 right1\n")
+    until(lambda: 20 <= rtt_ms(page) < 60)
+
+    server.kill()
+    server.start()
+    page.goto(server.url)
+    expect(page.get_by_test_id("job-1")).to_contain_text("base RTT")
+    page.get_by_test_id("node-left1").dblclick()
+    expect(page.get_by_test_id("terminal")).to_contain_text(f"left1@{lab}")
+    page.keyboard.type("ping -4 -i 0.2 right1\n")
+    page.locator('[aria-label^="link core"]').focus()
+    page.keyboard.press("Enter")
+    page.get_by_test_id("delay").fill("40")
+    page.get_by_test_id("delay").press("End")
+    page.get_by_test_id("delay").fill("40")
+    page.get_by_test_id("delay").dispatch_event("pointerup")
+    expect(page.get_by_test_id("told")).to_contain_text("delay=40ms")
+    until(lambda: 80 <= rtt_ms(page) < 120)
+
+    page.get_by_test_id("carrier").click()
+    expect(page.get_by_test_id("told")).to_contain_text("down; no other path", timeout=ROUTES_MS)
+    page.get_by_test_id("take-down").click()
+    expect(page.get_by_test_id("terminal")).to_have_count(0, timeout=ROUTES_MS)
+    expect(page.get_by_test_id("up")).to_be_enabled()
+    shown = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
+    assert lab not in shown and not list(state.glob("*"))
