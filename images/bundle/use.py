@@ -31,6 +31,8 @@ _CHUNK_BYTES = 1 << 20
 
 def main(file: Path, environment: Mapping[str, str]) -> str:
     """What was done, in a line. BundleError where nothing was."""
+    if not file.is_file():
+        raise BundleError("there is no such file")
     try:
         wanted = given(file, environment)
         with file.open("rb") as opened:

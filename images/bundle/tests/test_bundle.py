@@ -186,6 +186,8 @@ def test_the_hash_is_the_one_that_is_given(
     with pytest.raises(BundleError, match=f"its SHA-256 is {digest}, not 0000"):
         use.main(bundle, {})
     assert use.given(bundle, {"BUNDLE_SHA256": f" {digest.upper()} "}) == digest
+    with pytest.raises(BundleError, match="there is no such file"):
+        use.main(tmp_path / "nothing.tar.xz", {})
     with pytest.raises(BundleError, match="64 hexadecimal digits"):
         use.main(bundle, {"BUNDLE_SHA256": "12"})
     # What beside the file is of another file says nothing of this one; the clone's own list may.
