@@ -158,6 +158,7 @@ lint-rust:
 	@cargo clippy --profile checked --locked --quiet --all-targets -- -D warnings
 	@cd emulator/kernel/ewan && cargo clippy --release --locked --quiet -- -D warnings
 lint-python: setup
+	@./setup.sh lint
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
 	@.venv/bin/mypy .
 lint-page:
