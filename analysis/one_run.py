@@ -8,6 +8,7 @@ The computations are those of reports.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -68,6 +69,7 @@ class OneRun:
             flows=flow or None,
             link=link,
             fine=not window,
+            most=sys.maxsize,
         )
         per = NS_PER_SECOND if SERIES[name].unit == "ns" else 1
         return {

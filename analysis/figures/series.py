@@ -32,8 +32,8 @@ class Wanted:
     """`length_ns`: of a window. `selection`: whose; None: the load's. `flows`: "all", "ends", a flow's name; None: all
     together.
 
-    `link`: a link's name, perhaps with its direction, or "each link"; empty: the bottleneck. `fine`: every sample of a
-    series of a single flow, not means of windows. `from_ns`, `to_ns`: times outside are left out.
+    `link`: a link's name, perhaps with its direction, or "each link"; empty: the bottleneck. `fine`: samples of a
+    single flow's series, `most` at most, not means of windows. `from_ns`, `to_ns`: times outside are left out.
     """
 
     entry: Series
@@ -44,6 +44,7 @@ class Wanted:
     fine: bool = False
     from_ns: int = 0
     to_ns: int | None = None
+    most: int = windows.MOST_SAMPLES
 
 
 def of_run(run: RunData, wanted: Wanted) -> dict[str, Line]:
@@ -149,7 +150,7 @@ def _of_samples(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
         if own.is_empty():
             continue
         if wanted.fine and own.select(FLOW).n_unique() == 1:
-            yield label, windows.samples(own, column)
+            yield label, windows.samples(own, column, wanted.most)
             continue
         each = own.group_by(*FLOW, _window(wanted).alias("window")).agg(pl.col(column).mean())
         total = pl.col(column).sum() if wanted.entry.together == "sum" else pl.col(column).mean()
@@ -177,7 +178,7 @@ def _of_commands(run: RunData, wanted: Wanted) -> Iterator[tuple[str, Line]]:
     keys = [key for key in ("step", "node", "target") if key in table.columns]
     of_one = known.select(keys).n_unique() == 1
     for key, own in known.group_by(keys, maintain_order=True):
-        line = windows.samples(own, column) if wanted.fine else _line(
+        line = windows.samples(own, column, wanted.most) if wanted.fine else _line(
             own.group_by(_window(wanted).alias("window")).agg(pl.col(column).mean().alias("value")), wanted
         )  # fmt: skip
         ends = f", {key[1]} to {key[2]}" if len(key) == 3 else ""

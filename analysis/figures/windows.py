@@ -17,6 +17,8 @@ from analysis.network import BYTE_NS
 from labs.units import NS_PER_MS
 
 MOST_WINDOWS = 160
+MOST_SAMPLES = 600
+"""Of a line: a figure shows no more."""
 _STEPS: list[int] = [step * 10**power for power in range(9) for step in (1, 2, 5)]
 
 Flow = tuple[int, int]
@@ -97,8 +99,8 @@ def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100, length:
     return Line(np.array(moments), np.array(values))
 
 
-def samples(rows: pl.DataFrame, value: str, most: int = 600) -> Line:
-    """Every k-th sample of a series, with gaps where there is no value."""
+def samples(rows: pl.DataFrame, value: str, most: int = MOST_SAMPLES) -> Line:
+    """A series, with gaps where there is no value; of more than `most` samples every k-th one."""
     kept = rows.sort("time_ns").gather_every(max(1, -(-rows.height // most)))
     values = kept[value].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     return Line(kept["time_ns"].to_numpy().astype(np.float64), values)

@@ -1,0 +1,24 @@
+"""A run of which only the bytes of its files are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.figures.windows import MOST_SAMPLES
+from analysis.one_run import OneRun
+from analysis.tests.synthetic import flow, frame
+from labs.record import tables
+
+
+def test_every_sample_of_a_flow_is_told_also_where_a_figure_shows_fewer(tmp_path: Path) -> None:
+    """The largest of many samples is one of them, whichever it is."""
+    count = 3 * MOST_SAMPLES + 1
+    rows = [
+        {"flow": 1, "part": 0, "time_ns": number * 10**7, "cwnd_segments": 5000 if number == 1000 else number}
+        for number in range(count)
+    ]
+    tables.write(tmp_path, "flows", frame("flows", [flow(1)]))
+    tables.write(tmp_path, "series", frame("series", rows))
+    files = {path.name: path.read_bytes() for path in tmp_path.glob("*.parquet")}
+    [(times, values)] = OneRun(files, b"{}", b"{}").series("cwnd").values()
+    assert times.size == count and values.max() == 5000 and times[1000] == 10
