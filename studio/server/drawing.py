@@ -118,7 +118,7 @@ def _refusal(message: str, file: Path) -> Refusal:
 
 def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType({})) -> Drawing:
     """A plan as it is drawn; `layout`: where nodes are that a person has put somewhere."""
-    edges, marks = list(edges_of(plan)), bottlenecks(plan)
+    edges = list(edges_of(plan))
     at = places(plan, [(edge.a, edge.b) for edge in edges]) | dict(layout)
     nodes = (node for node in plan.nodes if node.kind != "emulator")
     return Drawing(
@@ -127,7 +127,7 @@ def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType
         plan.routing,
         digest(plan),
         tuple(Drawn(node.name, node.kind, round(at[node.name][0], 1), round(at[node.name][1], 1)) for node in nodes),
-        tuple(_line(edge, marks.get(edge.name, 0)) for edge in edges),
+        lines(plan),
         tuple(
             PairDrawn(
                 pair.source,
@@ -141,6 +141,12 @@ def drawing(plan: Plan, layout: Mapping[str, tuple[int, int]] = MappingProxyType
             for pair in plan.pairs
         ),
     )
+
+
+def lines(plan: Plan) -> tuple[Line, ...]:
+    """A plan's links as they are drawn."""
+    marks = bottlenecks(plan)
+    return tuple(_line(edge, marks.get(edge.name, 0)) for edge in edges_of(plan))
 
 
 def _line(edge: Edge, bottleneck_of: int) -> Line:

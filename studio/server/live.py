@@ -7,15 +7,14 @@ some milliseconds and is called in threads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from labs import change
 from labs.context import Context
 from labs.plan import Plan
-from labs.runtime.base import LabError
 from labs.units import NS_PER_MS, mean_rate_bps
-from studio.server.drawing import Drawing, drawing
+from studio.server.drawing import Line, lines
 
 FRAME_MS = 50
 """Between two frames: 20 a second."""
@@ -29,7 +28,7 @@ class Up:
     lab: str
     runtime: str
     state: str
-    drawing: Drawing | None
+    links: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +54,18 @@ class Live:
         return [self.one(name) for name in self._labs.names()]
 
     def one(self, name: str) -> Up:
-        """One lab; LabError where it is not up."""
+        """One lab, its links as they are after the changes that were made to them; LabError where it is not up."""
         known = self._labs.status(name)
-        drawn = drawing(self.plan(name)) if known["state"] == "complete" else None
-        return Up(name, str(self._labs.runtime_of(name)), known["state"], drawn)
+        links = self._links(self.plan(name)) if known["state"] == "complete" else ()
+        return Up(name, str(self._labs.runtime_of(name)), known["state"], links)
+
+    def _links(self, plan: Plan) -> tuple[Line, ...]:
+        past = [
+            each
+            for number in range(len(plan.spinners))
+            for each in self._labs.control(plan.lab, number, {"command": "changes"})["changes"]
+        ]
+        return lines(replace(plan, links=tuple(change.as_it_is(link, past) for link in plan.links)))
 
     def plan(self, name: str) -> Plan:
         """The plan of a lab that is up; LabError."""
@@ -112,6 +119,3 @@ def _moment(link: str, heading: Literal["forward", "backward"], rows: Mapping[st
         sum(sum(rows[cause]) for cause in ("lost", "queue_full", "aqm", "store_full")),
         max(rows["lateness_max_ns"], default=0),
     )
-
-
-__all__ = ["FRAME_MS", "Frames", "LabError", "Live", "Moment", "Up"]

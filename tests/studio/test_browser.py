@@ -154,6 +154,7 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
     page.get_by_test_id("delay").fill("40")
     page.get_by_test_id("delay").dispatch_event("pointerup")
     expect(page.get_by_test_id("told")).to_contain_text("delay=40ms")
+    expect(page.get_by_label("Drawing")).to_contain_text("core 100Mbit/s 40ms")
     until(lambda: 80 <= rtt_ms(page) < 120)
 
     page.get_by_test_id("carrier").click()

@@ -76,7 +76,7 @@ export interface Up {
   lab: string;
   runtime: string;
   state: string;
-  drawing: Drawing | null;
+  links: DrawnLink[]; // as they are now
 }
 export interface Moment {
   link: string;
