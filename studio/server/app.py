@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
@@ -21,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from analysis.listing import Row
 from labs import spec
 from labs.context import Context
 from labs.errors import UserError
@@ -29,6 +32,7 @@ from studio.server import api, drawing, files, live
 from studio.server.api import Body, Endpoint
 from studio.server.guard import Access, Guard
 from studio.server.jobs import PLACE, Job, Jobs
+from studio.server.results import Experiments
 from studio.server.terminal import Terminal
 
 GONE = 4404
@@ -80,7 +84,7 @@ class Studio:
         self._context, self._access, self._lab = context, access, lab
         self._files, self._live = files.Files(here), live.Live(context)
         self._jobs = Jobs(here / PLACE, context.environment)
-        self._here = here
+        self._experiments = Experiments(here)
 
     def about(self) -> dict[str, Any]:
         """What the page begins with."""
@@ -151,6 +155,18 @@ class Studio:
         """Fails a link, or mends it."""
         return self._live.carrier(lab, link, body.up)
 
+    def experiments(self) -> list[Row]:
+        """Experiments, the newest first."""
+        return self._experiments.every()
+
+    async def report(self, request: Request) -> Response:
+        """A file of an experiment's report."""
+        words = request.path_params
+        try:
+            return await run_in_threadpool(self._experiments.file, words["name"], words["path"])
+        except files.RefusedError as error:
+            return api.refused(HTTPStatus.NOT_FOUND, str(error))
+
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
         return (
@@ -164,6 +180,7 @@ class Studio:
             Endpoint("POST", "/api/jobs", "begin long work", self.begin),
             Endpoint("GET", "/api/jobs/{job}", "one job", self.job),
             Endpoint("POST", "/api/jobs/{job}/stop", "ask a job to end", self.stop),
+            Endpoint("GET", "/api/experiments", "experiments, the newest first", self.experiments),
             Endpoint("GET", "/api/live", "labs that are up", self.up),
             Endpoint("POST", "/api/live/{lab}/links/{link}/set", "change a link, as ewan set does", self.set),
             Endpoint("POST", "/api/live/{lab}/links/{link}/carrier", "fail a link, or mend it", self.carrier),
@@ -258,6 +275,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         Route("/", index),
         Route("/api/openapi.json", told),
         *(each.route() for each in endpoints),
+        Route("/results/{name}/{path:path}", studio.report),
         WebSocketRoute("/ws/live/{lab}", studio.watched),
         WebSocketRoute("/ws/live/{lab}/nodes/{node}", studio.terminal),
         Mount("/", StaticFiles(directory=page)),

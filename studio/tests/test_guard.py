@@ -102,6 +102,21 @@ def test_paths_stay_in_the_directory(known: TestClient, name: str) -> None:
     assert known.put(f"/api/files/here/{name}", json={"text": "x"}).status_code in (400, 404, 405)
 
 
+def test_of_results_reports_alone_are_shown(known: TestClient, tmp_path: Path) -> None:
+    run = tmp_path / "results/20260101T000000Z-x"
+    (run / "figures").mkdir(parents=True)
+    for name in ("report.html", "experiment.json", "figures/rtt.svg"):
+        (run / name).write_text("<p>here</p>")
+    (run / "figures/away.svg").symlink_to("/etc/passwd")
+    shown = known.get(f"/results/{run.name}/report.html")
+    assert shown.text == "<p>here</p>" and "sandbox" in shown.headers["content-security-policy"]
+    assert "script-src" not in shown.headers["content-security-policy"]
+    assert known.get(f"/results/{run.name}/figures/rtt.svg").status_code == 200
+    for path in ("experiment.json", "figures/away.svg", "..%2F..%2Fsecret.lab.yaml", "figures/..%2Freport.html", ""):
+        assert known.get(f"/results/{run.name}/{path}").status_code == 404, path
+    assert known.get("/results/..%2Fresults/report.html").status_code == 404
+
+
 def test_a_link_out_of_the_directory_is_not_followed(known: TestClient, tmp_path: Path) -> None:
     (tmp_path / "away.lab.yaml").symlink_to("/etc/passwd")
     answer = known.get("/api/files/here/away.lab.yaml")

@@ -109,6 +109,29 @@ def test_what_is_typed_is_shown_and_never_run(page: Page) -> None:
     assert page.locator("img").count() == 0
 
 
+SCENARIO = """
+name: brief
+title: A brief transfer
+lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}
+steps:
+  - {name: load, from: left1, to: right1, for: 2s, bulk: {}}
+"""
+
+
+def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) -> None:
+    (server.place / "brief.scenario.yaml").write_text(SCENARIO)
+    page.reload()
+    page.get_by_test_id("tab-experiments").click()
+    page.get_by_test_id("scenario").select_option("here/brief.scenario.yaml")
+    page.get_by_test_id("run").click()
+    expect(page.get_by_test_id("job-1").locator(".state.done")).to_be_visible(timeout=VERIFIED_MS)
+    row = page.get_by_role("row").filter(has_text="brief")
+    expect(row).to_contain_text("complete")
+    with page.context.expect_page() as opened:
+        row.get_by_role("link").click()
+    expect(opened.value.get_by_role("heading", name="A brief transfer")).to_be_visible()
+
+
 def rtt_ms(page: Page) -> float:
     """The last that ping told in the terminal; 0: none yet."""
     found = re.findall(r"time=([\d.]+) ms", page.get_by_test_id("terminal").inner_text())

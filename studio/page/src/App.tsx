@@ -8,10 +8,11 @@ import { useLabDocument } from "./document";
 import { withAppended, withValue } from "./edit";
 import { Editor } from "./editor/Editor";
 import type { Schema } from "./editor/words";
-import { useFrames, useJobs, useLabs } from "./live";
+import { useExperiments, useFrames, useJobs, useLabs } from "./live";
 import { LinkPanel } from "./panels/LinkPanel";
 import { Nodes } from "./panels/Nodes";
 import { Pairs } from "./panels/Pairs";
+import { Results } from "./panels/Results";
 import { kindOf, Start } from "./panels/Start";
 import { TerminalPanel } from "./panels/TerminalPanel";
 import { Work } from "./panels/Work";
@@ -31,6 +32,8 @@ export function App() {
   const document = useLabDocument(fail);
   const [labs, labsNow] = useLabs(fail);
   const [jobs, jobsNow] = useJobs(fail);
+  const [tab, setTab] = useState<"lab" | "experiments">("lab");
+  const [experiments] = useExperiments(fail, tab === "experiments");
   const { refusal, text } = document;
   const running =
     labs.find((each) => each.lab === document.drawing?.lab && each.state === "complete") ?? null;
@@ -148,7 +151,23 @@ export function App() {
       </main>
       <aside>
         <Work document={document} labs={labs} jobs={jobs} view={view} now={now} fail={fail} />
-        {link ? (
+        <div className="row tabs" role="tablist">
+          {(["lab", "experiments"] as const).map((each) => (
+            <button
+              key={each}
+              type="button"
+              role="tab"
+              aria-selected={tab === each}
+              onClick={() => setTab(each)}
+              data-testid={`tab-${each}`}
+            >
+              {each === "lab" ? "Lab" : "Experiments"}
+            </button>
+          ))}
+        </div>
+        {tab === "experiments" ? (
+          <Results files={files} experiments={experiments} jobs={jobs} view={view} now={now} fail={fail} />
+        ) : link ? (
           <LinkPanel
             key={link.name}
             link={link}

@@ -72,6 +72,18 @@ export interface Job {
   out: string;
   err: string;
 }
+export interface Experiment {
+  directory: string;
+  status: string;
+  scenario: string;
+  began: string;
+  clock: string;
+  runs: string;
+  verified: string;
+  result: string;
+  name: string;
+  tags: string[];
+}
 export interface Up {
   lab: string;
   runtime: string;
@@ -125,6 +137,7 @@ export const api = {
   begin: (kind: string, name: string, more: { runtime?: string; where?: string } = {}) =>
     ask<Job>("POST", "/api/jobs", { kind, name, ...more }),
   stop: (id: string) => ask<Job>("POST", `/api/jobs/${part(id)}/stop`),
+  experiments: () => ask<Experiment[]>("GET", "/api/experiments"),
   live: () => ask<Up[]>("GET", "/api/live"),
   set: (lab: string, link: string, words: Record<string, string>, direction: Heading | "both") =>
     ask<unknown>("POST", `/api/live/${part(lab)}/links/${part(link)}/set`, { words, direction }),

@@ -1,7 +1,16 @@
 // Labs that are up, long work, and what the links of the lab that is looked at do at this moment.
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { api, type Heading, type Job, type Moment, type RefusedError, socket, type Up } from "./api";
+import {
+  api,
+  type Experiment,
+  type Heading,
+  type Job,
+  type Moment,
+  type RefusedError,
+  socket,
+  type Up,
+} from "./api";
 
 const EVERY_MS = 1000;
 const AGAIN_MS = 1000;
@@ -39,6 +48,10 @@ export function useAsked<T>(ask: () => Promise<T>, first: T, fail: (why: string)
   return [found, now];
 }
 
+const none = async (): Promise<Experiment[]> => [];
+/** Asked for while they are looked at. */
+export const useExperiments = (fail: (why: string) => void, seen: boolean): [Experiment[], () => void] =>
+  useAsked(seen ? api.experiments : none, [], fail);
 export const useLabs = (fail: (why: string) => void): [Up[], () => void] => useAsked(api.live, [], fail);
 export const useJobs = (fail: (why: string) => void): [Job[], () => void] => useAsked(api.jobs, [], fail);
 

@@ -9,6 +9,7 @@ import {
   type NodeChange,
   ReactFlow,
   useNodesState,
+  useReactFlow,
 } from "@xyflow/react";
 import { useCallback, useEffect, useMemo } from "react";
 import type { Drawing, Moment } from "../api";
@@ -28,6 +29,7 @@ interface Props {
   onOpen: (node: string) => void;
 }
 
+const FIT_MS = 150; // until nodes are measured
 const NODES = { lab: LabNode };
 const EDGES = { link: LinkEdge };
 
@@ -52,6 +54,15 @@ export function Canvas({ drawing, moments, down, selected, onSelect, onMove, onJ
       });
     });
   }, [drawing, selected, setNodes]);
+
+  // Another network is shown whole; one that changes a little stays where it is.
+  const { fitView } = useReactFlow();
+  const what = `${drawing?.lab} ${drawing?.topology}`;
+  useEffect(() => {
+    if (what === "") return;
+    const timer = setTimeout(() => fitView({ padding: 0.15 }), FIT_MS);
+    return () => clearTimeout(timer);
+  }, [what, fitView]);
 
   const edges = useMemo<Edge[]>(
     () =>
@@ -102,7 +113,7 @@ export function Canvas({ drawing, moments, down, selected, onSelect, onMove, onJ
       deleteKeyCode={null}
       zoomOnDoubleClick={false}
       onlyRenderVisibleElements
-      fitView
+      colorMode="system"
       minZoom={0.05}
       proOptions={{ hideAttribution: false }}
     >

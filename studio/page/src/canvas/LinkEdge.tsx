@@ -13,6 +13,7 @@ export interface LinkData {
 }
 
 const WIDEST = 9;
+const RADIUS = 14; // of a node, as style.css has it
 
 /** How full the fuller direction is, 0 to 1; null where nobody tells. */
 function fill(link: DrawnLink, moments: Map<string, Moment>): number | null {
@@ -39,8 +40,8 @@ export const LinkEdge = memo(function LinkEdge({ id, source, target, data, selec
   if (!from || !to || !data) return null;
   const { link, moments, down } = data as unknown as LinkData;
   const middle = (node: typeof from): [number, number] => [
-    node.internals.positionAbsolute.x + (node.measured.width ?? 0) / 2,
-    node.internals.positionAbsolute.y + 14,
+    node.internals.positionAbsolute.x + RADIUS,
+    node.internals.positionAbsolute.y + RADIUS,
   ];
   const [x1, y1] = middle(from);
   const [x2, y2] = middle(to);
