@@ -18,14 +18,14 @@ from labs.plan import Plan
 from labs.runtime.base import LabError
 from labs.runtime.program import Command
 from labs.runtime.services import OURSELVES
-from labs.units import NS_PER_SECOND, Duration, UnitError, about
+from labs.units import NS_PER_DAY, Duration, UnitError, about
 
 CAPTURE_BYTES = 64_000_000
 """Of each file of a capture; later packets are counted and left out."""
 AHEAD_NS = 100_000_000
 """Captures begin so long before all else."""
 _DO = re.compile(r"\s*(?P<node>[^\s:]+)(?:\s+at\s+(?P<at>[^:]+?))?\s*:\s*(?P<words>\S.*)", re.DOTALL)
-LONGEST_NS = 24 * 3600 * NS_PER_SECOND
+LONGEST_NS = NS_PER_DAY
 COLUMNS = ["", "node", "command", "start", "duration", "status", "output"]
 
 

@@ -23,7 +23,7 @@ from labs.spec.source import DescriptionError, Path, Place, Places
 from labs.stages import Change, Direction, DropTail, Queue, Red, TraceOpportunities
 from labs.stages.delay import nominal_ns
 from labs.stages.trace import said
-from labs.units import Duration, Rate, Size, UnitError, about
+from labs.units import NS_PER_DAY, Duration, Rate, Size, UnitError, about
 
 # A link's store has a slot for each 256 bytes that its plan asks for, so it holds this much more in full packets.
 ROOM = 5
@@ -250,7 +250,7 @@ def delay_until(at: str) -> int:
     if not at.startswith("+"):
         raise DescriptionError(f'at={at}: write a time from now as "+10s"')
     try:
-        return Duration.parse(at[1:]).ns
+        return Duration.parse(at[1:], NS_PER_DAY).ns
     except UnitError as error:
         raise DescriptionError(f"at={at}: {error}") from None
 

@@ -39,6 +39,7 @@ ONLY_PARSED = {
     r"^ewan course check": "ends with status 1 until all is answered: tests/course has good students",
     r"^ewan run bufferbloat\.scenario\.yaml": "needs a student's folder: tests/course runs the commands of each lab",
     r"^make notebook": "installs JupyterLab, and serves until it is ended",
+    r"^make studio": "serves until it is ended; tests/studio starts it",
     r"^make hstts": "takes minutes: tests/test_workloads.py runs applications of the suite",
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
     r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",

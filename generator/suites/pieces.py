@@ -11,11 +11,11 @@ from typing import Any
 from generator.suites import background
 from generator.suites.application import Case, Step
 from generator.suites.background import TAIL
-from labs.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Size, parse_volume, time_for
+from labs.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_SECOND, Duration, Size, parse_volume, time_for
 
 LARGEST = 20
 """The largest draw, in means: an unbounded tail would be one file that outlasts all else."""
-LONGEST_DAY_NS = 86_400 * NS_PER_SECOND
+LONGEST_DAY_NS = NS_PER_DAY
 _SLOWEST_RTT = "200ms"  # of the poster's mix
 
 

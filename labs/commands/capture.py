@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -104,15 +104,16 @@ def capture_command(
 def _bounds(file: str | None, count: int | None, size: str | None, longest: str | None, snap: str | None) -> Bounds:
     from labs.capture.bpf import SNAP_BYTES
     from labs.capture.words import UNBOUNDED, Bounds
-    from labs.units import Duration, Size, UnitError
+    from labs.units import NS_PER_DAY, Duration, Size, UnitError
 
-    def read(option: str, text: str | None, kind: type[Size] | type[Duration]) -> Any:
+    def read(option: str, text: str | None, parse: Callable[[str], Any]) -> Any:
         try:
-            return None if text is None else kind.parse(text)
+            return None if text is None else parse(text)
         except UnitError as error:
             raise Refused(f'{option} "{text}": {error}') from None
 
-    kept, most, lasting = read("--snap", snap, Size), read("--size", size, Size), read("--for", longest, Duration)
+    kept, most = read("--snap", snap, Size.parse), read("--size", size, Size.parse)
+    lasting = read("--for", longest, lambda text: Duration.parse(text, NS_PER_DAY))
     if kept is not None and not 14 <= kept.bytes <= SNAP_BYTES:
         raise Refused(f'--snap "{snap}": write a size of 14B to {SNAP_BYTES}B')
     if most is not None and most.bytes < 1000:

@@ -22,7 +22,7 @@ from labs.record import quantities
 from labs.record.metrics import AMBIGUOUS, METRICS
 from labs.record.quantities import Quantity, Selection
 from labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
-from labs.units import NS_PER_SECOND, Duration, UnitError
+from labs.units import NS_PER_DAY, Duration, UnitError
 from labs.wording import nearest
 
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
@@ -42,7 +42,7 @@ SHORT = {
 """What a short name of a metric stands for in a figure."""
 
 Word = TypeVar("Word", bound=str)
-_LONGEST_NS = 24 * 3600 * NS_PER_SECOND
+_LONGEST_NS = NS_PER_DAY
 _LONGEST_NAME = 100
 _EXAMPLE = "goodput by buffer, lines congestion"
 _HEADS = 'write "METRIC by PARAMETER", "METRIC against METRIC", "SERIES over time", "cdf of SAMPLES" or "timeline"'

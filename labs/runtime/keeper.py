@@ -35,7 +35,7 @@ from labs.hardware.settings import settings_of
 from labs.plan import Hardware, Link
 from labs.reading import one_line
 from labs.stages import Change, Direction
-from labs.units import NS_PER_MS, NS_PER_SECOND
+from labs.units import NS_PER_DAY, NS_PER_MS, NS_PER_SECOND
 
 READS_S = 1.0
 RETRIES_S = 1.0
@@ -43,7 +43,7 @@ RETRIES_S = 1.0
 LONGEST_LINE = 1 << 20
 MOST_CLIENTS = 16
 FAREWELL_S = 3.0
-LONGEST_WAIT_NS = 86_400 * NS_PER_SECOND
+LONGEST_WAIT_NS = NS_PER_DAY
 
 
 class RefusedError(Exception):

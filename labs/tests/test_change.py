@@ -195,6 +195,7 @@ def test_a_filter_of_acks_goes_with_the_queue_that_there_is() -> None:
 
 def test_when() -> None:
     assert delay_until("+10s") == 10_000_000_000
+    assert delay_until("+3600s") == 3_600_000_000_000
     for bad in ("10s", "+10", "+-1s"):
         with pytest.raises(DescriptionError, match="at="):
             delay_until(bad)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from labs.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, Duration, Rate
+from labs.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_MS, NS_PER_SECOND, Duration, Rate
 
 OPPORTUNITY_BYTES = 1504
 """Of one opportunity (mahimahi)."""
 MOST_ROWS = 2**20
-LONGEST_NS = 86_400 * NS_PER_SECOND
+LONGEST_NS = NS_PER_DAY
 """A day."""
 SHORTEST_NS = NS_PER_MS
 CLOSEST_NS = 1000

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 _NUMBER = re.compile(r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))(?![0-9])\s?(.*)", re.DOTALL)
 
 NS_PER_SECOND = 10**9
+NS_PER_DAY = 86_400 * NS_PER_SECOND
 NS_PER_MS = 10**6
 PPB = 10**9
 BITS_PER_BYTE = 8
@@ -273,7 +274,7 @@ def time_for(size_bytes: int, rate_bps: int) -> int:
 
 
 _PLAIN = re.compile(r"([+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?)(%?)")
-_LONGEST_PUBLISHED_NS = 1000 * 24 * 3600 * NS_PER_SECOND
+_LONGEST_PUBLISHED_NS = 1000 * NS_PER_DAY
 
 
 def parse_published(text: str) -> tuple[float, str]:

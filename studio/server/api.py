@@ -63,9 +63,7 @@ class Endpoint:
                 try:
                     given["body"] = self.body.model_validate_json(await request.body())
                 except ValidationError as error:
-                    first = error.errors()[0]
-                    where = ".".join(str(part) for part in first["loc"])
-                    return refused(HTTPStatus.BAD_REQUEST, f"{where + ': ' if where else ''}{first['msg']}")
+                    return refused(HTTPStatus.BAD_REQUEST, wrong(error))
             try:
                 found = await run_in_threadpool(self.function, **given)
             except UnknownJobError as error:
@@ -82,6 +80,13 @@ class Endpoint:
 def json(value: Any, status: int = HTTPStatus.OK) -> Response:
     """An answer."""
     return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+def wrong(error: ValidationError) -> str:
+    """What is wrong with a body, and where."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where + ': ' if where else ''}{first['msg']}"
 
 
 def refused(status: int, why: str) -> Response:

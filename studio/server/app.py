@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -30,6 +30,7 @@ from labs.errors import UserError
 from labs.spec.fields import Topology
 from studio.server import api, drawing, files, live
 from studio.server.api import Body, Endpoint
+from studio.server.capturing import LONGEST, MOST, Capture
 from studio.server.guard import Access, Guard
 from studio.server.jobs import PLACE, Job, Jobs
 from studio.server.results import Experiments
@@ -69,6 +70,14 @@ class Set(Body):
 
     words: Annotated[dict[str, str], Field(min_length=1)]
     direction: Literal["forward", "backward", "both"] = "both"
+
+
+class Captured(Body):
+    """Packets that are kept: where, by which filter of tcpdump, for how long."""
+
+    place: Annotated[str, Field(min_length=1)]
+    filter: str = ""
+    longest: str = "10s"
 
 
 class Carrier(Body):
@@ -203,6 +212,51 @@ class Studio:
         except WebSocketDisconnect:
             return
 
+    async def captured(self, request: Request) -> Response:
+        """Packets as pcapng, for as long as is asked for."""
+        try:
+            asked = Captured.model_validate_json(await request.body())
+        except ValidationError as error:
+            return api.refused(HTTPStatus.BAD_REQUEST, api.wrong(error))
+        bounds = ["-w", "-", "--size", MOST, "--for", asked.longest]
+        lab = request.path_params["lab"]
+        try:
+            capture = await Capture.begin(lab, asked.place, asked.filter, bounds, self._context.environment)
+        except files.RefusedError as error:
+            return api.refused(HTTPStatus.BAD_REQUEST, str(error))
+
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                async for piece in capture.pieces():
+                    yield piece
+            finally:
+                await capture.close()
+
+        return StreamingResponse(pieces(), media_type="application/x-pcapng")
+
+    async def packets(self, socket: WebSocket) -> None:
+        """Packets as they come, a line each; the query has `place` and `filter`."""
+        await socket.accept()
+        if self._access.view:
+            return await socket.close(GONE, "--view")
+        asked, lab = socket.query_params, socket.path_params["lab"]
+        where, words = asked.get("place", ""), asked.get("filter", "")
+        try:
+            capture = await Capture.begin(lab, where, words, ["--for", LONGEST], self._context.environment)
+        except files.RefusedError as error:
+            return await socket.close(GONE, str(error)[:120])
+        try:
+            async with _ends_with(socket) as gone:
+                async for piece in capture.pieces():
+                    if gone.is_set():
+                        return
+                    await socket.send_text(piece.decode(errors="replace"))
+            await socket.close()
+        except (WebSocketDisconnect, RuntimeError):
+            return
+        finally:
+            await capture.close()
+
     async def terminal(self, socket: WebSocket) -> None:
         """A shell in a node: binary frames are its bytes, JSON in text frames is the window's size."""
         lab, node = socket.path_params["lab"], socket.path_params["node"]
@@ -276,7 +330,9 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         Route("/api/openapi.json", told),
         *(each.route() for each in endpoints),
         Route("/results/{name}/{path:path}", studio.report),
+        Route("/api/live/{lab}/capture", studio.captured, methods=["POST"]),
         WebSocketRoute("/ws/live/{lab}", studio.watched),
+        WebSocketRoute("/ws/live/{lab}/packets", studio.packets),
         WebSocketRoute("/ws/live/{lab}/nodes/{node}", studio.terminal),
         Mount("/", StaticFiles(directory=page)),
     ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pcapng import FileScanner
 from playwright.sync_api import Page, expect
 
 from tests.conftest import Ewan
@@ -179,6 +180,19 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
     expect(page.get_by_test_id("told")).to_contain_text("delay=40ms")
     expect(page.get_by_label("Drawing")).to_contain_text("core 100Mbit/s 40ms")
     until(lambda: 80 <= rtt_ms(page) < 120)
+
+    page.get_by_test_id("filter").fill("icmp")
+    page.get_by_test_id("longest").fill("2s")
+    page.get_by_test_id("show-packets").click()
+    expect(page.get_by_test_id("packets")).to_contain_text("echo request", timeout=ROUTES_MS)
+    with page.expect_download(timeout=ROUTES_MS) as kept:
+        page.get_by_test_id("download").click()
+    with kept.value.path().open("rb") as file:
+        blocks = [type(block).__name__ for block in FileScanner(file)]
+    assert kept.value.suggested_filename == f"{lab}-core-forward.pcapng" and blocks.count("EnhancedPacket") >= 4
+    page.get_by_test_id("filter").fill("icmp and")
+    page.get_by_test_id("download").click()
+    expect(page.get_by_test_id("told")).to_contain_text("icmp and")
 
     page.get_by_test_id("carrier").click()
     expect(page.get_by_test_id("told")).to_contain_text("down; no other path", timeout=ROUTES_MS)

@@ -189,7 +189,7 @@ export function App() {
           />
         ) : (
           <>
-            <Nodes document={document} selected={selected} lab={lab} view={view} onOpen={open} />
+            <Nodes document={document} selected={selected} lab={lab} view={view} onOpen={open} fail={fail} />
             <Pairs drawing={drawing} onLink={(name) => setSelected({ kind: "link", name })} />
           </>
         )}

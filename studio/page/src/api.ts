@@ -145,6 +145,17 @@ export const api = {
     ask<{ words: string }>("POST", `/api/live/${part(lab)}/links/${part(link)}/carrier`, { up }),
 };
 
+/** Packets as pcapng; place: `left1`, `core:forward`. */
+export async function captured(lab: string, place: string, filter: string, longest: string): Promise<Blob> {
+  const answer = await fetch(`/api/live/${part(lab)}/capture`, {
+    method: "POST",
+    body: JSON.stringify({ place, filter, longest }),
+    headers: { "content-type": "application/json" },
+  });
+  if (!answer.ok) throw new RefusedError(((await answer.json()) as { error: string }).error);
+  return answer.blob();
+}
+
 /** A WebSocket of this server. */
 export function socket(path: string): WebSocket {
   return new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`);

@@ -6,6 +6,7 @@ import type { LabDocument } from "../document";
 import { type Path, valueAt, withValue } from "../edit";
 import { type Course, key } from "../live";
 import { time } from "../units";
+import { Packets } from "./Packets";
 import { Plot } from "./Plot";
 import { Field } from "./Start";
 
@@ -150,6 +151,7 @@ function Running({ link, lab, down, view, course, onDown, fail, say }: Props & {
       <button type="button" disabled={busy} onClick={() => carrier(down)} data-testid="carrier">
         {busy ? "waiting for the routes …" : down ? "Mend the link" : "Fail the link"}
       </button>
+      <Packets lab={lab} places={[`${link.name}:forward`, `${link.name}:backward`]} fail={fail} />
       {(["forward", "backward"] as const).map((way) => (
         <div key={way}>
           <h3>{way === "forward" ? `${link.a} → ${link.b}` : `${link.b} → ${link.a}`}</h3>

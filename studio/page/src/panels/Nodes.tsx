@@ -3,6 +3,7 @@
 import type { Selected } from "../canvas/Canvas";
 import type { LabDocument } from "../document";
 import { valueAt, withAppended } from "../edit";
+import { Packets } from "./Packets";
 import { kindOf } from "./Start";
 
 interface Props {
@@ -11,11 +12,12 @@ interface Props {
   lab: string | null;
   view: boolean;
   onOpen: (node: string) => void;
+  fail: (why: string) => void;
 }
 
 const KINDS = { host: ["hosts", "h"], router: ["routers", "r"], switch: ["switches", "s"] } as const;
 
-export function Nodes({ document, selected, lab, view, onOpen }: Props) {
+export function Nodes({ document, selected, lab, view, onOpen, fail }: Props) {
   const { text } = document;
   const graph = kindOf(text) === "graph";
   const names = new Set(document.drawing?.nodes.map((node) => node.name) ?? []);
@@ -49,6 +51,7 @@ export function Nodes({ document, selected, lab, view, onOpen }: Props) {
           Shell in {node}
         </button>
       )}
+      {node && lab && !view && <Packets key={node} lab={lab} places={[node]} fail={fail} />}
     </section>
   );
 }
