@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -247,10 +247,10 @@ class Studio:
             return await socket.close(GONE, str(error)[:120])
         try:
             async with _ends_with(socket) as gone:
+                ending = asyncio.create_task(_after(gone, capture.close))
                 async for piece in capture.pieces():
-                    if gone.is_set():
-                        return
                     await socket.send_text(piece.decode(errors="replace"))
+                ending.cancel()
             await socket.close()
         except (WebSocketDisconnect, RuntimeError):
             return
@@ -306,6 +306,12 @@ async def _ends_with(socket: WebSocket) -> AsyncIterator[asyncio.Event]:
         yield gone
     finally:
         task.cancel()
+
+
+async def _after(gone: asyncio.Event, close: Callable[[], Awaitable[None]]) -> None:
+    """Ends what nobody looks at any more, also while it has nothing to say."""
+    await gone.wait()
+    await close()
 
 
 def templates() -> Mapping[str, list[str]]:

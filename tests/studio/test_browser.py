@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from pcapng import FileScanner
 from playwright.sync_api import Page, expect
@@ -133,6 +134,12 @@ def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) ->
     expect(opened.value.get_by_role("heading", name="A brief transfer")).to_be_visible()
 
 
+def captures(process: psutil.Process, lab: str) -> bool:
+    """Whether it is `ewan capture` of a lab."""
+    words = process.info["cmdline"] or []
+    return "capture" in words and lab in words
+
+
 def rtt_ms(page: Page) -> float:
     """The last that ping told in the terminal; 0: none yet."""
     found = re.findall(r"time=([\d.]+) ms", page.get_by_test_id("terminal").inner_text())
@@ -190,6 +197,8 @@ def test_a_live_lab_from_drawing_to_down(page: Page, server: Server, lab: str, s
     with kept.value.path().open("rb") as file:
         blocks = [type(block).__name__ for block in FileScanner(file)]
     assert kept.value.suggested_filename == f"{lab}-core-forward.pcapng" and blocks.count("EnhancedPacket") >= 4
+    page.get_by_role("button", name="Stop", exact=True).click()
+    until(lambda: not [each for each in psutil.process_iter(["cmdline"]) if captures(each, lab)], 10)
     page.get_by_test_id("filter").fill("icmp and")
     page.get_by_test_id("download").click()
     expect(page.get_by_test_id("told")).to_contain_text("icmp and")
