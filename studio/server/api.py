@@ -56,12 +56,13 @@ class Endpoint:
 
     def route(self) -> Route:
         """For Starlette."""
+        body = self.body
 
         async def answer(request: Request) -> Response:
             given: dict[str, Any] = dict(request.path_params)
-            if self.body is not None:
+            if body is not None:
                 try:
-                    given["body"] = self.body.model_validate_json(await request.body())
+                    given["body"] = body.model_validate_json(await request.body())
                 except ValidationError as error:
                     return refused(HTTPStatus.BAD_REQUEST, wrong(error))
             try:

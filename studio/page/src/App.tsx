@@ -2,7 +2,7 @@
 
 import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { type About, api, type DrawnLink, type Named } from "./api";
+import { type About, api, type Named } from "./api";
 import { Canvas, type Selected } from "./canvas/Canvas";
 import { useLabDocument } from "./document";
 import { withAppended, withValue } from "./edit";
@@ -37,10 +37,10 @@ export function App() {
   const { refusal, text } = document;
   const running =
     labs.find((each) => each.lab === document.drawing?.lab && each.state === "complete") ?? null;
-  const linksNow = JSON.stringify(running?.links ?? []);
+  const linksNow = running?.links;
   // A lab that is up is drawn with what its links do now, which may not be what the text says.
   const drawing = useMemo(() => {
-    const links = new Map((JSON.parse(linksNow) as DrawnLink[]).map((each) => [each.name, each]));
+    const links = new Map(linksNow?.map((each) => [each.name, each]));
     const described = document.drawing;
     return described && { ...described, links: described.links.map((each) => links.get(each.name) ?? each) };
   }, [document.drawing, linksNow]);

@@ -24,7 +24,7 @@ export interface Course {
 }
 export const key = (link: string, heading: Heading): string => `${link} ${heading}`;
 
-/** Asks again and again; an answer that does not come is told once. */
+/** Asks again and again; an answer that does not come is told once, and one that is as before changes nothing. */
 export function useAsked<T>(ask: () => Promise<T>, first: T, fail: (why: string) => void): [T, () => void] {
   const [found, setFound] = useState(first);
   const silent = useRef(false);
@@ -32,7 +32,7 @@ export function useAsked<T>(ask: () => Promise<T>, first: T, fail: (why: string)
     ask().then(
       (answer) => {
         silent.current = false;
-        setFound(answer);
+        setFound((old) => (JSON.stringify(old) === JSON.stringify(answer) ? old : answer));
       },
       (error: RefusedError) => {
         if (!silent.current) fail(error.message);
