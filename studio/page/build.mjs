@@ -1,6 +1,6 @@
 // Builds the page into the directory that is named: one script, one style sheet, the HTML that loads them;
 // and beside it, in tests/, what `node --test` runs.
-import { copyFile, mkdir } from "node:fs/promises";
+import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { build } from "esbuild";
 
@@ -18,11 +18,15 @@ await build({
   logLevel: "warning",
 });
 await build({
-  entryPoints: { "edit.test": "src/edit.test.ts" },
+  entryPoints: (await readdir("src", { recursive: true }))
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => join("src", name)),
   bundle: true,
   platform: "node",
   format: "cjs",
   outdir: join(into, "..", "tests"),
+  outbase: "src",
+  entryNames: "[name]",
   outExtension: { ".js": ".cjs" },
   logLevel: "warning",
 });

@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 import orjson
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from labs.errors import UserError
 from labs.reading import one_line
@@ -76,6 +76,18 @@ class Endpoint:
             return json(found)
 
         return Route(self.path, answer, methods=[self.method])
+
+
+class Area(Protocol):
+    """A part of what can be asked."""
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """What is asked and answered in JSON."""
+        ...
+
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """What is not: files, streams, WebSockets."""
+        ...
 
 
 def json(value: Any, status: int = HTTPStatus.OK) -> Response:

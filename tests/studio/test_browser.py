@@ -123,10 +123,11 @@ steps:
 def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) -> None:
     (server.place / "brief.scenario.yaml").write_text(SCENARIO)
     page.reload()
-    page.get_by_test_id("tab-experiments").click()
+    page.get_by_test_id("page-scenario").click()
     page.get_by_test_id("scenario").select_option("here/brief.scenario.yaml")
     page.get_by_test_id("run").click()
     expect(page.get_by_test_id("job-1").locator(".state.done")).to_be_visible(timeout=VERIFIED_MS)
+    page.get_by_test_id("page-experiments").click()
     row = page.get_by_role("row").filter(has_text="brief")
     expect(row).to_contain_text("complete")
     with page.context.expect_page() as opened:

@@ -1,18 +1,8 @@
-// Labs that are up, long work, and what the links of the lab that is looked at do at this moment.
+// What the links of the lab that is looked at do at this moment, and did over the last seconds.
 
-import { useCallback, useEffect, useRef, useState } from "react";
-import {
-  api,
-  type Experiment,
-  type Heading,
-  type Job,
-  type Moment,
-  type RefusedError,
-  socket,
-  type Up,
-} from "./api";
+import { useEffect, useRef, useState } from "react";
+import { type Heading, type Moment, socket } from "../api";
 
-const EVERY_MS = 1000;
 const AGAIN_MS = 1000;
 const KEPT_FRAMES = 600; // 30 seconds
 
@@ -23,37 +13,6 @@ export interface Course {
   dropped: number[];
 }
 export const key = (link: string, heading: Heading): string => `${link} ${heading}`;
-
-/** Asks again and again; an answer that does not come is told once, and one that is as before changes nothing. */
-export function useAsked<T>(ask: () => Promise<T>, first: T, fail: (why: string) => void): [T, () => void] {
-  const [found, setFound] = useState(first);
-  const silent = useRef(false);
-  const now = useCallback(() => {
-    ask().then(
-      (answer) => {
-        silent.current = false;
-        setFound((old) => (JSON.stringify(old) === JSON.stringify(answer) ? old : answer));
-      },
-      (error: RefusedError) => {
-        if (!silent.current) fail(error.message);
-        silent.current = true;
-      },
-    );
-  }, [ask, fail]);
-  useEffect(() => {
-    now();
-    const timer = setInterval(now, EVERY_MS);
-    return () => clearInterval(timer);
-  }, [now]);
-  return [found, now];
-}
-
-const none = async (): Promise<Experiment[]> => [];
-/** Asked for while they are looked at. */
-export const useExperiments = (fail: (why: string) => void, seen: boolean): [Experiment[], () => void] =>
-  useAsked(seen ? api.experiments : none, [], fail);
-export const useLabs = (fail: (why: string) => void): [Up[], () => void] => useAsked(api.live, [], fail);
-export const useJobs = (fail: (why: string) => void): [Job[], () => void] => useAsked(api.jobs, [], fail);
 
 /** Frames of a lab's links, 20 a second: the last moment of each, and its course. Comes back when the server does. */
 export function useFrames(lab: string | null): {

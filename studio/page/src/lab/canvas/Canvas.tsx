@@ -12,7 +12,7 @@ import {
   useReactFlow,
 } from "@xyflow/react";
 import { useCallback, useEffect, useMemo } from "react";
-import type { Drawing, Moment } from "../api";
+import type { Drawing, Moment } from "../../api";
 import { LabNode } from "./LabNode";
 import { type LinkData, LinkEdge } from "./LinkEdge";
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
-import type { Course } from "../live";
+import type { Course } from "./frames";
 
 interface Props {
   title: string;

@@ -2,13 +2,14 @@
 
 import { useState } from "react";
 import { api, type DrawnLink, type Heading } from "../api";
-import type { LabDocument } from "../document";
-import { type Path, valueAt, withValue } from "../edit";
-import { type Course, key } from "../live";
-import { time } from "../units";
+import { type Path, valueAt, withValue } from "../common/edit";
+import { Field } from "../common/Field";
+import { useStudio } from "../common/studio";
+import { time } from "../common/units";
+import type { LabDocument } from "./document";
+import { type Course, key } from "./frames";
 import { Packets } from "./Packets";
 import { Plot } from "./Plot";
-import { Field } from "./Start";
 
 const SETTINGS = ["rate", "delay", "buffer", "loss", "queue", "jitter"] as const;
 const LONGEST_MS = 500;
@@ -18,11 +19,8 @@ interface Props {
   document: LabDocument;
   lab: string | null; // the lab that is up, whose link it is
   down: boolean;
-  view: boolean;
   course: (name: string) => Course | undefined;
   onDown: (link: string, down: boolean) => void;
-  fail: (why: string) => void;
-  say: (what: string) => void;
 }
 
 /** Where a link's setting stands: at the link of a graph, else among `links:`. */
@@ -36,7 +34,8 @@ function placeOf(text: string, link: string, setting: string): Path {
 }
 
 export function LinkPanel(props: Props) {
-  const { link, document, lab, fail } = props;
+  const { link, document, lab } = props;
+  const { view } = useStudio();
   if (link.role === "plain") return <p>{link.name} is a wire: it delays nothing and loses nothing.</p>;
   return (
     <section aria-label={`Link ${link.name}`}>
@@ -44,7 +43,7 @@ export function LinkPanel(props: Props) {
       <Train link={link} heading="forward" />
       <Train link={link} heading="backward" />
       {lab === null ? (
-        <fieldset disabled={props.view}>
+        <fieldset disabled={view}>
           <legend>In the description</legend>
           {SETTINGS.map((setting) => {
             const place = placeOf(document.text, link.name, setting);
@@ -61,7 +60,7 @@ export function LinkPanel(props: Props) {
           })}
         </fieldset>
       ) : (
-        <Running {...props} lab={lab} fail={fail} />
+        <Running {...props} lab={lab} />
       )}
     </section>
   );
@@ -83,7 +82,8 @@ function Train({ link, heading }: { link: DrawnLink; heading: Heading }) {
   );
 }
 
-function Running({ link, lab, down, view, course, onDown, fail, say }: Props & { lab: string }) {
+function Running({ link, lab, down, course, onDown }: Props & { lab: string }) {
+  const { view, fail, say } = useStudio();
   const [heading, setHeading] = useState<Heading | "both">("both");
   const [delay, setDelay] = useState<number | null>(null);
   const [busy, setBusy] = useState(false);
@@ -151,7 +151,7 @@ function Running({ link, lab, down, view, course, onDown, fail, say }: Props & {
       <button type="button" disabled={busy} onClick={() => carrier(down)} data-testid="carrier">
         {busy ? "waiting for the routes …" : down ? "Mend the link" : "Fail the link"}
       </button>
-      <Packets lab={lab} places={[`${link.name}:forward`, `${link.name}:backward`]} fail={fail} />
+      <Packets lab={lab} places={[`${link.name}:forward`, `${link.name}:backward`]} />
       {(["forward", "backward"] as const).map((way) => (
         <div key={way}>
           <h3>{way === "forward" ? `${link.a} → ${link.b}` : `${link.b} → ${link.a}`}</h3>

@@ -8,7 +8,7 @@ import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { EditorView, hoverTooltip, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
-import type { Refusal } from "../api";
+import type { Refusal } from "../../api";
 import { completions, meaning, type Schema } from "./words";
 
 interface Props {

@@ -2,16 +2,17 @@
 
 import { useEffect, useRef, useState } from "react";
 import { captured, socket } from "../api";
+import { useStudio } from "../common/studio";
 
 const MOST_LETTERS = 40_000;
 
 interface Props {
   lab: string;
   places: string[]; // `left1`, `core:forward`
-  fail: (why: string) => void;
 }
 
-export function Packets({ lab, places, fail }: Props) {
+export function Packets({ lab, places }: Props) {
+  const { fail } = useStudio();
   const [place, setPlace] = useState(places[0] ?? "");
   const [filter, setFilter] = useState("");
   const [longest, setLongest] = useState("10s");

@@ -1,8 +1,9 @@
 // Nodes: more of them in a network drawn by hand, and a shell in the one that is chosen.
 
-import type { Selected } from "../canvas/Canvas";
-import type { LabDocument } from "../document";
-import { valueAt, withAppended } from "../edit";
+import { valueAt, withAppended } from "../common/edit";
+import { useStudio } from "../common/studio";
+import type { Selected } from "./canvas/Canvas";
+import type { LabDocument } from "./document";
 import { Packets } from "./Packets";
 import { kindOf } from "./Start";
 
@@ -10,14 +11,13 @@ interface Props {
   document: LabDocument;
   selected: Selected;
   lab: string | null;
-  view: boolean;
   onOpen: (node: string) => void;
-  fail: (why: string) => void;
 }
 
 const KINDS = { host: ["hosts", "h"], router: ["routers", "r"], switch: ["switches", "s"] } as const;
 
-export function Nodes({ document, selected, lab, view, onOpen, fail }: Props) {
+export function Nodes({ document, selected, lab, onOpen }: Props) {
+  const { view } = useStudio();
   const { text } = document;
   const graph = kindOf(text) === "graph";
   const names = new Set(document.drawing?.nodes.map((node) => node.name) ?? []);
@@ -51,7 +51,7 @@ export function Nodes({ document, selected, lab, view, onOpen, fail }: Props) {
           Shell in {node}
         </button>
       )}
-      {node && lab && !view && <Packets key={node} lab={lab} places={[node]} fail={fail} />}
+      {node && lab && !view && <Packets key={node} lab={lab} places={[node]} />}
     </section>
   );
 }

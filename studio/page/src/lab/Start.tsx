@@ -1,16 +1,10 @@
 // Where one begins: a template with its settings, a network drawn by hand, a file.
 
 import { useState } from "react";
-import type { About, Named } from "../api";
-import type { LabDocument } from "../document";
-import { GRAPH, valueAt, withValue } from "../edit";
-
-interface Props {
-  about: About | null;
-  files: Named[];
-  document: LabDocument;
-  fail: (why: string) => void;
-}
+import { GRAPH, valueAt, withValue } from "../common/edit";
+import { Field } from "../common/Field";
+import { useStudio } from "../common/studio";
+import type { LabDocument } from "./document";
 
 /** The word of the topology in a text: `topology: dumbbell`, `topology: {star: …}`. */
 export function kindOf(text: string): string | null {
@@ -20,7 +14,8 @@ export function kindOf(text: string): string | null {
   return null;
 }
 
-export function Start({ about, files, document, fail }: Props) {
+export function Start({ document }: { document: LabDocument }) {
+  const { about, files, fail } = useStudio();
   const [chosen, setChosen] = useState("");
   const kind = kindOf(document.text);
   const settings = kind ? (about?.templates[kind] ?? []) : [];
@@ -71,36 +66,5 @@ export function Start({ about, files, document, fail }: Props) {
         </select>
       </label>
     </section>
-  );
-}
-
-interface FieldProps {
-  label: string;
-  value: string;
-  placeholder?: string;
-  onSet: (value: string) => void;
-  disabled?: boolean;
-}
-
-/** A value that takes effect with Enter, or when the field is left. */
-export function Field({ label, value, placeholder, onSet, disabled }: FieldProps) {
-  const [typed, setTyped] = useState<string | null>(null);
-  const end = () => {
-    if (typed !== null && typed !== value && typed !== "") onSet(typed);
-    setTyped(null);
-  };
-  return (
-    <label>
-      {label}
-      <input
-        value={typed ?? value}
-        placeholder={placeholder}
-        disabled={disabled}
-        onChange={(event) => setTyped(event.target.value)}
-        onBlur={end}
-        onKeyDown={(event) => event.key === "Enter" && end()}
-        data-testid={`field-${label}`}
-      />
-    </label>
   );
 }

@@ -2,7 +2,7 @@
 
 import { Handle, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
-import type { Kind } from "../api";
+import type { Kind } from "../../api";
 
 export const LabNode = memo(function LabNode({ data, selected }: NodeProps) {
   const { name, kind } = data as { name: string; kind: Kind };

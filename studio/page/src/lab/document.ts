@@ -1,7 +1,7 @@
 // The description that is worked on: its text, what it is (a drawing, or the line that is wrong), and where it is kept.
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { api, type Drawing, type FileText, type Named, type Refusal, type RefusedError } from "./api";
+import { api, type Drawing, type FileText, type Named, type Refusal, type RefusedError } from "../api";
 
 const AFTER_MS = 120;
 const KEPT = "ewan-studio-text";
@@ -39,6 +39,16 @@ export function useLabDocument(fail: (why: string) => void): LabDocument {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [savedText, setSavedText] = useState<string | null>(null);
   const asked = useRef(0);
+  const atFirst = useRef(now);
+
+  useEffect(() => {
+    const { name, tag } = atFirst.current; // as it was before a reload
+    if (tag !== null)
+      api.read({ name, where: "here" }).then(
+        (file) => setSavedText((old) => old ?? file.text),
+        () => undefined, // the file is gone: the text is not saved
+      );
+  }, []);
 
   useEffect(() => {
     sessionStorage.setItem(KEPT, JSON.stringify(now));

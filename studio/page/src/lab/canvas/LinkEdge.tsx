@@ -2,9 +2,9 @@
 
 import { BaseEdge, EdgeLabelRenderer, type EdgeProps, useInternalNode } from "@xyflow/react";
 import { memo } from "react";
-import type { DrawnLink, Moment } from "../api";
-import { key } from "../live";
-import { rate, size, time } from "../units";
+import type { DrawnLink, Moment } from "../../api";
+import { rate, size, time } from "../../common/units";
+import { key } from "../frames";
 
 export interface LinkData {
   link: DrawnLink;

@@ -1,0 +1,42 @@
+// Long work and what it said. It goes on without the page.
+
+import { api, type Job } from "../api";
+import { useStudio } from "./studio";
+
+const MOST = 20;
+
+export function Jobs() {
+  const { jobs, view, now, fail } = useStudio();
+  const stop = (job: Job) => api.stop(job.id).then(now, (error: Error) => fail(error.message));
+  return (
+    <ul className="jobs">
+      {jobs.slice(0, MOST).map((job, at) => (
+        <li key={job.id} data-testid={`job-${job.id}`}>
+          <details open={at === 0}>
+            <summary>
+              <span className={`state ${stateOf(job)}`}>{stateOf(job)}</span> {told(job)}
+            </summary>
+            {job.state === "running" && (
+              <button type="button" disabled={view} onClick={() => stop(job)}>
+                Stop
+              </button>
+            )}
+            <pre>{`${job.err}${job.out}`.trim() || "…"}</pre>
+          </details>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function stateOf(job: Job): string {
+  if (job.state === "running") return "running";
+  if (job.state === "lost") return "lost";
+  return job.status === 0 ? "done" : job.status === 1 ? "outside" : "refused";
+}
+
+/** The command as a person would type it. */
+function told(job: Job): string {
+  const words = job.words.map((word) => (word.startsWith("/") ? (word.split("/").pop() ?? word) : word));
+  return `ewan ${words.join(" ")}`;
+}

@@ -1,0 +1,165 @@
+// A lab: its text on the left, its drawing in the middle, what is looked at on the right, a terminal below.
+
+import { ReactFlowProvider } from "@xyflow/react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { withAppended, withValue } from "../common/edit";
+import { Editor } from "../common/editor/Editor";
+import { hashOf } from "../common/route";
+import { useStudio } from "../common/studio";
+import { Canvas, type Selected } from "./canvas/Canvas";
+import { useLabDocument } from "./document";
+import { useFrames } from "./frames";
+import { LinkPanel } from "./LinkPanel";
+import { Nodes } from "./Nodes";
+import { Pairs } from "./Pairs";
+import { kindOf, Start } from "./Start";
+import { TerminalPanel } from "./TerminalPanel";
+import { Work } from "./Work";
+import "./lab.css";
+
+export function LabPage({ shown, asked }: { shown: boolean; asked: string | null }) {
+  const { about, view, schema, labs, now, fail, say } = useStudio();
+  const [selected, setSelected] = useState<Selected>(null);
+  const [terminal, setTerminal] = useState<string | null>(null);
+  const [down, setDown] = useState<Set<string>>(new Set());
+  const document = useLabDocument(fail);
+  const { refusal, text } = document;
+  const running =
+    labs.find((each) => each.lab === document.drawing?.lab && each.state === "complete") ?? null;
+  const linksNow = running?.links;
+  // A lab that is up is drawn with what its links do now, which may not be what the text says.
+  const drawing = useMemo(() => {
+    const links = new Map(linksNow?.map((each) => [each.name, each]));
+    const described = document.drawing;
+    return described && { ...described, links: described.links.map((each) => links.get(each.name) ?? each) };
+  }, [document.drawing, linksNow]);
+  const lab = running?.lab ?? null;
+  const { moments, courses } = useFrames(lab);
+
+  const { open: openFile, name, tag } = document;
+  const opened = useRef(name);
+  opened.current = name;
+  const first = asked ?? about?.lab ?? null; // a link that was opened, or --lab
+  useEffect(() => {
+    if (first !== null && first !== opened.current)
+      openFile({ name: first, where: "here" }).catch((error: Error) => fail(error.message));
+  }, [first, openFile, fail]);
+  useEffect(() => {
+    if (shown) history.replaceState(null, "", tag === null ? hashOf("lab") : hashOf("lab", name));
+  }, [shown, name, tag]);
+  useEffect(() => {
+    if (lab === null) {
+      setTerminal(null);
+      setDown(new Set());
+    }
+  }, [lab]);
+
+  const save = () => {
+    const name = document.tag === null ? prompt("Name of the file", document.name) : document.name;
+    if (name)
+      document.save(name).then(
+        () => {
+          say(`${name} is written`);
+          now();
+        },
+        (error: Error) => fail(error.message),
+      );
+  };
+  const move = useCallback(
+    (node: string, x: number, y: number) =>
+      document.change(withValue(text, ["layout", node], [Math.round(x), Math.round(y)])),
+    [document.change, text],
+  );
+  const join = useCallback(
+    (a: string, b: string) => {
+      if (kindOf(text) !== "graph")
+        return fail("a template's links are its own: choose graph to draw by hand");
+      document.change(withAppended(text, ["topology", "graph", "links"], { between: [a, b] }));
+    },
+    [document.change, fail, text],
+  );
+  const open = useCallback(
+    (node: string) => (lab ? setTerminal(node) : fail(`bring the lab up first: ${node} has no shell yet`)),
+    [lab, fail],
+  );
+  const link = useMemo(
+    () =>
+      selected?.kind === "link" ? (drawing?.links.find((each) => each.name === selected.name) ?? null) : null,
+    [drawing, selected],
+  );
+  return (
+    <div className="lab" hidden={!shown}>
+      <div className="left">
+        <div className="row title">
+          <span data-testid="file">
+            {document.name}
+            {document.saved ? "" : " •"}
+          </span>
+          <button type="button" onClick={save} disabled={view || refusal !== null} data-testid="save">
+            Save
+          </button>
+          {lab && <span className="up">{lab} is up</span>}
+        </div>
+        <Start document={document} />
+        <Editor text={text} refusal={refusal} schema={schema} onChange={document.change} />
+        <p className="wrong" role="alert" data-testid="refusal">
+          {refusal ? `line ${refusal.line}: ${refusal.message}` : ""}
+        </p>
+      </div>
+      <main className={refusal ? "stale" : ""} aria-label="Drawing">
+        <ReactFlowProvider>
+          <Canvas
+            drawing={drawing}
+            moments={moments}
+            down={down}
+            selected={selected}
+            onSelect={setSelected}
+            onMove={move}
+            onJoin={join}
+            onOpen={open}
+          />
+        </ReactFlowProvider>
+        {refusal && (
+          <div className="stale-words">the last drawing that could be made; line {refusal.line} is wrong</div>
+        )}
+      </main>
+      <aside>
+        <Work document={document} />
+        {link ? (
+          <LinkPanel
+            key={link.name}
+            link={link}
+            document={document}
+            lab={lab}
+            down={down.has(link.name)}
+            course={(name) => courses.get(name)}
+            onDown={(name, is) =>
+              setDown((old) => {
+                const next = new Set(old);
+                if (is) next.add(name);
+                else next.delete(name);
+                return next;
+              })
+            }
+          />
+        ) : (
+          <>
+            <Nodes document={document} selected={selected} lab={lab} onOpen={open} />
+            <Pairs drawing={drawing} onLink={(name) => setSelected({ kind: "link", name })} />
+          </>
+        )}
+      </aside>
+      {terminal && lab && (
+        <section className="foot" aria-label={`Terminal of ${terminal}`}>
+          <div className="row">
+            <b>{terminal}</b>
+            <button type="button" onClick={() => setTerminal(null)}>
+              Close
+            </button>
+          </div>
+          <TerminalPanel key={terminal} lab={lab} node={terminal} />
+        </section>
+      )}
+    </div>
+  );
+}
