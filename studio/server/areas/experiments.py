@@ -38,9 +38,7 @@ class Experiments:
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
-        return (
-            Endpoint("GET", "/api/experiments", "experiments, the newest first", self.experiments),
-        )
+        return (Endpoint("GET", "/api/experiments", "experiments, the newest first", self.experiments),)
 
     def routes(self) -> tuple[BaseRoute, ...]:
         """Files."""
