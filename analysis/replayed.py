@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-import orjson
 import polars as pl
 
 from analysis import arrivals
@@ -20,10 +19,6 @@ from analysis.arrivals import FLOW
 from analysis.figures.happenings import words_of
 from analysis.load import EVENTS, PLAN, LoadError, RunResults
 from analysis.network import BYTE_NS, ends_of_payload
-from labs import plan as plans
-from labs.change import after
-from labs.plan import Plan
-from labs.stages import Change
 from labs.units import NS_PER_MS
 
 MOST_VALUES = 60_000
@@ -114,16 +109,13 @@ class Replay:
 
     run: RunResults
 
-    @cached_property
-    def plan(self) -> Plan:
-        """What was run."""
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What was run, as JSON data."""
         data = self.run.document(PLAN)
         if not data:
             raise LoadError(f"run {self.run.number} has no {PLAN}: it was not begun")
-        try:
-            return plans.from_json(orjson.dumps(data))
-        except ValueError as error:
-            raise LoadError(f"{self.run.directory / PLAN}: {str(error).splitlines()[0]}") from None
+        return data
 
     @cached_property
     def every_ns(self) -> int:
@@ -187,7 +179,7 @@ class Replay:
     def events(self) -> tuple[Event, ...]:
         """Changes of links that were made, in their order; one of both directions is one."""
         ways: dict[Event, list[str]] = {}
-        for each in self._made():
+        for each in self.made:
             down = each.get("down")
             kind: Kind = "set" if down is None else "fail" if down else "mend"
             event = Event(each["applied_ns"], kind, str(each.get("link", "")), words_of(each))
@@ -197,32 +189,12 @@ class Replay:
             for event, own in ways.items()
         )
 
-    def _made(self) -> list[dict[str, Any]]:
+    @cached_property
+    def made(self) -> list[dict[str, Any]]:
+        """The changes as they were recorded, in the order in which they were made."""
         self.run.changes_ns()  # says what is wrong with them
         made = [each for each in self.run.document(EVENTS).get("events", []) if each.get("applied_ns") is not None]
         return sorted(made, key=lambda each: int(each["applied_ns"]))
-
-    def changed(self) -> list[tuple[int, Plan]]:
-        """The plan after each moment at which links were changed, in order; LoadError."""
-        found: list[tuple[int, Plan]] = []
-        plan = self.plan
-        for each in self._made():
-            if not each.get("change"):
-                continue
-            try:
-                links = tuple(
-                    after(link, each["direction"], Change.from_data(each["change"]))
-                    if link.name == each["link"]
-                    else link
-                    for link in plan.links
-                )
-            except (ValueError, KeyError) as error:
-                raise LoadError(f"{self.run.directory / EVENTS}: {error}") from None
-            plan = replace(plan, links=links)
-            if found and found[-1][0] == each["applied_ns"]:
-                found.pop()
-            found.append((each["applied_ns"], plan))
-        return found
 
     @cached_property
     def flows(self) -> tuple[Flow, ...]:

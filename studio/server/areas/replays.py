@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
+import orjson
 from starlette.routing import BaseRoute
 
 from analysis import load
-from analysis.load import ExperimentResults, LoadError
+from analysis.load import PLAN, ExperimentResults
 from analysis.replayed import Event, Flow, FlowPiece, Piece, Replay
+from labs import change
+from labs import plan as plans
+from labs.plan import Plan
 from labs.rundir import RESULTS
 from studio.server.api import Endpoint
 from studio.server.drawing import Drawing, Line, drawing, lines
@@ -95,14 +99,15 @@ class Replays:
         """What there is of a run."""
         with _refused():
             experiment, replay = self._replay(name, run)
+            plan = _plan(replay)
             return Shown(
                 name,
                 experiment.document.scenario,
                 replay.run.number,
                 replay.run.name,
                 experiment.document.clock,
-                drawing(replay.plan),
-                tuple(_changed(replay)),
+                drawing(plan),
+                tuple(_changed(replay, plan)),
                 replay.events,
                 replay.flows,
                 replay.more_flows,
@@ -155,10 +160,21 @@ class Replays:
         return found, replay
 
 
-def _changed(replay: Replay) -> Iterator[Changed]:
-    now = {line.name: line for line in lines(replay.plan)}
-    for at_ns, plan in replay.changed()[:MOST_CHANGES]:
-        links = tuple(line for line in lines(plan) if line != now[line.name])
+def _plan(replay: Replay) -> Plan:
+    try:
+        return plans.from_json(orjson.dumps(replay.plan))
+    except ValueError as error:
+        raise RefusedError(f"{replay.run.directory / PLAN}: {str(error).splitlines()[0]}") from None
+
+
+def _changed(replay: Replay, plan: Plan) -> Iterator[Changed]:
+    """The links that differ from before, at each moment at which some were changed."""
+    made = [each for each in replay.made if each.get("change")]
+    now = {line.name: line for line in lines(plan)}
+    for at_ns in sorted({each["applied_ns"] for each in made})[:MOST_CHANGES]:
+        past = [each for each in made if each["applied_ns"] <= at_ns]
+        then = replace(plan, links=tuple(change.as_it_is(link, past) for link in plan.links))
+        links = tuple(line for line in lines(then) if line != now[line.name])
         now |= {line.name: line for line in links}
         yield Changed(at_ns, links)
 
@@ -174,5 +190,5 @@ def _refused() -> Iterator[None]:
     """What cannot be read or was not there to ask for, as a line for the person."""
     try:
         yield
-    except (LoadError, ValueError) as error:
+    except (ValueError, KeyError) as error:
         raise RefusedError(str(error)) from None
