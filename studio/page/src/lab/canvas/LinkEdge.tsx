@@ -78,6 +78,8 @@ export const LinkEdge = memo(function LinkEdge({ id, source, target, data, selec
               <span className="now" data-testid={`now-${link.name}`}>
                 {" "}
                 {rate(moment.rate_bps)}, queue {size(moment.queue_bytes)}
+                {moment.dropped_packets > 0 && `, ${moment.dropped_packets} lost`}
+                {(moment.marked_packets ?? 0) > 0 && `, ${moment.marked_packets} marked`}
               </span>
             )}
             {down && <span className="mark"> down</span>}
