@@ -3,7 +3,7 @@
 import { ReactFlowProvider } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import type { Moment } from "../api";
-import { hashOf } from "../common/route";
+import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { time } from "../common/units";
 import { Canvas, type Selected } from "../lab/canvas/Canvas";
@@ -27,7 +27,7 @@ export function ReplayPage({ words }: { words: string[] }) {
   return (
     <section className="replay" aria-label="Replay">
       {replay ? (
-        <Player loaded={loaded} replay={replay} words={words} />
+        <Player loaded={loaded} replay={replay} />
       ) : (
         <p className="quiet">
           Run {run} of {experiment} is not here yet. <a href={hashOf("experiments")}>Experiments</a>
@@ -37,8 +37,9 @@ export function ReplayPage({ words }: { words: string[] }) {
   );
 }
 
-function Player({ loaded, replay, words }: { loaded: Loaded; replay: Replay; words: string[] }) {
-  const [experiment = "", run = ""] = words;
+function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
+  const { experiment } = replay;
+  const run = `${replay.run}`;
   const { flows, whole, find, want } = loaded;
   const finest_ns = replay.levels_ns[0] ?? 0;
   const clock = useClock(replay.end_ns, finest_ns || 1e6);
@@ -46,14 +47,19 @@ function Player({ loaded, replay, words }: { loaded: Loaded; replay: Replay; wor
   const [chosen, choose] = useState<Chosen>(null);
   const [fine, setFine] = useState(false);
 
-  // The address says what is selected, and the moment at which the time stands still.
-  const asked = words.slice(2).join("/");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the words are new ones at each drawing, what they say is not
+  // The address says what is selected, and the moment at which the time stands still: also one that is opened meanwhile.
   useEffect(() => {
-    const found = chosenIn(words);
-    choose(found.chosen);
-    seek(found.at_ns);
-  }, [asked, seek]);
+    const opened = () => {
+      const { page, words } = placeOf(location.hash);
+      if (page !== "replay") return;
+      const found = chosenIn(words);
+      choose(found.chosen);
+      seek(found.at_ns);
+    };
+    opened();
+    addEventListener("hashchange", opened);
+    return () => removeEventListener("hashchange", opened);
+  }, [seek]);
   useEffect(() => {
     if (!playing) history.replaceState(null, "", addressOf(experiment, run, chosen, at_ns));
   }, [experiment, run, chosen, at_ns, playing]);
