@@ -31,7 +31,7 @@ _TIMES = ("at", "link", "direction")
 
 @dataclass(frozen=True, slots=True)
 class StepOutline:
-    """A step; `who` and `words` as they are written, `members` and `bars` as many as there are of members and rounds."""
+    """A step; `who` and `words` as they are written. `flows`: members in all rounds, of which `bars` are the first."""
 
     name: str
     kind: str
