@@ -125,6 +125,7 @@ def test_a_scenario_is_run_and_its_report_is_read(page: Page, server: Server) ->
     page.reload()
     page.get_by_test_id("page-scenario").click()
     page.get_by_test_id("scenario").select_option("here/brief.scenario.yaml")
+    expect(page.get_by_test_id("scenario-file")).to_have_text("brief.scenario.yaml")
     page.get_by_test_id("run").click()
     expect(page.get_by_test_id("job-1").locator(".state.done")).to_be_visible(timeout=VERIFIED_MS)
     page.get_by_test_id("page-experiments").click()
