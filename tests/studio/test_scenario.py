@@ -1,4 +1,4 @@
-"""A person and a scenario: its text and its time line are one, runs wait for each other, and what it will cost is said before."""
+"""A person and a scenario: text and time line are one, runs wait for each other, what they cost is said before."""
 
 from __future__ import annotations
 
