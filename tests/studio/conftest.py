@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.conftest import Ewan
+from tests.studio.experiments import SCENARIO, Made
 from tests.studio.server import CHROMIUM, FLAGS, HEIGHT, WIDTH, Server
 
 
@@ -38,3 +40,14 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
         page.goto(server.url)
         yield page
     assert wrong == []
+
+
+@pytest.fixture(scope="session")
+def made(ewan: Ewan, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Two experiments, which take ten seconds."""
+    place = tmp_path_factory.mktemp("made")
+    (place / "brief.scenario.yaml").write_text(SCENARIO)
+    for rate in ("10Mbit/s", "20Mbit/s"):
+        done = ewan("run", "brief.scenario.yaml", "--runtime", "virtual", "--set", f"rate={rate}", cwd=place)
+        assert done.returncode == 0, done.stderr
+    return Made(place, *sorted(path.name for path in (place / "results").glob("*-brief*")))
