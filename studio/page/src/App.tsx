@@ -48,7 +48,7 @@ function Pages(): ReactElement {
       </header>
       {/* The lab goes on while another page is looked at: its terminal, its courses. */}
       <LabPage shown={place.page === "lab"} asked={place.page === "lab" ? (place.words[0] ?? null) : null} />
-      {place.page === "scenario" && <ScenarioPage />}
+      {place.page === "scenario" && <ScenarioPage asked={place.words[0] ?? null} />}
       {place.page === "experiments" && <ExperimentsPage />}
       {place.page === "replay" && <ReplayPage key={place.words.slice(0, 2).join("/")} words={place.words} />}
     </div>

@@ -7,6 +7,7 @@ import { hashOf, placeOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { time } from "../common/units";
 import { Canvas, type Selected } from "../lab/canvas/Canvas";
+import { Frames, FramesOf } from "../lab/frames";
 import { addressOf, type Chosen, chosenIn } from "./address";
 import type { Replay } from "./api";
 import { Bar } from "./Bar";
@@ -80,6 +81,9 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
     [piece, bin, drawing.links],
   );
 
+  const [frames] = useState(() => new Frames());
+  useEffect(() => frames.take([...moments.values()], 0), [frames, moments]);
+
   const select = useCallback((what: Selected) => choose(what), []);
   const move = useCallback(
     (node: string, x: number, y: number) => setMoved((old) => ({ ...old, [node]: { x, y } })),
@@ -95,18 +99,20 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
   return (
     <>
       <section className="replay-drawing" aria-label="Drawing of the run">
-        <ReactFlowProvider>
-          <Canvas
-            drawing={drawing}
-            moments={moments}
-            down={down}
-            selected={selected}
-            onSelect={select}
-            onMove={move}
-            onJoin={NOTHING}
-            onOpen={NOTHING}
-          />
-        </ReactFlowProvider>
+        <FramesOf value={frames}>
+          <ReactFlowProvider>
+            <Canvas
+              drawing={drawing}
+              running={replay.levels_ns.length > 0}
+              down={down}
+              selected={selected}
+              onSelect={select}
+              onMove={move}
+              onJoin={NOTHING}
+              onOpen={NOTHING}
+            />
+          </ReactFlowProvider>
+        </FramesOf>
       </section>
       <div className="replay-side">
         <h2>
