@@ -180,7 +180,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.record",
         "analysis",
     ),
-    "studio": ("labs", "analysis.listing", "studio"),
+    "studio": ("labs", "generator.scenario", "analysis.listing", "studio"),
+    "studio.server.areas.replays": ("labs", "analysis.load", "analysis.replayed", "studio"),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),
 }

@@ -96,13 +96,14 @@ export interface Moment {
   rate_bps: number;
   queue_bytes: number;
   dropped_packets: number;
+  marked_packets?: number; // by ECN, where that is told
   lateness_ns: number;
 }
 
 /** One line for the person. */
 export class RefusedError extends Error {}
 
-async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
   const answer = await fetch(path, {
     method,
     ...(body === undefined
