@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labs.runtime.base import LabError
-from labs.runtime.namespaces import NAMESPACES
+from labs.runtime.namespaces import NAMESPACES, Identity, identity_of
 from labs.units import BITS_PER_BYTE
 
 CLONE_NEWNET = 0x40000000
@@ -68,6 +68,7 @@ class Namespaces:
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._sockets: dict[str, socket.socket] = {}
+        self._entered: dict[Path, Identity | None] = {}
         self._error: str | None = None
         thread = threading.Thread(target=self._open, args=(names,))  # which alone enters them, and ends
         thread.start()
@@ -83,6 +84,7 @@ class Namespaces:
             try:
                 namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 try:
+                    self._entered[path] = identity_of(path)
                     if libc.setns(namespace, CLONE_NEWNET) != 0:
                         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
                 finally:
@@ -98,7 +100,10 @@ class Namespaces:
                 return
 
     def ask(self) -> dict[str, list[Told]]:
-        """The connections of each namespace now. LabError."""
+        """The connections of each namespace now. LabError where one is gone, which would stay while it is asked."""
+        for path, entered in self._entered.items():
+            if identity_of(path) != entered:
+                raise LabError(f"{_shown(path)} is gone")
         try:
             return {key: list(_dumped(own)) for key, own in self._sockets.items()}
         except OSError as error:
