@@ -18,6 +18,7 @@ from labs.context import Context
 from studio.server import api
 from studio.server.areas.descriptions import Descriptions
 from studio.server.areas.experiments import Experiments
+from studio.server.areas.replays import Replays
 from studio.server.areas.running import Running
 from studio.server.areas.scenarios import Scenarios
 from studio.server.areas.work import Work
@@ -33,6 +34,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         work,
         Running(context, access),
         Experiments(here),
+        Replays(here),
     )
     endpoints = [endpoint for area in areas for endpoint in area.endpoints()]
     described = api.openapi(endpoints)

@@ -1,10 +1,12 @@
 // Which page is shown: the part of the address after #, so that a page has a link that another person can open.
-// `#/lab/my.lab.yaml`, `#/scenario/brief.scenario.yaml`, `#/experiments/20260101T000000Z-brief`.
+// `#/lab/my.lab.yaml`, `#/scenario/brief.scenario.yaml`, `#/experiments/20260101T000000Z-brief`,
+// `#/replay/20260101T000000Z-brief/1`.
 
 import { useSyncExternalStore } from "react";
 
-export const PAGES = ["lab", "scenario", "experiments"] as const;
-export type PageName = (typeof PAGES)[number];
+export const PAGES = ["lab", "scenario", "experiments"] as const; // of the head
+const OTHERS = ["replay"] as const;
+export type PageName = (typeof PAGES)[number] | (typeof OTHERS)[number];
 
 export interface Place {
   page: PageName;
@@ -18,7 +20,9 @@ function subscribe(changed: () => void): () => void {
 
 export function placeOf(hash: string): Place {
   const [page, ...words] = hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decoded);
-  return PAGES.includes(page as PageName) ? { page: page as PageName, words } : { page: "lab", words: [] };
+  return [...PAGES, ...OTHERS].includes(page as PageName)
+    ? { page: page as PageName, words }
+    : { page: "lab", words: [] };
 }
 
 function decoded(word: string): string {

@@ -3,6 +3,7 @@
 import { api } from "../api";
 import { useAsked } from "../common/asked";
 import { useStudio } from "../common/studio";
+import { ReplayLinks } from "../replay/ReplayLinks";
 
 export function ExperimentsPage() {
   const { fail } = useStudio();
@@ -35,7 +36,10 @@ export function ExperimentsPage() {
                     {each.began.slice(0, 16).replace("T", " ")} {each.clock} {each.tags.join(" ")}
                   </div>
                 </td>
-                <td>{each.runs}</td>
+                <td>
+                  {each.runs}
+                  <ReplayLinks experiment={place} />
+                </td>
                 <td>
                   {each.status}
                   {each.verified === "no" ? ", not verified" : ""}
