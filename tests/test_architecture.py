@@ -155,6 +155,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "labs.rundir": ("labs.runtime", "labs.ownership"),
     "labs.clock": ("labs.units", "labs.record", "labs.runtime"),
     "labs.batch": ("labs.units", "labs.plan", "labs.shell", "labs.capture", "labs.runtime"),
+    "labs.flows": ("labs.units", "labs.plan", "labs.sheet", "labs.runtime"),
     "labs.watch": ("labs.units", "labs.stages", "labs.plan", "labs.sheet", "labs.runtime"),
     "labs.commands": ("labs",),
     "emulator": ("labs.units", "labs.errors", "labs.reading", "labs.stages", "labs.hardware", "emulator"),

@@ -18,6 +18,7 @@ from labs.context import Context
 from studio.server import api
 from studio.server.areas.descriptions import Descriptions
 from studio.server.areas.experiments import Experiments
+from studio.server.areas.flows import LiveFlows
 from studio.server.areas.replays import Replays
 from studio.server.areas.running import Running
 from studio.server.areas.scenarios import Scenarios
@@ -33,6 +34,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         Scenarios(here),
         work,
         Running(context, access),
+        LiveFlows(context),
         Experiments(here),
         Replays(here),
     )
