@@ -181,7 +181,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.record",
         "analysis",
     ),
-    "studio": ("labs", "generator.scenario", "analysis.listing", "studio"),
+    "studio": ("labs", "generator.scenario", "analysis.listing", "analysis.standing", "studio"),
     "studio.server.areas.replays": ("labs", "analysis.load", "analysis.replayed", "studio"),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),

@@ -28,10 +28,11 @@ from studio.server.guard import Access, Guard
 
 def make(context: Context, here: Path, page: Path, access: Access, lab: str | None = None) -> ASGIApp:
     """The application; `page`: the directory of the page's files as they were built."""
+    work = Work(context, here, access)
     areas: tuple[api.Area, ...] = (
         Descriptions(here, access, lab),
         Scenarios(here),
-        Work(context, here),
+        work,
         Running(context, access),
         LiveFlows(context),
         Experiments(here),
@@ -53,4 +54,4 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         *(route for area in areas for route in area.routes()),
         Mount("/", StaticFiles(directory=page)),
     ]
-    return Guard(Starlette(routes=routes), access)
+    return Guard(Starlette(routes=routes, lifespan=lambda app: work.serving()), access)
