@@ -13,7 +13,7 @@ from studio.server.areas.running import GONE
 from studio.tests.conftest import PORT
 
 
-@pytest.mark.parametrize("lab", ["nobody", "..", "<img>", "x" * 200])
+@pytest.mark.parametrize("lab", ["nobody", ".", "<img>", "x" * 200])
 def test_a_lab_that_is_not_up_has_no_flows(client: TestClient, lab: str) -> None:
     with ExitStack() as stack:
         address = f"ws://127.0.0.1:{PORT}/ws/live/{quote(lab)}/flows?node=left1"
