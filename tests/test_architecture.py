@@ -180,7 +180,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.record",
         "analysis",
     ),
-    "studio": ("labs", "analysis.listing", "studio"),
+    "studio": ("labs", "analysis.listing", "generator.engine.labelling", "studio"),
+    "studio.server.outcomes": ("labs", "analysis", "calibration.report", "studio"),
+    "studio.server.reader": ("labs.context", "analysis.load", "studio"),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),
 }

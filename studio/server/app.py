@@ -29,7 +29,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         Descriptions(here, access, lab),
         Work(context, here),
         Running(context, access),
-        Experiments(here),
+        Experiments(context, here, access),
     )
     endpoints = [endpoint for area in areas for endpoint in area.endpoints()]
     described = api.openapi(endpoints)

@@ -11,15 +11,15 @@ from typing import Literal
 from starlette.routing import BaseRoute
 
 from labs.context import Context
-from studio.server import files, live
+from studio.server import files, live, results
 from studio.server.api import Body, Endpoint
 from studio.server.jobs import PLACE, Job, Jobs
 
 
 class Begin(Body):
-    """A job: what is done with which file or lab."""
+    """A job: what is done with which file, lab or experiment."""
 
-    kind: Literal["lab", "run", "verify", "down"]
+    kind: Literal["lab", "run", "verify", "down", "report"]
     name: str
     where: files.Where = "here"
     runtime: Literal["auto", "netns", "containerlab", "virtual"] = "auto"
@@ -31,6 +31,7 @@ class Work:
 
     def __init__(self, context: Context, here: Path) -> None:
         self._files, self._live = files.Files(here), live.Live(context)
+        self._results = results.Experiments(here, context.environment)
         self._jobs = Jobs(here / PLACE, context.environment)
 
     def jobs(self) -> list[Job]:
@@ -46,6 +47,8 @@ class Work:
         if body.kind in ("verify", "down"):
             self._live.plan(body.name)
             return self._jobs.start([body.kind, body.name])
+        if body.kind == "report":
+            return self._jobs.start(["report", self._results.words(body.name)])
         path = self._files.path(body.name, body.where)
         if not path.is_file():
             raise files.RefusedError(f"{body.name}: save it first")
