@@ -16,9 +16,10 @@ from typing import Any
 
 import orjson
 
-from analysis import api, circumstances, disturbed, load, report, summary, tabulated
+from analysis import circumstances, disturbed, load, plotting, report, summary, tabulated
 from analysis.compare import both, page
 from analysis.figures import asked
+from analysis.figures.style import STYLES
 from analysis.rows import few, left_out
 from calibration import report as certificates
 from labs import rundir
@@ -141,15 +142,15 @@ def certificate(directory: str, name: str) -> Data:
     }
 
 
-def figure(directory: str, line: str, style: str = "page", kinds: Sequence[str] = ()) -> Data:
+def figure(directory: str, line: str, style: str = "page", kind: str = "svg", beside: str | None = None) -> Data:
     """A figure as `ewan plot` draws it; `line`: docs/figures.md. ValueError for what is none, or cannot be drawn."""
     spec = figures.parse(line)
-    drawing = api.Results(Path(directory)).figure(line, style, kinds)
+    other = None if beside is None else Path(beside)
+    _, drawing = plotting.drawn(Path(directory), spec, STYLES[style], [kind], other)
     rundir.give_back(Path(directory))
-    kind = next(iter(kinds), "svg")
     return {
         "line": spec.line,
-        "spec": _plain(spec),
+        "spec": {**dataclasses.asdict(spec), "head": spec.head},
         "name": drawing.name,
         "title": drawing.title,
         "caption": drawing.caption,
@@ -157,18 +158,15 @@ def figure(directory: str, line: str, style: str = "page", kinds: Sequence[str] 
         "shown": report.alone(drawing.svg),
         "csv": drawing.csv,
         "files": {name: base64.b64encode(content).decode() for name, content in drawing.files.items()},
-        "command": command(directory, spec, style, f"{spec.file}.{kind}"),
+        "command": command(directory, spec, style, kind, beside),
     }
 
 
-def command(directory: str, spec: FigureSpec, style: str, file: str) -> str:
+def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str | None = None) -> str:
     """What makes the same figure at a terminal, its CSV beside it."""
     size = [] if style == "page" else ["--style", style]
-    return shlex.join(["ewan", "plot", directory, spec.line, *size, "--out", file])
-
-
-def _plain(spec: FigureSpec) -> Data:
-    return {**dataclasses.asdict(spec), "head": spec.head}
+    other = [] if beside is None else ["--beside", beside]
+    return shlex.join(["ewan", "plot", directory, spec.line, *other, *size, "--out", f"{spec.file}.{kind}"])
 
 
 def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Data:

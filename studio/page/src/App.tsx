@@ -1,6 +1,7 @@
 // The page: its head with the ways to its pages, and the one that is shown.
 
 import type { ReactElement } from "react";
+import { CopyLink } from "./common/Copy";
 import { hashOf, PAGES, type PageName, placeOf, useHash } from "./common/route";
 import { StudioState, useStudio } from "./common/studio";
 import { ExperimentsPage } from "./experiments/ExperimentsPage";
@@ -37,6 +38,7 @@ function Pages(): ReactElement {
           ))}
         </nav>
         {view && <span className="up">view only</span>}
+        <CopyLink />
         <output className={told?.wrong ? "wrong" : ""} data-testid="told">
           {told?.text ?? ""}
         </output>
@@ -44,7 +46,7 @@ function Pages(): ReactElement {
       {/* The lab goes on while another page is looked at: its terminal, its courses. */}
       <LabPage shown={place.page === "lab"} asked={place.page === "lab" ? (place.words[0] ?? null) : null} />
       {place.page === "scenario" && <ScenarioPage />}
-      {place.page === "experiments" && <ExperimentsPage />}
+      {place.page === "experiments" && <ExperimentsPage words={place.words} query={place.query} />}
     </div>
   );
 }

@@ -58,6 +58,8 @@ class Figure(Body):
     figure: Annotated[str, Field(min_length=1, max_length=1000)]
     style: StyleName = "page"
     kind: Kind = "svg"
+    beside: str | None = None
+    """Another experiment, whose runs are drawn on the same axes."""
 
 
 class Experiments:
@@ -100,8 +102,9 @@ class Experiments:
 
     def figure(self, body: Figure) -> dict[str, Any]:
         """Draws a figure, with its data as CSV; changes nothing."""
-        kinds = [] if body.kind == "svg" else [body.kind]
-        return self._reader.ask("figure", self._results.words(body.experiment), body.figure, body.style, kinds)
+        first = self._results.words(body.experiment)
+        other = None if body.beside is None else self._results.words(body.beside)
+        return self._reader.ask("figure", first, body.figure, body.style, body.kind, other)
 
     def compared(self, first: str, second: str) -> dict[str, Any]:
         """What differs between two experiments."""
