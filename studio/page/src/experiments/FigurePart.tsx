@@ -7,7 +7,7 @@ import { useStudio } from "../common/studio";
 import { type Experiment, results, type Words } from "./api";
 import { useDrawn } from "./drawn";
 import { FigureForm } from "./FigureForm";
-import { formOf, lineOf, usual } from "./line";
+import { type Form, formOf, lineOf, usual } from "./line";
 import { Picture } from "./Picture";
 
 export function useWords(): Words | null {
@@ -36,17 +36,22 @@ export function FigurePart({ experiment, line, style }: Props) {
       }),
     );
   const drawn = figure.drawn;
+  // Who makes several choices at once does not wait for the drawing of each.
+  const [chosen, setChosen] = useState<Form | null>(null);
+  const form = chosen !== null && lineOf(chosen) === wanted ? chosen : drawn && formOf(drawn.spec);
   return (
     <div className="plotted">
       <div className="choice">
         <Line key={wanted} line={wanted} onLine={(next) => go(next, style)} />
-        {words && drawn && (
+        {words && form && (
           <FigureForm
-            key={drawn.line}
-            form={formOf(drawn.spec)}
+            form={form}
             experiment={experiment}
             words={words}
-            onForm={(form) => go(lineOf(form), style)}
+            onForm={(next) => {
+              setChosen(next);
+              go(lineOf(next), style);
+            }}
           />
         )}
         <label>

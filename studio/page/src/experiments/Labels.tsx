@@ -14,8 +14,12 @@ export function Labels({ experiment, read }: { experiment: Experiment; read: () 
         say(said);
         setTag("");
         read();
+        return true;
       },
-      (error: Error) => fail(error.message),
+      (error: Error) => {
+        fail(error.message);
+        return false; // what was typed stays
+      },
     );
   const add = (event: FormEvent) => {
     event.preventDefault();
@@ -67,7 +71,7 @@ export function Labels({ experiment, read }: { experiment: Experiment; read: () 
 
 interface WordsProps {
   experiment: Experiment;
-  change: (labels: Change, said: string) => Promise<void>;
+  change: (labels: Change, said: string) => Promise<boolean>;
   done: () => void;
 }
 
@@ -76,7 +80,7 @@ function Words({ experiment, change, done }: WordsProps) {
   const [note, setNote] = useState(experiment.note);
   const keep = (event: FormEvent) => {
     event.preventDefault();
-    change({ name, note }, "name and note are written").then(done);
+    change({ name, note }, "name and note are written").then((written) => written && done());
   };
   return (
     <form className="words" onSubmit={keep}>
