@@ -180,9 +180,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "labs.record",
         "analysis",
     ),
-    "studio": ("labs", "analysis.listing", "generator.engine.labelling", "studio"),
+    "studio": ("labs", "generator.scenario", "generator.engine.labelling", "analysis.listing", "studio"),
     "studio.server.outcomes": ("labs", "analysis", "calibration.report", "studio"),
     "studio.server.reader": ("labs.context", "analysis.load", "studio"),
+    "studio.server.areas.replays": ("labs", "analysis.load", "analysis.replayed", "studio"),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),
 }

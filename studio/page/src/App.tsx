@@ -2,13 +2,18 @@
 
 import type { ReactElement } from "react";
 import { CopyLink } from "./common/Copy";
-import { hashOf, PAGES, type PageName, placeOf, useHash } from "./common/route";
+import { hashOf, PAGES, placeOf, useHash } from "./common/route";
 import { StudioState, useStudio } from "./common/studio";
 import { ExperimentsPage } from "./experiments/ExperimentsPage";
 import { LabPage } from "./lab/LabPage";
+import { ReplayPage } from "./replay/ReplayPage";
 import { ScenarioPage } from "./scenario/ScenarioPage";
 
-const NAMES: Record<PageName, string> = { lab: "Lab", scenario: "Scenario", experiments: "Experiments" };
+const NAMES: Record<(typeof PAGES)[number], string> = {
+  lab: "Lab",
+  scenario: "Scenario",
+  experiments: "Experiments",
+};
 
 export function App() {
   return (
@@ -45,8 +50,9 @@ function Pages(): ReactElement {
       </header>
       {/* The lab goes on while another page is looked at: its terminal, its courses. */}
       <LabPage shown={place.page === "lab"} asked={place.page === "lab" ? (place.words[0] ?? null) : null} />
-      {place.page === "scenario" && <ScenarioPage />}
+      {place.page === "scenario" && <ScenarioPage asked={place.words[0] ?? null} />}
       {place.page === "experiments" && <ExperimentsPage words={place.words} query={place.query} />}
+      {place.page === "replay" && <ReplayPage key={place.words.slice(0, 2).join("/")} words={place.words} />}
     </div>
   );
 }

@@ -84,6 +84,7 @@ export interface Moment {
   rate_bps: number;
   queue_bytes: number;
   dropped_packets: number;
+  marked_packets?: number; // by ECN, where that is told
   lateness_ns: number;
 }
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { GRAPH, valueAt, withAppended, without, withValue } from "./edit";
+import { GRAPH, linesOf, valueAt, withAppended, without, withValue } from "./edit";
 
 const SATELLITE = `# A satellite.
 topology: dumbbell
@@ -100,4 +100,45 @@ test("what is taken away leaves the comments of the rest", () => {
   assert.equal(valueAt(left, ["wan", "backward"]), undefined);
   for (const comment of ["# A satellite.", "# what is left", "# bursts"])
     assert.ok(left.includes(comment), comment);
+});
+
+const EVENTS = `# Two links.
+sweep: {buffer: [10pkt, \${most}]}   # several
+events:
+  # first
+  - {at: 5s, link: core, delay: \${delay}}   # later
+  - at: 6s      # another form
+    link: core
+    down: true
+
+  - {at: 7s, link: core, up: true}
+metrics: [goodput]
+`;
+
+test("what is taken away takes its lines alone", () => {
+  const first = `  - {at: 5s, link: core, delay: \${delay}}   # later\n`;
+  const second = "  - at: 6s      # another form\n    link: core\n    down: true\n";
+  assert.equal(without(EVENTS, ["events", 0]), EVENTS.replace(first, ""));
+  assert.equal(without(EVENTS, ["events", 1]), EVENTS.replace(second, ""));
+  assert.equal(without(EVENTS, ["events", 1, "at"]), EVENTS.replace("at: 6s      # another form\n    ", ""));
+  assert.equal(without(EVENTS, ["events", 0, "link"]), EVENTS.replace("link: core, delay", "delay"));
+  assert.equal(without(EVENTS, ["sweep", "buffer", 1]), EVENTS.replace(`, \${most}`, ""));
+  assert.equal(without(EVENTS, ["metrics", 0]), EVENTS.replace("metrics: [goodput]\n", ""));
+  assert.equal(without(EVENTS, ["none"]), EVENTS);
+  const none = without(without(without(EVENTS, ["events", 2]), ["events", 1]), ["events", 0]);
+  assert.equal(valueAt(none, ["events"]), undefined);
+});
+
+test("parameters may stand where YAML has no braces", () => {
+  assert.equal(valueAt(EVENTS, ["events", 0, "delay"]), `\${delay}`);
+  const later = withValue(EVENTS, ["events", 0, "at"], "5.5s");
+  assert.equal(later, EVENTS.replace("at: 5s", "at: 5.5s"));
+  const more = withAppended(EVENTS, ["events"], { at: "8s", link: "core", rate: "1Mbit/s" });
+  assert.ok(more.includes("up: true}\n  - {at: 8s, link: core, rate: 1Mbit/s}\nmetrics"));
+});
+
+test("lines of a value", () => {
+  assert.deepEqual(linesOf(EVENTS, ["events", 0]), [5, 5]);
+  assert.deepEqual(linesOf(EVENTS, ["events", 1]), [6, 8]);
+  assert.equal(linesOf(EVENTS, ["steps"]), null);
 });

@@ -1,10 +1,12 @@
 // Which page is shown: the part of the address after #, so that a page has a link that another person can open.
-// `#/lab/my.lab.yaml`, `#/scenario/brief.scenario.yaml`, `#/experiments/20260101T000000Z-brief`.
+// `#/lab/my.lab.yaml`, `#/scenario/brief.scenario.yaml`, `#/experiments/20260101T000000Z-brief`,
+// `#/replay/20260101T000000Z-brief/1`.
 
 import { useSyncExternalStore } from "react";
 
-export const PAGES = ["lab", "scenario", "experiments"] as const;
-export type PageName = (typeof PAGES)[number];
+export const PAGES = ["lab", "scenario", "experiments"] as const; // of the head
+const OTHERS = ["replay"] as const;
+export type PageName = (typeof PAGES)[number] | (typeof OTHERS)[number];
 
 export interface Place {
   page: PageName;
@@ -21,7 +23,7 @@ export function placeOf(hash: string): Place {
   const [path = "", asked = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [page, ...words] = path.split("/").filter(Boolean).map(decoded);
   const query = new URLSearchParams(asked);
-  return PAGES.includes(page as PageName)
+  return [...PAGES, ...OTHERS].includes(page as PageName)
     ? { page: page as PageName, words, query }
     : { page: "lab", words: [], query };
 }

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useAsked } from "../common/asked";
 import { hashOf, replace, withQuery } from "../common/route";
 import { useStudio } from "../common/studio";
+import { ReplayLinks } from "../replay/ReplayLinks";
 import { nameOf, type Row, results } from "./api";
 import { filtered, queryOf, SORTS, type Sort, tagsOf, titleOf, type Wanted, wantedOf } from "./filter";
 
@@ -173,7 +174,10 @@ function Line({ row, chosen, choose, byTag }: LineProps) {
         </div>
       </td>
       <td className="number">{row.began.slice(0, 16).replace("T", " ")}</td>
-      <td className="number">{row.runs}</td>
+      <td className="number">
+        {row.runs}
+        {row.status !== "not readable" && <ReplayLinks experiment={name} />}
+      </td>
       <td>
         <Status row={row} />
       </td>

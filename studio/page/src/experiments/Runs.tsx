@@ -57,11 +57,16 @@ function Line({ experiment, run }: { experiment: Experiment; run: Run }) {
         {run.verified === false && <span className="wrong"> NOT verified</span>}
       </td>
       {experiment.watched && <td>{run.disturbed}</td>}
-      <td className="row">
+      <td>
         {run.measured && (
-          <a href={hashOf("experiments", experiment.name, "figure", `goodput over time, run ${run.number}`)}>
-            over time
-          </a>
+          <div className="row">
+            <a
+              href={hashOf("experiments", experiment.name, "figure", `goodput over time, run ${run.number}`)}
+            >
+              over time
+            </a>
+            <a href={hashOf("replay", experiment.name, `${run.number}`)}>replay</a>
+          </div>
         )}
       </td>
     </tr>

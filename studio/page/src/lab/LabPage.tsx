@@ -8,7 +8,7 @@ import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { Canvas, type Selected } from "./canvas/Canvas";
 import { useLabDocument } from "./document";
-import { useFrames } from "./frames";
+import { FramesOf, useFrames } from "./frames";
 import { LinkPanel } from "./LinkPanel";
 import { Nodes } from "./Nodes";
 import { Pairs } from "./Pairs";
@@ -34,7 +34,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
     return described && { ...described, links: described.links.map((each) => links.get(each.name) ?? each) };
   }, [document.drawing, linksNow]);
   const lab = running?.lab ?? null;
-  const { moments, courses } = useFrames(lab);
+  const frames = useFrames(lab);
 
   const { open: openFile, name, tag } = document;
   const opened = useRef(name);
@@ -107,18 +107,20 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
         </p>
       </div>
       <main className={refusal ? "stale" : ""} aria-label="Drawing">
-        <ReactFlowProvider>
-          <Canvas
-            drawing={drawing}
-            moments={moments}
-            down={down}
-            selected={selected}
-            onSelect={setSelected}
-            onMove={move}
-            onJoin={join}
-            onOpen={open}
-          />
-        </ReactFlowProvider>
+        <FramesOf value={frames}>
+          <ReactFlowProvider>
+            <Canvas
+              drawing={drawing}
+              running={lab !== null}
+              down={down}
+              selected={selected}
+              onSelect={setSelected}
+              onMove={move}
+              onJoin={join}
+              onOpen={open}
+            />
+          </ReactFlowProvider>
+        </FramesOf>
         {refusal && (
           <div className="stale-words">the last drawing that could be made; line {refusal.line} is wrong</div>
         )}
@@ -132,7 +134,7 @@ export function LabPage({ shown, asked }: { shown: boolean; asked: string | null
             document={document}
             lab={lab}
             down={down.has(link.name)}
-            course={(name) => courses.get(name)}
+            course={(name) => frames.course(name)}
             onDown={(name, is) =>
               setDown((old) => {
                 const next = new Set(old);

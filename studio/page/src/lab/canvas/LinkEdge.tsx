@@ -1,89 +1,124 @@
-// A link: its colour and width are how full it is, its words what it does.
+// A link and its words. How full it is, LiveLinks draws; what it does now is written past React.
 
-import { BaseEdge, EdgeLabelRenderer, type EdgeProps, useInternalNode } from "@xyflow/react";
-import { memo } from "react";
+import { EdgeLabelRenderer, type EdgeProps, useInternalNode } from "@xyflow/react";
+import { memo, useEffect, useRef } from "react";
 import type { DrawnLink, Moment } from "../../api";
-import { rate, size, time } from "../../common/units";
-import { key } from "../frames";
+import { rate, size } from "../../common/units";
+import { type Now, useWatched } from "../frames";
+import { type Place, RADIUS } from "./labels";
+import { linkWords, usePlace } from "./words";
 
 export interface LinkData {
   link: DrawnLink;
-  moments: Map<string, Moment>;
   down: boolean;
+  path: "" | "there" | "back" | "both"; // of the pair that is looked at
 }
 
-const WIDEST = 9;
-const RADIUS = 14; // of a node, as style.css has it
-
-/** How full the fuller direction is, 0 to 1; null where nobody tells. */
-function fill(link: DrawnLink, moments: Map<string, Moment>): number | null {
-  const ways = [
-    [link.forward, moments.get(key(link.name, "forward"))],
-    [link.backward, moments.get(key(link.name, "backward"))],
-  ] as const;
-  const known = ways.flatMap(([way, moment]) => (way && moment ? [moment.rate_bps / way.rate_bps] : []));
-  return known.length === 0 ? null : Math.min(1, Math.max(...known));
-}
-
-function words(link: DrawnLink): string {
-  const way = link.forward;
-  if (!way) return "";
-  const back = link.backward;
-  const one = `${rate(way.rate_bps)} ${time(way.delay_ns)}`;
-  if (!back || (back.rate_bps === way.rate_bps && back.delay_ns === way.delay_ns)) return one;
-  return `${one} → / ← ${rate(back.rate_bps)} ${time(back.delay_ns)}`;
-}
+const TOLD_MS = 200; // between two numbers: faster nobody reads
 
 export const LinkEdge = memo(function LinkEdge({ id, source, target, data, selected }: EdgeProps) {
   const from = useInternalNode(source);
   const to = useInternalNode(target);
-  if (!from || !to || !data) return null;
-  const { link, moments, down } = data as unknown as LinkData;
-  const middle = (node: typeof from): [number, number] => [
-    node.internals.positionAbsolute.x + RADIUS,
-    node.internals.positionAbsolute.y + RADIUS,
+  const place = usePlace(id);
+  const { link, down, path } = data as unknown as LinkData;
+  if (!from || !to) return null;
+  const [a, b] = [from.internals.positionAbsolute, to.internals.positionAbsolute];
+  const [x1, y1, x2, y2] = [a.x + RADIUS, a.y + RADIUS, b.x + RADIUS, b.y + RADIUS];
+  const along = `M ${x1} ${y1} L ${x2} ${y2}`;
+  const look = [
+    "react-flow__edge-path link",
+    down ? "down" : link.role,
+    selected ? "chosen" : "",
+    link.bottleneck_of > 0 ? "bottleneck" : "",
   ];
-  const [x1, y1] = middle(from);
-  const [x2, y2] = middle(to);
-  const full = fill(link, moments);
-  const moment = moments.get(key(link.name, "forward"));
-  const look = down ? "down" : link.role;
   return (
     <>
-      <BaseEdge
-        id={id}
-        path={`M ${x1} ${y1} L ${x2} ${y2}`}
-        className={`link ${look}${selected ? " chosen" : ""}${link.bottleneck_of > 0 ? " bottleneck" : ""}`}
-        style={
-          full === null || down
-            ? {}
-            : {
-                strokeWidth: 2 + full * WIDEST,
-                stroke: `color-mix(in oklab, var(--full) ${Math.round(full * 100)}%, var(--idle))`,
-              }
-        }
-        interactionWidth={18}
+      {path && <path d={along} className={`on-path ${path}`} data-testid={`on-path-${link.name}`} />}
+      <path id={id} d={along} className={look.join(" ")} data-testid={`link-${link.name}`} />
+      <path
+        d={along}
+        fill="none"
+        strokeOpacity={0}
+        strokeWidth={18}
+        className="react-flow__edge-interaction"
       />
-      {link.role !== "plain" && (
+      {place && (
         <EdgeLabelRenderer>
-          <div
-            className="link-words"
-            style={{
-              transform: `translate(-50%, -50%) translate(${(x1 + x2) / 2}px, ${(y1 + y2) / 2 - 16}px)`,
-            }}
-          >
-            <b>{link.name}</b> {words(link)}
-            {link.bottleneck_of > 0 && <span className="mark"> bottleneck</span>}
-            {moment && !down && (
-              <span className="now" data-testid={`now-${link.name}`}>
-                {" "}
-                {rate(moment.rate_bps)}, queue {size(moment.queue_bytes)}
-              </span>
-            )}
-            {down && <span className="mark"> down</span>}
-          </div>
+          <LinkWords
+            link={link}
+            down={down}
+            place={place}
+            x={x1 + (x2 - x1) * place.along}
+            y={y1 + (y2 - y1) * place.along}
+          />
         </EdgeLabelRenderer>
       )}
     </>
   );
 });
+
+/** What the fuller direction sends, the longer queue, and what both lost and marked. */
+function nowWords({ forward, backward }: Now): string {
+  const fuller = (backward?.rate_bps ?? 0) > (forward?.rate_bps ?? 0) ? backward : forward;
+  if (!fuller) return "";
+  const both = (of: (each: Moment) => number) => [forward, backward].map((each) => (each ? of(each) : 0));
+  const queue = Math.max(...both((each) => each.queue_bytes));
+  const [lost, marked] = [both((each) => each.dropped_packets), both((each) => each.marked_packets ?? 0)];
+  const counted = (counts: number[], word: string) => {
+    const sum = counts.reduce((all, each) => all + each, 0);
+    return sum > 0 ? `, ${sum} ${word}` : "";
+  };
+  return `${rate(fuller.rate_bps)}, queue ${size(queue)}${counted(lost, "lost")}${counted(marked, "marked")}`;
+}
+
+interface WordsProps {
+  link: DrawnLink;
+  down: boolean;
+  place: Place;
+  x: number;
+  y: number;
+}
+
+function LinkWords({ link, down, place, x, y }: WordsProps) {
+  const frames = useWatched();
+  const shown = useRef<HTMLSpanElement>(null);
+  useEffect(() => {
+    let last: Now = { forward: undefined, backward: undefined };
+    let told = 0;
+    let timer = 0;
+    const tell = () => {
+      timer = 0;
+      told = performance.now();
+      const text = down ? "" : nowWords(last);
+      if (shown.current && shown.current.textContent !== text) shown.current.textContent = text;
+    };
+    const ends = frames.watch(link.name, (now) => {
+      last = now;
+      const left = told + TOLD_MS - performance.now();
+      if (left <= 0) tell();
+      else if (timer === 0) timer = window.setTimeout(tell, left);
+    });
+    return () => {
+      clearTimeout(timer);
+      ends();
+    };
+  }, [frames, link.name, down]);
+  const marked = link.bottleneck_of > 0;
+  const { name, text } = linkWords(link);
+  return (
+    <div
+      className="link-words"
+      style={{
+        transform: `translate(${x}px, ${y}px) scale(calc(1 / var(--zoom))) translate(-50%, -50%) translate(${place.dx}px, ${place.dy}px)`,
+      }}
+    >
+      {place.form !== "line" && marked && <span className="mark">◆ </span>}
+      {name && <b>{name}</b>}
+      {place.form === "stacked" && <br />}
+      {place.form !== "name" && ` ${text}`}
+      {place.form === "line" && marked && <span className="mark"> bottleneck</span>}
+      {down && <span className="mark"> down</span>}
+      {place.form !== "name" && <span className="now" data-testid={`now-${link.name}`} ref={shown} />}
+    </div>
+  );
+}

@@ -1,0 +1,323 @@
+"""A run as it can be shown again: its links and flows over time, in bins, as many as somebody asks for and no more.
+
+In: a run of an experiment. Out: what there is of it, and series of a part of it. Bins are as long as the samples are
+apart, or a multiple of that; a series of any run has a bounded size. The queue of a bin is the largest that was sampled
+in it, its rate what was sent per time, its drops, losses and marks are sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from analysis import arrivals
+from analysis.arrivals import FLOW
+from analysis.figures.happenings import words_of
+from analysis.load import EVENTS, PLAN, LoadError, RunResults
+from analysis.network import BYTE_NS, ends_of_payload
+from labs.units import NS_PER_MS
+
+MOST_VALUES = 60_000
+"""Of each column, in one answer, over all links or flows."""
+MOST_BINS, LEAST_BINS = 1000, 50
+MOST_FLOWS = 200
+STEPS = (1, 2, 5)
+GROWING = ("dropped_packets", "lost_packets", "marked_packets")
+LINK = ("link", "direction")
+
+Kind = Literal["set", "fail", "mend"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a link that was made; `words`: `core: rate 5Mbit/s`."""
+
+    at_ns: int
+    kind: Kind
+    link: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A flow, or a part of one; `links`: what its payload crosses, by link and direction."""
+
+    flow: int
+    part: int
+    name: str
+    kind: str
+    congestion: str | None
+    started_ns: int | None
+    ended_ns: int | None
+    links: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkBins:
+    """A direction of a link. Of a bin without a sample `rate_bps` and `queue_bytes` are those of the bin before.
+
+    `capacity_bps`: the configured rate; one value if it is the same in all bins.
+    """
+
+    link: str
+    direction: str
+    capacity_bps: tuple[int, ...]
+    rate_bps: tuple[int, ...]
+    queue_bytes: tuple[int, ...]
+    dropped_packets: tuple[int, ...]
+    lost_packets: tuple[int, ...]
+    marked_packets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bins one after the other from `begin_ns` on; `links`: those that did anything in them."""
+
+    begin_ns: int
+    bin_ns: int
+    bins: int
+    links: tuple[LinkBins, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBins:
+    """A flow's samples; None in a bin without one."""
+
+    flow: int
+    part: int
+    goodput_bps: tuple[int | None, ...]
+    cwnd_segments: tuple[int | None, ...]
+    rtt_ns: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPiece:
+    """The flows of a whole run."""
+
+    bin_ns: int
+    bins: int
+    flows: tuple[FlowBins, ...]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a run left over time; LoadError where that cannot be read."""
+
+    run: RunResults
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What was run, as JSON data."""
+        data = self.run.document(PLAN)
+        if not data:
+            raise LoadError(f"run {self.run.number} has no {PLAN}: it was not begun")
+        return data
+
+    @cached_property
+    def every_ns(self) -> int:
+        """From one sample of the links to the next, in whole ms; 0: there are none."""
+        if not self.run.has("links"):
+            return 0
+        spans = self._links().group_by(LINK).agg(
+            span=pl.col("time_ns").max() - pl.col("time_ns").min(), count=pl.len()
+        ).filter(pl.col("count") > 1).select((pl.col("span") / (pl.col("count") - 1)).median())  # fmt: skip
+        between = spans.collect().item()
+        return 0 if between is None else max(1, round(between / NS_PER_MS)) * NS_PER_MS
+
+    @cached_property
+    def directions(self) -> int:
+        """Of links that were sampled."""
+        if not self.run.has("links"):
+            return 0
+        return int(self._links().select(pl.struct(LINK).n_unique()).collect().item())
+
+    @cached_property
+    def end_ns(self) -> int:
+        """The last moment of which anything is known."""
+        last = [self._links().select(pl.col("time_ns").max()).collect().item()] if self.run.has("links") else []
+        ended = self.run.table("flows")["ended_ns"].max() if self.run.has("flows") else None
+        return max([each for each in [*last, ended, *(event.at_ns for event in self.events)] if each], default=0)
+
+    @cached_property
+    def bins(self) -> int:
+        """Of one piece."""
+        return bins_of(self.directions)
+
+    @cached_property
+    def levels_ns(self) -> tuple[int, ...]:
+        """Lengths of bins, the finest first; one piece of the last is the whole run. None without samples."""
+        return levels_ns(self.every_ns, self.end_ns, self.bins) if self.every_ns else ()
+
+    def piece(self, level: int, number: int) -> Piece:
+        """The links in the bins of one piece; ValueError for one that there is not."""
+        if not 0 <= level < len(self.levels_ns):
+            raise ValueError(f"level {level}: there are {len(self.levels_ns)}, from 0 on")
+        bin_ns = self.levels_ns[level]
+        begin_ns, pieces = number * bin_ns * self.bins, -(-self.end_ns // (bin_ns * self.bins))
+        if not 0 <= number < max(1, pieces):
+            raise ValueError(f"piece {number}: there are {max(1, pieces)} of level {level}, from 0 on")
+        return Piece(begin_ns, bin_ns, self.bins, tuple(binned(self._around(begin_ns, bin_ns * self.bins), begin_ns,
+                                                                bin_ns, self.bins)))  # fmt: skip
+
+    def _around(self, begin_ns: int, length_ns: int) -> pl.DataFrame:
+        """The samples of a time, and the last one of each direction before it."""
+        inside = self._links().filter(pl.col("time_ns") > begin_ns, pl.col("time_ns") <= begin_ns + length_ns)
+        before = self._links().filter(pl.col("time_ns") <= begin_ns)
+        last = before.filter(pl.col("time_ns") == pl.col("time_ns").max().over(LINK))
+        return pl.concat([last, inside]).collect()
+
+    def _links(self) -> pl.LazyFrame:
+        self.run.check_once("links")
+        wanted = [*LINK, "time_ns", "rate_bps", "sent_bytes", "queue_bytes", *GROWING]
+        return pl.scan_parquet(self.run.path("links")).select(wanted)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Changes of links that were made, in their order; one of both directions is one."""
+        ways: dict[Event, list[str]] = {}
+        for each in self.made:
+            down = each.get("down")
+            kind: Kind = "set" if down is None else "fail" if down else "mend"
+            event = Event(each["applied_ns"], kind, str(each.get("link", "")), words_of(each))
+            ways.setdefault(event, []).append(str(each.get("direction")))
+        return tuple(
+            replace(event, words=f"{event.words}, {own[0]}") if event.kind == "set" and len(own) == 1 else event
+            for event, own in ways.items()
+        )
+
+    @cached_property
+    def made(self) -> list[dict[str, Any]]:
+        """The changes as they were recorded, in the order in which they were made."""
+        self.run.changes_ns()  # says what is wrong with them
+        made = [each for each in self.run.document(EVENTS).get("events", []) if each.get("applied_ns") is not None]
+        return sorted(made, key=lambda each: int(each["applied_ns"]))
+
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """Its first `MOST_FLOWS` flows, in the order of their starts."""
+        if not self.run.has("flows"):
+            return ()
+        ways = {(path.role, path.source, path.sink): path.hops for path in self.run.paths}
+        columns = [*FLOW, "name", "kind", "congestion", "started_ns", "ended_ns", "role", "source", "sink"]
+        rows = self.run.table("flows").sort("scheduled_ns", *FLOW).head(MOST_FLOWS).select(columns)
+        return tuple(
+            Flow(flow, part, str(name), str(kind), congestion, started, ended,
+                 tuple((hop.link, hop.direction) for hop in ways.get((role, *ends_of_payload(kind, source, sink)), ())))
+            for flow, part, name, kind, congestion, started, ended, role, source, sink in rows.iter_rows()
+        )  # fmt: skip
+
+    @property
+    def more_flows(self) -> int:
+        """How many further ones there are."""
+        return self.run.table("flows").height - len(self.flows) if self.run.has("flows") else 0
+
+    def flow_bins(self) -> FlowPiece:
+        """The samples of `flows` over the whole run."""
+        series, goodput = self.run.table("series"), arrivals.shown(self.run.table("goodput"))
+        every = [rows.select(pl.col(name).min()).item() for rows, name in ((goodput, "bin_ns"),) if not rows.is_empty()]
+        bins = min(bins_of(len(self.flows)), MOST_BINS)
+        bin_ns = levels_ns(min(every, default=100 * NS_PER_MS), self.end_ns, bins)[-1]
+        count = max(1, -(-self.end_ns // bin_ns))
+        keys = [(each.flow, each.part) for each in self.flows]
+        return FlowPiece(bin_ns, count, tuple(flow_binned(keys, series, goodput, bin_ns, count)))
+
+
+def bins_of(members: int) -> int:
+    """How many bins of so many series one answer has."""
+    return max(LEAST_BINS, min(MOST_BINS, MOST_VALUES // max(1, members)))
+
+
+def levels_ns(every_ns: int, end_ns: int, bins: int) -> tuple[int, ...]:
+    """1, 2, 5, 10, … times the finest, until so many bins are the whole time."""
+    found: list[int] = []
+    power = 1
+    while True:
+        for step in STEPS:
+            found.append(every_ns * step * power)
+            if found[-1] * bins >= end_ns:
+                return tuple(found)
+        power *= 10
+
+
+def binned(rows: pl.DataFrame, begin_ns: int, bin_ns: int, bins: int) -> Iterator[LinkBins]:
+    """Samples of directions of links as bins. `rows`: those of the time, and of each direction the last before it.
+
+    A direction that sent, lost, dropped and queued nothing is left out.
+    """
+    grown = ["sent_bytes", *GROWING]
+    number = ((pl.col("time_ns") - begin_ns - 1) // bin_ns).alias("bin")
+    samples = rows.sort(*LINK, "time_ns").with_columns(
+        # Counters begin with the run: the first sample of all has what was counted since then.
+        *(pl.col(name).diff().fill_null(pl.when(pl.col("time_ns") > begin_ns).then(name).otherwise(0)).over(LINK)
+          .fill_null(0).alias(f"{name} grown") for name in grown),
+        pl.col("time_ns").diff().fill_null(pl.when(pl.col("time_ns") > begin_ns).then(pl.col("time_ns")).otherwise(0))
+        .over(LINK).alias("passed"),
+        number,
+    )  # fmt: skip
+    for (link, direction), own in samples.group_by(LINK, maintain_order=True):
+        before = own.filter(pl.col("bin") < 0)
+        grid = (
+            own.filter(pl.col("bin").is_between(0, bins - 1))
+            .group_by("bin")
+            .agg(
+                pl.col("rate_bps").last(),
+                pl.col("queue_bytes").max(),
+                *(pl.col(f"{name} grown").sum() for name in grown),
+                pl.col("passed").sum(),
+            )
+        )
+        sums = grid.select(pl.col([f"{name} grown" for name in grown]).sum(), pl.col("queue_bytes").max().fill_null(0))
+        if not any(sums.row(0)):
+            continue
+        filled = pl.DataFrame({"bin": range(bins)}, schema={"bin": pl.Int64}).join(
+            grid, on="bin", how="left", maintain_order="left"
+        )
+        rate = pl.col("sent_bytes grown") * BYTE_NS / pl.col("passed")
+        filled = filled.select(
+            rate=pl.when(pl.col("passed") > 0)
+            .then(rate)
+            .forward_fill()
+            .backward_fill()
+            .fill_null(0)
+            .round()
+            .cast(pl.Int64),
+            capacity=pl.col("rate_bps").forward_fill().backward_fill().fill_null(0),
+            queue=pl.col("queue_bytes").forward_fill().fill_null(before["queue_bytes"].last() if before.height else 0),
+            **{name: pl.col(f"{name} grown").fill_null(0) for name in GROWING},
+        )
+        capacity = tuple(filled["capacity"].to_list())
+        yield LinkBins(
+            str(link),
+            str(direction),
+            capacity[:1] if len(set(capacity)) == 1 else capacity,
+            *(tuple(filled[name].to_list()) for name in ("rate", "queue", *GROWING)),
+        )
+
+
+def flow_binned(
+    keys: Sequence[tuple[int, int]], series: pl.DataFrame, goodput: pl.DataFrame, bin_ns: int, bins: int
+) -> Iterator[FlowBins]:
+    """Samples of flows as bins from 0 on: means of cwnd and RTT, payload per time; of flows that have any.
+
+    `goodput`: the table with the series `bytes` that is counted (analysis.arrivals).
+    """
+    number = ((pl.col("time_ns") - 1).clip(0) // bin_ns).alias("bin")
+    seen = series.group_by(*FLOW, number).agg(
+        pl.col("cwnd_segments").mean(), pl.col("srtt_ns").filter(pl.col("srtt_ns") > 0).mean()
+    )
+    got = goodput.group_by(*FLOW, number).agg(pl.col("bytes").sum(), pl.col("bin_ns").sum())
+    got = got.select(*FLOW, "bin", goodput=pl.col("bytes") * BYTE_NS / pl.col("bin_ns"))
+    rows = seen.join(got, on=[*FLOW, "bin"], how="full", coalesce=True).partition_by(*FLOW, as_dict=True)
+    every = pl.DataFrame({"bin": range(bins)}, schema={"bin": pl.Int64})
+    for key in keys:
+        if key not in rows:
+            continue
+        own = every.join(rows[key], on="bin", how="left", maintain_order="left")
+        yield FlowBins(
+            *key,
+            *(tuple(own[name].round().cast(pl.Int64).to_list()) for name in ("goodput", "cwnd_segments", "srtt_ns")),
+        )
