@@ -18,6 +18,7 @@ from labs.context import Context
 from studio.server import api
 from studio.server.areas.descriptions import Descriptions
 from studio.server.areas.experiments import Experiments
+from studio.server.areas.flows import LiveFlows
 from studio.server.areas.replays import Replays
 from studio.server.areas.running import Running
 from studio.server.areas.scenarios import Scenarios
@@ -27,11 +28,13 @@ from studio.server.guard import Access, Guard
 
 def make(context: Context, here: Path, page: Path, access: Access, lab: str | None = None) -> ASGIApp:
     """The application; `page`: the directory of the page's files as they were built."""
+    work = Work(context, here, access)
     areas: tuple[api.Area, ...] = (
         Descriptions(here, access, lab),
         Scenarios(here),
-        Work(context, here),
+        work,
         Running(context, access),
+        LiveFlows(context),
         Experiments(context, here, access),
         Replays(here),
     )
@@ -51,4 +54,4 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
         *(route for area in areas for route in area.routes()),
         Mount("/", StaticFiles(directory=page)),
     ]
-    return Guard(Starlette(routes=routes), access)
+    return Guard(Starlette(routes=routes, lifespan=lambda app: work.serving()), access)

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.conftest import Ewan
 from tests.studio.conftest import looking
@@ -63,6 +63,11 @@ def root(server: Server) -> str:
     return server.url.partition("/?")[0]
 
 
+def rows_of(page: Page) -> Locator:
+    """Experiments that are listed."""
+    return page.get_by_label("Experiments", exact=True).locator("tbody tr")
+
+
 def kept(page: Page, button: str) -> Path:
     """The file that a button gives."""
     with page.expect_download(timeout=DRAWN_MS) as found:
@@ -73,7 +78,7 @@ def kept(page: Page, button: str) -> Path:
 
 def test_experiments_are_found_by_tags_and_words(opened: Open, place: Path, made: Made) -> None:
     page = opened("")
-    rows = page.locator("tbody tr")
+    rows = rows_of(page)
     expect(rows).to_have_count(3)
     expect(page.get_by_test_id(f"experiment-{made.first}")).to_contain_text("4/4")
     expect(page.get_by_test_id(f"experiment-{made.first}")).to_contain_text("verified")
@@ -100,13 +105,13 @@ def test_experiments_are_found_by_tags_and_words(opened: Open, place: Path, made
     expect(page).to_have_url(re.compile(r"#/experiments\?tag=figure-3$"))
     other = opened("?text=section&clock=virtual")
     expect(other.get_by_test_id("found")).to_have_text("1 of 3 experiments")
-    expect(other.locator("tbody tr")).to_contain_text("<b>Slow</b>")
+    expect(rows_of(other)).to_contain_text("<b>Slow</b>")
     assert '"figure-3"' in (place / "results" / made.first / "experiment.json").read_text()
 
 
 def test_one_that_cannot_be_read_says_so(opened: Open) -> None:
     page = opened("?sort=name")
-    expect(page.locator("tbody tr")).to_have_count(3)
+    expect(rows_of(page)).to_have_count(3)
     row = page.get_by_test_id(f"experiment-{BROKEN}")
     expect(row).to_contain_text("not readable")
     row.get_by_role("link").click()

@@ -67,10 +67,11 @@ export interface Job {
   id: string;
   words: string[];
   started: string;
-  state: "running" | "ended" | "lost";
+  state: "waiting" | "running" | "ended" | "lost";
   status: number | null;
   out: string;
   err: string;
+  ended: number | null; // UNIX time in s
 }
 export interface Up {
   lab: string;

@@ -62,7 +62,7 @@ function Report({ experiment }: { experiment: Experiment }) {
   const { view, jobs, now, fail } = useStudio();
   const [begun, setBegun] = useState("");
   const job = jobs.find((each) => each.id === begun);
-  const running = begun !== "" && (job === undefined || job.state === "running");
+  const running = begun !== "" && (job === undefined || job.state === "running" || job.state === "waiting");
   const make = () =>
     api.begin("report", experiment.name).then(
       (started) => {
@@ -83,9 +83,7 @@ function Report({ experiment }: { experiment: Experiment }) {
         <button type="button" disabled={view || running} onClick={make} data-testid="make-report">
           {running ? "Making the report …" : experiment.report ? "Make it anew" : "Make the report"}
         </button>
-        {job && job.state !== "running" && job.status !== 0 && (
-          <span className="wrong">{job.err.trim()}</span>
-        )}
+        {job && !running && job.status !== 0 && <span className="wrong">{job.err.trim()}</span>}
       </div>
       {experiment.report ? (
         <iframe

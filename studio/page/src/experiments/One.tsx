@@ -21,6 +21,8 @@ const PARTS: Record<string, string> = {
   files: "Files",
 };
 
+const ENDED = new Set(["ended", "lost"]); // states of jobs
+
 interface Props {
   name: string;
   part: string;

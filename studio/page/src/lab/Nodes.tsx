@@ -4,6 +4,7 @@ import { valueAt, withAppended } from "../common/edit";
 import { useStudio } from "../common/studio";
 import type { Selected } from "./canvas/Canvas";
 import type { LabDocument } from "./document";
+import { FlowsPanel } from "./flows/FlowsPanel";
 import { Packets } from "./Packets";
 import { kindOf } from "./Start";
 
@@ -51,6 +52,7 @@ export function Nodes({ document, selected, lab, onOpen }: Props) {
           Shell in {node}
         </button>
       )}
+      {node && lab && <FlowsPanel key={`flows of ${node}`} lab={lab} node={node} />}
       {node && lab && !view && <Packets key={node} lab={lab} places={[node]} />}
     </section>
   );

@@ -4,7 +4,6 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { linesOf, withValue } from "../common/edit";
 import { Editor } from "../common/editor/Editor";
 import type { Schema } from "../common/editor/words";
-import { Jobs } from "../common/Jobs";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { duration, time } from "../common/units";
@@ -12,6 +11,7 @@ import { scenarios } from "./api";
 import { Begin } from "./Begin";
 import { useScenarioDocument } from "./document";
 import { Events } from "./Events";
+import { Runs } from "./Runs";
 import { Sweep } from "./Sweep";
 import { TimeLine } from "./TimeLine";
 import { eventsOf, type Placed } from "./times";
@@ -128,10 +128,7 @@ export function ScenarioPage({ asked }: { asked: string | null }) {
           <Events document={document} events={events} links={outline?.links ?? []} looked={looked.event} />
           {outline && <Sweep document={document} outline={outline} onPoint={setPoint} />}
         </div>
-        <section aria-label="Runs">
-          <h2>Runs</h2>
-          <Jobs />
-        </section>
+        <Runs />
       </div>
     </div>
   );
