@@ -45,7 +45,7 @@ export function One({ name, part, rest, query }: Props) {
   }, [name]);
   // What a job of this experiment has changed is read when the job has ended.
   const ended = jobs.filter(
-    (job) => job.state !== "running" && job.words.some((word) => word.endsWith(name)),
+    (job) => ENDED.has(job.state) && job.words.some((word) => word.endsWith(name)),
   ).length;
   // biome-ignore lint/correctness/useExhaustiveDependencies: it is read again when another job has ended
   useEffect(read, [read, ended]);
