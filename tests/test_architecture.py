@@ -182,6 +182,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "analysis",
     ),
     "studio": ("labs", "generator.scenario", "analysis.listing", "analysis.standing", "studio"),
+    "studio.server.areas.verdicts": ("labs", "generator.scenario", "calibration.verdict", "studio"),
     "studio.server.areas.replays": ("labs", "analysis.load", "analysis.replayed", "studio"),
     "analysis.cli": ("labs", "analysis"),
     "analysis.compare.cli": ("labs", "analysis"),
