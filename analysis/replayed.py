@@ -178,15 +178,17 @@ class Replay:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """Changes of links that were made, in their order; one of both directions is one."""
-        ways: dict[Event, list[str]] = {}
+        asked: dict[tuple[Any, ...], tuple[Event, list[str]]] = {}
         for each in self.made:
             down = each.get("down")
             kind: Kind = "set" if down is None else "fail" if down else "mend"
             event = Event(each["applied_ns"], kind, str(each.get("link", "")), words_of(each))
-            ways.setdefault(event, []).append(str(each.get("direction")))
+            # In the live clock the second direction follows some microseconds after the first.
+            key = each.get("at_ns"), event.kind, event.link, event.words
+            asked.setdefault(key, (event, []))[1].append(str(each.get("direction")))
         return tuple(
-            replace(event, words=f"{event.words}, {own[0]}") if event.kind == "set" and len(own) == 1 else event
-            for event, own in ways.items()
+            replace(event, words=f"{event.words}, {ways[0]}") if event.kind == "set" and len(ways) == 1 else event
+            for event, ways in asked.values()
         )
 
     @cached_property

@@ -173,16 +173,16 @@ def events(run: load.RunResults, *made: dict[str, Any]) -> Replay:
 
 
 def test_events_are_what_was_made_each_once(run: load.RunResults) -> None:
-    """A change of both directions is one event; what was not made is none."""
+    """A change of both directions is one event, also where the second follows later; what was not made is none."""
     change = {"change": {"rate_bps": 5_000_000}}
     replay = events(
         run,
-        {"applied_ns": SECOND, "down": True},
-        {"applied_ns": 5, **change},
-        {"applied_ns": 5, "direction": "backward", **change},
-        {"applied_ns": None, **change},
-        {"applied_ns": 7, **change},
-        {"applied_ns": 2 * SECOND, "down": False},
+        {"at_ns": 9, "applied_ns": SECOND, "down": True},
+        {"at_ns": 4, "applied_ns": 5, **change},
+        {"at_ns": 4, "applied_ns": 6, "direction": "backward", **change},
+        {"at_ns": 5, "applied_ns": None, **change},
+        {"at_ns": 6, "applied_ns": 7, **change},
+        {"at_ns": 9, "applied_ns": 2 * SECOND, "down": False},
     )
     assert [(each.at_ns, each.kind, each.words) for each in replay.events] == [
         (5, "set", "core: rate 5 Mbit/s"),

@@ -143,7 +143,7 @@ function Player({ loaded, replay }: { loaded: Loaded; replay: Replay }) {
               onChange={(event) => setFine(event.target.checked)}
               data-testid="fine"
             />
-            the part that is played alone, in bins of {time((piece ?? whole)?.bin_ns ?? 0)}
+            only the part around this moment, in bins of {time((piece ?? whole)?.bin_ns ?? 0)}
           </label>
         )}
         {link && (
